@@ -127,19 +127,29 @@ impl App {
         })
     }
 
-    /// Refuses callers from networks that may not use this class.
-    pub(crate) fn check_connect(&self, caller: &Caller, class: NetworkClass) -> Result<(), Refusal> {
+    /// Refuses callers from networks that may not use this class. `path` is that of the route.
+    pub(crate) fn check_connect(
+        &self,
+        caller: &Caller,
+        class: NetworkClass,
+        path: &str,
+    ) -> Result<(), Refusal> {
         match caller.is_in(self.network_rules().connect(class)) {
             true => Ok(()),
-            false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Connect)),
+            false => Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::Connect)),
         }
     }
 
     /// Refuses callers from networks that need credentials for this class.
-    pub(crate) fn check_anonymous(&self, caller: &Caller, class: NetworkClass) -> Result<(), Refusal> {
+    pub(crate) fn check_anonymous(
+        &self,
+        caller: &Caller,
+        class: NetworkClass,
+        path: &str,
+    ) -> Result<(), Refusal> {
         match caller.is_in(self.network_rules().anonymous(class)) {
             true => Ok(()),
-            false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Anonymous)),
+            false => Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::Anonymous)),
         }
     }
 
@@ -149,10 +159,11 @@ impl App {
         user: &User,
         caller: &Caller,
         class: NetworkClass,
+        path: &str,
     ) -> Result<(), Refusal> {
         match UserNetworks::of(user).limit(class) {
             Some(networks) if !caller.is_in(networks) => {
-                Err(self.network_refusals.refuse(caller, class, NetworkDenial::User))
+                Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::User))
             }
             _ => Ok(()),
         }

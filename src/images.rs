@@ -2,21 +2,26 @@
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, Response, StatusCode};
-use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
 
 use crate::http::WarpBody;
 use crate::rest::frame::picture::PictureFormat;
-use crate::rest::frame::route::{Answer, AnswerShape};
+use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};
 
 /// Media types of images.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"];
 /// Number of bytes of a file in which the beginning of an SVG is searched.
 const SVG_HEAD_BYTES: usize = 4 << 10;
+/// Caching of an image: four hours. Its address changes with it.
+const MAX_AGE: &str = "public, max-age=14400";
+/// Caching of the placeholder: the image may be there when the client asks again.
+const PLACEHOLDER_AGE: &str = "public, max-age=30";
+/// A screen without a picture, 128 by 128 pixels, grey on a transparent ground: made for this project, and a PNG because
+/// televisions do not show SVG.
+const PLACEHOLDER: &[u8] = include_bytes!("placeholder.png");
 /// Policy of an SVG, which could contain scripts and links.
 const SVG_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
@@ -71,19 +76,25 @@ pub(crate) struct Image {
     /// `None` if the client has the image.
     content: Option<(Bytes, ImageType)>,
     tag: HeaderValue,
+    /// Value of `Cache-Control`.
+    max_age: &'static str,
 }
 
 impl Image {
     /// Returns `None` if the file is no image.
     pub(crate) fn new(bytes: Bytes, headers: &HeaderMap) -> Option<Self> {
         let image_type = ImageType::of(&bytes)?;
-        let digest = Sha256::digest(&bytes);
-        let digits: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
-        let tag = HeaderValue::from_str(&format!("\"{digits}\"")).ok()?;
-        let has = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
-        let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
-        let is_known = known.flat_map(|it| it.split(',')).any(|it| has(it.trim()));
-        Some(Self { content: (!is_known).then_some((bytes, image_type)), tag })
+        let tag = entity_tag(&bytes);
+        let content = (!client_has(headers, &tag)).then_some((bytes, image_type));
+        Some(Self { content, tag, max_age: MAX_AGE })
+    }
+
+    /// Stands for an image that is not available, or not yet.
+    pub(crate) fn placeholder(headers: &HeaderMap) -> Self {
+        let bytes = Bytes::from_static(PLACEHOLDER);
+        let tag = entity_tag(&bytes);
+        let image = (bytes, ImageType::Picture(PictureFormat::Png));
+        Self { content: (!client_has(headers, &tag)).then_some(image), tag, max_age: PLACEHOLDER_AGE }
     }
 }
 
@@ -110,14 +121,15 @@ impl Answer for Image {
             }
         };
         reply.headers_mut().insert(ETAG, self.tag);
-        // Four hours; the address changes with the image.
-        reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=14400"));
+        reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(self.max_age));
         reply
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::IF_NONE_MATCH;
+
     use super::*;
 
     #[test]
@@ -147,5 +159,13 @@ mod tests {
         let again = Image::new(svg, &HeaderMap::from_iter([(IF_NONE_MATCH, tag)])).unwrap().into_reply();
         assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
         assert!(Image::new(Bytes::from_static(b"<html>"), &HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn the_placeholder_is_an_image_that_clients_ask_for_again_soon() {
+        assert_eq!(ImageType::of(PLACEHOLDER), Some(ImageType::Picture(PictureFormat::Png)));
+        let reply = Image::placeholder(&HeaderMap::new()).into_reply();
+        assert_eq!((reply.status(), &reply.headers()[CONTENT_TYPE]), (StatusCode::OK, "image/png"));
+        assert_eq!(reply.headers()[CACHE_CONTROL], "public, max-age=30");
     }
 }

@@ -1,10 +1,11 @@
 //! Copies of logos on the disk, so that players need no access to the servers of logos, and these are asked rarely.
 //!
-//! A copy is fetched when it is requested first, and again after a day. A fetch that fails is not repeated for some
+//! A copy is fetched when it is requested first, and again after a day, always in the background: players request the
+//! logos of a whole list at once, and must not wait for the servers of logos. A fetch that fails is not repeated for some
 //! minutes; a copy that exists is used meanwhile. The copies are limited in number and size, and may be deleted at any
 //! time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::images::ImageType;
@@ -38,16 +40,31 @@ const FAILURE_TIME: Duration = Duration::from_secs(300);
 const FAILURES_MAX: usize = 10_000;
 /// Maximum number of fetches at one time.
 const FETCHES_MAX: usize = 8;
-/// Maximum time of a fetch, and maximum wait for another one to end.
+/// Maximum number of fetches that run or wait. With more, a logo is fetched when it is requested again.
+const FETCHES_WAITING_MAX: usize = 1_000;
+/// Maximum time of a fetch.
 const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The reason why there is no image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoLogo {
-    /// The server cannot be reached, may not be reached, or sends no image.
-    NotAvailable,
-    /// Too many logos are being fetched.
-    Busy,
+/// Returns the path under which the gateway serves a logo.
+pub(crate) fn logo_copy_path(id: LogoId) -> String {
+    format!("/api/channels/logos/{id}/cache/")
+}
+
+/// Returns the address of the same, which anybody may read. Its parameter changes with the logo, so that clients do not show
+/// an old one.
+pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
+    let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
+    let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
+    format!("{origin}{}?v={version}", logo_copy_path(logo.id))
+}
+
+/// The image of a logo, as far as the gateway has it.
+#[derive(Debug)]
+pub(crate) enum CachedLogo {
+    Copy(Bytes),
+    /// There is no copy. The task is the fetch in the background that may add it; `None` if another one is under way, if
+    /// the last one has just failed, or if too many wait.
+    Missing(Option<JoinHandle<()>>),
 }
 
 /// Returns the address of the same, which anybody may read. Its parameter changes with the logo, so that clients do not show
@@ -72,8 +89,8 @@ struct State {
     /// `None` until the folder was read.
     copies: Option<Copies>,
     failures: HashMap<String, Instant>,
-    /// Locks of the logos that are being fetched, so that each is fetched once.
-    fetching: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+    /// The logos that are being fetched or wait for it, so that each is fetched once.
+    fetching: HashSet<String>,
 }
 
 /// The files of the folder.
@@ -100,63 +117,40 @@ impl LogoCache {
         Self { folder, fetch, state: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
     }
 
-    /// Returns the image at an address: the copy, or fetched now.
-    pub(crate) async fn get(self: &Arc<Self>, url: &str, reach: Reach) -> Result<Bytes, NoLogo> {
+    /// Returns the copy of the image at an address without waiting for the network. A copy that is missing or old is
+    /// fetched in the background.
+    pub(crate) async fn get(self: &Arc<Self>, url: &str, reach: Reach) -> CachedLogo {
         let name = file_name(url, reach);
-        let present = self.read(&name).await;
-        if let Some((bytes, true)) = present {
-            return Ok(bytes);
+        match self.read(&name).await {
+            Some((bytes, true)) => CachedLogo::Copy(bytes),
+            Some((bytes, false)) => {
+                self.fetch_in_background(name, url, reach);
+                CachedLogo::Copy(bytes)
+            }
+            None => CachedLogo::Missing(self.fetch_in_background(name, url, reach)),
         }
-        let stale = present.map(|it| it.0);
-        let fetched = self.fetch_once(&name, url, reach).await;
-        fetched.or_else(|error| stale.ok_or(error))
     }
 
-    async fn fetch_once(self: &Arc<Self>, name: &str, url: &str, reach: Reach) -> Result<Bytes, NoLogo> {
-        if self.has_failed(name) {
-            return Err(NoLogo::NotAvailable);
-        }
-        let lock = Arc::clone(self.state.lock().fetching.entry(name.to_owned()).or_default());
-        let fetched = self.fetch_alone(&lock, name, url, reach).await;
-        let mut state = self.state.lock();
-        // The map and this function have one each.
-        if state.fetching.get(name).is_some_and(|it| Arc::strong_count(it) <= 2) {
-            state.fetching.remove(name);
-        }
-        fetched
-    }
-
-    async fn fetch_alone(
+    /// Starts a fetch, unless that is useless or too many wait already.
+    fn fetch_in_background(
         self: &Arc<Self>,
-        lock: &tokio::sync::Mutex<()>,
-        name: &str,
+        name: String,
         url: &str,
         reach: Reach,
-    ) -> Result<Bytes, NoLogo> {
-        let _held = timeout(FETCH_TIME_MAX, lock.lock()).await.map_err(|_| NoLogo::Busy)?;
-        // Another request may have fetched it meanwhile.
-        if let Some((bytes, true)) = self.read(name).await {
-            return Ok(bytes);
-        }
-        if self.has_failed(name) {
-            return Err(NoLogo::NotAvailable);
-        }
-        let permit = timeout(FETCH_TIME_MAX, self.fetches.acquire()).await;
-        let _permit = permit.map_err(|_| NoLogo::Busy)?.map_err(|_| NoLogo::Busy)?;
-        let bytes = match self.download(url, reach).await {
-            Ok(bytes) => bytes,
-            Err(reason) => {
-                debug!("failed to fetch a logo: {reason}");
-                self.note_failure(name);
-                return Err(NoLogo::NotAvailable);
+    ) -> Option<JoinHandle<()>> {
+        {
+            let mut state = self.state.lock();
+            let has_failed = state.failures.get(&name).is_some_and(|until| *until > Instant::now());
+            if has_failed
+                || state.fetching.len() >= FETCHES_WAITING_MAX
+                || !state.fetching.insert(name.clone())
+            {
+                return None;
             }
-        };
-        let (cache, name, copy) = (Arc::clone(self), name.to_owned(), bytes.clone());
-        let saved = tokio::task::spawn_blocking(move || cache.save(&name, &copy)).await;
-        if let Ok(Err(error)) = saved {
-            debug!("failed to keep a logo: {error}");
         }
-        Ok(bytes)
+        let fetching = Fetching { cache: Arc::clone(self), name };
+        let url = url.to_owned();
+        Some(tokio::spawn(async move { fetching.run(&url, reach).await }))
     }
 
     async fn download(&self, url: &str, reach: Reach) -> Result<Bytes, String> {
@@ -171,10 +165,6 @@ impl LogoCache {
             Some(_) => Ok(bytes.into()),
             None => Err("it is no image".to_owned()),
         }
-    }
-
-    fn has_failed(&self, name: &str) -> bool {
-        self.state.lock().failures.get(name).is_some_and(|until| *until > Instant::now())
     }
 
     fn note_failure(&self, name: &str) {
@@ -219,6 +209,39 @@ impl LogoCache {
             fs::remove_file(self.folder.join(&oldest))?;
         }
         Ok(())
+    }
+}
+
+/// A logo that is being fetched or waits for it, until this is dropped.
+struct Fetching {
+    cache: Arc<LogoCache>,
+    name: String,
+}
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        self.cache.state.lock().fetching.remove(&self.name);
+    }
+}
+
+impl Fetching {
+    async fn run(self, url: &str, reach: Reach) {
+        let cache = &self.cache;
+        let Ok(_permit) = cache.fetches.acquire().await else { return };
+        let bytes = match cache.download(url, reach).await {
+            Ok(bytes) => bytes,
+            Err(reason) => {
+                debug!("failed to fetch a logo: {reason}");
+                return cache.note_failure(&self.name);
+            }
+        };
+        let (saving, name) = (Arc::clone(cache), self.name.clone());
+        let saved = tokio::task::spawn_blocking(move || saving.save(&name, &bytes)).await;
+        if let Ok(Err(error)) = saved {
+            debug!("failed to keep a logo: {error}");
+            // Without a copy it would be fetched with each request.
+            cache.note_failure(&self.name);
+        }
     }
 }
 
@@ -303,15 +326,31 @@ mod tests {
         Arc::new(LogoCache::new(folder.join("logos"), Fetch::new))
     }
 
+    /// Requests a logo, and waits for the fetch that this starts.
+    async fn fetched(cache: &Arc<LogoCache>, url: &str, reach: Reach) -> bool {
+        match cache.get(url, reach).await {
+            CachedLogo::Missing(Some(fetch)) => fetch.await.is_ok(),
+            CachedLogo::Missing(None) | CachedLogo::Copy(_) => false,
+        }
+    }
+
+    async fn copy(cache: &Arc<LogoCache>, url: &str, reach: Reach) -> Option<Bytes> {
+        match cache.get(url, reach).await {
+            CachedLogo::Copy(bytes) => Some(bytes),
+            CachedLogo::Missing(_) => None,
+        }
+    }
+
     #[tokio::test]
-    async fn a_logo_is_fetched_once_and_kept_over_a_restart() {
+    async fn a_logo_is_fetched_once_in_the_background_and_kept_over_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let (url, n_requests) = server(PNG).await;
-        let first = cache(folder.path());
-        let (a, b) = tokio::join!(first.get(&url, Reach::default()), first.get(&url, Reach::default()));
-        assert_eq!((a.as_deref(), b.as_deref()), (Ok(PNG), Ok(PNG)));
-        assert_eq!(first.get(&url, Reach::default()).await.as_deref(), Ok(PNG));
-        assert_eq!(cache(folder.path()).get(&url, Reach::default()).await.as_deref(), Ok(PNG));
+        let (first, anywhere) = (cache(folder.path()), Reach::default());
+        let CachedLogo::Missing(Some(fetch)) = first.get(&url, anywhere).await else { panic!("a copy") };
+        assert!(!fetched(&first, &url, anywhere).await, "one fetch at a time");
+        fetch.await.unwrap();
+        assert_eq!(copy(&first, &url, anywhere).await.as_deref(), Some(PNG));
+        assert_eq!(copy(&cache(folder.path()), &url, anywhere).await.as_deref(), Some(PNG));
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
         assert!(first.state.lock().fetching.is_empty());
     }
@@ -321,10 +360,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (url, n_requests) = server(b"<html>login</html>").await;
         let cache = cache(folder.path());
+        assert!(fetched(&cache, &url, Reach::default()).await);
         for _ in 0..3 {
-            assert_eq!(cache.get(&url, Reach::default()).await, Err(NoLogo::NotAvailable));
+            assert!(matches!(cache.get(&url, Reach::default()).await, CachedLogo::Missing(None)));
         }
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn the_number_of_waiting_fetches_is_limited() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        let others = (0..FETCHES_WAITING_MAX).map(|n| n.to_string());
+        cache.state.lock().fetching.extend(others);
+        assert!(!fetched(&cache, "http://127.0.0.1:1/x.png", Reach::default()).await);
     }
 
     #[tokio::test]
@@ -332,9 +381,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (url, n_requests) = server(PNG).await;
         let cache = cache(folder.path());
-        assert_eq!(cache.get(&url, Reach::default()).await.as_deref(), Ok(PNG), "an admin typed it");
+        assert!(fetched(&cache, &url, Reach::default()).await);
+        assert_eq!(copy(&cache, &url, Reach::default()).await.as_deref(), Some(PNG), "an admin typed it");
         let public = Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist);
-        assert_eq!(cache.get(&url, public).await, Err(NoLogo::NotAvailable));
+        assert!(fetched(&cache, &url, public).await);
+        assert_eq!(copy(&cache, &url, public).await, None);
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
     }
 

@@ -47,6 +47,11 @@ id! {
 }
 
 id! {
+    /// A personal playlist of a user.
+    PersonalPlaylistId
+}
+
+id! {
     /// A server group: accounts that share one limit.
     ServerGroupId
 }

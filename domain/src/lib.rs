@@ -8,7 +8,8 @@
 //!
 //! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
 //!    [`stream_ids`] records to which stream an id belongs; a [`stream_profile`] determines its delivery; a [`user_agent`] names a program to providers; a [`group`] sorts
-//!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`]
+//!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, a
+//!    [`personal_playlist`] those that a user has chosen, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`] and [`tuner`]
 //!    that of two of them; an [`output_profile`] changes a stream for some clients. [`discovery`] announces tuners, and
@@ -18,7 +19,7 @@
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
-//! 5. Playlists: [`playlist`], and the same from a [`panel`]. Search and replace for admins: a [`pattern`].
+//! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
 //! 6. Records of another service: [`import_from`]. The client behind proxies: [`forwarded`].
 
 pub mod account;
@@ -36,6 +37,7 @@ pub mod event;
 pub mod ffmpeg;
 pub mod forwarded;
 pub mod group;
+pub mod guide;
 pub mod health;
 pub mod ids;
 pub mod import_from;
@@ -47,6 +49,7 @@ pub mod notice;
 pub mod output_profile;
 pub mod panel;
 pub mod pattern;
+pub mod personal_playlist;
 pub mod plan;
 pub mod playlist;
 pub mod playout;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, ChannelNumber};
 use crate::ids::{ChannelId, LineupId};
+use crate::playlist::tags::PlaylistTags;
 use crate::user::{User, UserLevel};
 
 /// Maximum length of a lineup's name, in characters.
@@ -29,13 +30,17 @@ pub struct Lineup {
     pub has_new_channels: bool,
     /// The channels for which the opposite holds. May contain ids of deleted channels, which are never used again.
     pub exceptions: BTreeSet<ChannelId>,
+    /// Additional tags of playlists of this lineup.
+    #[serde(default)]
+    pub tags: PlaylistTags,
 }
 
 impl Lineup {
     /// Creates a lineup with all channels, or with none, now and later.
     pub fn new(id: LineupId, name: impl Into<String>, has_new_channels: bool) -> Self {
         let (name, description) = (name.into(), String::new());
-        Self { id, name, description, has_new_channels, exceptions: BTreeSet::new() }
+        let tags = PlaylistTags::default();
+        Self { id, name, description, has_new_channels, exceptions: BTreeSet::new(), tags }
     }
 
     /// Returns whether an existing channel is in the lineup.

@@ -29,7 +29,9 @@ pub use self::args::{
     RestoreArgs, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
-pub(crate) use self::network_access::{ALLOWED_NETWORKS, NetworkClass, UserNetworks, may_stream_from};
+pub(crate) use self::network_access::{
+    ALLOWED_NETWORKS, NetworkClass, UserNetworks, is_guide, may_stream_from,
+};
 pub use self::network_access::{ClassNetworks, NetworkAccess};
 pub(crate) use self::network_rules::{FOREIGN_NAMES, NetworkRules, WrongNetworks};
 pub use self::programs::Programs;

@@ -58,6 +58,18 @@ impl Default for ClassNetworks {
     }
 }
 
+/// Returns whether a path below `/api/` belongs to playlists and guides: these themselves, and the logos in them, which
+/// players fetch from wherever they fetch the playlist.
+fn is_in_playlists(path: &str) -> bool {
+    const LOGO: &str = "/api/channels/logos/{id}/cache/";
+    matches!(path, "/api/playlist.m3u" | LOGO) || is_guide(path)
+}
+
+/// Returns whether a path is that of a guide.
+pub(crate) fn is_guide(path: &str) -> bool {
+    ["/xmltv.php", "/output/epg", "/api/epg.xml"].iter().any(|it| path.starts_with(it))
+}
+
 impl NetworkClass {
     pub(crate) const ALL: [Self; 6] =
         [Self::Ui, Self::Streams, Self::XcApi, Self::M3uEpg, Self::Tuner, Self::Metrics];
@@ -70,6 +82,7 @@ impl NetworkClass {
             "healthz" => return None,
             "metrics" => Self::Metrics,
             "playlist.m3u" | "output" | "get.php" | "xmltv.php" => Self::M3uEpg,
+            "api" if is_in_playlists(path) => Self::M3uEpg,
             "player_api.php" | "panel_api.php" => Self::XcApi,
             "tuner" | "hdhr" | "discover.json" | "device.xml" => Self::Tuner,
             "lineup.json" | "lineup.m3u" | "lineup.post" | "lineup.xml" | "lineup_status.json" => Self::Tuner,
@@ -104,7 +117,7 @@ impl fmt::Display for NetworkClass {
             Self::Ui => "the interface",
             Self::Streams => "a stream",
             Self::XcApi => "the player interface",
-            Self::M3uEpg => "a playlist",
+            Self::M3uEpg => "playlists and guides",
             Self::Tuner => "the tuner",
             Self::Metrics => "the metrics",
         })
@@ -251,6 +264,11 @@ mod tests {
             ("/player_api.php", Some(NetworkClass::XcApi)),
             ("/playlist.m3u", Some(NetworkClass::M3uEpg)),
             ("/xmltv.php", Some(NetworkClass::M3uEpg)),
+            ("/output/epg/{profile}", Some(NetworkClass::M3uEpg)),
+            ("/api/playlist.m3u", Some(NetworkClass::M3uEpg)),
+            ("/api/epg.xml.gz", Some(NetworkClass::M3uEpg)),
+            ("/api/channels/logos/{id}/cache/", Some(NetworkClass::M3uEpg)),
+            ("/api/channels/logos/{id}/", Some(NetworkClass::Ui)),
             ("/hdhr/discover.json", Some(NetworkClass::Tuner)),
             ("/tuner/{profile}/lineup.json", Some(NetworkClass::Tuner)),
             ("/lineup.json", Some(NetworkClass::Tuner)),

@@ -12,6 +12,7 @@ use domain::secret::{Secret, ServerKeys};
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password, check_username, is_last_superuser};
 use serde::{Deserialize, Serialize};
 use storage::backup::{BackupSecret, create_backup};
+use storage::records::remove_playlists_of;
 use storage::{Error, Store, Write};
 
 use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
@@ -114,6 +115,7 @@ pub(super) fn execute(
                 bail!("user {name} is the last active superuser; create another one first");
             }
             end_logins(write, &user)?;
+            remove_playlists_of(write, user.id)?;
             write.remove::<User>(user.id.0)?;
             Ok(())
         }),

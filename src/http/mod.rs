@@ -136,7 +136,8 @@ impl<B> ResponseBody for Response<B> {
 fn printable_path(path: &str) -> String {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match first {
-        "" | "api" | "healthz" | "metrics" | "playlist.m3u" | "proxy" | "ws" => path.to_owned(),
+        "" | "api" | "get.php" | "healthz" | "metrics" | "output" | "playlist.m3u" | "proxy" | "ws"
+        | "xmltv.php" => path.to_owned(),
         _ => "/…".to_owned(),
     }
 }

@@ -14,7 +14,7 @@ use tracing::{debug, info};
 use super::caller::Caller;
 use super::network::client_network;
 use super::reply::Refusal;
-use crate::config::NetworkClass;
+use crate::config::{NetworkClass, is_guide};
 
 /// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be
 /// able to flush the event history.
@@ -55,8 +55,14 @@ impl<C: Clock> NetworkRefusals<C> {
         Self { publish: Box::new(publish), limiter: RateLimiter::hashmap_with_clock(quota, clock) }
     }
 
-    /// Refuses a caller because of its network. Only refusals of players are events.
-    pub(crate) fn refuse(&self, caller: &Caller, class: NetworkClass, denial: NetworkDenial) -> Refusal {
+    /// Refuses a caller because of its network. Only refusals of players are events. `path` is that of the route.
+    pub(crate) fn refuse(
+        &self,
+        caller: &Caller,
+        class: NetworkClass,
+        path: &str,
+        denial: NetworkDenial,
+    ) -> Refusal {
         let address = caller.address();
         let doubt = caller.origin.doubt().map(|it| format!(": {it}")).unwrap_or_default();
         let reason = match denial {
@@ -69,7 +75,11 @@ impl<C: Clock> NetworkRefusals<C> {
         } else if self.is_due(address) {
             info!(client.address = %address, client.agent = caller.agent, "request refused: {reason}");
             let attempt = CallerRef { user: None, ip: address, user_agent: caller.agent.clone() };
-            (self.publish)(Event { at: now_ms(), body: EventBody::M3uBlocked { attempt, reason } });
+            let body = match is_guide(path) {
+                true => EventBody::EpgBlocked { attempt, reason },
+                false => EventBody::M3uBlocked { attempt, reason },
+            };
+            (self.publish)(Event { at: now_ms(), body });
         }
         Refusal::network()
     }

@@ -1,12 +1,16 @@
-//! Routes for player programs: streams, playlists, and the requests of player apps.
+//! Routes for player programs: streams, playlists and guides, and the requests of player apps.
 
-mod addresses;
+pub(crate) mod addresses;
+pub(crate) mod guide;
 mod live;
 mod output_profile;
+pub(crate) mod long_text;
+pub(crate) mod options;
 mod panel;
-mod playlist;
+pub(crate) mod playlist;
 mod prepared;
 mod screen;
+pub(crate) mod selection;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -22,6 +26,18 @@ use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.
 pub(crate) fn routes() -> Vec<Route> {
-    let all = [playlist::routes(), panel::routes(), stream::routes(), live::routes(), tuner::routes()];
+    let all = [
+        playlist::routes(),
+        guide::routes(),
+        panel::routes(),
+        stream::routes(),
+        live::routes(),
+        tuner::routes(),
+    ];
     all.into_iter().flatten().collect()
+}
+
+/// Returns the routes below `/api/`, which both ports serve.
+pub(crate) fn api_routes() -> Vec<Route> {
+    [playlist::api_routes(), guide::api_routes()].into_iter().flatten().collect()
 }

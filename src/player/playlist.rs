@@ -1,125 +1,136 @@
-//! `/playlist.m3u`: all channels that the caller may watch, for players that are configured with a single URL.
+//! Playlists: `/get.php`, `/output/m3u`, `/playlist.m3u` and `/api/playlist.m3u`.
 
 use std::sync::Arc;
 
+use actors::{Plans, Target};
 use domain::channel::Channel;
-use domain::group::Group;
-use domain::lineup::visible;
-use domain::logo::Logo;
-use domain::playlist::write::{OutputEntry, write_entry, write_header};
+use domain::playlist::write::{OutputEntry, write_entry, write_header, write_plain_entry};
 use domain::user::UserLevel;
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
-use storage::Table;
+use http::{Method, StatusCode};
 
-use super::addresses::{logo_address, stream_address};
+use super::long_text::{Coding, LongText, LongTextHead};
+use super::options::OutputOptions;
+use super::selection::{OutputChannels, is_direct};
 use crate::http::reply::Refusal;
-use crate::rest::frame::access::Access;
+use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Content, MediaType, Route};
+use crate::rest::frame::route::{MediaType, MediaTypes, Route};
 
 /// An M3U playlist.
-pub(super) struct M3u;
+pub(crate) struct M3u;
+
+impl M3u {
+    pub(crate) const NAME: &'static str = "audio/x-mpegurl";
+}
 
 impl MediaType for M3u {
-    const NAME: &'static str = "audio/x-mpegurl";
+    const NAME: &'static str = Self::NAME;
 }
 
+impl MediaTypes for M3u {
+    const NAMES: &'static [&'static str] = &[Self::NAME];
+}
+
+/// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {
     let players = Access::UsersOrNetworks(UserLevel::Streamer);
-    vec![Route::get(
-        "/playlist.m3u",
-        players,
-        "Returns a playlist of all channels that the caller may watch.",
-        all_channels,
-    )]
+    let summary = "Returns a playlist of all channels that the caller may watch.";
+    let with_login = Route::each([Method::GET, Method::POST], "/get.php", Access::QueryLogin, summary, all);
+    let of_profile = "Returns a playlist of the channels of a profile that the caller may watch.";
+    let others = [
+        Route::get("/output/m3u", players, summary, all),
+        Route::get("/playlist.m3u", players, summary, all),
+        Route::get("/output/m3u/{profile}", players, of_profile, of_path),
+    ];
+    with_login.into_iter().map(Route::that_reads).chain(others).map(declared).collect()
 }
 
-async fn all_channels(call: Call) -> Result<Content<M3u>, Refusal> {
-    let models = &call.app.models;
-    let (channels, groups, logos) = (models.channels.load(), models.groups.load(), models.logos.load());
-    let limits = call.view_limits();
-    let channels = channels.iter().filter(|it| visible(&limits, it));
-    let text = playlist(channels, &groups, &logos, &call.player_origin());
-    let content = Content::new(text).with_header(CACHE_CONTROL, "no-cache");
-    Ok(content.with_header(CONTENT_DISPOSITION, "attachment; filename=\"playlist.m3u\""))
+/// Returns the routes that both ports serve.
+pub(super) fn api_routes() -> Vec<Route> {
+    let summary = "Returns a playlist of all channels that the user may watch.";
+    vec![declared(Route::get("/api/playlist.m3u", STREAMER, summary, all))]
 }
 
-/// Writes the playlist: channels in the order of their numbers, those without one last. `origin` is the start of all
-/// addresses.
-fn playlist<'a>(
-    channels: impl Iterator<Item = &'a Arc<Channel>>,
-    groups: &Table<Group>,
-    logos: &Table<Logo>,
-    origin: &str,
-) -> String {
-    let mut text = String::new();
-    write_header(&mut text, None);
-    let group = |channel: &Channel| groups.get(channel.group?.0).map(|it| it.name.as_str());
-    let mut channels: Vec<_> = channels.collect();
-    channels.sort_by_key(|it| (it.number.is_none(), it.number));
-    for channel in channels {
-        let line = OutputEntry {
-            name: &channel.name,
-            url: &stream_address(origin, channel),
-            tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
-            tvg_logo: &logo_address(origin, logos, channel).unwrap_or_default(),
-            tvg_chno: channel.number,
-            group: group(channel).unwrap_or_default(),
+fn declared(route: Route) -> Route {
+    route
+        .refuses(StatusCode::NOT_MODIFIED, "The client has the current playlist.")
+        .refuses(StatusCode::NOT_FOUND, "The channel profile or the personal playlist does not exist.")
+}
+
+async fn all(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+    let selection = OutputChannels::new(&call, &options, None)?;
+    answer(&call, &options, selection).await
+}
+
+async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+    let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
+    answer(&call, &options, selection).await
+}
+
+/// Answers with a playlist. `M` contains its media type.
+pub(crate) async fn answer<M: MediaTypes>(
+    call: &Call,
+    options: &OutputOptions,
+    selection: OutputChannels,
+) -> Result<LongText<M>, Refusal> {
+    let head = LongTextHead {
+        media_type: M3u::NAME,
+        file_name: "playlist.m3u",
+        tag: selection.tag.clone(),
+        coding: Coding::Negotiated,
+    };
+    let plans = is_direct(call, options).then(|| Arc::clone(&call.app.plans));
+    let write = writer(call, selection, options.is_plain(), plans);
+    LongText::new(&call.headers, head, write).await
+}
+
+/// Returns the function that writes a playlist: the first line, then one entry each time. With `plans`, the entries have
+/// the addresses of providers.
+fn writer(
+    call: &Call,
+    selection: OutputChannels,
+    is_plain: bool,
+    plans: Option<Arc<dyn Plans>>,
+) -> impl FnMut(&mut String) -> bool + Send + 'static {
+    let (groups, logos) = (call.app.models.groups.load(), call.app.models.logos.load());
+    let mut n_written = None;
+    move |out| {
+        let Some(n) = n_written else {
+            let tags = selection.lineup.as_ref().map(|it| &it.tags).filter(|_| !is_plain);
+            let guide_url = (!is_plain).then_some(selection.guide_url.as_str());
+            write_header(out, guide_url, tags);
+            n_written = Some(0);
+            return !selection.channels.is_empty();
         };
-        write_entry(&mut text, &line);
+        let Some(channel) = selection.channels.get(n) else { return false };
+        let url = match &plans {
+            Some(plans) => provider_url(&**plans, channel),
+            None => Some(selection.addresses.of(channel)),
+        };
+        if let Some(url) = url {
+            let group = channel.group.and_then(|it| groups.get(it.0)).map(|it| it.name.as_str());
+            let logo = selection.logo(&logos, channel);
+            let line = OutputEntry {
+                name: &channel.name,
+                url: &url,
+                tvg_id: &selection.guide_id(channel),
+                tvg_logo: logo.as_deref().unwrap_or_default(),
+                tvg_chno: channel.number,
+                group: group.unwrap_or_default(),
+                tags: selection.lineup.as_ref().map(|it| &it.tags),
+            };
+            match is_plain {
+                true => write_plain_entry(out, &OutputEntry { tags: None, ..line }),
+                false => write_entry(out, &line),
+            }
+        }
+        n_written = Some(n + 1);
+        n + 1 < selection.channels.len()
     }
-    text
 }
 
-#[cfg(test)]
-mod tests {
-    use domain::ids::{ChannelId, GroupId};
-    use domain::playlist::catalogue::Catalogue;
-    use storage::Models;
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn channel(id: u32, name: &str, number: Option<&str>) -> Channel {
-        Channel {
-            number: number.map(|it| it.parse().unwrap()),
-            tvg_id: Some("one.example".to_owned()),
-            ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), name, 0)
-        }
-    }
-
-    /// Returns the playlist lines of these channels and one group.
-    async fn lines(channels: Vec<Channel>) -> Vec<String> {
-        let groups = vec![Group::new(GroupId(1), "News")];
-        let store = crate::play::temporary(Catalogue { channels, groups, ..Catalogue::default() }).await;
-        let models = tokio::task::spawn_blocking(|| Models::of(store.unwrap())).await.unwrap().unwrap();
-        let text = playlist(
-            models.channels.load().iter(),
-            &models.groups.load(),
-            &models.logos.load(),
-            "http://tv.example:9191",
-        );
-        text.lines().map(str::to_owned).collect()
-    }
-
-    #[tokio::test]
-    async fn a_playlist_contains_each_channel_with_a_url_on_the_requested_host() {
-        let one = Channel { group: Some(GroupId(1)), ..channel(7, "One \"HD\"", Some("4.1")) };
-        let lines = lines(vec![one]).await;
-        assert_eq!(lines.len(), 3);
-        assert_eq!(lines[0], "#EXTM3U");
-        assert!(lines[1].contains(r#"tvg-id="one.example" tvg-name="One 'HD'""#), "{}", lines[1]);
-        assert!(lines[1].contains(r#"tvg-chno="4.1""#) && lines[1].ends_with(",One \"HD\""), "{}", lines[1]);
-        assert!(lines[1].contains(r#"group-title="News""#), "{}", lines[1]);
-        assert_eq!(lines[2], "http://tv.example:9191/proxy/ts/stream/00000000-0000-0000-0000-000000000007");
-    }
-
-    #[tokio::test]
-    async fn channels_are_listed_by_number_and_those_without_one_last() {
-        let channels = [("A", None), ("B", Some("10")), ("C", Some("9.5")), ("D", None), ("E", Some("2"))];
-        let channels = (1..).zip(channels).map(|(id, (name, number))| channel(id, name, number)).collect();
-        let lines = lines(channels).await;
-        let names: Vec<_> = lines.iter().filter_map(|it| it.rsplit_once(',')).map(|it| it.1).collect();
-        assert_eq!(names, ["E", "C", "B", "A", "D"]);
-    }
+/// Returns the address that the gateway would open first. Reads the store, so it blocks.
+fn provider_url(plans: &dyn Plans, channel: &Channel) -> Option<String> {
+    let plan = plans.plan(&Target::Channel(channel.uuid))?;
+    plan.candidates.first().map(|it| it.url.expose().to_owned())
 }

@@ -47,7 +47,7 @@ fn routes_of(port: Port) -> Vec<Route> {
         Port::Api => Vec::new(),
         Port::Player => player::routes(),
     };
-    [api::routes(), api_docs::routes(), status::routes(), setup_page::routes(), players]
+    [api::routes(), api_docs::routes(), player::api_routes(), status::routes(), setup_page::routes(), players]
         .into_iter()
         .flatten()
         .collect()

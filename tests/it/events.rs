@@ -240,18 +240,22 @@ async fn a_failed_login_sends_an_event_with_the_caller_and_without_the_password(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_network_sends_one_event_and_not_one_for_each_request() {
     let provider = Provider::start();
-    for what in ["playlist", "stream"] {
+    for (what, event) in [("playlist", "m3u_blocked"), ("stream", "m3u_blocked"), ("guide", "epg_blocked")] {
         // Every test client connects from loopback, so only other networks are allowed.
         let setup = Setup::new().list(&list(&provider));
         let setup = setup.config(|it| it.stream_networks = "10.0.0.0/8".parse().unwrap());
         let mut fixture = EventFixture::of(setup).await;
         let gateway = &fixture.gateway;
-        let path = if what == "stream" { gateway.path("News") } else { "/playlist.m3u".to_owned() };
+        let path = match what {
+            "stream" => gateway.path("News"),
+            "guide" => "/output/epg".to_owned(),
+            _ => "/playlist.m3u".to_owned(),
+        };
         for _ in 0..3 {
             let refused = fetch(gateway.address, Request::get(path.clone())).await;
             assert_eq!(refused.status(), 403);
         }
-        let events = &fixture.expect_events(&["m3u_blocked"]).await[0];
+        let events = &fixture.expect_events(&[event]).await[0];
         assert_eq!(
             (&events["client_ip"], &events["user_agent"]),
             (&json!("127.0.0.1"), &json!("TestPlayer/1.0"))

@@ -45,6 +45,7 @@ mod panels;
 mod player_clients;
 mod player_panel;
 mod playlist;
+mod playlists_out;
 mod programs;
 mod proxies;
 mod rest;

@@ -30,10 +30,13 @@ const OPERATIONS: &str = "
     GET /api/redoc/
     GET /proxy/ts/stream/{}
     GET /live/{}/{}/{}
+    GET /api/playlist.m3u
+    GET /api/epg.xml
+    GET /xmltv.php
 ";
 
 /// The operations that wait: the feature that brings them, and then lines as above.
-const PENDING: [(&str, &str); 5] = [
+const PENDING: [(&str, &str); 3] = [
     (
         "recordings",
         "
@@ -69,14 +72,6 @@ const PENDING: [(&str, &str); 5] = [
         GET /api/vod/movies/{}/stream/
         GET /movie/{}/{}/{}
         GET /series/{}/{}/{}
-        ",
-    ),
-    ("playlists by key", "GET /api/playlist.m3u"),
-    (
-        "the guide",
-        "
-        GET /api/epg.xml
-        GET /xmltv.php
         ",
     ),
 ];

@@ -1,5 +1,5 @@
 //! Playlists: the parser ([`m3u`]), the changes of a refresh ([`delta`]) and the [`rules`] of an account, records built
-//! without a store ([`catalogue`]), and the writer ([`write`](mod@write)).
+//! without a store ([`catalogue`]), and the writer ([`write`](mod@write)) with its additional [`tags`].
 
 pub mod catalogue;
 pub mod content;
@@ -7,4 +7,5 @@ pub mod delta;
 pub mod filters;
 pub mod m3u;
 pub mod rules;
+pub mod tags;
 pub mod write;

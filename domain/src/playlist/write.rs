@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::channel::ChannelNumber;
+use crate::playlist::tags::PlaylistTags;
 
 /// An entry of a playlist to be written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,19 +16,24 @@ pub struct OutputEntry<'a> {
     pub tvg_logo: &'a str,
     pub tvg_chno: Option<ChannelNumber>,
     pub group: &'a str,
+    /// Additional attributes, and lines before the address.
+    pub tags: Option<&'a PlaylistTags>,
 }
 
 /// Writes the first line. The guide's address is written to both attributes that players look for.
-pub fn write_header(out: &mut String, guide_url: Option<&str>) {
+pub fn write_header(out: &mut String, guide_url: Option<&str>, tags: Option<&PlaylistTags>) {
     out.push_str("#EXTM3U");
     if let Some(url) = guide_url {
         attribute(out, "x-tvg-url", url);
         attribute(out, "url-tvg", url);
     }
+    for (name, value) in tags.into_iter().flat_map(|it| &it.header) {
+        attribute(out, name, value);
+    }
     out.push('\n');
 }
 
-/// Writes one entry: two lines.
+/// Writes one entry with its attributes: two lines, and one for each property.
 pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
     out.push_str("#EXTINF:-1");
     attribute(out, "tvg-id", line.tvg_id);
@@ -37,9 +43,29 @@ pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
         write!(out, " tvg-chno=\"{number}\"").expect("writing to a String cannot fail");
     }
     attribute(out, "group-title", line.group);
+    for (name, value) in line.tags.into_iter().flat_map(|it| &it.entries) {
+        attribute(out, name, value);
+    }
+    name_and_url(out, line);
+}
+
+/// Writes one entry without attributes: the plain form of the format.
+pub fn write_plain_entry(out: &mut String, line: &OutputEntry<'_>) {
+    out.push_str("#EXTINF:-1");
+    name_and_url(out, line);
+}
+
+fn name_and_url(out: &mut String, line: &OutputEntry<'_>) {
     out.push(',');
-    text(out, line.name, false);
+    display_name(out, line.name);
     out.push('\n');
+    for (name, value) in line.tags.into_iter().flat_map(|it| &it.properties) {
+        out.push_str("#KODIPROP:");
+        text(out, name, false);
+        out.push('=');
+        text(out, value, false);
+        out.push('\n');
+    }
     text(out, line.url, false);
     out.push('\n');
 }
@@ -51,6 +77,17 @@ fn attribute(out: &mut String, key: &str, value: &str) {
     out.push_str("=\"");
     text(out, value, true);
     out.push('"');
+}
+
+/// Writes the name at the end of an entry. A comma becomes a semicolon: Jellyfin takes the text after the last comma of
+/// the line as the name (`M3uParser.cs`), and would cut off the rest.
+fn display_name(out: &mut String, name: &str) {
+    let start = out.len();
+    text(out, name, false);
+    if out[start..].contains(',') {
+        let changed = out[start..].replace(',', ";");
+        out.replace_range(start.., &changed);
+    }
 }
 
 /// Replaces line breaks and other control characters, which would let a name start a line of its own.
@@ -72,7 +109,7 @@ mod tests {
     #[test]
     fn a_playlist_is_written_as_players_expect_it() {
         let mut out = String::new();
-        write_header(&mut out, Some("http://h/guide?a=b"));
+        write_header(&mut out, Some("http://h/guide?a=b"), None);
         let number = "4.0".parse().ok();
         write_entry(
             &mut out,
@@ -83,6 +120,7 @@ mod tests {
                 tvg_logo: "http://h/l",
                 tvg_chno: number,
                 group: "All",
+                tags: None,
             },
         );
         write_entry(
@@ -99,7 +137,7 @@ mod tests {
             "#EXTM3U x-tvg-url=\"http://h/guide?a=b\" url-tvg=\"http://h/guide?a=b\"\n\
              #EXTINF:-1 tvg-id=\"news\" tvg-name=\"News\" tvg-logo=\"http://h/l\" tvg-chno=\"4\" group-title=\"All\",News\n\
              http://h/1\n\
-             #EXTINF:-1 tvg-id=\"\" tvg-name=\"The 'Best', TV\" tvg-logo=\"\" group-title=\"A'B \",The \"Best\", TV\n\
+             #EXTINF:-1 tvg-id=\"\" tvg-name=\"The 'Best', TV\" tvg-logo=\"\" group-title=\"A'B \",The \"Best\"; TV\n\
              http://h/2\n"
         );
     }
@@ -107,8 +145,38 @@ mod tests {
     #[test]
     fn a_playlist_without_a_guide_has_a_plain_header() {
         let mut out = String::new();
-        write_header(&mut out, None);
+        write_header(&mut out, None, None);
         assert_eq!(out, "#EXTM3U\n");
+    }
+
+    #[test]
+    fn an_entry_without_attributes_is_a_name_and_an_address() {
+        let mut out = String::new();
+        let line = OutputEntry { name: "One, two", url: "http://h/1", tvg_id: "x", ..OutputEntry::default() };
+        write_plain_entry(&mut out, &line);
+        assert_eq!(out, "#EXTINF:-1,One; two\nhttp://h/1\n");
+    }
+
+    #[test]
+    fn additional_tags_are_written_to_the_first_line_and_to_every_entry() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let tags = PlaylistTags {
+            header: [pair("refresh", "3600")].into(),
+            entries: [pair("tvg-shift", "\"1\"")].into(),
+            properties: [pair("mimetype", "video/mp2t")].into(),
+        };
+        let mut out = String::new();
+        write_header(&mut out, None, Some(&tags));
+        let line =
+            OutputEntry { name: "One", url: "http://h/1", tags: Some(&tags), ..OutputEntry::default() };
+        write_entry(&mut out, &line);
+        assert_eq!(
+            out,
+            "#EXTM3U refresh=\"3600\"\n\
+             #EXTINF:-1 tvg-id=\"\" tvg-name=\"One\" tvg-logo=\"\" group-title=\"\" tvg-shift=\"'1'\",One\n\
+             #KODIPROP:mimetype=video/mp2t\n\
+             http://h/1\n"
+        );
     }
 
     proptest! {
@@ -119,8 +187,15 @@ mod tests {
             group in "[\"'a-z=, ]{0,30}",
         ) {
             let mut out = String::new();
-            write_header(&mut out, None);
-            let line = OutputEntry { name: &name, url: "http://h/1", tvg_id: &id, tvg_logo: "l", group: &group, tvg_chno: None };
+            write_header(&mut out, None, None);
+            let line = OutputEntry {
+                name: &name,
+                url: "http://h/1",
+                tvg_id: &id,
+                tvg_logo: "l",
+                group: &group,
+                ..OutputEntry::default()
+            };
             write_entry(&mut out, &line);
             let (items, summary) = m3u::parse(out.as_bytes(), PlaylistLimits::default());
             prop_assert_eq!((summary.entries, summary.lines), (1, 3));

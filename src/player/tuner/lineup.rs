@@ -77,7 +77,7 @@ pub(super) async fn xml(call: Call, at: DevicePath) -> Result<Content<Xml>, Refu
 
 pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refusal> {
     let mut text = String::new();
-    write_header(&mut text, None);
+    write_header(&mut text, None, None);
     for channel in channels(&call, at)? {
         let entry = OutputEntry {
             name: &channel.GuideName,

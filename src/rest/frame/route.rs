@@ -479,10 +479,7 @@ pub(crate) struct Document<M> {
 impl<M: MediaTypes> Document<M> {
     /// `tag` is the entity tag of the text, in quotes; `media_type` is one of `M`.
     pub(crate) fn new(text: Bytes, tag: HeaderValue, media_type: &'static str, headers: &HeaderMap) -> Self {
-        let has = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
-        let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
-        let is_known = known.flat_map(|it| it.split(',')).any(|it| has(it.trim()));
-        let text = (!is_known).then_some(text);
+        let text = (!client_has(headers, &tag)).then_some(text);
         Document { text, tag, media_type, coding: None, media_types: PhantomData }
     }
 
@@ -493,11 +490,32 @@ impl<M: MediaTypes> Document<M> {
     }
 }
 
+/// Returns whether a client has the content with this entity tag, as `If-None-Match` says: the comparison ignores whether
+/// tags are weak (RFC 9110, section 13.1.2).
+pub(crate) fn client_has(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    let Ok(wanted) = tag.to_str().map(opaque) else { return false };
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
+    known.flat_map(|it| it.split(',')).map(opaque).any(|it| it == "*" || it == wanted)
+}
+
+/// Returns an entity tag without the mark that it is weak.
+fn opaque(tag: &str) -> &str {
+    let tag = tag.trim();
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
 /// Returns the entity tag of a content, in quotes.
 pub(crate) fn entity_tag(content: &[u8]) -> HeaderValue {
     let digest = Sha256::digest(content);
     let tag: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
     HeaderValue::from_str(&format!("\"{tag}\"")).expect("quotes and hexadecimal digits are valid")
+}
+
+/// Returns the entity tag of everything that a content depends on, where the content itself is not at hand.
+pub(crate) fn weak_tag(about: &[u8]) -> HeaderValue {
+    let strong = entity_tag(about);
+    let tag = [b"W/", strong.as_bytes()].concat();
+    HeaderValue::from_bytes(&tag).unwrap_or(strong)
 }
 
 impl<M: MediaTypes> Answer for Document<M> {

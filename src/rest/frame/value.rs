@@ -1,8 +1,8 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId, PermissionId, ProfileId,
-    ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
+    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId, PermissionId,
+    PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -272,6 +272,7 @@ ids!(
     LogoId,
     OutputProfileId,
     PermissionId,
+    PersonalPlaylistId,
     ProfileId,
     ServerGroupId,
     StreamId,

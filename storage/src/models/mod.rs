@@ -15,6 +15,7 @@ use domain::logo::Logo;
 use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
+use domain::personal_playlist::PersonalPlaylist;
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -49,6 +50,7 @@ pub struct Models {
     pub notices: View<Table<Notice>>,
     pub dismissed_notices: View<Table<DismissedNotices>>,
     pub output_profiles: View<Table<OutputProfile>>,
+    pub personal_playlists: View<Table<PersonalPlaylist>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub tuner_devices: View<Table<TunerDevice>>,
@@ -75,6 +77,7 @@ impl Models {
             notices: store.table()?,
             dismissed_notices: store.table()?,
             output_profiles: store.table()?,
+            personal_playlists: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             tuner_devices: store.table()?,

@@ -19,6 +19,8 @@ pub struct Table<T> {
     records: Shards<u32, Entry<T>>,
     /// Pairs of half a key's hash and an id.
     index: Shards<(u32, u32), ()>,
+    /// The commit after which the table was built.
+    version: u64,
 }
 
 /// A record, and the commit that wrote it.
@@ -34,6 +36,12 @@ impl<T> Clone for Entry<T> {
 }
 
 impl<T: Record> Table<T> {
+    /// Returns the number of the commit after which the table was built. While it stays the same, so do all records, also
+    /// after a restart.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     pub fn get(&self, id: u32) -> Option<&Arc<T>> {
         self.records.get(&id).map(|it| &it.record)
     }
@@ -70,11 +78,11 @@ impl<T: Record> Table<T> {
     }
 
     fn empty() -> Self {
-        Self { records: Shards::default(), index: Shards::default() }
+        Self { records: Shards::default(), index: Shards::default(), version: 0 }
     }
 
     fn copy(&self) -> Self {
-        Self { records: self.records.clone(), index: self.index.clone() }
+        Self { records: self.records.clone(), index: self.index.clone(), version: self.version }
     }
 
     /// Updates one record from the collection.
@@ -132,6 +140,7 @@ pub(crate) fn build<T: Record>(reader: &Reader<'_>, before: Before<'_, '_, T>) -
         Some(ChangedIds::Few(ids)) => ids.clone(),
         _ => table.all_ids(&collection),
     };
+    table.version = before.map_or_else(|| reader.version(), |(_, change)| change.version);
     let mut is_behind = false;
     for id in ids {
         let updated = catch_unwind(AssertUnwindSafe(|| table.update(&collection, id)));

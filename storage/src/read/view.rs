@@ -38,6 +38,11 @@ impl<'a> Reader<'a> {
         Self { shared }
     }
 
+    /// Returns the number of the last commit.
+    pub(crate) fn version(&self) -> u64 {
+        self.shared.state.read().commit
+    }
+
     pub fn collection<T: Record>(&self) -> Collection<'a, T> {
         Collection::new(self.shared)
     }

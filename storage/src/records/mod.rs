@@ -11,6 +11,7 @@ mod login;
 mod logo;
 mod notice;
 mod output_profile;
+mod personal_playlist;
 mod profile_info;
 mod refresh;
 mod server_group;
@@ -27,6 +28,7 @@ mod user_group;
 pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
+pub use self::personal_playlist::remove_playlists_of;
 
 use crate::record::Schema;
 
@@ -46,6 +48,7 @@ pub fn schema() -> Schema {
         .with::<domain::notice::Notice>()
         .with::<domain::notice::DismissedNotices>()
         .with::<domain::output_profile::OutputProfile>()
+        .with::<domain::personal_playlist::PersonalPlaylist>()
         .with::<domain::panel::ProfileInfo>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()

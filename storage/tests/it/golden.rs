@@ -22,7 +22,8 @@ use domain::group::Group;
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
     AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId,
-    PermissionId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
+    PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId,
+    UserId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
@@ -30,6 +31,7 @@ use domain::logo::Logo;
 use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
 use domain::output_profile::{LeftOutKind, OutputProfile};
 use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
+use domain::personal_playlist::PersonalPlaylist;
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -162,6 +164,13 @@ fn lineup() -> Lineup {
     lineup.set(ChannelId(4), false);
     lineup.set(ChannelId(70_000), false);
     lineup
+}
+
+fn personal_playlist() -> PersonalPlaylist {
+    let mut playlist = PersonalPlaylist::new(PersonalPlaylistId(3), UserId(5), "Evening", 1_700_000_000_000);
+    playlist.set_channels([ChannelId(70_000), ChannelId(4)]);
+    playlist.assigned_to.insert(UserId(6));
+    playlist
 }
 
 fn server_keys() -> ServerKeys {
@@ -346,6 +355,7 @@ fn now() -> Vec<Value> {
         written(&channel()),
         written(&group()),
         written(&lineup()),
+        written(&personal_playlist()),
         written(&refresh()),
         written(&server_group()),
         written(&server_keys()),
@@ -423,6 +433,7 @@ fn records_of_every_released_version_still_decode() {
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),
             Lineup::COLLECTION => reads::<Lineup>(line),
+            PersonalPlaylist::COLLECTION => reads::<PersonalPlaylist>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
             ServerGroup::COLLECTION => reads::<ServerGroup>(line),
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),

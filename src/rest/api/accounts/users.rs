@@ -16,6 +16,7 @@ use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use storage::records::remove_playlists_of;
 use storage::{Table, Write};
 
 use super::user_groups::{PERMISSIONS_MAX, check_permissions};
@@ -223,6 +224,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
         find::<User>(write, id.0)?;
         refuse_if(is_last(write, id.0)?, LAST_SUPERUSER)?;
         logins::end_all(write, id)?;
+        remove_playlists_of(write, id)?;
         write.remove::<User>(id.0)?;
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! `/api/channels/`: channels, their streams, their groups and the lineups that select them.
+//! `/api/channels/`: channels, their streams, their groups, and the lineups and personal playlists that select them.
 
 #[expect(
     clippy::module_inception,
@@ -9,6 +9,7 @@ mod group_cleanup;
 mod groups;
 mod lineups;
 mod logos;
+mod personal;
 pub(super) mod streams;
 mod undo;
 pub(super) mod values;
@@ -22,6 +23,7 @@ pub(super) fn routes() -> Vec<Route> {
         group_cleanup::routes(),
         lineups::routes(),
         logos::routes(),
+        personal::routes(),
         streams::routes(),
         undo::routes(),
     ];

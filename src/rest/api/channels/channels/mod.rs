@@ -4,6 +4,7 @@ mod assign_streams;
 mod bulk;
 mod changed_fields;
 mod edit;
+mod export;
 mod filters;
 mod from_stream;
 mod merge;
@@ -78,6 +79,14 @@ fn reading_routes() -> Vec<Route> {
             STREAMER,
             "Lists the channels with the given UUIDs. Users of level 0 see nothing that refers to providers.",
             by_uuids,
+        )
+        .that_reads()
+        .with_bulk_body(),
+        Route::post(
+            "/api/channels/channels/export/",
+            STANDARD,
+            "Exports channels as a playlist or as a guide.",
+            export::export,
         )
         .that_reads()
         .with_bulk_body(),

@@ -1,6 +1,7 @@
 //! The channels of an operation: by ids, or by the filters of the list with exceptions.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::ids::ChannelId;
@@ -41,7 +42,7 @@ pub(in crate::rest::api::channels) struct Selected {
 }
 
 impl Selection {
-    /// Selects the channels.
+    /// Selects the channels of an operation that changes them.
     pub(super) fn resolve(self, call: &Call) -> Result<Selected, Refusal> {
         self.resolve_up_to(call, MANY)
     }
@@ -52,6 +53,15 @@ impl Selection {
         call: &Call,
         max: usize,
     ) -> Result<Selected, Refusal> {
+        let selected = self.select(call)?;
+        match selected.ids.len() > max {
+            true => Err(too_many("channels", selected.ids.len(), max)),
+            false => Ok(selected),
+        }
+    }
+
+    /// Selects any number of channels, for an operation that changes none.
+    pub(super) fn select(self, call: &Call) -> Result<Selected, Refusal> {
         let except: HashSet<ChannelId> = self.except.into_iter().flatten().collect();
         let (mut ids, is_named) = match (self.ids, self.filter) {
             (Some(_), Some(_)) => {
@@ -65,10 +75,7 @@ impl Selection {
             (None, None) => return Err(FieldErrors::required("ids").into()),
         };
         ids.retain(|it| !except.contains(it));
-        match ids.len() > max {
-            true => Err(too_many("channels", ids.len(), max)),
-            false => Ok(Selected { ids, is_named }),
-        }
+        Ok(Selected { ids, is_named })
     }
 
     /// Returns whether nothing selects channels.
@@ -82,7 +89,28 @@ pub(in crate::rest::api::channels) fn too_many(what: &str, n: usize, max: usize)
     Refusal::field("filter", format!("The filter selects {n} {what}; at most {max} can be changed at once."))
 }
 
+fn repeated(id: ChannelId) -> String {
+    format!("Channel {id} is listed more than once.")
+}
+
 impl Selected {
+    /// Returns the channels that the caller may see, without waiting for a write. Named ids that do not exist or are
+    /// repeated are errors.
+    pub(super) fn find(&self, call: &Call) -> Result<Vec<Arc<Channel>>, FieldErrors> {
+        let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+        let mut errors = FieldErrors::default();
+        let (mut found, mut seen) = (Vec::with_capacity(self.ids.len()), HashSet::new());
+        for id in &self.ids {
+            match channels.get(id.0).filter(|it| is_listed(it)) {
+                _ if !seen.insert(*id) => errors.add("ids", repeated(*id)),
+                None if self.is_named => errors.add("ids", no_such(id)),
+                None => {}
+                Some(channel) => found.push(Arc::clone(channel)),
+            }
+        }
+        errors.or(found)
+    }
+
     /// Returns the channels as they are now. Named ids that do not exist or are repeated are errors; channels that a
     /// filter selected and that were deleted meanwhile are left out.
     pub(super) fn load(&self, write: &Write<'_>) -> Result<Vec<Channel>, Refusal> {
@@ -90,9 +118,7 @@ impl Selected {
         let (mut channels, mut seen) = (Vec::with_capacity(self.ids.len()), HashSet::new());
         for id in &self.ids {
             match write.get::<Channel>(id.0)? {
-                _ if !seen.insert(*id) => {
-                    errors.add("ids", format!("Channel {id} is listed more than once."));
-                }
+                _ if !seen.insert(*id) => errors.add("ids", repeated(*id)),
                 None if self.is_named => errors.add("ids", no_such(id)),
                 None => {}
                 Some(channel) => channels.push(channel),

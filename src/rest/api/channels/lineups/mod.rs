@@ -1,6 +1,7 @@
 //! `/api/channels/profiles/`: lineups, which the interface calls channel profiles.
 
 mod memberships;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, LineupId};
 use domain::lineup::{LINEUP_NAME_CHARS_MAX, Lineup};
+use domain::playlist::tags::PlaylistTags;
 use domain::user::User;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -16,6 +18,7 @@ use serde::Serialize;
 use storage::Table;
 
 pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
+use self::tags::{SentTags, TagsValue};
 use crate::http::reply::Refusal;
 use crate::rest::api::hdhr::remove_devices;
 use crate::rest::frame::access::{ADMIN, STANDARD};
@@ -47,6 +50,16 @@ pub(crate) struct LineupView {
     /// without channels.
     #[field(edit)]
     add_new_channels: bool,
+    /// Additional attributes of the first line of playlists of the profile, by name. Names have lower-case letters, digits,
+    /// hyphens and underscores.
+    #[field(edit, example = "{\"refresh\": \"3600\"}")]
+    playlist_header: TagsValue,
+    /// Additional attributes of every entry of playlists of the profile, by name.
+    #[field(edit, example = "{\"tvg-shift\": \"1\"}")]
+    playlist_attributes: TagsValue,
+    /// Properties of every entry of playlists of the profile, by name, which Kodi reads (`#KODIPROP`).
+    #[field(edit, example = "{\"mimetype\": \"video/mp2t\"}")]
+    kodi_properties: TagsValue,
 }
 
 /// Filters of the list of channel profiles.
@@ -109,9 +122,16 @@ async fn retrieve(call: Call) -> Result<LineupView, Refusal> {
 }
 
 async fn create(call: Call, new: NewLineup) -> Result<Created<LineupView>, Refusal> {
+    let sent = SentTags {
+        header: new.playlist_header,
+        entries: new.playlist_attributes,
+        properties: new.kodi_properties,
+    };
+    let mut tags = PlaylistTags::default();
+    sent.apply(&mut tags)?;
     call.create(move |_, id| {
         let lineup = Lineup::new(LineupId(id), new.name, new.add_new_channels.unwrap_or(true));
-        Ok(Lineup { description: new.description.unwrap_or_default(), ..lineup })
+        Ok(Lineup { description: new.description.unwrap_or_default(), tags, ..lineup })
     })
     .await
 }
@@ -120,6 +140,12 @@ async fn update(call: Call, edit: LineupEdit) -> Result<LineupView, Refusal> {
     call.update(move |write, lineup: &mut Lineup| {
         set(&mut lineup.name, edit.name);
         set(&mut lineup.description, edit.description);
+        let sent = SentTags {
+            header: edit.playlist_header,
+            entries: edit.playlist_attributes,
+            properties: edit.kodi_properties,
+        };
+        sent.apply(&mut lineup.tags)?;
         if let Some(has_new) = edit.add_new_channels.filter(|it| *it != lineup.has_new_channels) {
             let channels: Vec<Channel> = write.all()?;
             lineup.set_new_channels(has_new, channels.iter().map(|it| it.id));
@@ -201,6 +227,9 @@ impl Render for Lineup {
             name: self.name.clone(),
             description: self.description.clone(),
             add_new_channels: self.has_new_channels,
+            playlist_header: TagsValue(self.tags.header.clone()),
+            playlist_attributes: TagsValue(self.tags.entries.clone()),
+            kodi_properties: TagsValue(self.tags.properties.clone()),
         }
     }
 }

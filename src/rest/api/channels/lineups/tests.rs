@@ -47,7 +47,7 @@ async fn a_channel_profile_is_created_with_all_channels_renamed_copied_and_delet
     let id = &kids["id"];
     let shown = json!({
         "id": id, "name": "Kids", "description": "For children", "channels": [1, 2, 3, 4],
-        "add_new_channels": true,
+        "add_new_channels": true, "playlist_header": {}, "playlist_attributes": {}, "kodi_properties": {},
     });
     assert_eq!(kids, shown);
     assert_eq!(rest.admin("GET", &one(id), Value::Null).await.body, shown);
@@ -259,4 +259,34 @@ async fn memberships_of_the_channels_of_a_filter_are_set_together() {
         assert!(refused.status == 400 && refused.body.get(field).is_some(), "{body}: {}", refused.text);
     }
     assert_eq!(channels(&rest, id).await, json!([1, 2, 4]), "a refusal changes nothing");
+}
+
+#[tokio::test]
+async fn tags_of_a_channel_profile_are_checked_and_written_to_its_playlists() {
+    let rest = stage().await;
+    let id = &make(&rest, json!({ "name": "Kids" })).await["id"];
+    for (field, value, message) in [
+        ("playlist_header", json!({ "a b": "x" }), "is not valid"),
+        ("playlist_attributes", json!({ "tvg-id": "x" }), "The gateway itself writes"),
+        ("playlist_attributes", json!({ "a": "x\nhttp://x/" }), "without line breaks"),
+        ("kodi_properties", json!({ "a=b": "x" }), "is not valid"),
+        ("kodi_properties", json!(["a"]), "Expected an object"),
+    ] {
+        let refused = rest.admin("PATCH", &one(id), json!({ field: value })).await;
+        assert_eq!(refused.status, 400, "{field}");
+        assert!(refused.body[field][0].as_str().unwrap().contains(message), "{}", refused.text);
+    }
+    let tags = json!({
+        "playlist_header": { "refresh": 3600 }, "playlist_attributes": { "tvg-shift": "1" },
+        "kodi_properties": { "mimetype": "video/mp2t" },
+    });
+    let changed = rest.admin("PATCH", &one(id), tags).await;
+    assert_eq!((changed.status, &changed.body["playlist_header"]), (200, &json!({ "refresh": "3600" })));
+    let list = rest.admin("GET", "/output/m3u/Kids", Value::Null).await.text;
+    let lines: Vec<&str> = list.lines().collect();
+    assert!(lines[0].ends_with(" refresh=\"3600\""), "{}", lines[0]);
+    assert!(lines[1].ends_with(" tvg-shift=\"1\",channel 1"), "{}", lines[1]);
+    assert_eq!(lines[2], "#KODIPROP:mimetype=video/mp2t");
+    let whole = rest.admin("GET", "/output/m3u", Value::Null).await.text;
+    assert!(!whole.contains("KODIPROP") && !whole.contains("tvg-shift"), "{whole}");
 }

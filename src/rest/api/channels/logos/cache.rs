@@ -1,4 +1,5 @@
-//! `/api/channels/logos/{id}/cache/`: the image of a logo.
+//! `/api/channels/logos/{id}/cache/`: the image of a logo. Every logo has one at once: a placeholder, where the gateway has
+//! no copy or none yet.
 
 use bytes::Bytes;
 use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
@@ -7,28 +8,28 @@ use domain::logo::Logo;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::Image;
-use crate::logo_cache::NoLogo;
+use crate::logo_cache::CachedLogo;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let logo = call.app.models.logos.load().get(call.id()?).cloned();
     let logo = logo.ok_or_else(Refusal::unknown::<Logo>)?;
-    let missing = || Refusal::not_found("The image is not available.");
     let bytes = match &logo.file {
-        Some(file) => {
-            let path = call.app.files.path(Folder::Logos, file).map_err(|_| missing())?;
-            let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
-            read.ok().and_then(Result::ok).map(Bytes::from).ok_or_else(missing)?
-        }
-        None => {
-            let fetched = call.app.logo_cache.get(&logo.url, reach(&call, &logo)).await;
-            fetched.map_err(|reason| match reason {
-                NoLogo::NotAvailable => missing(),
-                NoLogo::Busy => Refusal::unavailable("Too many logos are being fetched.").retry_soon(),
-            })?
-        }
+        Some(file) => uploaded(&call, file).await,
+        None => match call.app.logo_cache.get(&logo.url, reach(&call, &logo)).await {
+            CachedLogo::Copy(bytes) => Some(bytes),
+            CachedLogo::Missing(_) => None,
+        },
     };
-    Image::new(bytes, &call.headers).ok_or_else(missing)
+    let image = bytes.and_then(|it| Image::new(it, &call.headers));
+    Ok(image.unwrap_or_else(|| Image::placeholder(&call.headers)))
+}
+
+/// Returns an uploaded file; `None` if it cannot be read.
+async fn uploaded(call: &Call, file: &str) -> Option<Bytes> {
+    let path = call.app.files.path(Folder::Logos, file).ok()?;
+    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    read.ok()?.ok().map(Bytes::from)
 }
 
 /// Returns the addresses that a logo may lead to: no nearer than the playlist that named it.

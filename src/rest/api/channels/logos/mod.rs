@@ -17,13 +17,13 @@ use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use storage::Table;
-use url::Url;
 
 pub(super) use self::records::{LogoUrl, logo_of_address};
 use self::records::{change_logo, delete_logo};
 use super::undo::UndoLog;
 use crate::http::reply::Refusal;
 use crate::logo_cache::{LOGO_BYTES_MAX, logo_copy_address};
+use crate::player::addresses::without_credentials;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
@@ -101,11 +101,11 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/api/channels/logos/{id}/cache/",
             Access::Anyone,
-            "Returns the image of a logo.",
+            "Returns the image of a logo, or a placeholder while there is none.",
             cache::image,
         )
         .refuses(StatusCode::NOT_MODIFIED, "The client has the current image.")
-        .refuses(StatusCode::NOT_FOUND, "The image is not available.")
+        .refuses(StatusCode::NOT_FOUND, "The logo does not exist.")
         .for_any_origin(),
     ]
 }
@@ -158,18 +158,6 @@ impl Render for Logo {
             is_uploaded: self.file.is_some(),
         }
     }
-}
-
-/// Removes user name, password and query of a URL.
-fn without_credentials(url: &str) -> String {
-    let Ok(mut parsed) = Url::parse(url) else { return url.to_owned() };
-    let is_plain = parsed.username().is_empty() && parsed.password().is_none() && parsed.query().is_none();
-    if is_plain {
-        return url.to_owned();
-    }
-    let cleared = parsed.set_username("").and(parsed.set_password(None));
-    parsed.set_query(None);
-    cleared.map(|()| parsed.to_string()).unwrap_or_default()
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<LogoView>, Refusal> {

@@ -1,0 +1,3 @@
+//! Programme guides. So far their channels; programmes follow with the import of guides.
+
+pub mod xmltv;

@@ -1,0 +1,90 @@
+//! The options of playlists and guides in the query of their addresses.
+//!
+//! People carry addresses over from other services, and a player shows no error, so a value that has no meaning here is
+//! ignored like an unknown option.
+
+use domain::ids::PersonalPlaylistId;
+use resource_derive::Query;
+use url::form_urlencoded::Serializer;
+
+/// Options of playlists and guides.
+#[derive(Clone, Debug, Default, Query)]
+pub(crate) struct OutputOptions {
+    /// `m3u` for a playlist of names and addresses only; any other value is `m3u_plus`.
+    #[field(example = "m3u_plus")]
+    r#type: Option<String>,
+    /// `false` for the addresses where logos are from, instead of those of the copies of the gateway.
+    #[field(example = "false")]
+    cachedlogos: Option<String>,
+    /// `true` for the addresses of the provider, with its credentials, instead of those of the gateway. For admins only;
+    /// ignored for others.
+    #[field(example = "false")]
+    direct: Option<String>,
+    /// `tvg_id` for the ids that channels have in the guides of providers; any other value for the channel numbers.
+    #[field(example = "tvg_id")]
+    tvg_id_source: Option<String>,
+    /// Number of days of programmes that the guide contains from today on.
+    #[field(example = "3")]
+    days: Option<String>,
+    /// Number of past days of programmes that the guide contains.
+    #[field(example = "1")]
+    prev_days: Option<String>,
+    /// Name of a channel profile, to whose channels the answer is limited.
+    #[field(example = "Kids")]
+    profile: Option<String>,
+    /// Id of a personal playlist, whose channels the answer contains in its order.
+    #[field(example = "3")]
+    pub(super) playlist: Option<PersonalPlaylistId>,
+}
+
+impl OutputOptions {
+    pub(super) fn is_plain(&self) -> bool {
+        self.r#type.as_deref() == Some("m3u")
+    }
+
+    pub(super) fn has_cached_logos(&self) -> bool {
+        !self.cachedlogos.as_deref().is_some_and(is_no)
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct.as_deref().is_some_and(is_yes)
+    }
+
+    pub(super) fn has_provider_ids(&self) -> bool {
+        self.tvg_id_source.as_deref() == Some("tvg_id")
+    }
+
+    /// Returns the name of the channel profile: that of the path, or the option.
+    pub(super) fn profile<'a>(&'a self, of_path: Option<&'a str>) -> Option<&'a str> {
+        of_path.or(self.profile.as_deref())
+    }
+
+    /// Adds those options to the address of a guide that make it fit the playlist, for the channel profile of this name.
+    pub(super) fn write_guide_query(&self, query: &mut Serializer<'_, String>, profile: Option<&str>) {
+        let options = [
+            ("cachedlogos", &self.cachedlogos),
+            ("tvg_id_source", &self.tvg_id_source),
+            ("days", &self.days),
+            ("prev_days", &self.prev_days),
+        ];
+        for (name, value) in options {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        if let Some(name) = profile {
+            query.append_pair("profile", name);
+        }
+        if let Some(id) = self.playlist {
+            query.append_pair("playlist", &id.to_string());
+        }
+    }
+}
+
+fn is_yes(text: &str) -> bool {
+    ["1", "true", "yes", "on"].iter().any(|it| it.eq_ignore_ascii_case(text))
+}
+
+fn is_no(text: &str) -> bool {
+    ["0", "false", "no", "off"].iter().any(|it| it.eq_ignore_ascii_case(text))
+}

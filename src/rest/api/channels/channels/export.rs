@@ -1,0 +1,65 @@
+//! `/api/channels/channels/export/`: channels as a playlist or as a guide.
+
+use domain::ids::ChannelId;
+use domain::lineup::visible;
+use resource_derive::Body;
+use serde_json::{Map, Value};
+
+use super::selection::Selection;
+use crate::http::reply::Refusal;
+use crate::player::guide::{self, Xmltv};
+use crate::player::long_text::LongText;
+use crate::player::options::OutputOptions;
+use crate::player::playlist::{self, M3u};
+use crate::player::selection::OutputChannels;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::MediaTypes;
+use crate::rest::frame::value::{Named, choice};
+
+/// Maximum number of channels that a request names: more than a gateway has.
+const IDS_MAX: usize = 50_000;
+
+/// Selects the channels to export. Channels that the user may not watch are left out.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct ChannelExport {
+    /// Ids of the channels, in the order of the answer.
+    #[field(aliases = &["channel_ids"], items_max = IDS_MAX, example = "[1, 2]")]
+    ids: Option<Vec<ChannelId>>,
+    /// Instead of ids: filters of the list of channels, `{}` for all.
+    #[field(example = "{\"channel_group\": \"News\"}")]
+    filter: Option<Map<String, Value>>,
+    /// Ids of channels to leave out.
+    #[field(items_max = IDS_MAX, example = "[7]")]
+    except: Option<Vec<ChannelId>>,
+    /// Format of the answer; `m3u` by default.
+    format: Option<Named<ExportFormat>>,
+}
+
+choice!(
+    enum ExportFormat {
+        M3u = "m3u",
+        Xmltv = "xmltv",
+    }
+);
+
+/// A playlist or a guide.
+pub(super) struct Exported;
+
+impl MediaTypes for Exported {
+    const NAMES: &'static [&'static str] = &[M3u::NAME, Xmltv::NAME];
+}
+
+/// The addresses in the answer have the player secret of the user, like those of other playlists.
+pub(super) async fn export(call: Call, body: ChannelExport) -> Result<LongText<Exported>, Refusal> {
+    let ChannelExport { ids, filter, except, format } = body;
+    let selected = Selection { ids, filter, except }.select(&call, "ids")?;
+    let mut channels = selected.find(&call, "ids")?;
+    let limits = call.view_limits();
+    channels.retain(|it| visible(&limits, it));
+    let options = OutputOptions::default();
+    let channels = OutputChannels::of(&call, &options, None, channels, None).without_tag();
+    match format {
+        Some(Named(ExportFormat::Xmltv)) => guide::answer(&call, channels).await,
+        Some(Named(ExportFormat::M3u)) | None => playlist::answer(&call, &options, channels).await,
+    }
+}
