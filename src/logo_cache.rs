@@ -67,14 +67,6 @@ pub(crate) enum CachedLogo {
     Missing(Option<JoinHandle<()>>),
 }
 
-/// Returns the address of the same, which anybody may read. Its parameter changes with the logo, so that clients do not show
-/// an old one.
-pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
-    let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
-    let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
-    format!("{origin}{}?v={version}", logo_copy_path(logo.id))
-}
-
 /// The copies of logos.
 pub(crate) struct LogoCache {
     folder: PathBuf,

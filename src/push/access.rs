@@ -14,6 +14,8 @@ use crate::config::NetworkClass;
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 
+/// Path of the WebSocket.
+pub(super) const PATH: &str = "/ws/";
 /// Sub-protocol with which a browser, which cannot set headers, passes its token: `bearer, TOKEN`.
 pub(super) const BEARER: &str = "bearer";
 
@@ -91,7 +93,7 @@ impl Access {
     pub(super) fn of(app: &Arc<App>, credentials: HeaderMap, caller: Caller) -> Result<Self, Refusal> {
         let changes = app.models.store.changes();
         let user = app.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
-        app.check_user(&user, &caller, NetworkClass::Ui)?;
+        app.check_user(&user, &caller, NetworkClass::Ui, PATH)?;
         Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, user, caller })
     }
 
@@ -103,7 +105,9 @@ impl Access {
     /// Checks the credentials again. Reads only memory.
     pub(super) fn check(&mut self) -> Result<(), AccessLoss> {
         let user = self.app.auth.user_of(&self.credentials).ok().flatten().ok_or(AccessLoss::Credentials)?;
-        if user.id != self.user.id || self.app.check_user(&user, &self.caller, NetworkClass::Ui).is_err() {
+        if user.id != self.user.id
+            || self.app.check_user(&user, &self.caller, NetworkClass::Ui, PATH).is_err()
+        {
             return Err(AccessLoss::Credentials);
         }
         if user.effective_level() != self.user.effective_level() {

@@ -24,7 +24,7 @@ use warp::reply::Response as Reply;
 use warp::ws::Ws;
 use warp::{Filter, Rejection};
 
-use self::access::{Access, BEARER};
+use self::access::{Access, BEARER, PATH};
 use self::hub::Hub;
 use self::session::Session;
 use self::socket_limit::SocketLimit;
@@ -88,7 +88,7 @@ fn upgrade_request() -> impl Filter<Extract = (UpgradeRequest,), Error = Rejecti
 /// else.
 fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let UpgradeRequest { headers, query, caller, guard, ws } = request;
-    shared.app.check_connect(&caller, NetworkClass::Ui)?;
+    shared.app.check_connect(&caller, NetworkClass::Ui, PATH)?;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
     let access = Access::of(&shared.app, credentials, caller.clone())?;

@@ -52,8 +52,8 @@ impl MediaTypes for Exported {
 /// The addresses in the answer have the player secret of the user, like those of other playlists.
 pub(super) async fn export(call: Call, body: ChannelExport) -> Result<LongText<Exported>, Refusal> {
     let ChannelExport { ids, filter, except, format } = body;
-    let selected = Selection { ids, filter, except }.select(&call, "ids")?;
-    let mut channels = selected.find(&call, "ids")?;
+    let selected = Selection { ids, filter, except }.select(&call)?;
+    let mut channels = selected.find(&call)?;
     let limits = call.view_limits();
     channels.retain(|it| visible(&limits, it));
     let options = OutputOptions::default();

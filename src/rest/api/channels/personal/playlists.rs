@@ -1,5 +1,6 @@
 //! `/api/channels/playlists/`: personal playlists.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actors::now_ms;
@@ -49,7 +50,9 @@ pub(crate) struct PersonalPlaylistView {
     is_own: bool,
     /// Whether these are the favourites of the owner.
     is_favorites: bool,
+    /// Time of creation.
     created_at: Time,
+    /// Time of the last change.
     updated_at: Time,
 }
 
@@ -186,7 +189,7 @@ fn assign(
 ) -> Result<(), Refusal> {
     const FIELD: &str = "assigned_to";
     let Some(users) = users else { return Ok(()) };
-    let users = users.into_iter().collect();
+    let users: BTreeSet<UserId> = users.into_iter().collect();
     if users == playlist.assigned_to {
         return Ok(());
     }
