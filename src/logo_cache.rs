@@ -58,15 +58,6 @@ pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
     format!("{origin}{}?v={version}", logo_copy_path(logo.id))
 }
 
-/// The image of a logo, as far as the gateway has it.
-#[derive(Debug)]
-pub(crate) enum CachedLogo {
-    Copy(Bytes),
-    /// There is no copy. The task is the fetch in the background that may add it; `None` if another one is under way, if
-    /// the last one has just failed, or if too many wait.
-    Missing(Option<JoinHandle<()>>),
-}
-
 /// The copies of logos.
 pub(crate) struct LogoCache {
     folder: PathBuf,
@@ -109,17 +100,19 @@ impl LogoCache {
         Self { folder, fetch, state: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
     }
 
-    /// Returns the copy of the image at an address without waiting for the network. A copy that is missing or old is
-    /// fetched in the background.
-    pub(crate) async fn get(self: &Arc<Self>, url: &str, reach: Reach) -> CachedLogo {
+    /// Returns the copy of the image at an address, if there is one, without waiting for the network. A copy that is missing
+    /// or old is fetched in the background.
+    pub(crate) async fn get(self: &Arc<Self>, url: &str, reach: Reach) -> Option<Bytes> {
+        self.look_up(url, reach).await.0
+    }
+
+    /// Returns the copy, and the fetch that this call has started.
+    async fn look_up(self: &Arc<Self>, url: &str, reach: Reach) -> (Option<Bytes>, Option<JoinHandle<()>>) {
         let name = file_name(url, reach);
         match self.read(&name).await {
-            Some((bytes, true)) => CachedLogo::Copy(bytes),
-            Some((bytes, false)) => {
-                self.fetch_in_background(name, url, reach);
-                CachedLogo::Copy(bytes)
-            }
-            None => CachedLogo::Missing(self.fetch_in_background(name, url, reach)),
+            Some((bytes, true)) => (Some(bytes), None),
+            Some((bytes, false)) => (Some(bytes), self.fetch_in_background(name, url, reach)),
+            None => (None, self.fetch_in_background(name, url, reach)),
         }
     }
 
@@ -320,16 +313,9 @@ mod tests {
 
     /// Requests a logo, and waits for the fetch that this starts.
     async fn fetched(cache: &Arc<LogoCache>, url: &str, reach: Reach) -> bool {
-        match cache.get(url, reach).await {
-            CachedLogo::Missing(Some(fetch)) => fetch.await.is_ok(),
-            CachedLogo::Missing(None) | CachedLogo::Copy(_) => false,
-        }
-    }
-
-    async fn copy(cache: &Arc<LogoCache>, url: &str, reach: Reach) -> Option<Bytes> {
-        match cache.get(url, reach).await {
-            CachedLogo::Copy(bytes) => Some(bytes),
-            CachedLogo::Missing(_) => None,
+        match cache.look_up(url, reach).await {
+            (None, Some(fetch)) => fetch.await.is_ok(),
+            _ => false,
         }
     }
 
@@ -338,11 +324,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (url, n_requests) = server(PNG).await;
         let (first, anywhere) = (cache(folder.path()), Reach::default());
-        let CachedLogo::Missing(Some(fetch)) = first.get(&url, anywhere).await else { panic!("a copy") };
+        let (None, Some(fetch)) = first.look_up(&url, anywhere).await else { panic!("a copy") };
         assert!(!fetched(&first, &url, anywhere).await, "one fetch at a time");
         fetch.await.unwrap();
-        assert_eq!(copy(&first, &url, anywhere).await.as_deref(), Some(PNG));
-        assert_eq!(copy(&cache(folder.path()), &url, anywhere).await.as_deref(), Some(PNG));
+        assert_eq!(first.get(&url, anywhere).await.as_deref(), Some(PNG));
+        assert_eq!(cache(folder.path()).get(&url, anywhere).await.as_deref(), Some(PNG));
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
         assert!(first.state.lock().fetching.is_empty());
     }
@@ -354,7 +340,7 @@ mod tests {
         let cache = cache(folder.path());
         assert!(fetched(&cache, &url, Reach::default()).await);
         for _ in 0..3 {
-            assert!(matches!(cache.get(&url, Reach::default()).await, CachedLogo::Missing(None)));
+            assert!(matches!(cache.look_up(&url, Reach::default()).await, (None, None)));
         }
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
     }
@@ -374,10 +360,10 @@ mod tests {
         let (url, n_requests) = server(PNG).await;
         let cache = cache(folder.path());
         assert!(fetched(&cache, &url, Reach::default()).await);
-        assert_eq!(copy(&cache, &url, Reach::default()).await.as_deref(), Some(PNG), "an admin typed it");
+        assert_eq!(cache.get(&url, Reach::default()).await.as_deref(), Some(PNG), "an admin typed it");
         let public = Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist);
         assert!(fetched(&cache, &url, public).await);
-        assert_eq!(copy(&cache, &url, public).await, None);
+        assert_eq!(cache.get(&url, public).await, None);
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
     }
 

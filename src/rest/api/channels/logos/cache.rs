@@ -8,7 +8,6 @@ use domain::logo::Logo;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::Image;
-use crate::logo_cache::CachedLogo;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
@@ -16,10 +15,7 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let logo = logo.ok_or_else(Refusal::unknown::<Logo>)?;
     let bytes = match &logo.file {
         Some(file) => uploaded(&call, file).await,
-        None => match call.app.logo_cache.get(&logo.url, reach(&call, &logo)).await {
-            CachedLogo::Copy(bytes) => Some(bytes),
-            CachedLogo::Missing(_) => None,
-        },
+        None => call.app.logo_cache.get(&logo.url, reach(&call, &logo)).await,
     };
     let image = bytes.and_then(|it| Image::new(it, &call.headers));
     Ok(image.unwrap_or_else(|| Image::placeholder(&call.headers)))
