@@ -45,12 +45,7 @@ const FETCHES_WAITING_MAX: usize = 1_000;
 /// Maximum time of a fetch.
 const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Returns the path under which the gateway serves a logo.
-pub(crate) fn logo_copy_path(id: LogoId) -> String {
-    format!("/api/channels/logos/{id}/cache/")
-}
-
-/// Returns the address of the same, which anybody may read. Its parameter changes with the logo, so that clients do not show
+/// Returns the address of the copy of a logo, which anybody may read. Its parameter changes with the logo, so that clients do not show
 /// an old one.
 pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
     let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));

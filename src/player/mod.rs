@@ -3,9 +3,9 @@
 pub(crate) mod addresses;
 pub(crate) mod guide;
 mod live;
-mod output_profile;
 pub(crate) mod long_text;
 pub(crate) mod options;
+mod output_profile;
 mod panel;
 pub(crate) mod playlist;
 mod prepared;

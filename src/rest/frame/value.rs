@@ -2,7 +2,8 @@
 
 use domain::ids::{
     AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId, PermissionId,
-    PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
+    PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId,
+    UserId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;

@@ -22,8 +22,8 @@ use domain::group::Group;
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
     AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId,
-    PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId,
-    UserId,
+    PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId,
+    UserGroupId, UserId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
