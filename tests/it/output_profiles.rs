@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 
 use crate::support::api::Api;
 use crate::support::client::{Player, Request, fetch};
-use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::tools;
 use crate::support::upstream::Provider;
 use crate::support::users::create_user;
+use crate::support::{eventually, tools};
 
 const VIDEO_PID: u16 = 0x100;
 const AUDIO_PID: u16 = 0x101;
