@@ -75,8 +75,10 @@ impl Transcoder {
                 }
             },
         );
+        // Ends the ring before the pump is dropped, which would end it without a reason.
+        let running = async { ring.end(self.keep_running(&pump, messages).await) };
         tokio::select! {
-            end = self.keep_running(&pump, messages) => ring.end(end),
+            () = running => {}
             () = pumping => {}
         }
     }
