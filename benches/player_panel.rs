@@ -16,6 +16,9 @@ mod clients;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench measures memory and time only")]
 mod process;
+#[path = "support/program.rs"]
+#[expect(dead_code, reason = "this bench imports no playlist")]
+mod program;
 mod support;
 #[path = "../tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "benches use a part of the test support")]
@@ -41,11 +44,12 @@ use self::client_pool::now;
 use self::process::{Process, free_port};
 use self::support::percentile;
 use self::test_support::api::Api;
-use self::test_support::signal::Picture;
-use self::test_support::upstream::{MockResponse, Provider};
+use self::test_support::upstream::Provider;
 
 const GROUPS: u32 = 400;
-const N_WATCHED: u32 = 10;
+const N_WATCHED: u64 = 10;
+/// The clients are on this machine.
+const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_per_address_max=0"];
 const N_REQUESTS: usize = 50;
 const MIB: f64 = 1024.0 * 1024.0;
 const PASSWORD: &str = "player";
@@ -109,30 +113,14 @@ fn fill(folder: &Path, channels: u32, users: u32) {
 async fn measure(folder: &Path, channels: u32, viewers: u32, logins: u32) {
     let provider = Provider::start();
     let address = free_port();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
-    command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
-    command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
-    command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
-    let server = Process::spawn(&mut command);
-    while client_pool::fetch(address, "/healthz").is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let server = program::start(address, folder, &NO_LIMITS).await;
     let lists = lists(address, channels);
     println!("memory of the program: {:.0} MiB", server.resident() as f64 / MIB);
 
     let admin = add_admin(folder, address).await;
     let mut arguments = vec![address.to_string(), viewers.to_string()];
     for number in 0..N_WATCHED {
-        let path = format!("/live/bench/{number}.ts");
-        provider
-            .path(&path)
-            .answers(MockResponse::play(Picture::new("bench").bits_per_second(1_000_000).frames_per_gop(50)));
-        let stream = json!({ "name": "bench", "url": provider.url(&path) });
-        let stream = admin.post("/api/channels/streams/", stream).await;
-        let channel = json!({ "name": format!("Watched {number}"), "streams": [stream.body["id"]] });
-        let channel = admin.post("/api/channels/channels/", channel).await;
-        assert_eq!(channel.status, 201, "{channel:?}");
-        arguments.push(format!("/proxy/ts/stream/{}", channel.text("uuid")));
+        arguments.push(program::channel(&provider, &admin, number).await);
     }
     let mut watching = Process::role("clients", &arguments);
     assert_eq!(watching.line(), "watching");
