@@ -14,7 +14,10 @@ fuzz_target!(|data: &[u8]| {
     packet.extend_from_slice(&(data.len() as u16).to_be_bytes());
     packet.extend_from_slice(data);
     let crc = !packet.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
+        (0..8).fold(
+            crc ^ u32::from(*byte),
+            |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
+        )
     });
     packet.extend_from_slice(&crc.to_le_bytes());
     let parsed = DiscoverRequest::parse(&packet);
