@@ -11,8 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::ids::PersonalPlaylistId;
 use domain::lineup::ViewLimits;
 use domain::logo::Logo;
+use domain::personal_playlist::PersonalPlaylist;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
@@ -44,6 +46,8 @@ pub(super) struct AnswerKey {
     /// Start of all addresses in the answer.
     pub(super) origin: String,
     pub(super) limits: ViewLimits,
+    /// The personal playlists of the user, in order.
+    pub(super) playlists: Vec<PersonalPlaylistId>,
     /// Whether the text is compressed.
     pub(super) is_gzip: bool,
 }
@@ -54,11 +58,17 @@ pub(super) struct Tables {
     pub(super) channels: Arc<Table<Channel>>,
     pub(super) groups: Arc<Table<Group>>,
     pub(super) logos: Arc<Table<Logo>>,
+    pub(super) playlists: Arc<Table<PersonalPlaylist>>,
 }
 
 impl Tables {
     pub(super) fn load(models: &Models) -> Self {
-        Self { channels: models.channels.load(), groups: models.groups.load(), logos: models.logos.load() }
+        Self {
+            channels: models.channels.load(),
+            groups: models.groups.load(),
+            logos: models.logos.load(),
+            playlists: models.personal_playlists.load(),
+        }
     }
 
     /// Returns true if nothing was committed to the tables in between.
@@ -66,6 +76,7 @@ impl Tables {
         Arc::ptr_eq(&self.channels, &other.channels)
             && Arc::ptr_eq(&self.groups, &other.groups)
             && Arc::ptr_eq(&self.logos, &other.logos)
+            && Arc::ptr_eq(&self.playlists, &other.playlists)
     }
 }
 
@@ -250,7 +261,14 @@ mod tests {
 
     fn key(n: u32) -> AnswerKey {
         let limits = ViewLimits::none();
-        AnswerKey { list: "a", part: None, origin: format!("http://{n}"), limits, is_gzip: false }
+        AnswerKey {
+            list: "a",
+            part: None,
+            origin: format!("http://{n}"),
+            limits,
+            playlists: Vec::new(),
+            is_gzip: false,
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -111,7 +111,7 @@ fn assert_keys(event: &Value) {
     let keys = match name {
         "client_connect" | "client_disconnect" => CLIENT,
         "m3u_refresh" => REFRESH,
-        "login_failed" | "m3u_blocked" => CALLER,
+        "login_failed" | "epg_blocked" | "m3u_blocked" => CALLER,
         "channel_error" => &[CHANNEL, &["error_message"]].concat(),
         _ => CHANNEL,
     };

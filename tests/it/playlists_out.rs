@@ -16,10 +16,9 @@ use crate::support::api::Api;
 use crate::support::client::{Player, Request, Response, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::{Clip, Picture};
-use crate::support::tools;
-use crate::support::until_async;
 use crate::support::upstream::{MockResponse, Provider};
 use crate::support::users::{TestUser, create_user};
+use crate::support::{tools, until_async};
 
 /// Starts a gateway with the channels News (4.1, in a group), Film (7), and Late (9, adult), and a user.
 async fn set_up() -> (Provider, TestGateway, TestUser) {
@@ -177,7 +176,7 @@ async fn the_guide_that_a_playlist_names_needs_no_header_and_has_the_same_ids() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_player_gets_304_until_something_changes_and_head_has_the_same_headers() {
     let (_provider, gateway, anna) = set_up().await;
-    for path in ["/get.php", "/xmltv.php"] {
+    for (path, name) in [("/get.php", "Changed"), ("/xmltv.php", "Changed again")] {
         let path = format!("{path}?{}", login(&anna));
         let first = get(&gateway, &path).await;
         let tag = first.header("etag").unwrap().to_owned();
@@ -188,11 +187,11 @@ async fn a_player_gets_304_until_something_changes_and_head_has_the_same_headers
         let again = || fetch(gateway.address, Request::get(path.as_str()).header("If-None-Match", &tag));
         let known = again().await;
         assert_eq!((known.status(), known.bytes.len()), (304, 0));
-        let changed = Channel { name: "Changed".to_owned(), ..gateway.channel("Film").clone() };
+        let changed = Channel { name: name.to_owned(), ..gateway.channel("Film").clone() };
         gateway.change(move |write| write.put(&changed)).await;
         let new = again().await;
         assert_eq!(new.status(), 200);
-        assert!(new.text().contains("Changed"), "{}", new.text());
+        assert!(new.text().contains(name), "{}", new.text());
         // Another address of the gateway is in the answer, so it is another answer.
         let other = Request::get(path.as_str()).header("Host", "tv.example").header("If-None-Match", &tag);
         assert_eq!(fetch(gateway.address, other).await.status(), 200);

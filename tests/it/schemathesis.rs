@@ -82,7 +82,7 @@ mod slow {
         // Requests name small ids, and the last of these users makes them.
         let mut name = String::new();
         for n in 0..USERS {
-            name = format!("user {n}");
+            name = format!("user{n}");
             let body = json!({ "username": name, "password": PASSWORD, "user_level": 10 });
             let made = root.post("/api/accounts/users/", body).await;
             assert_eq!(made.status, 201, "{made:?}");

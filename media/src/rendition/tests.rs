@@ -1,4 +1,5 @@
 use std::io::Read;
+use std::ops::Range;
 
 use bytes::BytesMut;
 
@@ -45,8 +46,12 @@ fn with_teletext() -> Builder {
 
 /// Two rounds of tables and packets of all streams.
 fn stream(builder: &mut Builder) -> Vec<PacketBytes> {
+    rounds(builder, 0..2)
+}
+
+fn rounds(builder: &mut Builder, rounds: Range<u64>) -> Vec<PacketBytes> {
     let mut all = Vec::new();
-    for round in 0..2 {
+    for round in rounds {
         all.extend(builder.tables());
         all.push(builder.key(27_000_000 * (1 + round)));
         all.push(builder.data(AUDIO_PID));
@@ -98,7 +103,7 @@ fn a_changed_table_takes_effect_at_once_and_its_counters_go_on() {
     builder.pmt.version = 1;
     builder.pmt.streams[2] =
         ElementaryStream { stream_type: 0x0F, pid: TELETEXT_PID, descriptors: Vec::new() };
-    sent.extend(stream(&mut builder));
+    sent.extend(rounds(&mut builder, 2..4));
     let got = filtered(&mut without(&[], &[StreamSort::Teletext]), &sent);
     assert_eq!(announced(&got), [VIDEO_PID, AUDIO_PID, TELETEXT_PID]);
     assert_eq!(pids(&got).iter().filter(|it| **it == TELETEXT_PID).count(), 2);
@@ -178,21 +183,30 @@ async fn a_program_gets_the_remaining_packets_without_filler_until_it_closes_its
     let (input, output) = program_input().unwrap();
     let feeding =
         tokio::spawn(feed(source.tail(JoinPoint::Oldest, None), without(&[TELETEXT_PID], &[]), input));
-    let sent = stream(&mut with_teletext());
+    let mut builder = with_teletext();
     let now = Instant::now();
-    writer.push_packets(&sent.concat(), now);
-    writer.filler(now);
-    writer.push_packets(&stream(&mut with_teletext()).concat(), now);
+    writer.push_packets(&stream(&mut builder).concat(), now);
     writer.flush(now);
-    let read = tokio::task::spawn_blocking(move || {
-        let mut file = std::fs::File::from(output);
-        let mut bytes = vec![0; 20 * PACKET];
-        file.read_exact(&mut bytes).unwrap();
-        bytes
-    });
-    let got: Vec<PacketBytes> = packets(&read.await.unwrap()).copied().collect();
+    let program = std::fs::File::from(output);
+    // A preamble takes the place of the first tables.
+    let read = async |n_packets: usize| {
+        let mut file = program.try_clone().unwrap();
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; n_packets * PACKET];
+            file.read_exact(&mut bytes).unwrap();
+            bytes
+        });
+        reading.await.unwrap()
+    };
+    let mut got = read(10).await;
+    writer.filler(now);
+    writer.push_packets(&rounds(&mut builder, 2..4).concat(), now);
+    writer.flush(now);
+    got.extend(read(10).await);
+    let got: Vec<PacketBytes> = packets(&got).copied().collect();
     assert!(pids(&got).iter().all(|it| *it != TELETEXT_PID && *it != crate::ts::packet::NULL_PID));
-    // The reading end is closed.
+    assert_clean(&got);
+    drop(program);
     writer.push_packets(&stream(&mut with_teletext()).concat(), now);
     writer.flush(now);
     assert_eq!(feeding.await.unwrap(), FeedEnd::Program);

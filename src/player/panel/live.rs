@@ -1,24 +1,33 @@
 //! Live categories and channels, as a panel describes them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::channel::Channel;
+use domain::ids::{ChannelId, PersonalPlaylistId};
 use domain::lineup::{ViewLimits, guide_channel_id, visible_in_order, whole_number};
+use domain::personal_playlist::PersonalPlaylist;
 use serde::{Serialize, Serializer};
+use storage::Table;
 
 use super::PanelAnswer;
 use crate::http::encoding::accepts_gzip;
 use crate::http::reply::Refusal;
 use crate::player::addresses::logo_address;
 use crate::player::prepared::{AnswerKey, PreparedAnswer, Tables};
+use crate::player::selection::visible_of;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Document;
 
 /// Id of the category of channels without a group: the largest number of 32 bits with a sign, which no group reaches. The
-/// ids of the other categories are those of groups.
+/// ids of the other categories are those of groups, or belong to personal playlists.
 const UNGROUPED: u32 = i32::MAX.unsigned_abs();
+/// Added to the id of a personal playlist, this is the id of its category.
+const PERSONAL: u32 = 2_000_000_000;
+/// Maximum number of personal playlists that are categories.
+const PERSONAL_MAX: usize = 100;
 const UNGROUPED_NAME: &str = "Other";
 
 /// A category. Its id is a text that contains a number, and differs from those of films and series.
@@ -44,7 +53,8 @@ struct LiveStream<'a> {
     added: String,
     is_adult: &'static str,
     category_id: String,
-    category_ids: [u32; 1],
+    /// That category, and those of personal playlists.
+    category_ids: Vec<u32>,
     custom_sid: &'static str,
     /// Whether past programmes can be watched, and for how many days.
     tv_archive: u8,
@@ -94,11 +104,44 @@ async fn prepared(
     build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Result<PreparedAnswer, Refusal> {
     let limits: ViewLimits = call.view_limits();
-    let key = AnswerKey { list, part, origin: call.player_origin(), limits, is_gzip };
-    call.app.prepared_answers.get(key, Tables::load(&call.app.models), build).await
+    let tables = Tables::load(&call.app.models);
+    let playlists = playlists_of(call, &tables.playlists)?;
+    let key = AnswerKey { list, part, origin: call.player_origin(), limits, playlists, is_gzip };
+    call.app.prepared_answers.get(key, tables, build).await
 }
 
-/// Writes the categories that contain a channel, in the order of their first channels.
+/// Returns the personal playlists that the user may read: first the favourites, then the others by name.
+fn playlists_of(
+    call: &Call,
+    playlists: &Table<PersonalPlaylist>,
+) -> Result<Vec<PersonalPlaylistId>, Refusal> {
+    let user = call.user()?.id.0.to_be_bytes();
+    let mut found: Vec<_> = playlists.by("owner", user).chain(playlists.by("assigned", user)).collect();
+    found.sort_by_key(|it| (!it.is_favorites, it.name.to_lowercase(), it.id));
+    found.dedup_by_key(|it| it.id);
+    Ok(found.into_iter().map(|it| it.id).take(PERSONAL_MAX).collect())
+}
+
+/// Returns the id of the category of a personal playlist, if it has one.
+fn category_of_playlist(id: PersonalPlaylistId) -> Option<u32> {
+    PERSONAL.checked_add(id.0).filter(|it| *it < UNGROUPED)
+}
+
+/// Returns the categories of the personal playlists of a user, and the channels of each that the user may see.
+fn personal<'a>(
+    key: &'a AnswerKey,
+    tables: &'a Tables,
+) -> impl Iterator<Item = (Category<'a>, impl Iterator<Item = &'a Arc<Channel>>)> {
+    let playlists = key.playlists.iter().filter_map(|it| tables.playlists.get(it.0));
+    playlists.filter_map(|playlist| {
+        let id = category_of_playlist(playlist.id)?;
+        let category = Category { category_id: id.to_string(), category_name: &playlist.name, parent_id: 0 };
+        Some((category, visible_of(playlist, &key.limits, &tables.channels)))
+    })
+}
+
+/// Writes the categories that contain a channel: those of personal playlists, then the others in the order of their first
+/// channels.
 fn write_categories(out: &mut dyn Write, key: &AnswerKey, tables: &Tables) -> io::Result<()> {
     let mut seen = HashSet::new();
     let channels = visible_in_order(&key.limits, tables.channels.iter());
@@ -107,23 +150,40 @@ fn write_categories(out: &mut dyn Write, key: &AnswerKey, tables: &Tables) -> io
         let category = || Category { category_id: id.to_string(), category_name: name, parent_id: 0 };
         seen.insert(id).then(category)
     });
-    write_array(out, categories)
+    let personal =
+        personal(key, tables).filter_map(|(category, mut channels)| channels.next().map(|_| category));
+    write_array(out, personal.chain(categories))
 }
 
 fn write_array<T: Serialize>(out: &mut dyn Write, items: impl Iterator<Item = T>) -> io::Result<()> {
     Ok(serde_json::Serializer::new(out).collect_seq(items)?)
 }
 
-/// Returns the channels of the requested category, or all.
+/// Returns the channels of the requested category, or all. Those of a personal playlist have its order.
 fn streams_of<'a>(key: &'a AnswerKey, tables: &'a Tables) -> impl Iterator<Item = LiveStream<'a>> {
+    let mut personal_categories: HashMap<ChannelId, Vec<u32>> = HashMap::new();
+    let mut of_playlist = None;
+    for playlist in key.playlists.iter().filter_map(|it| tables.playlists.get(it.0)) {
+        let Some(category) = category_of_playlist(playlist.id) else { continue };
+        for channel in &playlist.channels {
+            personal_categories.entry(*channel).or_default().push(category);
+        }
+        if key.part == Some(category) {
+            of_playlist = Some(visible_of(playlist, &key.limits, &tables.channels).collect());
+        }
+    }
     let is_wanted = |channel: &Channel| key.part.is_none_or(|part| part == category_of(tables, channel).0);
-    let wanted = tables.channels.iter().filter(|it| is_wanted(it));
-    let channels = visible_in_order(&key.limits, wanted);
-    channels.into_iter().map(|channel| stream(&key.origin, tables, channel))
+    let channels: Vec<_> = of_playlist
+        .unwrap_or_else(|| visible_in_order(&key.limits, tables.channels.iter().filter(|it| is_wanted(it))));
+    channels.into_iter().map(move |channel| {
+        let personal = personal_categories.remove(&channel.id).unwrap_or_default();
+        stream(&key.origin, tables, channel, personal)
+    })
 }
 
-fn stream<'a>(origin: &str, tables: &Tables, channel: &'a Channel) -> LiveStream<'a> {
+fn stream<'a>(origin: &str, tables: &Tables, channel: &'a Channel, personal: Vec<u32>) -> LiveStream<'a> {
     let (category, _) = category_of(tables, channel);
+    let category_ids = std::iter::once(category).chain(personal).collect();
     LiveStream {
         num: whole_number(channel),
         name: &channel.name,
@@ -134,7 +194,7 @@ fn stream<'a>(origin: &str, tables: &Tables, channel: &'a Channel) -> LiveStream
         added: (channel.created_at / 1000).to_string(),
         is_adult: if channel.is_adult { "1" } else { "0" },
         category_id: category.to_string(),
-        category_ids: [category],
+        category_ids,
         custom_sid: "",
         tv_archive: 0,
         tv_archive_duration: 0,

@@ -4,9 +4,10 @@ use std::io::Read as _;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{ChannelId, GroupId, LineupId, LogoId};
+use domain::ids::{ChannelId, GroupId, LineupId, LogoId, PersonalPlaylistId, UserId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
+use domain::personal_playlist::PersonalPlaylist;
 use domain::user::{User, UserLevel};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -364,4 +365,40 @@ async fn addresses_begin_with_the_public_url_or_with_what_a_trusted_proxy_names(
     }
     assert_eq!(set("").await, 200);
     assert_eq!(parts(TRUSTED_PROXY).await, ["https", "tv.example", "443"]);
+}
+
+#[tokio::test]
+async fn favourites_and_personal_playlists_are_categories_of_their_readers() {
+    let rest = with_channels().await;
+    let (own, other) = (UserId(STREAMER), UserId(ADMIN));
+    let favourites = PersonalPlaylist {
+        // The fifth channel needs a higher level, and the sixth is disabled.
+        channels: [3, 5, 6, 1].map(ChannelId).into(),
+        ..PersonalPlaylist::favorites(PersonalPlaylistId(7), own, 0)
+    };
+    let assigned = PersonalPlaylist {
+        channels: vec![ChannelId(2)],
+        assigned_to: [own].into(),
+        ..PersonalPlaylist::new(PersonalPlaylistId(8), other, "For Anna", 0)
+    };
+    let empty = PersonalPlaylist::new(PersonalPlaylistId(9), own, "Empty", 0);
+    rest.put([favourites, assigned, empty]).await;
+
+    let categories = list(&rest, STREAMER, "action=get_live_categories").await;
+    let names: Vec<_> = categories.iter().map(|it| it["category_name"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["Favorites", "For Anna"]);
+    assert!(!names.contains(&"Empty"), "{names:?}");
+    let id = categories[0]["category_id"].as_str().unwrap();
+    assert_eq!(id, "2000000007");
+    let streams = list(&rest, STREAMER, &format!("action=get_live_streams&category_id={id}")).await;
+    assert_eq!(ids(&streams), [3, 1], "in the order of the playlist");
+    let all = list(&rest, STREAMER, "action=get_live_streams").await;
+    let first = all.iter().find(|it| it["stream_id"] == 1).unwrap();
+    assert_eq!((&first["category_id"], &first["category_ids"]), (&json!("1"), &json!([1, 2_000_000_007])));
+
+    let of_admin = list(&rest, ADMIN, "action=get_live_categories").await;
+    let names: Vec<_> = of_admin.iter().map(|it| it["category_name"].as_str().unwrap()).collect();
+    assert!(names[0] == "For Anna" && !names.contains(&"Favorites"), "{names:?}");
+    let foreign = list(&rest, ADMIN, &format!("action=get_live_streams&category_id={id}")).await;
+    assert!(foreign.is_empty(), "{foreign:?}");
 }

@@ -118,4 +118,42 @@ mod slow {
         }
         assert_eq!(found["unknown"], json!(["Movie Not Found", "Show Not Found"]));
     }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn javascript_parsers_read_the_playlist_of_a_user() {
+        let (gateway, anna) = set_up().await;
+        let origin = format!("http://{}", gateway.address);
+        let url = format!("{origin}/get.php?username=anna&password={}&type=m3u_plus", anna.password);
+        let packages = tool("npm");
+        let arguments = [&*script("playlist.mjs"), packages.to_str().unwrap(), &url];
+        let found = last_line("bin/node", &arguments).await;
+
+        let guide = &found["parser"]["header"]["attrs"]["x-tvg-url"];
+        assert!(guide.as_str().unwrap().starts_with(&format!("{origin}/xmltv.php?username=anna&password=")));
+        assert_eq!(
+            (guide, guide),
+            (&found["playlist"]["headers"]["xTvgUrl"], &found["playlist"]["headers"]["urlTvg"])
+        );
+        let without_number = format!("id-{}", gateway.channel("Three").id);
+        let expected = [
+            ("Two", "4.1", "News & more", Some("4.1")),
+            ("One", "7", "News & more", Some("7")),
+            ("Three", &without_number, "", None),
+        ];
+        let lists =
+            (found["parser"]["items"].as_array().unwrap(), found["playlist"]["channels"].as_array().unwrap());
+        assert_eq!((lists.0.len(), lists.1.len()), (expected.len(), expected.len()));
+        for ((name, id, group, number), (parsed, read)) in expected.iter().zip(lists.0.iter().zip(lists.1)) {
+            assert_eq!((&parsed["name"], &parsed["tvg"]["id"]), (&json!(name), &json!(id)));
+            assert_eq!((&read["name"], &read["tvgId"]), (&json!(name), &json!(id)));
+            assert_eq!((&parsed["group"]["title"], &read["groupTitle"]), (&json!(group), &json!(group)));
+            assert_eq!(read["extras"]["tvg-chno"].as_str(), *number, "{name}");
+            assert_eq!(parsed["url"], read["url"]);
+            let address = parsed["url"].as_str().unwrap();
+            let id = gateway.channel(name).id;
+            assert!(
+                address.starts_with(&format!("{origin}/live/anna/")) && address.ends_with(&format!("/{id}"))
+            );
+        }
+    }
 }

@@ -42,7 +42,7 @@ const ONE: &str = "/api/channels/favorites/{channel_id}/";
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(ALL, STANDARD, "Returns the favourites of the caller.", retrieve),
-        Route::put(ALL, STANDARD, "Replaces the favourites of the caller.", replace),
+        Route::patch(ALL, STANDARD, "Replaces the favourites of the caller.", replace),
         Route::put(ONE, STANDARD, "Adds a channel to the favourites of the caller.", add)
             .refuses(StatusCode::BAD_REQUEST, "The favourites are full."),
         Route::delete(ONE, STANDARD, "Removes a channel from the favourites of the caller.", remove),

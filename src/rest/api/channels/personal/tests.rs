@@ -37,7 +37,7 @@ async fn a_user_of_level_1_edits_favourites_and_finds_them_in_players() {
     let rest = stage().await;
     let none = rest.standard("GET", FAVORITES, Value::Null).await;
     assert_eq!((none.status, none.body), (200, json!({ "playlist_id": null, "channels": [] })));
-    let replaced = rest.standard("PUT", FAVORITES, json!({ "channels": [3, 1, 3] })).await;
+    let replaced = rest.standard("PATCH", FAVORITES, json!({ "channels": [3, 1, 3] })).await;
     assert_eq!(replaced.body["channels"], json!([3, 1]), "{}", replaced.text);
     let id = &replaced.body["playlist_id"];
     let added = rest.standard("PUT", &format!("{FAVORITES}2/"), Value::Null).await;
@@ -49,7 +49,7 @@ async fn a_user_of_level_1_edits_favourites_and_finds_them_in_players() {
     for id in [4, 99] {
         let refused = rest.standard("PUT", &format!("{FAVORITES}{id}/"), Value::Null).await;
         assert_eq!(refused.status, 404, "{id}");
-        let refused = rest.standard("PUT", FAVORITES, json!({ "channels": [1, id] })).await;
+        let refused = rest.standard("PATCH", FAVORITES, json!({ "channels": [1, id] })).await;
         let message = format!("Item 2: Invalid pk \"{id}\" - object does not exist.");
         assert_eq!((refused.status, refused.body), (400, json!({ "channels": [message] })));
     }
