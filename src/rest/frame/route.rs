@@ -240,10 +240,11 @@ impl Route {
 
     /// Returns the name of the operation in clients generated from the schema. Unique, because method and path are.
     pub(crate) fn operation_id(&self) -> String {
+        let is_list = matches!(self.answer, AnswerShape::Page(_) | AnswerShape::One(Kind::List(_)))
+            // A list can also be a field of the answer.
+            || self.summary.starts_with("Lists ");
         let verb = match self.method {
-            Method::GET if matches!(self.answer, AnswerShape::Page(_) | AnswerShape::One(Kind::List(_))) => {
-                "list"
-            }
+            Method::GET if is_list => "list",
             Method::GET => "retrieve",
             Method::POST => "create",
             Method::PUT => "update",
@@ -251,7 +252,8 @@ impl Route {
             _ => "destroy",
         };
         let mut words: Vec<String> = Vec::new();
-        let is_api = self.path.starts_with("/api/");
+        // Files such as playlists also exist outside, so theirs keep the first segment.
+        let is_api = self.path.starts_with("/api/") && self.path.ends_with('/');
         let mut segments = self.path.trim_matches('/').split('/').skip(usize::from(is_api)).peekable();
         while let Some(segment) = segments.next().filter(|it| !it.is_empty()) {
             match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
