@@ -443,6 +443,9 @@ mod tests {
         assert!(error.to_string().ends_with("the file system is read-only"), "{error}");
     }
 
+    /// Something that a thread does with a store.
+    type Work = Box<dyn FnOnce(&Store) -> Result<()> + Send>;
+
     #[test]
     fn nobody_waits_for_a_disk_that_hangs_and_everything_goes_on_when_it_answers() {
         let store = Store::temporary(schema()).unwrap();
@@ -462,7 +465,7 @@ mod tests {
         // The writer waits in the middle of a write, with others behind it.
         let (go_on, waiting) = std::sync::mpsc::channel::<()>();
         let (began, begun) = std::sync::mpsc::channel::<()>();
-        let in_thread = |work: Box<dyn FnOnce(&Store) -> Result<()> + Send>| {
+        let in_thread = |work: Work| {
             let store = store.clone();
             std::thread::spawn(move || work(&store))
         };

@@ -137,7 +137,7 @@ pub(super) fn of_condition(condition: Condition, now: i64, is_dismissed: bool) -
         Severity::Warning => NoticePriority::High,
     };
     NotificationView {
-        id: FIRST_CONDITION_ID | number % FIRST_CONDITION_ID,
+        id: FIRST_CONDITION_ID | (number % FIRST_CONDITION_ID),
         admin_only: !condition.kind.is_for_all_users(),
         notification_key: condition.key,
         notification_type: Named(NoticeKind::Warning),
