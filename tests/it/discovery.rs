@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use domain::discovery::hdhomerun::{device_number, request};
 use domain::tuner::device_uuid;
 use headwater::config::Discovery;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -131,16 +131,21 @@ async fn the_number_of_answers_to_one_sender_is_limited() {
     assert!((1..100).contains(&n_answers), "{n_answers} answers to 200 requests");
 }
 
-/// The program of the manufacturer, if it is installed. It knows only one port.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_program_of_the_manufacturer_finds_the_tuner() {
-    let Ok(version) = std::process::Command::new("hdhomerun_config").output() else { return };
-    assert!(!version.stdout.is_empty() || !version.stderr.is_empty());
-    let gateway = gateway(|it| it.hdhomerun_port = domain::discovery::hdhomerun::PORT).await;
-    let found = crate::support::tools::run("hdhomerun_config", &["discover", "127.0.0.1"]).await;
-    let text = String::from_utf8_lossy(&found.stdout).into_owned();
-    let number = format!("{:08X}", device_number("12345678"));
-    assert!(text.contains(&number) && text.contains("127.0.0.1"), "{text}");
-    let device = fetch(gateway.address, Request::get("/discover.json")).await.text();
-    assert_eq!(serde_json::from_str::<Value>(&device).unwrap()["DeviceID"], "12345678");
+mod slow {
+    use serde_json::Value;
+
+    use super::{device_number, gateway};
+    use crate::support::client::{Request, fetch};
+    use crate::support::tools::text_of;
+
+    /// The program of the manufacturer knows only one port.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_program_of_the_manufacturer_finds_the_tuner() {
+        let gateway = gateway(|it| it.hdhomerun_port = domain::discovery::hdhomerun::PORT).await;
+        let text = text_of("hdhomerun_config", &["discover", "127.0.0.1"]).await;
+        let number = format!("{:08X}", device_number("12345678"));
+        assert!(text.contains(&number) && text.contains("127.0.0.1"), "{text}");
+        let device = fetch(gateway.address, Request::get("/discover.json")).await.text();
+        assert_eq!(serde_json::from_str::<Value>(&device).unwrap()["DeviceID"], "12345678");
+    }
 }
