@@ -207,7 +207,7 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
     parameter
 }
 
-/// Returns the schema of an optional query parameter, whose empty value is none.
+/// Returns the schema of a text that may also be empty.
 fn or_empty(mut schema: Value) -> Value {
     if schema["type"] != "string" {
         return schema;
@@ -501,6 +501,8 @@ impl Schemas {
                 schema["maxLength"] = field.chars_max.into();
                 if !field.may_be_blank {
                     schema["minLength"] = 1.into();
+                } else if matches!(field.kind, Kind::Url) {
+                    schema = or_empty(schema);
                 }
             }
             Kind::Integer | Kind::Number if is_sent => {
