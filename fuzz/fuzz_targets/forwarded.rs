@@ -34,7 +34,9 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(header.client(with_line, is_trusted), Some(client));
         // On the line of the client, through a second proxy that is trusted too.
         let (last, before) = lines.split_last().expect("a split has a part");
-        let joined = [last, b", ", appended.as_bytes(), b", ", mark.as_bytes(), b"10.0.0.2"].concat();
+        let joined =
+            [&last[..], &b", "[..], appended.as_bytes(), &b", "[..], mark.as_bytes(), &b"10.0.0.2"[..]]
+                .concat();
         let is_visible = joined.iter().all(|it| it.is_ascii_graphic() || matches!(it, b' ' | b'\t'));
         let found = header.client(before.iter().copied().chain([&*joined]), is_trusted);
         assert_eq!(found, is_visible.then_some(client));

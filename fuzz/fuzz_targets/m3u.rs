@@ -50,10 +50,11 @@ fuzz_target!(|data: &[u8]| {
     let catalogue = builder.build();
     assert_eq!(catalogue.channels.iter().map(|it| it.streams.len() as u64).sum::<u64>(), n_entries);
     let mut out = String::new();
-    write::write_header(&mut out, None);
+    write::write_header(&mut out, None, None);
     for channel in &catalogue.channels {
         let group = catalogue.groups.iter().find(|it| Some(it.id) == channel.group);
         let line = OutputEntry {
+            tags: None,
             name: &channel.name,
             url: "http://gateway.example/1",
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),

@@ -53,7 +53,9 @@ mod slow {
             .args(["--checks", CHECKS, "--max-examples", EXAMPLES_MAX, "--seed", SEED])
             .args(["--phases", "examples,coverage,fuzzing", "--workers", "2", "--no-color"])
             .args(["--generation-database", "none", "--no-shrink", "--continue-on-failure"])
-            .args(["--request-timeout", "60"]);
+            .args(["--request-timeout", "60"])
+            // They judge how fast requests are generated, which depends on the machine.
+            .args(["--suppress-health-check", "all"]);
         match operations {
             Operations::Of(paths) => command.args(["--include-path-regex", paths]),
             Operations::AllBut(paths) => command.args(["--exclude-path-regex", &paths]),
