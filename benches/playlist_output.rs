@@ -129,7 +129,7 @@ fn get(address: SocketAddr, path: &str, header: &str, pause: Duration) -> Answer
     }
     let head = String::from_utf8_lossy(&text[..text.len().min(2_000)]).into_owned();
     assert!(head.starts_with("HTTP/1.1 200") || head.starts_with("HTTP/1.1 304"), "{head}");
-    let tag = head.lines().find_map(|it| it.strip_prefix("etag: ")).map(|it| it.trim().to_owned());
+    let tag = head.lines().find_map(|it| it.strip_prefix("Etag: ")).map(|it| it.trim().to_owned());
     let millis = |it: Duration| it.as_secs_f64() * 1e3;
     Answer {
         tag,
