@@ -22,7 +22,7 @@ test-all: have-tools
     #!/usr/bin/env bash
     set -euo pipefail
     durations=""
-    for step in fmt lint deny test-slow doc fuzz-build; do
+    for step in fmt lint deny web test-slow doc fuzz-build; do
         before=$SECONDS
         {{ just_executable() }} --justfile {{ justfile() }} "$step"
         durations+=$(printf '\n%6d s  %s' $((SECONDS - before)) "$step")
@@ -55,6 +55,18 @@ advisories:
 test-slow:
     cargo nextest run --workspace --locked --profile all --test-threads $(( 2 * $(nproc) ))
 
+# Checks and builds the web interface, and checks that web/dist is what the sources build.
+web: have-tools
+    bash web/scripts/check.sh
+
+# Builds the web interface into web/dist.
+web-build:
+    cd web && npm ci --no-audit --no-fund --silent && npm run types && npm run build
+
+# Saves the picture of the README from the demo.
+picture:
+    HEADWATER_PICTURE={{ justfile_directory() }}/docs/now.png cargo nextest run --profile all --test it now_shows_the_channels_of_the_demo
+
 # Builds the code documentation without warnings, private items included.
 doc:
     RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --locked --no-deps --document-private-items --quiet
@@ -81,6 +93,6 @@ tools:
 
 [private]
 have-tools:
-    @for program in ffmpeg ffprobe nginx tshark tsreport chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
+    @for program in ffmpeg ffprobe nginx tshark tsreport tv_sort xmllint chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
         command -v "$program" >/dev/null || { echo "missing: $program; 'just tools' installs it"; exit 1; }; \
     done

@@ -2,8 +2,9 @@
 //!
 //! The real program plays ten channels at 1 Mbit/s to a thousand clients, before, during and after the import of a
 //! playlist of 500,000 entries: first new, then refreshed without a change, then with another name in every tenth
-//! entry. The program and the clients are separate processes; the provider of the channels and the server of the
-//! playlist are in this one, so that all of them share the machine.
+//! entry. Then a guide of 2,000,000 programmes: first new, then refreshed without a change, then with other titles. The
+//! program and the clients are separate processes; the provider of the channels and the servers of the playlist and of
+//! the guide are in this one, so that all of them share the machine.
 //!
 //! *Lag* is the delay of the programme clock at a client relative to its minimum over the whole run. The source sends a
 //! picture every 40 ms and the gateway sends chunks of up to 50 ms, so most of the lag is always there; the difference
@@ -12,7 +13,8 @@
 //! is the gateway's own counter of skipped bytes. *Lost* counts clients whose connection ended or that received nothing
 //! in the last second of the phase.
 //!
-//! `cargo bench --bench mixed_load -- [--clients 1000] [--channels 10] [--entries 500000] [--seconds 20]`
+//! `cargo bench --bench mixed_load -- [--clients 1000] [--channels 10] [--entries 500000] [--programmes 2000000]
+//! [--seconds 20]`; `--entries 0` leaves out the playlist, and `--programmes 0` the guide.
 
 #![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 
@@ -20,6 +22,8 @@
 mod client_pool;
 #[path = "mixed_load/clients.rs"]
 mod clients;
+#[path = "mixed_load/guide.rs"]
+mod guide;
 #[path = "support/list.rs"]
 mod list;
 #[path = "support/process.rs"]
@@ -65,6 +69,7 @@ fn main() {
         clients: option("--clients", 1_000),
         channels: option("--channels", 10),
         entries: option("--entries", 500_000),
+        programmes: option("--programmes", 2_000_000),
         seconds: option("--seconds", 20),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -75,14 +80,13 @@ struct Size {
     clients: u64,
     channels: u64,
     entries: u64,
+    programmes: u64,
     /// Duration of the phases before and after the imports.
     seconds: u64,
 }
 
 async fn measure(size: &Size) {
     let provider = Provider::start();
-    let changed_every = Arc::new(AtomicU64::new(u64::MAX));
-    let list = list::serve(size.entries, changed_every.clone());
     let folder = tempfile::tempdir().expect("a temporary directory");
     let address = free_port();
     let server = program::start(address, folder.path(), &NO_LIMITS).await;
@@ -97,13 +101,32 @@ async fn measure(size: &Size) {
 
     let wait = Duration::from_secs(size.seconds);
     run.part("before", tokio::time::sleep(wait)).await;
-    let account = run.part("import", import(&admin, &list, size.entries)).await;
-    run.part("refresh", refresh(&admin, account, 0)).await;
-    changed_every.store(CHANGED_EVERY, Ordering::SeqCst);
-    let n_changed = size.entries.div_ceil(CHANGED_EVERY);
-    run.part("tenth changed", refresh(&admin, account, n_changed)).await;
+    if size.entries > 0 {
+        playlist_parts(&mut run, &admin, size.entries).await;
+    }
+    if size.programmes > 0 {
+        guide_parts(&mut run, &admin, size.programmes).await;
+    }
     run.part("after", tokio::time::sleep(wait)).await;
     run.end(|| Source::until(provider.began().elapsed()), size);
+}
+
+async fn playlist_parts(run: &mut Run, admin: &Api, entries: u64) {
+    let changed_every = Arc::new(AtomicU64::new(u64::MAX));
+    let list = list::serve(entries, changed_every.clone());
+    let account = run.part("import", import(admin, &list, entries)).await;
+    run.part("refresh", refresh(admin, account, 0)).await;
+    changed_every.store(CHANGED_EVERY, Ordering::SeqCst);
+    run.part("tenth changed", refresh(admin, account, entries.div_ceil(CHANGED_EVERY))).await;
+}
+
+async fn guide_parts(run: &mut Run, admin: &Api, programmes: u64) {
+    let version = Arc::new(AtomicU64::new(1));
+    let url = guide::serve(programmes, version.clone());
+    let source = run.part("guide", guide::import(admin, &url, programmes)).await;
+    run.part("same guide", guide::refresh(admin, source, programmes)).await;
+    version.store(2, Ordering::SeqCst);
+    run.part("other guide", guide::refresh(admin, source, programmes)).await;
 }
 
 /// Measurements of one phase, except those of the clients.
@@ -211,6 +234,7 @@ impl Run {
             "channels": size.channels,
             "bits_per_second": BITS_PER_SECOND,
             "entries": size.entries,
+            "programmes": size.programmes,
             "parts": rows,
         });
         support::record("mixed_load", results);

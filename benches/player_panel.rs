@@ -47,6 +47,8 @@ use self::test_support::api::Api;
 use self::test_support::upstream::Provider;
 
 const GROUPS: u32 = 400;
+/// A write takes a bounded number of records; a channel has two.
+const CHANNELS_OF_A_WRITE: usize = 10_000;
 const N_WATCHED: u64 = 10;
 /// The clients are on this machine.
 const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_per_address_max=0"];
@@ -81,26 +83,6 @@ fn fill(folder: &Path, channels: u32, users: u32) {
         for id in 1..=GROUPS {
             write.put(&Group::new(GroupId(id + 100), format!("Group {id}, all")))?;
         }
-        for id in 1..=channels {
-            let url = format!("http://logos.example/images/{id}.png");
-            let name = format!("Channel {id} HD");
-            let logo = LogoId(id);
-            write.put(&Logo {
-                id: logo,
-                name: name.clone(),
-                url: url.clone(),
-                file: None,
-                named_by: None,
-                updated_at: 0,
-            })?;
-            write.put(&Channel {
-                number: ChannelNumber::whole(id),
-                group: Some(GroupId(id % GROUPS + 101)),
-                logo: Some(url),
-                logo_id: Some(logo),
-                ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), name, 1_600_000_000_000)
-            })?;
-        }
         for id in 1..=users {
             let user = User::new(UserId(id), format!("user{id}"), UserLevel::Streamer, 0);
             write.put(&User { player_password: Some(Secret::new(PASSWORD)), ..user })?;
@@ -108,6 +90,34 @@ fn fill(folder: &Path, channels: u32, users: u32) {
         Ok::<_, storage::Error>(())
     };
     store.write_blocking(write).expect("the store can be written");
+    for first in (1..=channels).step_by(CHANNELS_OF_A_WRITE) {
+        let last = channels.min(first + CHANNELS_OF_A_WRITE as u32 - 1);
+        let write =
+            move |write: &mut storage::Write<'_>| (first..=last).try_for_each(|id| put_channel(write, id));
+        store.write_blocking(write).expect("the store can be written");
+    }
+}
+
+fn put_channel(write: &mut storage::Write<'_>, id: u32) -> Result<(), storage::Error> {
+    let url = format!("http://logos.example/images/{id}.png");
+    let name = format!("Channel {id} HD");
+    let logo = LogoId(id);
+    write.put(&Logo {
+        id: logo,
+        name: name.clone(),
+        url: url.clone(),
+        file: None,
+        named_by: None,
+        guide_source: None,
+        updated_at: 0,
+    })?;
+    write.put(&Channel {
+        number: ChannelNumber::whole(id),
+        group: Some(GroupId(id % GROUPS + 101)),
+        logo: Some(url),
+        logo_id: Some(logo),
+        ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), name, 1_600_000_000_000)
+    })
 }
 
 async fn measure(folder: &Path, channels: u32, viewers: u32, logins: u32) {
@@ -162,7 +172,7 @@ async fn add_admin(folder: &Path, address: SocketAddr) -> Api {
 /// Measures the list of channels as one app requests it.
 fn lists(address: SocketAddr, channels: u32) -> Value {
     let built = request(address, 1, "get_live_streams", "");
-    let tag = built.head.lines().find_map(|it| it.strip_prefix("etag: ")).expect("an entity tag").to_owned();
+    let tag = built.head.lines().find_map(|it| it.strip_prefix("Etag: ")).expect("an entity tag").to_owned();
     println!(
         "built: {:.1} ms to the first byte, {:.1} ms in all, {} bytes",
         built.first_ms, built.all_ms, built.bytes

@@ -155,7 +155,7 @@ async fn caller(address: SocketAddr, admin: &Api) -> KeepAlive {
 
 /// Makes channels of the first streams and returns their ids.
 fn make_channels(caller: &mut KeepAlive, n: u64) -> Vec<u64> {
-    let streams = ids(&caller.ask("GET", &format!("{STREAMS}ids/"), "").body);
+    let streams = ids(&caller.ask("GET", &format!("{STREAMS}ids/"), "").body["ids"]);
     let mut channels = Vec::new();
     for streams in streams.iter().take(n as usize).collect::<Vec<_>>().chunks(MANY) {
         let made = caller.ask(

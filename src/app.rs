@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
-    Events, Fetch, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, SlotsSnapshot, Switchboard,
-    System, Trials,
+    Events, Fetch, GuideRefreshes, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans,
+    SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials,
 };
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
@@ -20,6 +20,7 @@ use domain::ids::ProfileId;
 use domain::setting::CoreSetting;
 use domain::user::User;
 use parking_lot::RwLock;
+use storage::guide::GuideFiles;
 use storage::{Models, Table};
 use tracing::warn;
 
@@ -27,15 +28,19 @@ use crate::auth::{Auth, SetupCode};
 use crate::backups::Backups;
 use crate::config::{Config, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
 use crate::data::DataFolder;
+use crate::demo::Demo;
 use crate::files::Files;
 use crate::gateway::install_tls;
+use crate::guide::GuideCache;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
+use crate::matching::Matching;
 use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TunerSeats};
 use crate::recent_log::RecentLog;
+use crate::rest::ChannelRowCache;
 use crate::rest::frame::pace::WritePace;
 
 /// Services and configuration of one gateway.
@@ -43,17 +48,27 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) models: Models,
     pub(crate) files: Files,
+    /// The programmes of guide sources.
+    pub(crate) guide_files: GuideFiles,
     pub(crate) output_rules: CompiledOutputRules,
+    /// Channels as lists show them.
+    pub(crate) channel_rows: ChannelRowCache,
     /// Held while files of logos are saved or deleted.
     pub(crate) logo_files: tokio::sync::Mutex<()>,
     pub(crate) logo_cache: Arc<LogoCache>,
+    pub(crate) guide_cache: Arc<GuideCache>,
+    /// Held from the reading of a programme that a client changes until it is written.
+    pub(crate) written_programme: tokio::sync::Mutex<()>,
     pub(crate) backups: Backups,
     pub(crate) auth: Auth,
     /// Lets its owner create the first admin.
     pub(crate) setup_code: SetupCode,
     pub(crate) switchboard: Switchboard,
     pub(crate) importer: Importer,
+    pub(crate) guide_refreshes: GuideRefreshes,
+    pub(crate) schedules_direct: SchedulesDirect,
     pub(crate) trials: Trials,
+    pub(crate) matching: Matching,
     pub(crate) events: Events,
     pub(crate) plans: Arc<dyn Plans>,
     /// Engine settings in effect: the configuration, overridden by the core settings.
@@ -71,6 +86,8 @@ pub(crate) struct App {
     pub(crate) prepared_answers: PreparedAnswers,
     /// Lines of the log, if this gateway shows them.
     pub(crate) recent_log: OnceLock<RecentLog>,
+    /// Present in the demo only.
+    pub(crate) demo: OnceLock<Demo>,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
     system: Weak<System>,
@@ -89,6 +106,7 @@ impl App {
     pub(crate) fn new(
         config: Config,
         models: Models,
+        guide_files: GuideFiles,
         system: &Arc<System>,
         admission: Arc<Admission>,
     ) -> Result<Self, storage::Error> {
@@ -96,11 +114,15 @@ impl App {
         let files = Files::new(&config.data_dir);
         Ok(App {
             output_rules: CompiledOutputRules::default(),
+            channel_rows: ChannelRowCache::default(),
             auth: Auth::new(&models, events.clone(), &config.auth)?,
             setup_code: SetupCode::generate(),
             switchboard: system.switchboard(),
             importer: system.importer(),
+            guide_refreshes: system.guide_refreshes(),
+            schedules_direct: system.schedules_direct(),
             trials: system.trials(),
+            matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),
             network_refusals: {
@@ -113,13 +135,17 @@ impl App {
             picture_changes: tokio::sync::Mutex::default(),
             prepared_answers: PreparedAnswers::new(),
             recent_log: OnceLock::new(),
+            demo: OnceLock::new(),
             is_draining: AtomicBool::new(false),
             network_rules: RwLock::default(),
             system: Arc::downgrade(system),
             files: files.clone(),
+            guide_files,
             backups: Backups::new(models.clone(), files, DataFolder::new(&config.data_dir), events.clone()),
             logo_files: tokio::sync::Mutex::new(()),
             logo_cache: Arc::new(logo_cache(&config, system)),
+            guide_cache: Arc::default(),
+            written_programme: tokio::sync::Mutex::new(()),
             config,
             models,
             events,

@@ -2,21 +2,27 @@
 //! refuses changes. Each says what to do.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use actors::now_ms;
 use domain::account::{Account, AccountProfile, RefreshOutcome};
+use domain::guide::source::GuideSource;
+use domain::guide::state::{GuideState, GuideStatus};
 use domain::time::iso_millis;
 use rustix::fs::statvfs;
 use storage::Models;
+use storage::guide::GuideFiles;
 
 use crate::app::App;
 use crate::rest::frame::refuse::refused_writes;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// An account is reported this long before it expires, in milliseconds.
-const EXPIRY_NOTICE_MS: i64 = 7 * DAY_MS;
+pub(crate) const EXPIRY_NOTICE_MS: i64 = 7 * DAY_MS;
+/// A guide source that fails is reported if its last success is longer ago than this, in milliseconds.
+const GUIDE_FAILING_MS: i64 = DAY_MS;
 /// Less room than this on the file system of the data folder is reported.
-const DISK_BYTES_LOW: u64 = 1 << 30;
+pub(crate) const DISK_BYTES_LOW: u64 = 1 << 30;
 
 /// How urgent a condition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +36,7 @@ pub(crate) enum Severity {
 pub(crate) enum ConditionKind {
     StoreStopped,
     StoreDamaged,
+    GuideDamaged,
     DiskLow,
     SourceFailing,
     BackupFailed,
@@ -84,12 +91,18 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     found.extend(backups.schedule_failure().map(backup_condition));
     found.extend(backups.is_restore_pending().then(restore_condition));
     found.extend(DiskSpace::of(&config.data_dir).and_then(disk_condition));
+    found.extend(guide_conditions(models, &app.guide_files));
     let refreshes = models.refreshes.load();
     for account in models.accounts.load().iter().filter(|it| it.is_active) {
         if let Some(refresh) = refreshes.get(account.id.0) {
             found.extend(source_condition(account, refresh.outcome, &refresh.message));
         }
         found.extend(account.active_profiles().filter_map(|it| expiry_condition(account, it, now)));
+    }
+    let states = models.guide_states.load();
+    for source in models.guide_sources.load().iter().filter(|it| it.is_active) {
+        let state = states.get(source.id.0);
+        found.extend(state.and_then(|it| guide_condition(source, it, now)));
     }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
     found
@@ -116,6 +129,20 @@ fn store_conditions(models: &Models) -> Vec<Condition> {
             .to_owned(),
     });
     stopped.into_iter().chain(damaged).collect()
+}
+
+fn guide_conditions(models: &Models, files: &GuideFiles) -> Vec<Condition> {
+    let sources = models.guide_sources.load();
+    let damaged = files.damaged().into_iter().filter_map(|it| sources.get(it.0));
+    let condition = |source: &Arc<GuideSource>| Condition {
+        key: format!("guide_damaged:{}", source.id.0),
+        kind: ConditionKind::GuideDamaged,
+        severity: Severity::Warning,
+        title: format!("The guide of source \"{}\" is damaged", source.name),
+        message: "Its file is missing or cannot be read, so its programmes are not shown.".to_owned(),
+        advice: "Refresh the guide source, and check the disk if it happens again.".to_owned(),
+    };
+    damaged.filter(|it| it.is_active).map(condition).collect()
 }
 
 fn backup_condition(reason: String) -> Condition {
@@ -180,6 +207,21 @@ fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -
     })
 }
 
+/// Programmes last for days, so a source is reported once it has failed for a while.
+fn guide_condition(source: &GuideSource, state: &GuideState, now: i64) -> Option<Condition> {
+    let good_at = state.good_at.unwrap_or(source.created_at);
+    let is_failing = state.status == GuideStatus::Error && good_at < now - GUIDE_FAILING_MS;
+    is_failing.then(|| Condition {
+        key: format!("guide_failing:{}:{good_at}", source.id.0),
+        kind: ConditionKind::SourceFailing,
+        severity: Severity::Warning,
+        title: format!("The refresh of guide \"{}\" fails", source.name),
+        message: format!("{} It has failed since {}.", state.message, iso_millis(good_at)),
+        advice: "Check the address and the login of the guide source, and refresh it. The former guide is still shown."
+            .to_owned(),
+    })
+}
+
 fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Option<Condition> {
     let at = profile.expires_at.filter(|it| *it < now + EXPIRY_NOTICE_MS)?;
     let is_expired = at <= now;
@@ -202,7 +244,8 @@ fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Op
 #[cfg(test)]
 mod tests {
     use domain::account::PlaylistLocation;
-    use domain::ids::{AccountId, ProfileId};
+    use domain::guide::source::GuideSourceKind;
+    use domain::ids::{AccountId, GuideSourceId, ProfileId};
 
     use super::*;
 
@@ -224,6 +267,26 @@ mod tests {
         let soon = Some((ConditionKind::AccountExpiring, Severity::Warning));
         assert_eq!(found(Some(at), at - 6 * DAY_MS), soon);
         assert_eq!(found(Some(at), at), Some((ConditionKind::AccountExpired, Severity::Error)));
+    }
+
+    #[test]
+    fn a_guide_source_is_reported_after_a_day_without_a_success() {
+        let source = GuideSource::new(GuideSourceId(3), "Guide", GuideSourceKind::Xmltv, 0);
+        let now = 10 * DAY_MS;
+        for (status, good_at, is_reported) in [
+            (GuideStatus::Success, None, false),
+            (GuideStatus::Error, Some(now - DAY_MS / 2), false),
+            (GuideStatus::Error, Some(now - 2 * DAY_MS), true),
+            // Never successful since it was created.
+            (GuideStatus::Error, None, true),
+        ] {
+            let state = GuideState { status, good_at, ..GuideState::new(source.id) };
+            assert_eq!(
+                guide_condition(&source, &state, now).is_some(),
+                is_reported,
+                "{status:?} {good_at:?}"
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use domain::account::{Account, PlaylistLocation};
+use domain::guide::source::GuideSource;
 use storage::Store;
 use storage::records::schema;
 use tracing::{error, info, warn};
@@ -81,18 +82,22 @@ impl DataFolder {
         Ok(store)
     }
 
-    /// Removes what a crash can leave: uploaded playlists that no account uses, and uploads that were not finished. Nobody
-    /// else may use the folder.
+    /// Removes what a crash can leave: uploaded playlists and guides that nothing uses, and uploads that were not
+    /// finished. Nobody else may use the folder.
     fn remove_leftovers(&self, store: &Store) -> Result<(), DataError> {
         let accounts = store.collection::<Account>().all()?;
-        let is_used = |name: &str| {
-            accounts.iter().any(|it| matches!(&it.list, PlaylistLocation::Upload(used) if used == name))
+        let guides = store.collection::<GuideSource>().all()?;
+        let is_used = |folder, name: &str| match folder {
+            Folder::Guides => guides.iter().any(|it| it.file.as_deref() == Some(name)),
+            _ => accounts.iter().any(|it| matches!(&it.list, PlaylistLocation::Upload(used) if used == name)),
         };
         let files = Files::new(&self.root);
         let removed = Folder::UPLOADS.into_iter().try_for_each(|it| files.remove_unfinished(it));
         let removed = removed.and_then(|()| {
-            let names = files.names(Folder::Playlists)?.into_iter();
-            names.filter(|it| !is_used(it)).try_for_each(|it| files.remove(Folder::Playlists, &it))
+            [Folder::Playlists, Folder::Guides].into_iter().try_for_each(|folder| {
+                let names = files.names(folder)?.into_iter();
+                names.filter(|it| !is_used(folder, it)).try_for_each(|it| files.remove(folder, &it))
+            })
         });
         // They only take room.
         if let Err(error) = removed {
@@ -120,7 +125,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use domain::account::AccountProfile;
-    use domain::ids::{AccountId, ProfileId};
+    use domain::guide::source::GuideSourceKind;
+    use domain::ids::{AccountId, GuideSourceId, ProfileId};
 
     use super::*;
 
@@ -132,17 +138,24 @@ mod tests {
         let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
         let list = PlaylistLocation::Upload("used.m3u".to_owned());
         let account = Account::new(AccountId(2), "uploaded", list, profile, 0);
-        store.write_blocking(move |write| write.put(&account)).unwrap();
+        let mut guide = GuideSource::new(GuideSourceId(1), "uploaded", GuideSourceKind::Xmltv, 0);
+        guide.file = Some("used.xmltv".to_owned());
+        let written = store.write_blocking(move |write| write.put(&account).and_then(|()| write.put(&guide)));
+        written.unwrap();
         drop(store);
         let files = Files::new(parent.path());
         for name in ["used.m3u", "left.m3u"] {
             files.save(Folder::Playlists, name, &b"#EXTM3U"[..]).unwrap();
+        }
+        for name in ["used.xmltv", "left.xmltv"] {
+            files.save(Folder::Guides, name, &b"<tv/>"[..]).unwrap();
         }
         files.save(Folder::Avatars, "a.png", &b"x"[..]).unwrap();
         let unfinished = files.folder(Folder::Avatars).join("b.part~");
         fs::write(&unfinished, "x").unwrap();
         drop(folder.open().unwrap());
         assert_eq!(files.names(Folder::Playlists).unwrap(), ["used.m3u"]);
+        assert_eq!(files.names(Folder::Guides).unwrap(), ["used.xmltv"]);
         assert_eq!(files.names(Folder::Avatars).unwrap(), ["a.png"]);
         assert!(!unfinished.exists());
     }

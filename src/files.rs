@@ -24,14 +24,16 @@ pub(crate) enum Folder {
     Avatars,
     /// Uploaded playlists.
     Playlists,
+    /// Uploaded guides.
+    Guides,
     Backups,
 }
 
 impl Folder {
     /// The folders of files that users upload.
-    pub(crate) const UPLOADS: [Self; 3] = [Self::Logos, Self::Avatars, Self::Playlists];
+    pub(crate) const UPLOADS: [Self; 4] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides];
     #[cfg(test)]
-    const ALL: [Self; 4] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Backups];
+    const ALL: [Self; 5] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Backups];
 
     /// Returns the name of the folder.
     pub(crate) fn name(self) -> &'static str {
@@ -44,6 +46,7 @@ impl Folder {
             Self::Logos => "uploads/logos",
             Self::Avatars => "uploads/avatars",
             Self::Playlists => "uploads/playlists",
+            Self::Guides => "uploads/guides",
             Self::Backups => "backups",
         }
     }

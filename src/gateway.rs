@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::{
-    Events, Fetch, FetchError, FetchLimits, Importer, MetricsSnapshot, Plans, StorePlans, Switchboard,
-    System, SystemParts, effective_settings,
+    Events, Fetch, FetchError, FetchLimits, GuideParts, GuideServices, Importer, MetricsSnapshot, Plans,
+    StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -16,6 +16,7 @@ use domain::user::UserLevel;
 use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
+use storage::guide::GuideFiles;
 use storage::{Models, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -29,6 +30,7 @@ use crate::backups::follow_schedule;
 use crate::config::{Config, Listen, may_stream_from};
 use crate::control::ControlSocket;
 use crate::data::DataFolder;
+use crate::demo::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
 use crate::files::{Files, Folder};
@@ -38,7 +40,7 @@ use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::recent_log::RecentLog;
 use crate::rest::Port;
-use crate::{push, rest, store_watch};
+use crate::{matching, push, rest, store_watch};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -94,6 +96,7 @@ pub struct Gateway {
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
     _store_watch: AbortOnDropHandle<()>,
+    matching: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
 }
@@ -112,9 +115,15 @@ impl Gateway {
         let config = Config { api_listen, player_listen, ..config };
 
         store.set_disk_timeout(config.limits.disk_timeout);
-        let models = runtimes.work.spawn_blocking(move || Models::of(store));
-        let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let system = start_system(&config, &models, &runtimes, [api_addr, player_addr].into()).await?;
+        let opened = runtimes.work.spawn_blocking(move || {
+            let models = Models::of(store)?;
+            let guide_files = GuideFiles::of_store(&models.store)?;
+            Ok((models, guide_files))
+        });
+        let (models, guide_files) =
+            opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let own_listeners = [api_addr, player_addr].into();
+        let system = start_system(&config, &models, &guide_files, &runtimes, own_listeners).await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -127,7 +136,8 @@ impl Gateway {
         origins.log(&config);
         let app = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
-            runtimes.work.spawn_blocking(move || App::new(config, models, &system, admission).map(Arc::new))
+            let new_app = move || App::new(config, models, guide_files, &system, admission).map(Arc::new);
+            runtimes.work.spawn_blocking(new_app)
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
@@ -141,6 +151,9 @@ impl Gateway {
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
         let store_watch = store_watch::follow(app.models.store.stop_reason(), app.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
+        let (models, events) = (app.models.clone(), app.events.clone());
+        let matching = async move { matching::follow(models, &events).await };
+        let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         Ok(Gateway {
             system,
@@ -151,6 +164,7 @@ impl Gateway {
             player_addr,
             control: None,
             _store_watch,
+            matching,
             discovery,
             backup_schedule: None,
         })
@@ -190,6 +204,11 @@ impl Gateway {
         let _ = self.app.recent_log.set(log);
     }
 
+    /// Declares that the gateway is the demo. Only the first call has an effect.
+    pub(crate) fn show_demo(&self, demo: Demo) {
+        let _ = self.app.demo.set(demo);
+    }
+
     /// Returns the bound address of the admin API.
     pub fn api_addr(&self) -> SocketAddr {
         self.api_addr
@@ -223,6 +242,11 @@ impl Gateway {
     /// Returns the stored records and their in-memory views.
     pub fn models(&self) -> &Models {
         &self.app.models
+    }
+
+    /// Returns the programmes of guide sources.
+    pub fn guide_files(&self) -> &GuideFiles {
+        &self.app.guide_files
     }
 
     /// Returns the public API of playlist refreshes.
@@ -260,7 +284,7 @@ impl Gateway {
         if let Some(discovery) = self.discovery {
             discovery.stop(&self.app.models).await;
         }
-        drop(self.backup_schedule);
+        drop((self.backup_schedule, self.matching));
         self.app.is_draining.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         self.api.drain();
@@ -280,6 +304,7 @@ impl Gateway {
 async fn start_system(
     config: &Config,
     models: &Models,
+    guide_files: &GuideFiles,
     runtimes: &Runtimes,
     own_listeners: Arc<[SocketAddr]>,
 ) -> Result<Arc<System>, StartError> {
@@ -296,7 +321,20 @@ async fn start_system(
     let launcher = launcher(config);
     let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher };
     let (base, models) = (config.engine.clone(), models.clone());
-    let uploads = Files::new(&config.data_dir).folder(Folder::Playlists);
+    let files = Files::new(&config.data_dir);
+    let uploads = files.folder(Folder::Playlists);
+    let guides = GuideParts {
+        models: models.clone(),
+        files: guide_files.clone(),
+        fetch: fetch.clone().within(FetchLimits {
+            bytes_max: config.limits.guide_bytes_max,
+            total_timeout: config.limits.guide_timeout,
+            ..fetch.limits()
+        }),
+        services: GuideServices::default(),
+        uploads: files.folder(Folder::Guides),
+        unpacked_bytes_max: config.limits.guide_unpacked_bytes_max,
+    };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
         let of_users = models.clone();
@@ -304,6 +342,7 @@ async fn start_system(
         system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
         system.import_into(models, fetch, uploads);
+        system.import_guides(guides);
         Ok(system)
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
@@ -438,7 +477,7 @@ mod tests {
     async fn both_ports_serve_status_and_metrics_and_refuse_unknown_callers() {
         let gateway = start(config("127.0.0.1:0")).await;
         for port in [gateway.api_addr().port(), gateway.player_addr().port()] {
-            assert!(ask(port, "GET / HTTP/1.0").await.contains("\"name\":\"headwater\""));
+            assert!(ask(port, "GET / HTTP/1.0").await.contains("<!doctype html>"));
             assert!(ask(port, "GET /healthz HTTP/1.0").await.ends_with("ok\n"));
             assert!(ask(port, "GET /metrics HTTP/1.0").await.contains("\nheadwater_connections 1\n"));
             assert!(ask(port, "GET /api/channels/ HTTP/1.0").await.starts_with("HTTP/1.0 401"));

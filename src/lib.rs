@@ -19,19 +19,21 @@ pub mod demo;
 mod discovery;
 mod files;
 mod gateway;
+mod guide;
 mod http;
 mod images;
 mod logo_cache;
+mod matching;
 mod metrics;
 pub mod play;
 mod player;
 mod push;
 mod recent_log;
 pub mod rest;
-mod setup_page;
 mod status;
 mod store_watch;
 pub mod telemetry;
+mod ui;
 
 pub use self::auth::hash_password;
 pub use self::gateway::{

@@ -1,7 +1,9 @@
 //! Entry point: parses arguments, starts logging and the gateway, waits for a signal, and drains.
 
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
 use headwater::config::{Args, Command, load};
 use headwater::{Runtimes, commands, demo, play, raise_file_limit, telemetry};
@@ -30,7 +32,7 @@ fn run() -> anyhow::Result<ExitCode> {
     let log_level = telemetry::start(&loaded.config.log);
     loaded.log_warnings(raise_file_limit());
 
-    if let Some(done) = commands::run(&args.command, &loaded.config) {
+    if let Some(done) = commands::run(&args.command, &loaded) {
         return done;
     }
 
@@ -42,40 +44,56 @@ fn run() -> anyhow::Result<ExitCode> {
         let mut int = signal(SignalKind::interrupt())?;
         // The exit code that a shell reports for a program killed by the signal.
         let mut signalled = async move || tokio::select! { _ = term.recv() => 143_u8, _ = int.recv() => 130 };
-        let mut is_restart = false;
-        loop {
-            let (config, runtimes) = (loaded.config.clone(), runtimes.clone());
-            let started = async {
-                anyhow::Ok(match args.command {
-                    Command::Play { .. } => (play::run(config, runtimes).await?, None),
-                    Command::Demo { source_listen } => {
-                        let (gateway, source) = demo::run(config, source_listen, runtimes).await?;
-                        (gateway, Some(source))
-                    }
-                    // `serve`; every other command has already run above.
-                    _ => (commands::serve(config, runtimes, is_restart).await?, None),
-                })
-            };
-            let (gateway, _source) = tokio::select! {
-                started = started => started?,
-                _ = signalled() => return Ok(ExitCode::SUCCESS),
-            };
-            gateway.show_log(log_level.recent.clone());
-            let follower = tokio::spawn(log_level.clone().follow(gateway.models().clone()));
-            let _follower = AbortOnDropHandle::new(follower);
-            // A restored back-up is used from the next start, which is this one.
-            is_restart =
-                tokio::select! { _ = signalled() => false, () = gateway.restart_requested() => true };
-            tokio::select! { _ = gateway.stop() => {}, code = signalled() => return Ok(ExitCode::from(code)) }
-            if !is_restart {
-                return Ok(ExitCode::SUCCESS);
-            }
+        let config = loaded.config.clone();
+        let started = async {
+            anyhow::Ok(match args.command {
+                Command::Play { .. } => (play::run(config, runtimes).await?, None),
+                Command::Demo { source_listen } => {
+                    let (gateway, source) = demo::run(config, source_listen, runtimes).await?;
+                    (gateway, Some(source))
+                }
+                // `serve`; every other command has already run above.
+                _ => (commands::serve(config, runtimes).await?, None),
+            })
+        };
+        let (gateway, _source) = tokio::select! {
+            started = started => started?,
+            _ = signalled() => return Ok(Ended::With(ExitCode::SUCCESS)),
+        };
+        gateway.show_log(log_level.recent.clone());
+        let follower = tokio::spawn(log_level.clone().follow(gateway.models().clone()));
+        let _follower = AbortOnDropHandle::new(follower);
+        // A restored back-up is used from the next start.
+        let ended = tokio::select! {
+            _ = signalled() => Ended::With(ExitCode::SUCCESS),
+            () = gateway.restart_requested() => Ended::ToRestart,
+        };
+        tokio::select! {
+            _ = gateway.stop() => anyhow::Ok(ended),
+            code = signalled() => Ok(Ended::With(ExitCode::from(code))),
         }
     });
     // Tasks that still run must not delay the exit.
     work.shutdown_background();
     packets.shutdown_background();
-    ended
+    match ended? {
+        Ended::With(code) => Ok(code),
+        Ended::ToRestart => Err(restart()).context("failed to restart"),
+    }
+}
+
+/// The reason why the gateway has stopped.
+enum Ended {
+    With(ExitCode),
+    ToRestart,
+}
+
+/// Replaces this process by a new one of the same binary and arguments, so that no task, lock or file of this one is
+/// left. Returns only if that fails.
+fn restart() -> std::io::Error {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    std::process::Command::new(OWN_BINARY).arg0(name).args(arguments).exec()
 }
 
 fn runtime(name: &'static str) -> std::io::Result<Runtime> {

@@ -3,28 +3,27 @@
 //! This module counts nothing itself. Each scrape builds a registry from one reading of the existing counters, so
 //! several gateways can run in one process.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use actors::MetricsSnapshot;
+use actors::{DurationCounts, MetricsSnapshot, SlotsSnapshot};
+use domain::account::Account;
+use domain::ids::{AccountId, GuideSourceId};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use storage::{Store, StoreStatistics};
+use storage::{Models, Store, StoreStatistics};
 
 use crate::http::admission::Admission;
 
 /// Renders one reading of the counters as text.
-pub(crate) fn text(
-    counts: MetricsSnapshot,
-    store: StoreReading,
-    admission: Arc<Admission>,
-) -> Result<String, fmt::Error> {
+pub(crate) fn text(reading: Reading) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("headwater");
-    registry.register_collector(Box::new(Reading { counts, store, admission }));
+    registry.register_collector(Box::new(reading));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
@@ -44,17 +43,84 @@ impl StoreReading {
     }
 }
 
+/// The slots of an account, and its last refresh. Each account is a label, so their number is that of the records.
+#[derive(Clone, Debug)]
+pub(crate) struct AccountReading {
+    name: String,
+    n_used: u64,
+    /// Sum over the active profiles; `None` if one of them has no limit.
+    n_slots: Option<u64>,
+    /// End of the last successful refresh, in seconds since 1970.
+    good_at: Option<i64>,
+}
+
+impl AccountReading {
+    /// Reads all active accounts.
+    pub(crate) fn all(models: &Models, slots: &SlotsSnapshot) -> Vec<Self> {
+        let refreshes = models.refreshes.load();
+        let mut n_used: HashMap<AccountId, u64> = HashMap::new();
+        for account in
+            slots.in_use.iter().map(|it| it.account_id).chain(slots.cooling.iter().map(|it| it.account))
+        {
+            *n_used.entry(account).or_default() += 1;
+        }
+        let reading = |account: &Account| {
+            let limits = account.profiles.iter().filter(|it| it.is_active).map(|it| match it.max_streams {
+                0 => slots.discovered_limit(it.id, account.updated_at),
+                limit => Some(limit),
+            });
+            Self {
+                name: account.name.clone(),
+                n_used: n_used.get(&account.id).copied().unwrap_or_default(),
+                n_slots: limits.map(|it| it.map(u64::from)).sum(),
+                good_at: refreshes.get(account.id.0).and_then(|it| it.good_at).map(seconds),
+            }
+        };
+        let accounts = models.accounts.load();
+        accounts.iter().filter(|it| it.is_active && !it.is_custom()).map(|it| reading(it)).collect()
+    }
+}
+
+/// The last refresh of a guide source.
+#[derive(Clone, Debug)]
+pub(crate) struct GuideReading {
+    name: String,
+    /// End of the last successful refresh, in seconds since 1970.
+    good_at: Option<i64>,
+}
+
+impl GuideReading {
+    /// Reads all active guide sources.
+    pub(crate) fn all(models: &Models) -> Vec<Self> {
+        let states = models.guide_states.load();
+        let good_at = |id: GuideSourceId| states.get(id.0).and_then(|it| it.good_at).map(seconds);
+        let sources = models.guide_sources.load();
+        let active = sources.iter().filter(|it| it.is_active);
+        active.map(|it| Self { name: it.name.clone(), good_at: good_at(it.id) }).collect()
+    }
+}
+
+fn seconds(milliseconds: i64) -> i64 {
+    milliseconds.div_euclid(1000)
+}
+
+/// Everything that a page of metrics shows.
 #[derive(Debug)]
-struct Reading {
-    counts: MetricsSnapshot,
-    store: StoreReading,
-    admission: Arc<Admission>,
+pub(crate) struct Reading {
+    pub(crate) counts: MetricsSnapshot,
+    pub(crate) store: StoreReading,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) failed_logins: u64,
+    pub(crate) accounts: Vec<AccountReading>,
+    pub(crate) guides: Vec<GuideReading>,
 }
 
 impl Collector for Reading {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counts = &self.counts;
         let mut page = Page(encoder);
+        let version = [([("version", env!("CARGO_PKG_VERSION"))], 1)];
+        page.gauges("build_info", "The version of the gateway; always 1", version)?;
         page.gauge("leases", "Leases of provider slots, including those being closed", counts.leases as u64)?;
         page.gauge("leases_closing", "Leases whose socket is being closed", counts.leases_closing as u64)?;
         page.gauge("upstream_sockets", "Open sockets to providers", counts.sockets_open as u64)?;
@@ -92,7 +158,19 @@ impl Collector for Reading {
             "Memory in ring buffers of live channels, in bytes",
             counts.ring_bytes as u64,
         )?;
-        page.start_times(counts)?;
+        page.histogram(
+            "channel_start",
+            "Time from the first request for a channel to its first packets",
+            &counts.starts,
+        )?;
+        page.histogram("gap", "Time that viewers missed at a reconnect or a failover", &counts.gaps)?;
+        page.counters(
+            "source_failures",
+            "Streams that failed to open, and sources lost, by cause",
+            counts.losses_by_cause.iter().map(|(cause, n)| ([("cause", *cause)], *n)),
+        )?;
+        self.accounts(&mut page)?;
+        page.counter("failed_logins", "Failed logins of users", self.failed_logins)?;
 
         page.gauge("connections", "Open client connections", self.admission.n_open() as u64)?;
         page.counter("connections_accepted", "Connections accepted", self.admission.n_accepted())?;
@@ -116,6 +194,33 @@ impl Collector for Reading {
 }
 
 impl Reading {
+    fn accounts(&self, page: &mut Page<'_>) -> fmt::Result {
+        let slots = self.accounts.iter().filter_map(|it| Some((it, it.n_slots?)));
+        page.gauges(
+            "account_slots_used",
+            "Provider slots of an account in use, closing or cooling",
+            self.accounts.iter().map(|it| ([("account", it.name.as_str())], it.n_used)),
+        )?;
+        page.gauges(
+            "account_slots_free",
+            "Free provider slots of an account; missing without a limit",
+            slots.map(|(it, n)| ([("account", it.name.as_str())], n.saturating_sub(it.n_used))),
+        )?;
+        let refreshed = |good_at: Option<i64>| good_at.and_then(|it| u64::try_from(it).ok());
+        let accounts = self.accounts.iter().filter_map(|it| Some((it.name.as_str(), refreshed(it.good_at)?)));
+        page.gauges(
+            "account_refreshed_timestamp_seconds",
+            "Time of the last successful refresh of an account, in seconds since 1970",
+            accounts.map(|(name, at)| ([("account", name)], at)),
+        )?;
+        let guides = self.guides.iter().filter_map(|it| Some((it.name.as_str(), refreshed(it.good_at)?)));
+        page.gauges(
+            "guide_refreshed_timestamp_seconds",
+            "Time of the last successful refresh of a guide source, in seconds since 1970",
+            guides.map(|(name, at)| ([("source", name)], at)),
+        )
+    }
+
     fn store(&self, page: &mut Page<'_>) -> fmt::Result {
         let StoreReading { is_writable, statistics } = &self.store;
         page.gauge(
@@ -176,23 +281,45 @@ impl Page<'_> {
         ConstCounter::new(value).encode(encoder)
     }
 
+    /// One value for each set of labels.
+    fn gauges<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'a str, &'a str); 1], u64)>,
+    ) -> fmt::Result {
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        values
+            .into_iter()
+            .try_for_each(|(labels, value)| ConstGauge::new(value).encode(encoder.encode_family(&labels)?))
+    }
+
+    fn counters<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'a str, &'a str); 1], u64)>,
+    ) -> fmt::Result {
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        values
+            .into_iter()
+            .try_for_each(|(labels, value)| ConstCounter::new(value).encode(encoder.encode_family(&labels)?))
+    }
+
     /// The encoder takes the count of each single bucket and accumulates them itself.
-    fn start_times(&mut self, counts: &MetricsSnapshot) -> fmt::Result {
-        let starts = &counts.starts;
+    fn histogram(&mut self, name: &str, help: &str, counts: &DurationCounts) -> fmt::Result {
         let mut below = 0;
-        let mut buckets: Vec<(f64, u64)> = Vec::with_capacity(starts.buckets.len() + 1);
-        for (bound, cumulative) in &starts.buckets {
+        let mut buckets: Vec<(f64, u64)> = Vec::with_capacity(counts.buckets.len() + 1);
+        for (bound, cumulative) in &counts.buckets {
             buckets.push((*bound, cumulative.saturating_sub(below)));
             below = *cumulative;
         }
-        buckets.push((f64::INFINITY, starts.count.saturating_sub(below)));
-        let help = "Time from the first request for a channel to its first packets";
-        let name = "channel_start";
+        buckets.push((f64::INFINITY, counts.count.saturating_sub(below)));
         let mut encoder =
             self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
         encoder.encode_histogram::<prometheus_client::encoding::NoLabelSet>(
-            starts.sum_seconds,
-            starts.count,
+            counts.sum_seconds,
+            counts.count,
             &buckets,
             None,
         )
@@ -219,14 +346,24 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
-    use actors::StartTimes;
     use storage::Schema;
 
     use super::*;
 
+    fn reading(counts: MetricsSnapshot, store: &Store) -> Reading {
+        Reading {
+            counts,
+            store: StoreReading::of(store),
+            admission: Admission::new(0, 0),
+            failed_logins: 3,
+            accounts: Vec::new(),
+            guides: Vec::new(),
+        }
+    }
+
     fn text(counts: MetricsSnapshot) -> String {
         let store = Store::temporary(Schema::new()).unwrap();
-        super::text(counts, StoreReading::of(&store), Admission::new(0, 0)).unwrap()
+        super::text(reading(counts, &store)).unwrap()
     }
 
     #[track_caller]
@@ -250,6 +387,8 @@ mod tests {
         has(&text, "headwater_failovers_total 2");
         has(&text, "headwater_received_bytes_total 1000");
         has(&text, "headwater_connections 0");
+        has(&text, "headwater_failed_logins_total 3");
+        has(&text, &format!("headwater_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));
         has(&text, "headwater_store_writable 1");
         has(&text, "headwater_store_live_bytes 0");
         has(&text, "headwater_store_last_commit_age_seconds 0");
@@ -258,8 +397,34 @@ mod tests {
     }
 
     #[test]
+    fn accounts_and_causes_are_labels() {
+        let store = Store::temporary(Schema::new()).unwrap();
+        let counts = MetricsSnapshot {
+            losses_by_cause: [("stall", 2), ("connect", 1)].into(),
+            ..MetricsSnapshot::default()
+        };
+        let account = |name: &str, n_slots, good_at| AccountReading {
+            name: name.to_owned(),
+            n_used: 1,
+            n_slots,
+            good_at,
+        };
+        let mut reading = reading(counts, &store);
+        reading.accounts = vec![account("A \"1\"\n", Some(3), Some(1_700_000_000)), account("B", None, None)];
+        reading.guides = vec![GuideReading { name: "G".to_owned(), good_at: Some(5) }];
+        let text = super::text(reading).unwrap();
+        has(&text, "headwater_source_failures_total{cause=\"stall\"} 2");
+        has(&text, "headwater_account_slots_used{account=\"A \\\"1\\\"\\n\"} 1");
+        has(&text, "headwater_account_slots_free{account=\"A \\\"1\\\"\\n\"} 2");
+        has(&text, "headwater_account_slots_used{account=\"B\"} 1");
+        has(&text, "headwater_account_refreshed_timestamp_seconds{account=\"A \\\"1\\\"\\n\"} 1700000000");
+        has(&text, "headwater_guide_refreshed_timestamp_seconds{source=\"G\"} 5");
+        assert!(!text.contains("slots_free{account=\"B\"}"), "{text}");
+    }
+
+    #[test]
     fn start_times_are_a_histogram_whose_buckets_add_up() {
-        let starts = StartTimes { buckets: vec![(0.5, 2), (1.0, 5)], sum_seconds: 9.5, count: 6 };
+        let starts = DurationCounts { buckets: vec![(0.5, 2), (1.0, 5)], sum_seconds: 9.5, count: 6 };
         let text = text(MetricsSnapshot { starts, ..MetricsSnapshot::default() });
         has(&text, "headwater_channel_start_seconds_bucket{le=\"0.5\"} 2");
         has(&text, "headwater_channel_start_seconds_bucket{le=\"1.0\"} 5");

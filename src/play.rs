@@ -18,11 +18,17 @@ use domain::playlist::m3u::PlaylistLimits;
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use storage::Store;
+use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, ListSource};
 use crate::gateway::{Gateway, Runtimes, StartError, fetch};
 use crate::player::stream_address;
 
+/// Pauses before a playlist that failed is fetched again.
+const RETRY_PAUSES: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+/// Time between two lines about a playlist that is still being read.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(5);
 /// Maximum number of channels that are listed at the start.
 const CHANNELS_NAMED_MAX: usize = 10;
 
@@ -53,10 +59,17 @@ enum ListError {
 }
 
 /// The result of reading one playlist.
-struct Report {
+pub(crate) struct Report {
     list: ListSource,
     read: Result<(), ListError>,
     findings: PlaylistFindings,
+}
+
+impl Report {
+    /// Returns whether the playlist was read to its end.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.read.is_ok()
+    }
 }
 
 /// Reads the playlists of the configuration, prints a report, and starts a gateway for them.
@@ -87,7 +100,7 @@ pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
 }
 
 /// Reads all playlists, one after the other.
-async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayError> {
+pub(crate) async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayError> {
     let lists = &config.play.lists;
     if lists.is_empty() {
         return Err(PlayError::NoLists);
@@ -104,7 +117,8 @@ async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayErr
     Ok((catalogue.build(), reports))
 }
 
-/// Reads one playlist into the catalogue, as an account of its own.
+/// Reads one playlist into the catalogue, as an account of its own. Tries again while a failure may pass and no entry has
+/// arrived.
 async fn read_list(
     config: &Config,
     list: &ListSource,
@@ -113,26 +127,56 @@ async fn read_list(
 ) -> Report {
     let headers = RequestHeaders::default();
     let account = catalogue.lock().account(&account_name(list), config.play.max_streams, headers.clone());
-    let source = match list {
-        ListSource::File(path) => PlaylistSource::File(path.clone()),
-        ListSource::Url(url) => PlaylistSource::Url(url.clone(), headers, Reach::default()),
-    };
-    let findings = Arc::new(Mutex::new(PlaylistFindings::default()));
-    let (entries, progress) = (Arc::clone(catalogue), Arc::clone(&findings));
-    let reading = read_playlist(
-        fetch,
-        source,
-        PlaylistLimits::default(),
-        move |entry| entries.lock().entry(account, entry),
-        move |found| progress.lock().clone_from(found),
-    );
-    let limit = config.limits.playlist_timeout;
-    let read = match tokio::time::timeout(limit, reading).await {
-        Ok(read) => read.map_err(ListError::from),
-        Err(_) => Err(ListError::Slow(limit)),
-    };
-    let findings = findings.lock().clone();
-    Report { list: list.clone(), read, findings }
+    let mut pauses = RETRY_PAUSES.into_iter();
+    loop {
+        let source = match list {
+            ListSource::File(path) => PlaylistSource::File(path.clone()),
+            ListSource::Url(url) => PlaylistSource::Url(url.clone(), headers.clone(), Reach::default()),
+        };
+        let findings = Arc::new(Mutex::new(PlaylistFindings::default()));
+        let (entries, progress) = (Arc::clone(catalogue), Arc::clone(&findings));
+        let reading = read_playlist(
+            fetch,
+            source,
+            PlaylistLimits::default(),
+            move |entry| entries.lock().entry(account, entry),
+            move |found| progress.lock().clone_from(found),
+        );
+        let limit = config.limits.playlist_timeout;
+        let read = match timeout(limit, with_progress(reading, list, &findings)).await {
+            Ok(read) => read.map_err(ListError::from),
+            Err(_) => Err(ListError::Slow(limit)),
+        };
+        let findings = findings.lock().clone();
+        if let Err(ListError::Read(error)) = &read
+            && error.is_temporary()
+            && findings.n_entries == 0
+            && let Some(pause) = pauses.next()
+        {
+            say(&format!("{list}: failed to read: {error}; the next try is in {} s", pause.as_secs()));
+            sleep(pause).await;
+            continue;
+        }
+        return Report { list: list.clone(), read, findings };
+    }
+}
+
+/// Prints how far a slow playlist has been read.
+async fn with_progress<T>(
+    reading: impl Future<Output = T>,
+    list: &ListSource,
+    findings: &Mutex<PlaylistFindings>,
+) -> T {
+    let mut reading = std::pin::pin!(reading);
+    loop {
+        match timeout(PROGRESS_PERIOD, &mut reading).await {
+            Ok(read) => return read,
+            Err(_) => {
+                let n_entries = findings.lock().n_entries as usize;
+                say(&format!("{list}: still reading, {} so far", counted(n_entries, "entry")));
+            }
+        }
+    }
 }
 
 /// Returns the name of the account of a playlist, for logs and errors.
@@ -150,7 +194,12 @@ impl fmt::Display for Report {
         match &self.read {
             Ok(()) if !has_header && *n_entries == 0 => write!(f, "; is it a playlist?")?,
             Ok(()) => {}
-            Err(error) => write!(f, "; failed to read: {error}")?,
+            Err(error) => {
+                write!(f, "; failed to read: {error}")?;
+                if let Some(advice) = self.list.scheme_advice() {
+                    write!(f, "; {advice}")?;
+                }
+            }
         }
         for problem in problems {
             write!(f, "\n  line {}: {}", problem.line, printable(&problem.text))?;
@@ -175,6 +224,9 @@ fn channels_text(catalogue: &Catalogue) -> String {
     }
     if let more @ 1.. = n_channels.saturating_sub(CHANNELS_NAMED_MAX) {
         writeln!(text, "  and {more} more").expect("a String takes all");
+    }
+    if !catalogue.left_out.is_only_channels() {
+        writeln!(text, "  left out: {}", catalogue.left_out).expect("a String takes all");
     }
     let mut unplayable = std::collections::BTreeMap::<String, usize>::new();
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
@@ -335,6 +387,44 @@ mod tests {
         let (catalogue, reports) = read_lists(&config).await.unwrap();
         assert_eq!(catalogue.channels.len(), 1);
         assert!(reports[0].to_string().contains("failed to read: "), "{}", reports[0]);
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_not_there_yet_is_fetched_again() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        let asked = tokio::spawn(async move {
+            let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n";
+            for (status, body) in [("503 Service Unavailable", ""), ("200 OK", list)] {
+                let (mut socket, _) = server.accept().await.unwrap();
+                let n_asked = socket.read(&mut [0; 4096]).await.unwrap();
+                assert!(n_asked > 0);
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                );
+                tokio::io::AsyncWriteExt::write_all(&mut socket, answer.as_bytes()).await.unwrap();
+            }
+        });
+        let mut config = Config::default();
+        config.play.lists = vec![ListSource::Url(SourceUrl::new(format!("http://{address}/list.m3u")))];
+        let (catalogue, reports) = read_lists(&config).await.unwrap();
+        assert_eq!(catalogue.channels.len(), 1);
+        assert!(reports[0].is_complete());
+        asked.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_address_without_a_scheme_gets_advice_and_its_credentials_are_not_printed() {
+        let mut config = Config::default();
+        config.play.lists = vec![ListSource::from("tv.example:8080/get.php?username=u&password=secret")];
+        let (_, reports) = read_lists(&config).await.unwrap();
+        let text = reports[0].to_string();
+        assert!(text.starts_with("tv.example:8080/…: ") && !text.contains("secret"), "{text}");
+        assert!(text.ends_with("; to fetch it from a server, write http:// or https:// before it"), "{text}");
+        for file in ["lists/tv.m3u", "tv.m3u", "./tv.example/list.m3u", "/srv/tv.example/list.m3u"] {
+            assert_eq!(ListSource::from(file).scheme_advice(), None, "{file}");
+        }
     }
 
     #[tokio::test]

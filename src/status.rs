@@ -1,4 +1,4 @@
-//! Routes that both ports serve beside their own: `/`, `/healthz` and `/metrics`.
+//! Routes that both ports serve beside their own: `/healthz` and `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,35 +6,13 @@ use std::sync::atomic::Ordering;
 use domain::user::UserLevel;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
-use resource_derive::View;
-use serde::Serialize;
 
 use crate::http::reply::Refusal;
-use crate::metrics::{self, StoreReading};
+use crate::metrics::{self, AccountReading, GuideReading, StoreReading};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::refuse::refused_writes;
 use crate::rest::frame::route::{Content, MediaType, PlainText, Route};
-
-/// The gateway and its other addresses.
-#[derive(Clone, Debug, Serialize, View)]
-pub(crate) struct AboutView {
-    /// Name of the program.
-    #[field(example = "headwater")]
-    name: &'static str,
-    /// Version of the program.
-    #[field(example = "0.1.0")]
-    version: &'static str,
-    /// Path of the playlist.
-    #[field(example = "/playlist.m3u")]
-    playlist: &'static str,
-    /// Path of the health check.
-    #[field(example = "/healthz")]
-    health: &'static str,
-    /// Path of the metrics.
-    #[field(example = "/metrics")]
-    metrics: &'static str,
-}
 
 /// The text format of Prometheus.
 struct OpenMetrics;
@@ -46,7 +24,6 @@ impl MediaType for OpenMetrics {
 pub(crate) fn routes() -> Vec<Route> {
     let scrapers = Access::UsersOrNetworks(UserLevel::Admin);
     vec![
-        Route::get("/", Access::Anyone, "Returns the name, the version and other addresses.", about),
         // Answers callers from every network: health is not a secret, and load balancers may run anywhere.
         Route::get("/healthz", Access::Anyone, "Returns whether the gateway accepts requests.", health)
             .refuses_plainly(
@@ -55,16 +32,6 @@ pub(crate) fn routes() -> Vec<Route> {
             ),
         Route::get("/metrics", scrapers, "Returns the metrics in the text format of Prometheus.", metrics),
     ]
-}
-
-async fn about(_: Call) -> Result<AboutView, Refusal> {
-    Ok(AboutView {
-        name: "headwater",
-        version: env!("CARGO_PKG_VERSION"),
-        playlist: "/playlist.m3u",
-        health: "/healthz",
-        metrics: "/metrics",
-    })
 }
 
 async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
@@ -83,6 +50,13 @@ async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
     // Lists the files of the database.
     let store = tokio::task::spawn_blocking(move || StoreReading::of(&store)).await;
     let store = store.map_err(|_| Refusal::fault("read the size of the store"))?;
-    let page = metrics::text(call.app.counts(), store, Arc::clone(&call.app.admission));
-    page.map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
+    let reading = metrics::Reading {
+        counts: call.app.counts(),
+        store,
+        admission: Arc::clone(&call.app.admission),
+        failed_logins: call.app.auth.n_failed_logins(),
+        accounts: AccountReading::all(&call.app.models, &call.app.slots()),
+        guides: GuideReading::all(&call.app.models),
+    };
+    metrics::text(reading).map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

@@ -5,9 +5,12 @@ use std::io::IsTerminal;
 
 use domain::core_settings::{SYSTEM_SETTINGS, log_level};
 use domain::setting::CoreSetting;
+use jiff::Zoned;
 use storage::{ChangeMessage, Models, Record};
 use tracing::{Level, info, warn};
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
@@ -33,7 +36,7 @@ pub fn start(log: &Log) -> LogLevel {
     let (filter, handle) = reload::Layer::new(configured(&log.level));
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let lines = match log.format {
-        LogFormat::Text => lines.boxed(),
+        LogFormat::Text => lines.with_timer(LocalTime).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_ansi(false).boxed(),
     };
     let recent = RecentLog::default();
@@ -44,6 +47,15 @@ pub fn start(log: &Log) -> LogLevel {
         tracing::debug!("logging was started before");
     }
     LogLevel { base: log.level.clone(), filter: started.is_ok().then_some(handle), recent }
+}
+
+/// The local time with its offset from UTC, for people. Lines in JSON have UTC, for programs.
+struct LocalTime;
+
+impl FormatTime for LocalTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
+        write!(writer, "{}", Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%.3f%:z"))
+    }
 }
 
 impl LogLevel {

@@ -21,13 +21,16 @@ mod clock;
 mod egress;
 mod events;
 mod fetch;
+mod guide;
 mod health;
 mod importer;
 mod live_settings;
+mod matching;
 mod memory;
 mod plans;
 mod playlist;
 mod programs;
+mod refresh_table;
 mod registry;
 mod reload;
 mod schedule;
@@ -47,19 +50,26 @@ pub use self::ask::AskError;
 pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
 pub use self::clock::now_ms;
 pub use self::events::{Events, NumberedEvent};
-pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
+pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
+pub use self::guide::{
+    GUIDE_CHANNELS_MAX, GUIDE_PROGRAMMES_MAX, GuideError, GuideOptions, GuideParts, GuidePhase,
+    GuideRefreshStart, GuideRefreshStatus, GuideRefreshes, GuideServices, GuideSummary, SchedulesDirect,
+    ServiceAccount, ServiceError, WRITTEN_PROGRAMMES_MAX, WrittenEdit, WrittenError, is_same_guide,
+    refresh_guide,
+};
 pub use self::health::HealthTable;
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, RefreshPhase, RefreshStart,
-    RefreshStatus, RepackError, SyncSummary, import, repack_group,
+    RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,
 };
 pub use self::live_settings::LiveSettings;
+pub use self::matching::{match_after_refresh, match_settings, matcher, subject};
 pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::programs::Programs;
-pub use self::registry::{MetricsSnapshot, StartTimes};
+pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatRequest};

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use domain::account::GUIDE_URLS_MAX;
 use domain::egress::{Distance, Reach};
 use domain::playlist::m3u::{
     PlaylistEntry, PlaylistItem, PlaylistLimits, PlaylistParser, PlaylistProblem, PlaylistProblemKind,
@@ -59,6 +60,8 @@ pub struct PlaylistFindings {
     pub not_a_playlist: Option<String>,
     /// Whether the first line is `#EXTM3U`. Known at the end.
     pub has_header: bool,
+    /// Addresses of guides on the web that the playlist names; at most [`GUIDE_URLS_MAX`].
+    pub guide_urls: Vec<SourceUrl>,
 }
 
 impl PlaylistFindings {
@@ -88,6 +91,13 @@ pub enum PlaylistReadError {
     /// The thread panicked.
     #[error("reading the playlist failed because of an internal error; see the log")]
     Panicked,
+}
+
+impl PlaylistReadError {
+    /// Returns whether another try soon may help.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Fetch(error) if error.is_temporary())
+    }
 }
 
 /// Reads a playlist to its end. `on_progress` is called after every piece and at the end. Dropping the future stops
@@ -266,7 +276,13 @@ fn take(
     failed: &mut io::Result<()>,
 ) {
     match item {
-        PlaylistItem::Header(_) => {}
+        PlaylistItem::Header(header) => {
+            for url in header.guide_urls.into_iter().filter(SourceUrl::is_http) {
+                if findings.guide_urls.len() < GUIDE_URLS_MAX && !findings.guide_urls.contains(&url) {
+                    findings.guide_urls.push(url);
+                }
+            }
+        }
         PlaylistItem::Problem(problem) => findings.problem(problem),
         PlaylistItem::Entry(entry) if is_remote && SourceKind::of(&entry.url) == SourceKind::File => {
             findings.problem(PlaylistProblem {

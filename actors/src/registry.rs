@@ -3,7 +3,7 @@
 //! Live channels and clients register their meters. The registration is a guard; its drop adds the final values to the
 //! totals in the same step, so that a total never decreases.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use media::ring::Ring;
 use parking_lot::Mutex;
 use ractor::DerivedActorRef;
 
-/// Upper bounds of the start time histogram, in seconds: from a fast channel change to the start time-out.
-pub(crate) const START_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 15.0, 30.0];
+/// Upper bounds of the histograms, in seconds: from a fast channel change to the start time-out.
+const DURATION_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 15.0, 30.0];
 
 /// The address to which a slow source is reported.
 pub(crate) type ChannelPort = DerivedActorRef<SourceSlow>;
@@ -49,15 +49,32 @@ pub(crate) struct WatchedClient {
     pub(crate) port: ClientPort,
 }
 
-/// Histogram of the time from the first join of a live channel to its first packets in the ring.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StartTimes {
-    /// Upper bounds in seconds, each with the number of starts that took at most that long (cumulative).
+/// Histogram of durations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DurationCounts {
+    /// Upper bounds in seconds, each with the number of durations of at most that length (cumulative).
     pub buckets: Vec<(f64, u64)>,
-    /// Sum of all start times, in seconds.
+    /// Sum of all durations, in seconds.
     pub sum_seconds: f64,
-    /// Number of starts.
+    /// Number of durations.
     pub count: u64,
+}
+
+impl Default for DurationCounts {
+    fn default() -> Self {
+        Self { buckets: DURATION_BUCKETS.map(|it| (it, 0)).to_vec(), sum_seconds: 0.0, count: 0 }
+    }
+}
+
+impl DurationCounts {
+    fn add(&mut self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        self.count += 1;
+        self.sum_seconds += seconds;
+        for (bound, count) in &mut self.buckets {
+            *count += u64::from(seconds <= *bound);
+        }
+    }
 }
 
 /// One reading of all metrics. Totals never decrease while the process runs.
@@ -93,6 +110,8 @@ pub struct MetricsSnapshot {
     pub switches: u64,
     /// Upstream losses of every kind, since start.
     pub losses: u64,
+    /// Their causes, as the log names them, since start.
+    pub losses_by_cause: BTreeMap<&'static str, u64>,
     /// Streams opened beside a silent one, since start.
     pub speculative_openings: u64,
     /// Live channels started, since start.
@@ -103,8 +122,10 @@ pub struct MetricsSnapshot {
     pub refused_seats: u64,
     /// Bytes held by all rings.
     pub ring_bytes: usize,
-    /// Start times of live channels.
-    pub starts: StartTimes,
+    /// Times from the first join of a live channel to its first packets in the ring.
+    pub starts: DurationCounts,
+    /// Gaps of reconnects and failovers: what viewers missed.
+    pub gaps: DurationCounts,
 }
 
 #[derive(Default)]
@@ -119,9 +140,10 @@ struct Inner {
     bytes_out: u64,
     misses: u64,
     missed_bytes: u64,
-    start_buckets: [u64; START_BUCKETS.len()],
-    start_sum_seconds: f64,
-    start_count: u64,
+    starts: DurationCounts,
+    gaps: DurationCounts,
+    /// The causes are labels of the program, so their number is bounded.
+    losses: BTreeMap<&'static str, u64>,
 }
 
 impl Inner {
@@ -141,7 +163,6 @@ pub(crate) struct Registry {
     pub(crate) failovers: Counter,
     pub(crate) reconnects: Counter,
     pub(crate) switches: Counter,
-    pub(crate) losses: Counter,
     pub(crate) speculative_openings: Counter,
     pub(crate) channel_starts: Counter,
     pub(crate) refused_full: Counter,
@@ -204,15 +225,17 @@ impl Registry {
     /// Records the time from the first join of a live channel to its first packets.
     pub(crate) fn started_after(&self, took: Duration) {
         self.channel_starts.add_one();
-        let seconds = took.as_secs_f64();
-        let mut inner = self.inner.lock();
-        inner.start_count += 1;
-        inner.start_sum_seconds += seconds;
-        for (bound, count) in START_BUCKETS.iter().zip(inner.start_buckets.iter_mut()) {
-            if seconds <= *bound {
-                *count += 1;
-            }
-        }
+        self.inner.lock().starts.add(took);
+    }
+
+    /// Records a gap that viewers saw.
+    pub(crate) fn gap_of(&self, gap: Duration) {
+        self.inner.lock().gaps.add(gap);
+    }
+
+    /// Records that a stream failed to open, or that its source was lost.
+    pub(crate) fn source_failed(&self, cause: &'static str) {
+        *self.inner.lock().losses.entry(cause).or_default() += 1;
     }
 
     /// Returns all metrics except leases, sockets and seats, which other values count.
@@ -228,16 +251,14 @@ impl Registry {
             failovers: self.failovers.get(),
             reconnects: self.reconnects.get(),
             switches: self.switches.get(),
-            losses: self.losses.get(),
+            losses: inner.losses.values().sum(),
+            losses_by_cause: inner.losses.clone(),
             speculative_openings: self.speculative_openings.get(),
             channel_starts: self.channel_starts.get(),
             refused_full: self.refused_full.get(),
             refused_seats: self.refused_seats.get(),
-            starts: StartTimes {
-                buckets: START_BUCKETS.iter().copied().zip(inner.start_buckets).collect(),
-                sum_seconds: inner.start_sum_seconds,
-                count: inner.start_count,
-            },
+            starts: inner.starts.clone(),
+            gaps: inner.gaps.clone(),
             ..MetricsSnapshot::default()
         };
         counts.bytes_in += inner.channels.values().map(|it| it.ring.meter().bytes_in()).sum::<u64>();

@@ -1,12 +1,11 @@
 //! The times of scheduled refreshes: pure functions of a schedule, a time zone and the time.
 //!
 //! A schedule is a number of hours or a cron expression. A refresh that was due while the gateway was down runs once
-//! after the start, and not for all accounts in the same second.
+//! after the start, and not for all records in the same second.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use domain::account::RefreshSchedule;
-use domain::ids::AccountId;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -15,10 +14,11 @@ const HOUR_MS: i64 = 3_600_000;
 /// Overdue refreshes begin within this time after the start, in milliseconds.
 const SPREAD_MS: i64 = 120_000;
 
-/// The data of an account that determines its next refresh. Times are milliseconds since 1970.
+/// The data of an account or a guide source that determines its next refresh. Times are milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    pub(crate) account: AccountId,
+    /// The id of the record. Refreshes that are overdue are spread by it.
+    pub(crate) id: u32,
     /// End of the last attempt.
     pub(crate) tried_at: Option<i64>,
     /// Last change by an admin: a schedule does not apply to times before it was set.
@@ -30,7 +30,7 @@ pub(crate) struct Known {
 /// Returns the time of the next refresh in milliseconds since 1970; `None` is never.
 ///
 /// Hours count from the last attempt; without one, the first refresh is due at once. A cron expression counts from the
-/// last attempt or the last change of the account, whichever is later.
+/// last attempt or the last change of the record, whichever is later.
 pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Known) -> Option<i64> {
     let due = if !schedule.cron.is_empty() {
         let since = known.tried_at.map_or(known.updated_at, |it| it.max(known.updated_at));
@@ -42,7 +42,7 @@ pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Know
         return None;
     };
     let overdue = due < known.started_at;
-    Some(if overdue { known.started_at.saturating_add(spread(known.account)) } else { due })
+    Some(if overdue { known.started_at.saturating_add(spread(known.id)) } else { due })
 }
 
 /// Returns the first time after `since` that the expression matches.
@@ -100,10 +100,10 @@ pub(crate) fn time_zone(name: &str) -> TimeZone {
     TimeZone::get(name).unwrap_or(TimeZone::UTC)
 }
 
-/// Returns a delay that is stable for an account and different for neighbouring accounts.
-fn spread(account: AccountId) -> i64 {
-    // Multiples of the golden ratio are spread evenly for any number of accounts.
-    let mixed = u64::from(account.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+/// Returns a delay that is stable for an id and different for neighbouring ids.
+fn spread(id: u32) -> i64 {
+    // Multiples of the golden ratio are spread evenly for any number of records.
+    let mixed = u64::from(id).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     i64::try_from(mixed).map_or(0, |it| it % SPREAD_MS)
 }
 
@@ -206,12 +206,7 @@ mod tests {
     fn hours_count_from_the_last_attempt_and_a_cron_expression_takes_precedence() {
         let updated_at = ms("2026-01-01T00:00:00Z");
         let started_at = updated_at;
-        let known = |tried: Option<&str>| Known {
-            account: AccountId(7),
-            tried_at: tried.map(ms),
-            updated_at,
-            started_at,
-        };
+        let known = |tried: Option<&str>| Known { id: 7, tried_at: tried.map(ms), updated_at, started_at };
         let due = |schedule: RefreshSchedule, tried: Option<&str>| {
             text(next_due(&schedule, &TimeZone::UTC, &known(tried)))
         };
@@ -232,7 +227,7 @@ mod tests {
     #[test]
     fn a_new_cron_expression_is_not_due_for_a_time_before_it_was_set() {
         let known = Known {
-            account: AccountId(7),
+            id: 7,
             tried_at: Some(ms("2026-01-01T12:00:00Z")),
             updated_at: ms("2026-01-02T10:00:00Z"),
             started_at: 0,
@@ -243,9 +238,8 @@ mod tests {
     #[test]
     fn overdue_refreshes_run_once_after_a_restart_and_spread_out() {
         let started_at = ms("2026-01-10T00:00:00Z");
-        let due = |account: u32, schedule: &RefreshSchedule, tried_at: i64| {
-            let known =
-                Known { account: AccountId(account), tried_at: Some(tried_at), updated_at: 0, started_at };
+        let due = |id: u32, schedule: &RefreshSchedule, tried_at: i64| {
+            let known = Known { id, tried_at: Some(tried_at), updated_at: 0, started_at };
             next_due(schedule, &TimeZone::UTC, &known).unwrap()
         };
         for schedule in [hours(24), cron("0 4 * * *")] {

@@ -19,6 +19,9 @@ use crate::stream::RequestHeaders;
 /// The account of manually created streams. Every store has it; it can be neither changed nor deleted.
 pub const CUSTOM_ACCOUNT: AccountId = AccountId(1);
 
+/// Maximum number of addresses of guides that are kept of a playlist.
+pub const GUIDE_URLS_MAX: usize = 10;
+
 /// A subscription at a provider: the origin of streams, and settings that their upstream connections share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Account {
@@ -76,6 +79,10 @@ pub struct Account {
     /// Larger values come first where accounts are sorted by priority.
     #[serde(default)]
     pub priority: i32,
+    /// Addresses of guides that the playlist names, as its last refresh found them; at most [`GUIDE_URLS_MAX`]. An admin
+    /// may create guide sources from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guide_urls: Vec<SourceUrl>,
     /// Whether films and series of a panel are wanted. Kept for clients; nothing imports them yet.
     #[serde(default)]
     pub enable_vod: bool,
@@ -272,6 +279,7 @@ impl Account {
             schedule: RefreshSchedule::default(),
             stale_stream_days: STALE_STREAM_DAYS,
             priority: 0,
+            guide_urls: Vec::new(),
             enable_vod: false,
             custom_properties: Map::new(),
             created_at: at,

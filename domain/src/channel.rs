@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::ids::{AccountId, ChannelId, GroupId, LogoId, StreamId, StreamProfileId};
+use crate::ids::{AccountId, ChannelId, GroupId, GuideChannelId, LogoId, StreamId, StreamProfileId};
 use crate::user::UserLevel;
 
 /// A channel: a lineup entry that viewers choose, with the streams that can play it.
@@ -30,6 +30,9 @@ pub struct Channel {
     /// Its id in a programme guide.
     #[serde(default)]
     pub tvg_id: Option<String>,
+    /// The guide channel that an admin or the matching linked. Without one, the guide channel with its `tvg_id` counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide_channel: Option<GuideChannelId>,
     /// Its station in a guide that some players bring themselves. Kept for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide_station: Option<String>,
@@ -86,6 +89,9 @@ pub struct SyncedValues {
     pub tvg_id: Option<String>,
     #[serde(default)]
     pub stream_profile: Option<StreamProfileId>,
+    /// The guide channel that the settings of the group choose; `None` leaves the choice to admins and to matching.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide_channel: Option<GuideChannelId>,
 }
 
 /// Maximum length of a channel's name, in characters.
@@ -103,6 +109,7 @@ impl Channel {
             logo: None,
             logo_id: None,
             tvg_id: None,
+            guide_channel: None,
             guide_station: None,
             streams: Vec::new(),
             healthiest_first: false,

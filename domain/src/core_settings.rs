@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::backup_schedule::BackupSchedule;
+use crate::guide::matching::MatchSettings;
 use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::settings::Settings;
 use crate::tuner::TunerSettings;
@@ -21,6 +22,7 @@ pub const STREAM_SETTINGS: &str = "stream_settings";
 /// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
 /// `login_password_for_players`: whether players may use the login password besides the player password.
 /// `public_url`: the address under which clients reach the gateway.
+/// `preferred_region`: the country of channels that state none, where they are matched with a guide.
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
 /// The networks that may use each part of the gateway.
@@ -35,11 +37,13 @@ pub const TUNER_SETTINGS: &str = "tuner_settings";
 
 /// Members of the [`UserLimits`].
 pub const USER_LIMIT_SETTINGS: &str = "user_limit_settings";
+/// Members of the [`MatchSettings`].
+pub const EPG_SETTINGS: &str = "epg_settings";
 /// Settings of recordings, which do not exist yet. Checked and stored, without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
 
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 8] = [
+pub const SETTING_KEYS: [(&str, &str); 9] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
@@ -48,17 +52,17 @@ pub const SETTING_KEYS: [(&str, &str); 8] = [
     (TUNER_SETTINGS, "Tuner settings"),
     (USER_LIMIT_SETTINGS, "User limit settings"),
     (DVR_SETTINGS, "DVR settings"),
+    (EPG_SETTINGS, "Guide settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
 /// clients work, and have no effect here: the engine has no such limits, or sets them by itself.
-const WITHOUT_EFFECT: [(&str, &str, Expected); 18] = [
+const WITHOUT_EFFECT: [(&str, &str, Expected); 17] = [
     (PROXY_SETTINGS, "buffering_speed", Expected::Number(0.1, 10.0)),
     (PROXY_SETTINGS, "redis_chunk_ttl", Expected::Number(10.0, 3600.0)),
     (PROXY_SETTINGS, "channel_init_grace_period", Expected::Number(0.0, 300.0)),
     (PROXY_SETTINGS, "channel_client_wait_period", Expected::Number(0.0, 300.0)),
     (STREAM_SETTINGS, "m3u_hash_key", Expected::Text),
-    (SYSTEM_SETTINGS, "preferred_region", Expected::Text),
     (SYSTEM_SETTINGS, "max_system_events", Expected::Number(1.0, 1000.0)),
     (SYSTEM_SETTINGS, "auto_import_mapped_files", Expected::Flag),
     (DVR_SETTINGS, "tv_template", Expected::Text),
@@ -134,6 +138,7 @@ const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
 const LOGIN_PASSWORD_FOR_PLAYERS: &str = "login_password_for_players";
 const PUBLIC_URL: &str = "public_url";
+const PREFERRED_REGION: &str = "preferred_region";
 
 /// The name of an invalid member, and the reason, worded to follow the name.
 pub type FieldError = (String, String);
@@ -252,6 +257,11 @@ pub fn public_url(system_settings: Option<&Value>) -> Option<&str> {
     system_settings?.get(PUBLIC_URL)?.as_str().filter(|it| !it.is_empty())
 }
 
+/// Returns the country or region of `system_settings`, which channels that state no country are taken to be from.
+pub fn preferred_region(system_settings: Option<&Value>) -> Option<&str> {
+    system_settings?.get(PREFERRED_REGION)?.as_str().filter(|it| !it.is_empty())
+}
+
 fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>) -> Option<FieldError> {
     let reason = match (key, name) {
         // `null` restores the default.
@@ -290,6 +300,14 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Ok(()) => return None,
             Err(reason) => reason,
         },
+        (EPG_SETTINGS, _) => match MatchSettings::default().set(name, value) {
+            Ok(()) => return None,
+            Err(reason) => reason,
+        },
+        // Clients send names of regions that are no countries, too; these have no effect.
+        (SYSTEM_SETTINGS, PREFERRED_REGION) => {
+            return Expected::Text.check(value).err().map(|reason| error(name, reason));
+        }
         (USER_LIMIT_SETTINGS, _) => match UserLimits::default().set(name, value) {
             Ok(()) => return None,
             Err(reason) => reason,
@@ -478,6 +496,8 @@ mod tests {
             json!({"terminate_oldest": 1}),
             &[("terminate_oldest", "true or false")],
         );
+        refused(EPG_SETTINGS, json!({"epg_match_threshold": 90, "epg_match_mode": "advanced"}), &[]);
+        refused(EPG_SETTINGS, json!({"epg_match_threshold": 101}), &[("epg_match_threshold", "50 to 100")]);
         refused("other", json!({}), &[("key", "core setting")]);
     }
 

@@ -1,10 +1,73 @@
-//! The client that proxies name in `X-Forwarded-For` and `Forwarded`.
+//! The client that proxies name in `X-Forwarded-For` and `Forwarded`, and the other headers that proxies add.
 //!
 //! Every proxy appends the address that it accepted the request from. A client can send such headers itself, so only
 //! what trusted proxies appended counts: the list is read from the right, up to the first address that is not one of
 //! a trusted proxy.
 
 use std::net::IpAddr;
+
+/// Start of the names of many headers of proxies: `-For`, `-Host`, `-Proto`, `-Port`, `-Server` and others.
+const X_FORWARDED: &str = "x-forwarded";
+/// Further headers that proxies, load balancers and content delivery networks add.
+const OTHERS: [&str; 11] = [
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-forwarded-for",
+    "x-envoy-external-address",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "fly-client-ip",
+    "cdn-loop",
+];
+
+/// The headers of a request that proxies add.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxyHeaders<'a> {
+    is_forwarded: bool,
+    x_forwarded_for: Vec<&'a [u8]>,
+    forwarded: Vec<&'a [u8]>,
+}
+
+impl<'a> ProxyHeaders<'a> {
+    /// Selects them from all headers of a request: pairs of a name in lower case and a value, in order.
+    pub fn of(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let mut found = Self::default();
+        for (name, value) in headers {
+            match name {
+                "x-forwarded-for" => found.x_forwarded_for.push(value),
+                "forwarded" => found.forwarded.push(value),
+                _ => {}
+            }
+            found.is_forwarded |= name.starts_with(X_FORWARDED) || OTHERS.contains(&name);
+        }
+        found
+    }
+
+    /// Returns true if a header shows that the request was forwarded, by whatever proxy.
+    pub fn is_forwarded(&self) -> bool {
+        self.is_forwarded
+    }
+
+    /// Returns the client of a request that arrived from a trusted proxy: the rightmost address of `X-Forwarded-For` or
+    /// `Forwarded` that is not trusted, or the leftmost one if all are.
+    ///
+    /// Returns `None` if an address that counts is missing or malformed. If both headers are present they must agree,
+    /// because a proxy that writes one of them passes on the other as the client sent it.
+    pub fn client(&self, is_trusted: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        let of = |lines: &[&'a [u8]], header: ForwardedHeader| {
+            (!lines.is_empty()).then(|| header.client(lines.iter().copied(), &is_trusted))
+        };
+        let by_x_forwarded_for = of(&self.x_forwarded_for, ForwardedHeader::XForwardedFor);
+        match (by_x_forwarded_for, of(&self.forwarded, ForwardedHeader::Forwarded)) {
+            (Some(one), None) | (None, Some(one)) => one,
+            (Some(one), Some(other)) => one.filter(|it| other == Some(*it)),
+            (None, None) => None,
+        }
+    }
+}
 
 /// A header that lists the client and the proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,5 +161,96 @@ mod tests {
         for line in [&b"203.0.113.9\x01"[..], "203.0.113.9, \u{e9}".as_bytes(), b"\xff"] {
             assert_eq!(ForwardedHeader::XForwardedFor.client([line].into_iter(), |_| false), None);
         }
+    }
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> ProxyHeaders<'static> {
+        ProxyHeaders::of(lines.iter().map(|(name, value)| (*name, value.as_bytes())))
+    }
+
+    /// Trusts the addresses of 10.0.0.0/8.
+    #[track_caller]
+    fn check(lines: &[(&'static str, &'static str)], expected: Option<&str>) {
+        let trusted = |it: IpAddr| it.to_string().starts_with("10.");
+        let found = headers(lines).client(trusted).map(|it| it.to_string());
+        assert_eq!(found.as_deref(), expected, "{lines:?}");
+    }
+
+    /// Holds T-acc.6.
+    #[test]
+    fn the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy() {
+        let name = "x-forwarded-for";
+        check(&[(name, "203.0.113.9")], Some("203.0.113.9"));
+        check(&[(name, "127.0.0.1, 203.0.113.9")], Some("203.0.113.9"));
+        check(&[(name, "127.0.0.1,203.0.113.9 , 10.0.0.2")], Some("203.0.113.9"));
+        check(
+            &[(name, "127.0.0.1"), (name, "203.0.113.9"), (name, "10.0.0.2, 10.0.0.3")],
+            Some("203.0.113.9"),
+        );
+        check(&[(name, "10.0.0.7, 10.0.0.2")], Some("10.0.0.7"));
+        check(&[(name, "203.0.113.9:4711")], Some("203.0.113.9"));
+        check(&[(name, "[2001:db8::1]:4711")], Some("2001:db8::1"));
+        check(&[(name, "2001:db8::1")], Some("2001:db8::1"));
+        check(&[(name, "::ffff:192.0.2.1")], Some("192.0.2.1"));
+    }
+
+    #[test]
+    fn the_header_forwarded_names_the_client_like_x_forwarded_for() {
+        let name = "forwarded";
+        check(&[(name, "for=203.0.113.9;proto=https;by=10.0.0.1")], Some("203.0.113.9"));
+        check(
+            &[(name, "for=127.0.0.1, FOR=\"203.0.113.9:80\", proto=http;for=10.0.0.2")],
+            Some("203.0.113.9"),
+        );
+        check(&[(name, "for=\"[2001:db8::1]:4711\"")], Some("2001:db8::1"));
+        // An open quote of the client does not hide what the proxy appended.
+        check(&[(name, "for=\"127.0.0.1, for=203.0.113.9")], Some("203.0.113.9"));
+    }
+
+    /// Holds T-acc.6.
+    #[test]
+    fn a_client_that_a_trusted_proxy_does_not_name_is_unknown() {
+        for (name, value) in [
+            ("x-forwarded-for", ""),
+            ("x-forwarded-for", "unknown"),
+            ("x-forwarded-for", "192.168.1.5, unknown"),
+            ("x-forwarded-for", "192.168.1.5, "),
+            ("x-forwarded-for", "192.168.1.5; x"),
+            ("x-forwarded-for", "bad, 10.0.0.2"),
+            ("forwarded", "for=_hidden"),
+            ("forwarded", "proto=https"),
+            ("forwarded", "for=192.168.1.5;for=192.168.1.6"),
+            ("x-real-ip", "192.168.1.5"),
+        ] {
+            check(&[(name, value)], None);
+        }
+        check(&[], None);
+    }
+
+    /// Holds T-acc.6.
+    #[test]
+    fn two_headers_that_name_different_clients_name_none() {
+        let (x, standard) = ("x-forwarded-for", "forwarded");
+        check(&[(x, "203.0.113.9"), (standard, "for=127.0.0.1")], None);
+        check(&[(x, "127.0.0.1"), (standard, "for=203.0.113.9")], None);
+        check(&[(x, "203.0.113.9"), (standard, "for=_hidden")], None);
+        check(&[(x, "203.0.113.9"), (standard, "for=203.0.113.9")], Some("203.0.113.9"));
+    }
+
+    #[test]
+    fn every_usual_header_of_a_proxy_is_recognised() {
+        for name in [
+            "forwarded",
+            "via",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-forwarded-server",
+            "x-real-ip",
+            "cf-connecting-ip",
+            "true-client-ip",
+        ] {
+            assert!(headers(&[("host", "tv"), (name, "x")]).is_forwarded(), "{name}");
+        }
+        assert!(!headers(&[("host", "tv"), ("user-agent", "VLC"), ("referer", "x")]).is_forwarded());
     }
 }

@@ -100,3 +100,13 @@ id! {
     /// An additional emulated tuner.
     TunerDeviceId
 }
+
+id! {
+    /// A guide source.
+    GuideSourceId
+}
+
+id! {
+    /// A guide channel: a channel as a guide source names it.
+    GuideChannelId
+}

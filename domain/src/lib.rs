@@ -20,7 +20,7 @@
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Records of another service: [`import_from`]. The client behind proxies: [`forwarded`].
+//! 6. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`]. Text in [`xml`].
 
 pub mod account;
 pub mod account_group;
@@ -46,6 +46,7 @@ pub mod lineup;
 pub mod login;
 pub mod logo;
 pub mod notice;
+pub mod origin;
 pub mod output_profile;
 pub mod panel;
 pub mod pattern;
@@ -69,3 +70,4 @@ pub mod user;
 pub mod user_agent;
 pub mod user_group;
 pub mod user_limits;
+pub mod xml;

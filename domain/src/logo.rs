@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AccountId, LogoId};
+use crate::ids::{AccountId, GuideSourceId, LogoId};
 
 /// Maximum length of a logo's name, in characters.
 pub const LOGO_NAME_CHARS_MAX: usize = 255;
@@ -27,6 +27,9 @@ pub struct Logo {
     /// The account whose playlist named the address; `None` if an admin typed it.
     #[serde(default)]
     pub named_by: Option<AccountId>,
+    /// The guide source that named the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide_source: Option<GuideSourceId>,
     /// Milliseconds since 1970.
     #[serde(default)]
     pub updated_at: i64,

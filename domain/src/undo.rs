@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::channel::Channel;
 use crate::group::Group;
-use crate::ids::UserId;
+use crate::guide::matching::GuideAlias;
+use crate::ids::{ChannelId, UserId};
+use crate::lineup::Lineup;
 use crate::logo::Logo;
 use crate::stream::Stream;
 
@@ -21,6 +23,9 @@ pub const UNDO_ENTRY_BYTES_MAX: u64 = 32 << 20;
 pub const UNDO_BYTES_MAX: u64 = 64 << 20;
 /// Size after which the values continue in another part, in bytes. A part is one record of the store.
 pub const UNDO_PART_BYTES: usize = 128 << 10;
+
+/// Maximum number of channels in one [`UndoChange::LineupEdited`], so that it fits a part.
+const LINEUP_CHANNELS_MAX: usize = 5_000;
 
 /// An operation that can be undone. Its values are in [`UndoPart`]s.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +74,15 @@ pub enum UndoChange {
     LogoDeleted(Logo),
     StreamCreated(Box<Stream>),
     StreamDeleted(Box<Stream>),
+    /// A name that the operation linked with a guide channel.
+    GuideAliasCreated(GuideAlias),
+    GuideAliasDeleted(GuideAlias),
+    /// Channels that were added to a lineup (`true`) or removed from it (`false`).
+    LineupEdited {
+        id: u32,
+        name: String,
+        channels: Vec<(ChannelId, bool)>,
+    },
 }
 
 /// The values of the changed fields before and after the operation, by the name in the record.
@@ -92,6 +106,28 @@ impl UndoChange {
         fields.extend(new.into_iter().map(|(name, value)| (name, (Value::Null, value))));
         let (id, name) = (after.id.0, after.name.clone());
         (!fields.is_empty()).then_some(Self::ChannelEdited { id, name, fields })
+    }
+
+    /// Describes channels that were added to a lineup (`true`) or removed from it (`false`).
+    pub fn of_lineup(lineup: &Lineup, channels: &[(ChannelId, bool)]) -> impl Iterator<Item = Self> {
+        channels.chunks(LINEUP_CHANNELS_MAX).map(|it| {
+            let (id, name) = (lineup.id.0, lineup.name.clone());
+            Self::LineupEdited { id, name, channels: it.to_vec() }
+        })
+    }
+
+    /// Describes the restoration of changed fields. Returns what [`UndoChange::of_channel`] would for it, in less time.
+    pub fn of_restored(channel: &Channel, fields: ChangedFields) -> Self {
+        let fields = fields.into_iter().map(|(name, (before, after))| (name, (after, before))).collect();
+        Self::ChannelEdited { id: channel.id.0, name: channel.name.clone(), fields }
+    }
+
+    /// Returns the number of changes, as users count them.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::LineupEdited { channels, .. } => channels.len(),
+            _ => 1,
+        }
     }
 
     /// Returns the size in bytes as JSON, which is close to its size in the store.
@@ -160,6 +196,8 @@ mod tests {
         let renamed = Channel { name: "World".to_owned(), ..after };
         let restored = restored(&renamed, &fields).unwrap();
         assert_eq!(restored, Channel { name: "World".to_owned(), updated_at: 9, ..before });
+        let change = UndoChange::of_channel(&renamed, &restored);
+        assert_eq!(change, Some(UndoChange::of_restored(&restored, fields)));
     }
 
     #[test]
@@ -169,6 +207,16 @@ mod tests {
         let fields = fields(&before, &after);
         let later = Channel { name: "Sports".to_owned(), ..after };
         assert_eq!(restored(&later, &fields), Err(vec!["name".to_owned()]));
+    }
+
+    #[test]
+    fn many_channels_of_a_lineup_are_several_changes_that_fit_parts() {
+        let lineup = Lineup::new(crate::ids::LineupId(u32::MAX), "x".repeat(100), true);
+        let channels: Vec<_> = (0..50_000).map(|it| (ChannelId(u32::MAX - it), it % 2 == 0)).collect();
+        let changes: Vec<_> = UndoChange::of_lineup(&lineup, &channels).collect();
+        assert_eq!(changes.iter().map(UndoChange::count).sum::<usize>(), 50_000);
+        assert!(changes.iter().all(|it| it.bytes() <= UNDO_PART_BYTES), "{}", changes[0].bytes());
+        assert_eq!(UndoChange::of_lineup(&lineup, &[]).count(), 0);
     }
 
     #[test]

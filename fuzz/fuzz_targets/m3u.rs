@@ -60,6 +60,7 @@ fuzz_target!(|data: &[u8]| {
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
             tvg_logo: channel.logo.as_deref().unwrap_or_default(),
             tvg_chno: channel.number,
+            station: channel.guide_station.as_deref().unwrap_or_default(),
             group: group.map_or("", |it| it.name.as_str()),
         };
         write::write_entry(&mut out, &line);

@@ -95,7 +95,7 @@ impl RingMeter {
         meter
     }
 
-    /// Creates the meter of a tail that is no part of the sums.
+    /// Creates the meter of a tail. The sums leave it out.
     pub(crate) fn uncounted_tail(self: &Arc<Self>) -> Arc<TailMeter> {
         Arc::new(TailMeter::new(Arc::clone(self)))
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actors::now_ms;
@@ -50,6 +51,8 @@ pub(super) struct FailureReports(Arc<Inner>);
 struct Inner {
     publish: Publish,
     pending: Mutex<Pending>,
+    /// All failures since the start.
+    n_failures: AtomicU64,
 }
 
 #[derive(Default)]
@@ -69,11 +72,16 @@ struct Repeated {
 
 impl FailureReports {
     pub(super) fn new(publish: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner { publish: Box::new(publish), pending: Mutex::default() }))
+        Self(Arc::new(Inner {
+            publish: Box::new(publish),
+            pending: Mutex::default(),
+            n_failures: AtomicU64::new(0),
+        }))
     }
 
     /// Reports a failure, or counts it if one of the same kind was reported within the last minute.
     pub(super) fn report(&self, failed: FailedLogin<'_>) {
+        self.0.n_failures.fetch_add(1, Ordering::Relaxed);
         let address = failed.address.to_canonical();
         let kind = FailureKind {
             network: client_network(address),
@@ -104,6 +112,11 @@ impl FailureReports {
         pending.kinds.insert(kind, Repeated { until, caller: caller.clone(), n_more: 0 });
         drop(pending);
         self.publish(caller, failed.reason.to_owned());
+    }
+
+    /// Returns the number of failures since the start.
+    pub(super) fn count(&self) -> u64 {
+        self.0.n_failures.load(Ordering::Relaxed)
     }
 
     async fn flush_until_empty(self) {

@@ -24,6 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{Events, now_ms};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::event::Event;
 use domain::import_from::DjangoHash;
@@ -207,6 +209,11 @@ impl Auth {
         let users = self.0.users.load();
         let user = users.get(subject.user.0).filter(|it| it.generation == generation);
         Ok((active(user, bad(false))?, login))
+    }
+
+    /// Returns the number of failed logins since the start.
+    pub(crate) fn n_failed_logins(&self) -> u64 {
+        self.0.failures.count()
     }
 
     /// Logs a user in to the account. Only few passwords are verified at a time; a repeated successful login is
@@ -419,6 +426,20 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, rest) = scheme(headers.get(AUTHORIZATION)?);
     let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
     str::from_utf8(rest).ok().filter(|_| is_bearer)
+}
+
+/// Returns the name and the password of `Authorization: Basic` (RFC 7617) in these headers, if they have it.
+///
+/// # Errors
+/// Returns [`Denied::Login`] if it has no name and password in UTF-8.
+pub(crate) fn basic_login(headers: &HeaderMap) -> Result<Option<(String, Secret)>, Denied> {
+    let Some((scheme, rest)) = headers.get(AUTHORIZATION).map(scheme) else { return Ok(None) };
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return Ok(None);
+    }
+    let login = BASE64.decode(rest).ok().and_then(|it| String::from_utf8(it).ok());
+    let login = login.as_deref().and_then(|it| it.split_once(':')).ok_or(Denied::Login)?;
+    Ok(Some((login.0.to_owned(), Secret::new(login.1))))
 }
 
 /// Splits an `Authorization` header into its scheme and the rest.

@@ -268,6 +268,32 @@ fn credentials_are_read_from_every_supported_header() {
     assert_eq!(fixture.auth.user_of(&garbage), Err(Denied::ApiKey));
 }
 
+#[test]
+fn a_login_by_basic_has_a_name_and_a_password_in_utf_8() {
+    let read = |value: &[u8]| {
+        let value = HeaderValue::from_bytes(value).unwrap();
+        let login = basic_login(&HeaderMap::from_iter([(AUTHORIZATION, value)]));
+        login.map(|it| it.map(|(name, password)| format!("{name} {}", password.expose())))
+    };
+    let found = |text: &str| Ok(Some(text.to_owned()));
+    for (value, expected) in [
+        // RFC 7617, sections 2 and 2.1.
+        (&b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="[..], found("Aladdin open sesame")),
+        (b"basic  dGVzdDoxMjPCow== ", found("test 123\u{a3}")),
+        (b"BASIC YTpiOmM=", found("a b:c")),
+        (b"Basic Og==", found(" ")),
+        (b"Basic", Err(Denied::Login)),
+        (b"Basic YWJj", Err(Denied::Login)),
+        (b"Basic \xff\xfe", Err(Denied::Login)),
+        (b"Basic /zpi", Err(Denied::Login)),
+        (b"Bearer YTpi", Ok(None)),
+        (b"", Ok(None)),
+    ] {
+        assert_eq!(read(value), expected, "{}", String::from_utf8_lossy(value));
+    }
+    assert_eq!(basic_login(&HeaderMap::new()).map(|it| it.is_some()), Ok(false));
+}
+
 /// Uses delays that the test could never wait for. Holds T-guess.2.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_has_logged_in_before_is_not_delayed_by_guesses_of_others_at_its_address() {

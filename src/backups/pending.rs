@@ -11,13 +11,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use storage::backup::{BackupError, UnlockedArchive};
+use storage::guide::GUIDES_FOLDER;
 use storage::records::schema;
 
 use crate::data::DataFolder;
 use crate::files::{Files, Folder};
 
 /// Folders of the data folder that a restoration replaces, each with the name of the old one beside the new one.
-const REPLACED: [(&str, &str); 2] = [("store", "old-store"), ("uploads", "old-uploads")];
+const REPLACED: [(&str, &str); 3] =
+    [("store", "old-store"), ("uploads", "old-uploads"), (GUIDES_FOLDER, "old-guides")];
 
 /// The folder of a restoration.
 #[derive(Clone, Debug)]
@@ -66,6 +68,8 @@ impl PendingRestore {
         let create = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         create(&folder)
             .and_then(|()| create(&folder.join("uploads")))
+            // Empty: the numbers of guide files can be those of other guides in another store.
+            .and_then(|()| create(&folder.join(GUIDES_FOLDER)))
             .map_err(io_error("create a folder"))?;
         let files = Files::new(&folder);
         let mut save = |folder: &str, name: &str, part: &[u8]| append(&files, folder, name, part);
@@ -212,6 +216,8 @@ mod tests {
         put(&store, name);
         store.close();
         Files::new(folder.root()).save(Folder::Logos, "a.png", name.as_bytes()).unwrap();
+        fs::create_dir(folder.root().join(GUIDES_FOLDER)).unwrap();
+        fs::write(folder.root().join(GUIDES_FOLDER).join("1-1.guide"), name).unwrap();
         (parent, folder)
     }
 
@@ -227,6 +233,10 @@ mod tests {
     fn logo(folder: &DataFolder) -> String {
         let path = Files::new(folder.root()).path(Folder::Logos, "a.png").unwrap();
         fs::read_to_string(path).unwrap()
+    }
+
+    fn n_guide_files(folder: &DataFolder) -> usize {
+        fs::read_dir(folder.root().join(GUIDES_FOLDER)).unwrap().count()
     }
 
     /// A folder with the content `now`, in which the content `then` is pending.
@@ -258,13 +268,13 @@ mod tests {
 
     #[test]
     fn a_power_cut_at_any_step_of_the_swap_ends_with_the_restored_store() {
-        for n_renames in 0..4 {
+        for n_renames in 0..6 {
             let (_parent, folder, pending) = pending();
             let mut left = n_renames;
             assert!(pending.swap_until(&mut left).is_err(), "{n_renames}");
             let store = folder.open().unwrap();
             assert_eq!((group(&store), logo(&folder)), ("then".to_owned(), "then".to_owned()), "{n_renames}");
-            assert!(!pending.folder().exists());
+            assert!(!pending.folder().exists() && n_guide_files(&folder) == 0);
         }
     }
 
@@ -280,7 +290,7 @@ mod tests {
         }
         let store = folder.open().unwrap();
         assert_eq!((group(&store), logo(&folder)), ("now".to_owned(), "now".to_owned()));
-        assert!(pending.name().is_none());
+        assert!(pending.name().is_none() && n_guide_files(&folder) == 1);
     }
 
     #[test]

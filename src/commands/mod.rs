@@ -1,20 +1,25 @@
 //! Subcommands of `headwater`, except `play` and `demo`.
 
 mod backup;
+mod doctor;
 mod import;
 mod import_from;
 mod serve;
+mod settings;
 mod store;
 mod user;
 
 use std::process::ExitCode;
 
 pub use self::serve::{ServeError, serve};
-use crate::config::{Command, Config, KeysCommand, StoreCommand};
+use crate::config::{Command, KeysCommand, Loaded, StoreCommand};
 
 /// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
-pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
+pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode>> {
+    let config = &loaded.config;
     Some(match command {
+        Command::Config => Ok(settings::print(&loaded.values())),
+        Command::Doctor => Ok(doctor::run(config)),
         Command::Check => store::check(config),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
         Command::User { command } => user::run(config, command),

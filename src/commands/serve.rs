@@ -1,9 +1,6 @@
 //! `headwater serve`: runs the gateway on its store.
 
 use std::fmt::Write;
-use std::time::Duration;
-
-use storage::Store;
 
 use crate::config::Config;
 use crate::data::{DataError, DataFolder};
@@ -20,13 +17,11 @@ pub enum ServeError {
 }
 
 /// Opens the store, starts the gateway, and prints its addresses and the next steps.
-///
-/// A restart waits for the last readers of the store that was closed before.
-pub async fn serve(config: Config, runtimes: Runtimes, is_restart: bool) -> Result<Gateway, ServeError> {
+pub async fn serve(config: Config, runtimes: Runtimes) -> Result<Gateway, ServeError> {
     let folder = DataFolder::new(&config.data_dir);
     let opening = {
         let folder = folder.clone();
-        runtimes.work.spawn_blocking(move || open(&folder, is_restart))
+        runtimes.work.spawn_blocking(move || folder.open())
     };
     let store = opening.await.map_err(|_| StartError::Runtime)??;
     let mut gateway = Gateway::start(config, store, runtimes.clone()).await?;
@@ -34,21 +29,6 @@ pub async fn serve(config: Config, runtimes: Runtimes, is_restart: bool) -> Resu
     gateway.enable_backups(&runtimes);
     say(&text(&gateway, &folder));
     Ok(gateway)
-}
-
-/// Opens the store, and tries again for some seconds after a restart.
-fn open(folder: &DataFolder, is_restart: bool) -> Result<Store, DataError> {
-    const PAUSE: Duration = Duration::from_millis(100);
-    let mut n_tries = if is_restart { 100 } else { 1 };
-    loop {
-        n_tries -= 1;
-        match folder.open() {
-            Err(DataError::Store(storage::Error::AlreadyRunning(_))) if n_tries > 0 => {
-                std::thread::sleep(PAUSE)
-            }
-            opened => return opened,
-        }
-    }
 }
 
 fn text(gateway: &Gateway, folder: &DataFolder) -> String {

@@ -34,7 +34,8 @@ Configuration:
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max anonymous_viewers_max
                            header_timeout drain_timeout body_bytes_max body_timeout
-                           playlist_bytes_max playlist_timeout disk_timeout
+                           playlist_bytes_max playlist_timeout guide_bytes_max
+                           guide_unpacked_bytes_max guide_timeout disk_timeout
   Table [network_access.CLASS] for ui, streams, xc_api, m3u_epg, tuner and metrics:
                            connect anonymous
   Table [discovery]:       enabled interface hdhomerun_port ssdp_port
@@ -69,8 +70,14 @@ pub enum Command {
     /// Run the gateway with the accounts, channels and users stored in the data folder.
     #[command(after_help = AFTER_HELP)]
     Serve,
+    /// Print every setting in force, with its default and where it comes from.
+    Config,
     /// Check the store without changing it; exit with 1 if it is damaged.
     Check,
+    /// Check the machine, the data folder and the accounts, and say what to do; exit with 1 if there is a problem.
+    ///
+    /// Works whether the gateway runs or not, and changes nothing. Each active account is asked once.
+    Doctor,
     /// Repair tools for a damaged store.
     Store {
         #[command(subcommand)]
@@ -85,9 +92,12 @@ pub enum Command {
     ///
     /// The back-up is verified first. While the gateway runs, the back-up is used from its next start.
     Restore(RestoreArgs),
-    /// Import the streams of a playlist into the store. The gateway must not be running.
+    /// Import a playlist into the store and make channels of it. The gateway must not be running.
     ///
-    /// Importing the same list again changes only what differs: streams keep their ids and edits.
+    /// Importing the same list again changes only what differs: streams and channels keep their ids and edits.
+    ///
+    /// Streams that no channel has become channels: those with the same tvg-id (or the same name, if they have none)
+    /// become one channel with several streams, over all accounts. Films, series and separator lines become none.
     Import(NewImport),
     /// Move a household from Dispatcharr to this gateway. The gateway must not be running.
     ///
@@ -207,6 +217,15 @@ pub struct NewImport {
     /// Maximum number of simultaneous streams; 0 means no limit [default: unchanged, 0 for a new account]
     #[arg(long, value_name = "N")]
     pub max_streams: Option<u32>,
+    /// Make channels only of streams of these groups, separated by commas [default: all groups]
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',', conflicts_with = "no_channels")]
+    pub groups: Vec<String>,
+    /// Import the streams only, and make no channels
+    #[arg(long)]
+    pub no_channels: bool,
+    /// Write nothing, and print what the list contains and which channels would be made
+    #[arg(long)]
+    pub dry_run: bool,
     /// Accept a list from which many known streams are missing
     #[arg(long)]
     pub confirm: bool,

@@ -60,9 +60,42 @@ pub struct Loaded {
     /// Environment variables with the prefix `HEADWATER_` as orchestrators define them for a service of that name. They
     /// are not settings.
     pub ignored_variables: Vec<String>,
+    /// The origin of every key, as `table.key`, that somebody has set.
+    origins: BTreeMap<String, String>,
+}
+
+/// A key of the configuration as it is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigValue {
+    pub key: String,
+    /// In TOML; `None` if it has none. Addresses of playlists are shown without their credentials.
+    pub value: Option<String>,
+    /// The default in TOML, if it has one.
+    pub default: Option<String>,
+    /// Where the value comes from: `default`, the name of the file, of the environment variable or of the option.
+    pub origin: String,
 }
 
 impl Loaded {
+    /// Returns every key, as `table.key`, with its value and its origin, in alphabetical order.
+    pub fn values(&self) -> Vec<ConfigValue> {
+        let mut shown = self.config.clone();
+        // A list shows only the host of an address.
+        let lists = std::mem::take(&mut shown.play.lists);
+        let mut values = leaves(&serde_json::to_value(&shown).unwrap_or_default());
+        let lists = lists.iter().map(|it| Json::String(it.to_string())).collect();
+        values.insert("play.lists".to_owned(), Json::Array(lists));
+        let defaults = keys();
+        let text = |it: &Json| (!it.is_null()).then(|| it.to_string());
+        let value_of = |(key, value): (String, Json)| ConfigValue {
+            value: text(&value),
+            default: defaults.get(&key).and_then(text),
+            origin: self.origins.get(&key).map_or(DEFAULT, String::as_str).to_owned(),
+            key,
+        };
+        values.into_iter().map(value_of).collect()
+    }
+
     /// Logs warnings about the environment, after logging has started. `n_files_max` is the limit of open files of this
     /// process; every viewer and every upstream connection uses one.
     pub fn log_warnings(&self, n_files_max: Option<u64>) {
@@ -94,19 +127,21 @@ pub fn load(
     let keys = keys();
     let known: BTreeSet<String> = keys.keys().map(|key| variable(key)).collect();
     let ignored_variables = check_names(&environment, &known)?;
-    let mut whole = Table::new();
-    set(&mut whole, "data_dir", Value::String(default_data_dir(&environment)));
+    let mut whole = Layers::default();
+    let mut layer = Table::new();
+    set(&mut layer, "data_dir", Value::String(default_data_dir(&environment)));
+    whole.merge(layer, DEFAULT);
 
     let named = environment.get(CONFIG_VARIABLE).map(PathBuf::from);
     if let Some(path) = args.common.config.clone().or(named) {
-        merge(&mut whole, file(&path)?);
+        whole.merge(file(&path)?, &format!("file {}", path.display()));
     }
     for (key, default) in &keys {
         let name = variable(key);
         if let Some(text) = environment.get(&name) {
             let layer = single(key, default, text);
-            validate(&layer).map_err(|reason| ConfigError::Variable { name, reason })?;
-            merge(&mut whole, layer);
+            validate(&layer).map_err(|reason| ConfigError::Variable { name: name.clone(), reason })?;
+            whole.merge(layer, &format!("variable {name}"));
         }
     }
     for text in &args.common.set {
@@ -118,18 +153,36 @@ pub fn load(
         }
         let layer = single(key.trim(), default, value.trim());
         validate(&layer).map_err(error)?;
-        merge(&mut whole, layer);
+        whole.merge(layer, "option --set");
     }
     let options = options(&args.common, &args.command);
     if let Some(key) = empty_key(&options) {
         return Err(ConfigError::Value { key, reason: EMPTY.to_owned() });
     }
-    merge(&mut whole, options);
+    whole.merge(options, "option");
 
     let config: Config =
-        whole.try_into().map_err(|error: toml::de::Error| ConfigError::Whole(reason(&error)))?;
+        whole.table.try_into().map_err(|error: toml::de::Error| ConfigError::Whole(reason(&error)))?;
     config.check()?;
-    Ok(Loaded { config, ignored_variables })
+    Ok(Loaded { config, ignored_variables, origins: whole.origins })
+}
+
+/// Origin of values that nobody has set.
+const DEFAULT: &str = "default";
+
+/// The layers that were merged, and which of them each key comes from.
+#[derive(Default)]
+struct Layers {
+    table: Table,
+    origins: BTreeMap<String, String>,
+}
+
+impl Layers {
+    fn merge(&mut self, layer: Table, origin: &str) {
+        let layer_keys = leaves(&serde_json::to_value(&layer).unwrap_or_default());
+        self.origins.extend(layer_keys.into_keys().map(|key| (key, origin.to_owned())));
+        merge(&mut self.table, layer);
+    }
 }
 
 /// Returns the variables that are text. Others are errors only if they have our prefix.
@@ -235,6 +288,11 @@ fn options(common: &Common, command: &Command) -> Table {
 
 /// Returns every key as `table.key` with its default, which determines the type of its value.
 pub(super) fn keys() -> BTreeMap<String, Json> {
+    leaves(&serde_json::to_value(Config::default()).expect("a configuration is plain data"))
+}
+
+/// Returns every value that is no table, by its key as `table.key`.
+fn leaves(value: &Json) -> BTreeMap<String, Json> {
     fn collect(prefix: &str, value: &Json, keys: &mut BTreeMap<String, Json>) {
         match value {
             Json::Object(members) => {
@@ -249,8 +307,7 @@ pub(super) fn keys() -> BTreeMap<String, Json> {
         }
     }
     let mut keys = BTreeMap::new();
-    let defaults = serde_json::to_value(Config::default()).expect("a configuration is plain data");
-    collect("", &defaults, &mut keys);
+    collect("", value, &mut keys);
     keys
 }
 

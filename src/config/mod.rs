@@ -28,7 +28,7 @@ pub use self::args::{
     Args, Command, KeysCommand, NewBackup, NewImport, NewImportFrom, NewPassword, NewUser, PASSWORD_VARIABLE,
     RestoreArgs, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
-pub use self::layers::{ConfigError, Loaded, load};
+pub use self::layers::{ConfigError, ConfigValue, Loaded, load};
 pub(crate) use self::network_access::{
     ALLOWED_NETWORKS, NetworkClass, UserNetworks, is_guide, may_stream_from,
 };
@@ -131,6 +131,13 @@ pub struct Limits {
     /// Time limit for downloading a whole playlist.
     #[serde(with = "seconds")]
     pub playlist_timeout: Duration,
+    /// Maximum size of a guide as it is downloaded, in bytes.
+    pub guide_bytes_max: u64,
+    /// Maximum size of an unpacked guide, in bytes.
+    pub guide_unpacked_bytes_max: u64,
+    /// Time limit for downloading a whole guide.
+    #[serde(with = "seconds")]
+    pub guide_timeout: Duration,
     /// Time after which an operation of the disk of the store counts as hanging, and writes are refused until it returns.
     #[serde(with = "seconds")]
     pub disk_timeout: Duration,
@@ -201,6 +208,9 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             playlist_bytes_max: 512 << 20,
             playlist_timeout: Duration::from_secs(120),
+            guide_bytes_max: 1 << 30,
+            guide_unpacked_bytes_max: 8 << 30,
+            guide_timeout: Duration::from_secs(15 * 60),
             disk_timeout: Duration::from_secs(10),
         }
     }
@@ -224,6 +234,7 @@ impl Config {
             ("limits.header_timeout", limits.header_timeout),
             ("limits.body_timeout", limits.body_timeout),
             ("limits.playlist_timeout", limits.playlist_timeout),
+            ("limits.guide_timeout", limits.guide_timeout),
             ("limits.disk_timeout", limits.disk_timeout),
         ] {
             if time.is_zero() {
@@ -233,6 +244,8 @@ impl Config {
         for (key, is_zero) in [
             ("limits.body_bytes_max", limits.body_bytes_max == 0),
             ("limits.playlist_bytes_max", limits.playlist_bytes_max == 0),
+            ("limits.guide_bytes_max", limits.guide_bytes_max == 0),
+            ("limits.guide_unpacked_bytes_max", limits.guide_unpacked_bytes_max == 0),
         ] {
             if is_zero {
                 return Err(wrong(key, "must be more than 0 bytes"));

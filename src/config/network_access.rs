@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use domain::ids::UserId;
+use domain::origin::NetworkList as _;
 use domain::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,7 +63,8 @@ impl Default for ClassNetworks {
 /// players fetch from wherever they fetch the playlist.
 fn is_in_playlists(path: &str) -> bool {
     const LOGO: &str = "/api/channels/logos/{id}/cache/";
-    matches!(path, "/api/playlist.m3u" | LOGO) || is_guide(path)
+    const POSTER: &str = "/api/epg/programs/{program}/poster/";
+    matches!(path, "/api/playlist.m3u" | LOGO | POSTER) || is_guide(path)
 }
 
 /// Returns whether a path is that of a guide.
@@ -268,6 +270,7 @@ mod tests {
             ("/api/playlist.m3u", Some(NetworkClass::M3uEpg)),
             ("/api/epg.xml.gz", Some(NetworkClass::M3uEpg)),
             ("/api/channels/logos/{id}/cache/", Some(NetworkClass::M3uEpg)),
+            ("/api/epg/programs/{program}/poster/", Some(NetworkClass::M3uEpg)),
             ("/api/channels/logos/{id}/", Some(NetworkClass::Ui)),
             ("/hdhr/discover.json", Some(NetworkClass::Tuner)),
             ("/tuner/{profile}/lineup.json", Some(NetworkClass::Tuner)),

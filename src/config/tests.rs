@@ -93,6 +93,9 @@ fn invalid_values_are_rejected_before_a_port_is_bound() {
         ("limits.playlist_timeout", "0"),
         ("limits.disk_timeout", "0"),
         ("limits.playlist_bytes_max", "0"),
+        ("limits.guide_timeout", "0"),
+        ("limits.guide_bytes_max", "0"),
+        ("limits.guide_unpacked_bytes_max", "0"),
         ("log.level", "loud=very"),
         ("log.level", "nonsense"),
         ("log.level", "warning"),
@@ -259,7 +262,8 @@ fn a_listen_address_may_be_a_port_alone() {
     assert_eq!("9191".parse(), Ok(Listen::everywhere(9191)));
     assert_eq!(":9191".parse(), Ok(Listen::everywhere(9191)));
     assert_eq!("127.0.0.1:0".parse(), Ok(Listen::at("127.0.0.1:0".parse().unwrap())));
-    for text in ["", "localhost:80", "1.2.3.4", "99999", "[::1]"] {
+    assert_eq!("localhost:80".parse(), Ok(Listen::at("127.0.0.1:80".parse().unwrap())));
+    for text in ["", "localhost", "localhost:x", "tv.example:80", "1.2.3.4", "99999", "[::1]"] {
         assert!(text.parse::<Listen>().is_err(), "{text}");
     }
 }

@@ -1,14 +1,14 @@
 //! Types of configuration values that are neither numbers nor plain text.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use domain::source_url::SourceUrl;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Address to listen on: `ADDRESS:PORT`, or a port alone for all IPv4 and IPv6 addresses.
+/// Address to listen on: `ADDRESS:PORT`, `localhost:PORT` for 127.0.0.1, or a port alone for all IPv4 and IPv6 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen(SocketAddr);
 
@@ -40,7 +40,9 @@ impl Listen {
 
 /// Error for a malformed listen address.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid listen address `{0}`: expected ADDRESS:PORT (0.0.0.0:9191, [::]:9191) or PORT")]
+#[error(
+    "invalid listen address `{0}`: expected ADDRESS:PORT (0.0.0.0:9191, [::]:9191, localhost:9191) or PORT"
+)]
 pub struct ListenError(String);
 
 impl FromStr for Listen {
@@ -50,6 +52,9 @@ impl FromStr for Listen {
         let port = text.strip_prefix(':').unwrap_or(text);
         if let Ok(port) = port.parse() {
             return Ok(Listen::everywhere(port));
+        }
+        if let Some(Ok(port)) = text.strip_prefix("localhost:").map(str::parse) {
+            return Ok(Listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
         }
         text.parse().map(Listen).map_err(|_| ListenError(text.to_owned()))
     }
@@ -111,10 +116,33 @@ impl From<&str> for ListSource {
     }
 }
 
+impl ListSource {
+    /// Advice for a file that does not exist, if its name looks like an address without a scheme.
+    pub(crate) fn scheme_advice(&self) -> Option<&'static str> {
+        let advice = "to fetch it from a server, write http:// or https:// before it";
+        self.host_of_missing_scheme().map(|_| advice)
+    }
+
+    /// Returns the host of an address without a scheme, such as `tv.example.com/get.php`, if this is not a file.
+    fn host_of_missing_scheme(&self) -> Option<&str> {
+        let ListSource::File(path) = self else { return None };
+        let text = path.to_str().filter(|_| !path.exists())?;
+        let (host, _) = text.split_once(['/', '?'])?;
+        let is_of_host = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | ':');
+        let is_host = host.contains(['.', ':']) || host == "localhost";
+        (is_host && host.starts_with(|it: char| it.is_ascii_alphanumeric()) && host.chars().all(is_of_host))
+            .then_some(host)
+    }
+}
+
 impl fmt::Display for ListSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ListSource::File(path) => path.display().fmt(f),
+            ListSource::File(path) => match self.host_of_missing_scheme() {
+                // The rest may contain credentials.
+                Some(host) => write!(f, "{host}/…"),
+                None => path.display().fmt(f),
+            },
             ListSource::Url(url) => url.fmt(f),
         }
     }

@@ -16,6 +16,11 @@ pub(crate) use self::request::{ControlReply, ControlRequest, UserSummary};
 pub(crate) use self::socket::ControlSocket;
 use crate::data::DataFolder;
 
+/// Returns whether a gateway runs on this data folder. Blocks.
+pub(crate) fn is_running(folder: &DataFolder) -> bool {
+    socket::is_open(folder)
+}
+
 /// Runs a request in the gateway that uses this data folder, or directly on the store if none runs. Blocks.
 ///
 /// # Errors

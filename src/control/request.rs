@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
+use domain::account::Account;
 use domain::ids::UserId;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
@@ -35,6 +36,8 @@ pub(crate) enum ControlRequest {
     DeleteUser { name: String },
     /// Replaces the key that signs tokens, which ends all logins.
     RotateTokenKey,
+    /// Lists all accounts with their logins, so that a command can try them.
+    ListAccounts,
     /// Writes a back-up to a new file.
     BackUp { file: PathBuf, passphrase: Option<Secret> },
 }
@@ -45,6 +48,7 @@ pub(crate) enum ControlRequest {
 pub(crate) enum ControlReply {
     Done,
     Users { users: Vec<UserSummary> },
+    Accounts { accounts: Vec<Account> },
     BackedUp { records: u64, bytes: u64 },
 }
 
@@ -119,6 +123,9 @@ pub(super) fn execute(
             write.remove::<User>(user.id.0)?;
             Ok(())
         }),
+        ControlRequest::ListAccounts => {
+            Ok(ControlReply::Accounts { accounts: store.collection::<Account>().all()? })
+        }
         ControlRequest::BackUp { file, passphrase } => back_up(folder, store, &file, passphrase),
         ControlRequest::RotateTokenKey => change(store, |write| {
             let keys = write.get::<ServerKeys>(SERVER_KEYS)?.context("the store has no keys")?;

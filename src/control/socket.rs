@@ -123,6 +123,11 @@ async fn answer(stream: UnixStream, folder: &DataFolder, store: &Store, proof: &
     timeout(TRANSFER_TIMEOUT, writer.write_all(&reply)).await?
 }
 
+/// Returns whether a gateway listens on the socket of this folder.
+pub(super) fn is_open(folder: &DataFolder) -> bool {
+    ShortPath::new(&folder.control_socket()).is_ok_and(|it| BlockingStream::connect(&it.path).is_ok())
+}
+
 /// Sends a request to the gateway that uses this folder. Blocks.
 pub(super) fn ask(folder: &DataFolder, request: &ControlRequest) -> io::Result<Outcome> {
     let short = ShortPath::new(&folder.control_socket())?;

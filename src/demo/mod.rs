@@ -8,12 +8,18 @@ mod source;
 
 use std::net::SocketAddr;
 
+use actors::now_ms;
+use domain::ids::UserId;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
 use domain::stream::RequestHeaders;
+use domain::user::{User, UserLevel};
+use storage::Store;
+use uuid::Uuid;
 
 pub use self::source::Source;
-use self::source::SourceError;
+use self::source::{SourceError, SourceSwitches};
+use crate::auth::hash_password;
 use crate::config::Config;
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
@@ -38,6 +44,17 @@ pub(crate) const FEATURES: [Feature; 6] = [
     Feature { name: "colours-b", channel: "Colours", bytes: include_bytes!("colours-b.ts") },
 ];
 
+/// The demo, as request handlers see it.
+#[derive(Debug)]
+pub(crate) struct Demo {
+    /// The admin whom a browser on this machine is signed in as.
+    pub(crate) admin: UserId,
+    pub(crate) switches: SourceSwitches,
+}
+
+/// Name of the admin of the demo.
+const ADMIN: &str = "demo";
+
 /// Error that prevents the demo from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
@@ -58,11 +75,19 @@ pub async fn run(
     let source = Source::start(source_listen, &runtimes).await?;
     let catalogue = catalogue(source.address());
     let channels = catalogue.channels.clone();
-    let gateway = Gateway::start(config, temporary(catalogue).await?, runtimes).await?;
+    let store = temporary(catalogue).await?;
+    // Nobody but browsers on this machine needs no password; it is printed for all others.
+    let password = Uuid::new_v4().simple().to_string();
+    let admin = create_admin(&store, &password).await?;
+    let gateway = Gateway::start(config, store, runtimes).await?;
+    gateway.show_demo(Demo { admin, switches: source.switches() });
 
     let player = player_origin(&gateway);
-    let mut text =
-        String::from("Three channels are running, each with a stream A and a backup stream B.\n\n");
+    let mut text = format!(
+        "Open {player}/ in a browser on this machine to see the demo.\n\
+         From another machine, sign in as {ADMIN} with the password {password}\n\n\
+         Three channels are running, each with a stream A and a backup stream B.\n\n"
+    );
     for channel in &channels {
         text += &format!("  {:<10} {}\n", channel.name, stream_address(&player, channel));
     }
@@ -77,6 +102,16 @@ pub async fn run(
     }
     say(&format!("{text}\n{}", addresses_text(&gateway, Some(&channels[0]))));
     Ok((gateway, source))
+}
+
+/// Creates the admin of the demo.
+async fn create_admin(store: &Store, password: &str) -> Result<UserId, storage::Error> {
+    let user = User { is_superuser: true, ..User::new(UserId(1), ADMIN, UserLevel::Admin, now_ms()) };
+    let (id, password) = (user.id, password.to_owned());
+    let hash = tokio::task::spawn_blocking(move || hash_password(&password)).await;
+    let user = User { password: Some(hash.map_err(|_| storage::Error::Panicked)?), ..user };
+    store.write(move |write| write.put(&user)).await?;
+    Ok(id)
 }
 
 /// Builds the channels of the source at this address from two playlists, as if from two providers.

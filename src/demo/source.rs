@@ -52,7 +52,27 @@ pub enum SourceError {
 #[derive(Debug)]
 pub struct Source {
     address: SocketAddr,
+    switches: SourceSwitches,
     _server: Server,
+}
+
+/// Stops and starts the clips of the source, and outlives it.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceSwitches(Arc<[(&'static str, watch::Sender<bool>)]>);
+
+impl SourceSwitches {
+    /// Returns the name of each clip and whether it is sent.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        self.0.iter().map(|(name, on_air)| (*name, *on_air.borrow()))
+    }
+
+    /// Starts or stops a clip. Returns its name, or `None` if no clip has it.
+    pub(crate) fn set(&self, name: &str, is_on_air: bool) -> Option<&'static str> {
+        let (name, on_air) = self.0.iter().find(|it| it.0 == name)?;
+        on_air.send_replace(is_on_air);
+        info!(source = name, on_air = is_on_air, "demo source was stopped or started");
+        Some(name)
+    }
 }
 
 impl Source {
@@ -75,14 +95,20 @@ impl Source {
             let on_air = watch::Sender::new(true);
             stations.push(Station { name: feature.name, chunks, on_air, _player: player });
         }
-        let handler = Provider { stations: stations.into() };
+        let switches: Vec<_> = stations.iter().map(|it| (it.name, it.on_air.clone())).collect();
+        let switches = SourceSwitches(switches.into());
+        let handler = Provider { stations: stations.into(), switches: switches.clone() };
         let server = Server::start(listener, handler, Admission::new(0, 0), HEADER_TIMEOUT, packets);
-        Ok(Source { address, _server: server })
+        Ok(Source { address, switches, _server: server })
     }
 
     /// Returns the address that the source listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    pub(crate) fn switches(&self) -> SourceSwitches {
+        self.switches.clone()
     }
 
     /// Returns the URL that stops or starts the clip `name` on POST; `order` is `stop` or `start`.
@@ -115,6 +141,7 @@ async fn play(clip: Clip, starting_at: Duration, chunks: broadcast::Sender<Bytes
 #[derive(Clone, Debug)]
 struct Provider {
     stations: Arc<[Station]>,
+    switches: SourceSwitches,
 }
 
 type ProviderBody = UnsyncBoxBody<Bytes, Infallible>;
@@ -130,7 +157,7 @@ impl Handler for Provider {
                 Some(_) if !is_local(&request) => {
                     plain(StatusCode::FORBIDDEN, "allowed only from this machine\n".to_owned())
                 }
-                Some(station) => station.control(order),
+                Some(station) => self.control(station.name, order),
                 None => plain(StatusCode::NOT_FOUND, "no such source\n".to_owned()),
             },
             (&Method::GET | &Method::HEAD, [file]) => match file.strip_suffix(".ts").and_then(named) {
@@ -142,15 +169,16 @@ impl Handler for Provider {
     }
 }
 
-impl Station {
-    fn control(&self, order: &str) -> Response<ProviderBody> {
+impl Provider {
+    fn control(&self, name: &str, order: &str) -> Response<ProviderBody> {
         let is_on_air = order == "start";
-        self.on_air.send_replace(is_on_air);
-        info!(source = self.name, on_air = is_on_air, "demo source received the command {order}");
+        self.switches.set(name, is_on_air);
         let state = if is_on_air { "running" } else { "stopped" };
-        plain(StatusCode::OK, format!("{} is {state}\n", self.name))
+        plain(StatusCode::OK, format!("{name} is {state}\n"))
     }
+}
 
+impl Station {
     fn stream(&self) -> Response<ProviderBody> {
         let on_air = self.on_air.subscribe();
         if !*on_air.borrow() {

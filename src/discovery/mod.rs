@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use actors::now_ms;
 use domain::discovery::{ANNOUNCED_MAX, AnnouncedDevice, AnswerLimit};
+use domain::origin::NetworkList as _;
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::Models;
 use tokio::net::UdpSocket;

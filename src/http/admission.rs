@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use domain::origin::NetworkList as _;
 use parking_lot::Mutex;
 
 use super::network::{Networks, client_network};

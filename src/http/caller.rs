@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use domain::origin::Origin;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use media::Connection;
@@ -11,7 +12,6 @@ use warp::Filter;
 use super::accept::LocalAddr;
 use super::base_url::{BaseUrl, authority};
 use super::network::Networks;
-use super::origin::Origin;
 
 /// Maximum length of a stored user agent, in characters.
 const AGENT_CHARS_MAX: usize = 255;

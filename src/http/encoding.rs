@@ -5,6 +5,16 @@ use http::header::ACCEPT_ENCODING;
 
 /// Returns true if the client accepts an answer that is compressed with gzip.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    accepts(headers, &["gzip", "x-gzip"])
+}
+
+/// Returns true if the client accepts an answer that is compressed with brotli.
+pub(crate) fn accepts_brotli(headers: &HeaderMap) -> bool {
+    accepts(headers, &["br"])
+}
+
+/// Returns true if the client accepts a coding with one of these names.
+fn accepts(headers: &HeaderMap, names: &[&str]) -> bool {
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());
     let mut wildcard = false;
     for coding in lines.flat_map(|it| it.split(',')) {
@@ -12,10 +22,11 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();
         let weight = parts.find_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q=")));
         let is_accepted = weight.is_none_or(|it| it.trim().parse::<f32>().is_ok_and(|it| it > 0.0));
-        match &*name {
-            "gzip" | "x-gzip" => return is_accepted,
-            "*" => wildcard = is_accepted,
-            _ => {}
+        if names.contains(&&*name) {
+            return is_accepted;
+        }
+        if name == "*" {
+            wildcard = is_accepted;
         }
     }
     wildcard

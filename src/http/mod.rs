@@ -7,7 +7,6 @@ pub(crate) mod base_url;
 pub(crate) mod caller;
 mod container;
 pub(crate) mod encoding;
-mod forwarded;
 pub(crate) mod network;
 pub(crate) mod network_refusals;
 pub(crate) mod origin;

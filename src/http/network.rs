@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
+use domain::origin::NetworkList;
 use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -44,36 +45,35 @@ impl Networks {
         Networks(Vec::new())
     }
 
-    /// Returns true if one of the networks contains `address`.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.0.iter().any(|it| it.contains(address))
-    }
-
     /// Returns true if the list has no network.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns true if the list contains this address alone, not as a part of a network.
-    pub(crate) fn names(&self, address: IpAddr) -> bool {
+    /// Returns true if a network contains every IPv4 or every IPv6 address.
+    pub(crate) fn has_everyone(&self) -> bool {
+        [IpAddr::from([0; 4]), IpAddr::from([0; 16])].into_iter().any(|it| self.contain_everyone(it))
+    }
+}
+
+impl NetworkList for Networks {
+    fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|it| it.contains(address))
+    }
+
+    fn names(&self, address: IpAddr) -> bool {
         let address = IpNet::from(address.to_canonical());
         self.0.contains(&Network::Block(address))
     }
 
-    /// Returns true if a network contains every address of the family of `address`.
-    pub(crate) fn contain_everyone(&self, address: IpAddr) -> bool {
+    fn contain_everyone(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|it| match it {
             Network::Any => true,
             Network::Block(block) => block.prefix_len() == 0 && block.contains(&address),
             Network::Loopback | Network::Private => false,
         })
-    }
-
-    /// Returns true if a network contains every IPv4 or every IPv6 address.
-    pub(crate) fn has_everyone(&self) -> bool {
-        [IpAddr::from([0; 4]), IpAddr::from([0; 16])].into_iter().any(|it| self.contain_everyone(it))
     }
 }
 

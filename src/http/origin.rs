@@ -1,88 +1,15 @@
-//! Where a request comes from: the address of its client, and whether that address is certain.
-//!
-//! [`Origins::origin`] decides this once for every request. Networks, limits, delays, logs and statistics use its result
-//! and never the address of the peer.
-//!
-//! ```text
-//! peer                          headers of a proxy    client
-//! trusted proxy                 name the client       that address
-//! trusted proxy                 do not name it        unknown
-//! trusted proxy                 none                  unknown, unless networks name the proxy
-//! may hide clients (container)  none                  unknown, unless networks name the address
-//! another                       any                   unknown
-//! another                       none                  the peer
-//! ```
+//! Determines the origins of requests, with the configuration and the network of the container. The rule itself is
+//! [`domain::origin`].
 
 use std::net::IpAddr;
 
+use domain::origin::Origin;
 use http::HeaderMap;
 use tracing::{info, warn};
 
 use super::container::Container;
-use super::forwarded;
 use super::network::Networks;
 use crate::config::{Config, ContainerProxy, NetworkClass};
-
-/// The origin of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    /// The client or, if it is unknown, the peer.
-    address: IpAddr,
-    client: Client,
-    /// Whether the request arrived from a trusted proxy.
-    by_trusted_proxy: bool,
-}
-
-/// How the client of a request is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Client {
-    /// It is the peer of the connection.
-    Peer,
-    /// A trusted proxy named it.
-    Named,
-    /// The peer forwards connections, and does not name their clients.
-    Hidden,
-    /// A proxy forwarded the request that is not trusted, or that did not name the client properly.
-    Unproven,
-}
-
-impl Origin {
-    /// Returns the address of the client. If it is unknown, this is the address of the proxy.
-    pub(crate) fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    /// Returns true if the client belongs to one of these networks. An unknown client belongs only to networks that
-    /// contain every address, or that name exactly the address behind which clients are hidden.
-    pub(crate) fn is_in(&self, networks: &Networks) -> bool {
-        match self.client {
-            Client::Peer | Client::Named => networks.contains(self.address),
-            Client::Hidden => networks.names(self.address) || networks.contain_everyone(self.address),
-            Client::Unproven => networks.contain_everyone(self.address),
-        }
-    }
-
-    /// Returns true if the client is the peer itself: no proxy is in between, as far as that can be known.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.client == Client::Peer
-    }
-
-    /// Returns true if the request arrived from a trusted proxy, whose headers are believed.
-    pub(crate) fn is_by_trusted_proxy(&self) -> bool {
-        self.by_trusted_proxy
-    }
-
-    /// Returns why the client is unknown, for logs and events. `None` if it is known.
-    pub(crate) fn doubt(&self) -> Option<&'static str> {
-        match self.client {
-            Client::Peer | Client::Named => None,
-            Client::Hidden => Some("this address may forward for any client, and does not name it"),
-            Client::Unproven => {
-                Some("a proxy forwarded the request, and trusted_proxies does not contain it")
-            }
-        }
-    }
-}
 
 /// Determines the origins of requests.
 #[derive(Debug)]
@@ -103,36 +30,10 @@ impl Origins {
 
     /// Returns the origin of a request on a connection from `peer`, which arrived at the address `local`.
     pub(crate) fn origin(&self, peer: IpAddr, local: IpAddr, headers: &HeaderMap) -> Origin {
-        let (peer, local) = (peer.to_canonical(), local.to_canonical());
-        let by_trusted_proxy = self.trusts(peer, local);
-        let unknown = |client| Origin { address: peer, client, by_trusted_proxy };
-        match (by_trusted_proxy, forwarded::is_forwarded(headers)) {
-            (true, true) => match forwarded::client(headers, |it| self.trusts(it, local)) {
-                None => unknown(Client::Unproven),
-                // The proxy may stand behind a port of the container itself.
-                Some(address) if self.hides(address, local) => {
-                    Origin { address, client: Client::Hidden, by_trusted_proxy }
-                }
-                Some(address) => Origin { address, client: Client::Named, by_trusted_proxy },
-            },
-            (false, true) => unknown(Client::Unproven),
-            (true, false) => unknown(Client::Hidden),
-            (false, false) if self.hides(peer, local) => unknown(Client::Hidden),
-            (false, false) => Origin { address: peer, client: Client::Peer, by_trusted_proxy },
-        }
-    }
-
-    /// Returns true for trusted proxies. An address that may hide clients must be named exactly: it belongs to the same
-    /// networks as a proxy in the next container, and can be reached without that proxy.
-    fn trusts(&self, address: IpAddr, local: IpAddr) -> bool {
-        match self.hides(address, local) {
-            true => self.trusted.names(address),
-            false => self.trusted.contains(address.to_canonical()),
-        }
-    }
-
-    fn hides(&self, address: IpAddr, local: IpAddr) -> bool {
-        self.container.as_ref().is_some_and(|it| it.may_hide_clients(address, local))
+        let local = local.to_canonical();
+        let hides = |address| self.container.as_ref().is_some_and(|it| it.may_hide_clients(address, local));
+        let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        Origin::of(peer, &self.trusted, hides, headers)
     }
 
     /// Logs which clients need no credentials and whose address is believed.
@@ -264,10 +165,12 @@ mod tests {
 
     #[test]
     fn an_unknown_client_is_let_in_only_by_networks_that_mean_it() {
-        let in_networks = |client, networks: &str| {
-            let address = "172.17.0.1".parse().unwrap();
-            let origin = Origin { address, client, by_trusted_proxy: false };
-            origin.is_in(&networks.parse().unwrap())
+        let origins = origins("", in_container());
+        let via = HeaderMap::from_iter([(http::header::VIA, HeaderValue::from_static("1.1 proxy"))]);
+        let in_networks = |headers: &HeaderMap, networks: &str| {
+            let peer = "172.17.0.1".parse().unwrap();
+            let origin = origins.origin(peer, LOCAL.parse().unwrap(), headers);
+            origin.is_in(&networks.parse::<Networks>().unwrap())
         };
         for (networks, hidden, unproven) in [
             ("loopback, private", false, false),
@@ -278,8 +181,8 @@ mod tests {
             ("0.0.0.0/0", true, true),
             ("::/0", false, false),
         ] {
-            assert_eq!(in_networks(Client::Hidden, networks), hidden, "{networks}");
-            assert_eq!(in_networks(Client::Unproven, networks), unproven, "{networks}");
+            assert_eq!(in_networks(&HeaderMap::new(), networks), hidden, "{networks}");
+            assert_eq!(in_networks(&via, networks), unproven, "{networks}");
         }
     }
 }

@@ -12,6 +12,8 @@ const TUNER_ERROR: HeaderName = HeaderName::from_static("x-hdhomerun-error");
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("3");
 /// Value of `WWW-Authenticate`.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"api\"");
+/// The same where players log in. Programs that have a name and a password send them after this only.
+const LOGIN_CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"players\", charset=\"UTF-8\"");
 
 /// An error response: the reason why a request was refused.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Refusal {
     detail: String,
     tuner_error: Option<TunerError>,
     may_retry: bool,
+    /// Whether a 401 asks for name and password.
+    asks_for_login: bool,
     allow: Option<Cow<'static, str>>,
     /// Replaces the body `{"detail": …}`.
     body: Option<serde_json::Value>,
@@ -60,6 +64,7 @@ impl Refusal {
             detail: detail.into(),
             tuner_error: None,
             may_retry: false,
+            asks_for_login: false,
             allow: None,
             body: None,
         }
@@ -134,12 +139,18 @@ impl Refusal {
         Refusal { may_retry: true, ..self }
     }
 
+    /// Lets a 401 ask for name and password, which browsers then ask people for.
+    pub(crate) fn asking_for_login(self) -> Self {
+        Refusal { asks_for_login: true, ..self }
+    }
+
     pub(crate) fn into_response(self) -> Reply {
         let body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
         let mut response = json(self.status, &body);
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+            let challenge = if self.asks_for_login { LOGIN_CHALLENGE } else { CHALLENGE };
+            headers.insert(WWW_AUTHENTICATE, challenge);
         }
         if let Some(error) = self.tuner_error {
             headers.insert(TUNER_ERROR, HeaderValue::from_static(error.text()));

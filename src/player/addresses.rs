@@ -20,7 +20,13 @@ pub(crate) fn stream_address(origin: &str, channel: &Channel) -> String {
 }
 
 /// The stream addresses of one answer.
-pub(crate) enum StreamAddresses {
+pub(crate) struct StreamAddresses {
+    place: Place,
+    /// The output profile that they ask for; 0 asks for none.
+    output_profile: Option<u32>,
+}
+
+enum Place {
     /// For callers on a network that needs no credentials.
     Open { origin: String },
     /// With a login in the path: everything up to the id of the channel.
@@ -28,18 +34,33 @@ pub(crate) enum StreamAddresses {
 }
 
 impl StreamAddresses {
+    /// Returns the addresses for callers on a network that needs no credentials.
+    pub(crate) fn open(origin: impl Into<String>) -> Self {
+        Self { place: Place::Open { origin: origin.into() }, output_profile: None }
+    }
+
     /// Returns the addresses for players that log in with this user name and password.
     pub(crate) fn with_login(origin: &str, user: &User, password: &Secret) -> Self {
         let encoded = |text| utf8_percent_encode(text, SEGMENT);
         let (name, password) = (encoded(&user.username), encoded(password.expose()));
-        Self::WithLogin { prefix: format!("{origin}/live/{name}/{password}/") }
+        let place = Place::WithLogin { prefix: format!("{origin}/live/{name}/{password}/") };
+        Self { place, output_profile: None }
+    }
+
+    /// Makes the addresses ask for an output profile.
+    pub(crate) fn with_output_profile(self, output_profile: Option<u32>) -> Self {
+        Self { output_profile, ..self }
     }
 
     pub(crate) fn of(&self, channel: &Channel) -> String {
-        match self {
-            Self::Open { origin } => stream_address(origin, channel),
-            Self::WithLogin { prefix } => format!("{prefix}{}", channel.id),
+        let mut address = match &self.place {
+            Place::Open { origin } => stream_address(origin, channel),
+            Place::WithLogin { prefix } => format!("{prefix}{}", channel.id),
+        };
+        if let Some(id) = self.output_profile {
+            address.push_str(&format!("?output_profile={id}"));
         }
+        address
     }
 }
 
@@ -99,8 +120,11 @@ mod tests {
         let addresses =
             StreamAddresses::with_login("https://tv.example/base", &user, &Secret::new("a/b c_d"));
         assert_eq!(addresses.of(&channel), "https://tv.example/base/live/anna%40home/a%2Fb%20c_d/7");
-        let open = StreamAddresses::Open { origin: "http://h:9191".to_owned() };
+        let open = StreamAddresses::open("http://h:9191");
         assert_eq!(open.of(&channel), format!("http://h:9191/proxy/ts/stream/{}", channel.uuid));
+        let small = open.with_output_profile(Some(2));
+        let address = format!("http://h:9191/proxy/ts/stream/{}?output_profile=2", channel.uuid);
+        assert_eq!(small.of(&channel), address);
     }
 
     #[test]

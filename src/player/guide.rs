@@ -1,19 +1,36 @@
-//! Guides in XMLTV: `/xmltv.php`, `/output/epg` and `/api/epg.xml`. They list the channels; programmes follow with the
-//! import of guides.
+//! Guides in XMLTV: `/xmltv.php`, `/output/epg` and `/api/epg.xml`: the channels, and then the programmes of one channel
+//! after the other.
+//!
+//! The answer depends on the hour and not on the second, so that a client that asks again soon gets 304.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::vec;
 
-use domain::guide::xmltv::{GuideChannel, write_channel, write_end, write_start};
+use actors::now_ms;
+use domain::channel::Channel;
+use domain::guide::xmltv::{XmltvChannel, write_channel, write_end, write_programme, write_start};
+use domain::logo::Logo;
 use domain::user::UserLevel;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
+use storage::Table;
 
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::OutputChannels;
+use crate::guide::{DAY, GuideReader, ProgrammeParts};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{MediaTypes, Route};
+use crate::rest::frame::route::{MediaTypes, Route, weak_tag};
+
+/// Length of an hour, in seconds.
+const HOUR: i64 = 60 * 60;
+/// Maximum number of days before and after now.
+const DAYS_MAX: u32 = 365;
+/// Properties of a user with the number of days, where the address has none.
+const DAYS: &str = "epg_days";
+const PREV_DAYS: &str = "epg_prev_days";
 
 /// A guide in XMLTV.
 pub(crate) struct Xmltv;
@@ -39,7 +56,7 @@ impl MediaTypes for XmltvFile {
 
 /// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {
-    let players = Access::UsersOrNetworks(UserLevel::Streamer);
+    let players = Access::PlayersOrNetworks(UserLevel::Streamer);
     let summary = "Returns a guide of all channels that the caller may watch.";
     let with_login = Route::each([Method::GET, Method::POST], "/xmltv.php", Access::QueryLogin, summary, all);
     let of_profile = "Returns a guide of the channels of a profile that the caller may watch.";
@@ -70,63 +87,167 @@ fn declared(route: Route) -> Route {
 }
 
 async fn all(call: Call, options: OutputOptions) -> Result<LongText<Xmltv>, Refusal> {
-    answer(&call, OutputChannels::new(&call, &options, None)?).await
+    answer(&call, &options, OutputChannels::new(&call, &options, None)?).await
 }
 
 async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<Xmltv>, Refusal> {
-    answer(&call, OutputChannels::new(&call, &options, Some(call.text("profile")?))?).await
+    let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
+    answer(&call, &options, selection).await
 }
 
 async fn file(call: Call, options: OutputOptions) -> Result<LongText<XmltvFile>, Refusal> {
-    let selection = OutputChannels::new(&call, &options, None)?;
+    let writer = GuideWriter::new(&call, &options, OutputChannels::new(&call, &options, None)?);
     let head = LongTextHead {
         media_type: XmltvFile::NAME,
         file_name: "guide.xml.gz",
-        tag: selection.tag.clone(),
+        tag: writer.tag(),
         coding: Coding::GzipFile,
     };
-    LongText::new(&call.headers, head, writer(&call, selection)).await
+    LongText::new(&call.headers, head, writer.into_function()).await
 }
 
 /// Answers with a guide. `M` contains its media type.
 pub(crate) async fn answer<M: MediaTypes>(
     call: &Call,
+    options: &OutputOptions,
     selection: OutputChannels,
 ) -> Result<LongText<M>, Refusal> {
+    let writer = GuideWriter::new(call, options, selection);
     let head = LongTextHead {
         media_type: Xmltv::NAME,
         file_name: "guide.xml",
-        tag: selection.tag.clone(),
+        tag: writer.tag(),
         coding: Coding::Negotiated,
     };
-    LongText::new(&call.headers, head, writer(call, selection)).await
+    LongText::new(&call.headers, head, writer.into_function()).await
 }
 
-/// Returns the function that writes a guide: the beginning, then one channel each time, and the end.
-fn writer(call: &Call, selection: OutputChannels) -> impl FnMut(&mut String) -> bool + Send + 'static {
-    let logos = call.app.models.logos.load();
-    let mut n_written = None;
-    // The ids of providers can repeat, and an id may occur once in a guide.
-    let mut seen = HashSet::new();
-    move |out| {
-        let Some(n) = n_written else {
-            write_start(out, env!("CARGO_PKG_VERSION"));
-            n_written = Some(0);
-            return true;
+/// The time that a guide covers, in seconds since 1970. Programmes that run at its start or end are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct GuideWindow {
+    from: i64,
+    until: i64,
+}
+
+impl GuideWindow {
+    /// Returns the window that the options or the properties of the user ask for; by default everything from now on.
+    fn of(call: &Call, options: &OutputOptions, now: i64) -> Self {
+        let of_user = |name: &str| {
+            let days = call.user().ok()?.custom_properties.get(name)?.as_u64()?;
+            u32::try_from(days).ok()
         };
-        let Some(channel) = selection.channels.get(n) else {
-            write_end(out);
-            return false;
-        };
-        n_written = Some(n + 1);
-        let id = selection.guide_id(channel);
-        if selection.has_provider_ids && !seen.insert(id.clone()) {
-            return true;
+        let days = options.days().or_else(|| of_user(DAYS)).filter(|it| *it > 0);
+        let prev_days = options.prev_days().or_else(|| of_user(PREV_DAYS)).unwrap_or(0);
+        let hour = now.div_euclid(HOUR) * HOUR;
+        let span = |days: u32| i64::from(days.min(DAYS_MAX)) * DAY;
+        Self { from: hour - span(prev_days), until: hour + span(days.unwrap_or(DAYS_MAX)) }
+    }
+}
+
+/// Writes a guide part by part: the beginning, the channels, and then some programmes of one channel each time.
+struct GuideWriter {
+    selection: OutputChannels,
+    window: GuideWindow,
+    /// Version of all guides, read before their programmes.
+    version: String,
+    guides: GuideReader,
+    logos: Arc<Table<Logo>>,
+    phase: Phase,
+}
+
+/// The next part of a guide.
+enum Phase {
+    Start,
+    Channels {
+        rest: vec::IntoIter<Arc<Channel>>,
+        written: Vec<Arc<Channel>>,
+        /// The ids of providers can repeat, and an id may occur once in a guide.
+        seen: HashSet<String>,
+    },
+    Programmes {
+        rest: vec::IntoIter<Arc<Channel>>,
+        /// The id of the present channel, and its programmes that are not written yet.
+        current: Option<(String, ProgrammeParts)>,
+    },
+}
+
+impl GuideWriter {
+    fn new(call: &Call, options: &OutputOptions, selection: OutputChannels) -> Self {
+        Self {
+            selection,
+            window: GuideWindow::of(call, options, now_ms() / 1000),
+            version: GuideReader::version(&call.app.models),
+            guides: GuideReader::load(&call.app),
+            logos: call.app.models.logos.load(),
+            phase: Phase::Start,
         }
-        let number = channel.number.map(|it| it.to_string());
-        let icon = selection.logo(&logos, channel);
-        let names = [channel.name.as_str(), number.as_deref().unwrap_or_default()];
-        write_channel(out, &GuideChannel { id: &id, names: &names, icon: icon.as_deref() });
+    }
+
+    /// Returns the entity tag of everything that the guide depends on. `None` if it also depends on streams.
+    fn tag(&self) -> Option<HeaderValue> {
+        let tag = self.selection.tag.as_ref().filter(|_| !self.guides.depends_on_streams())?;
+        Some(weak_tag(format!("{tag:?} {:?} {}", self.window, self.version).as_bytes()))
+    }
+
+    fn into_function(mut self) -> impl FnMut(&mut String) -> bool + Send + 'static {
+        move |out| self.write_part(out)
+    }
+
+    /// Writes the next part, and returns whether another one follows. Blocks.
+    fn write_part(&mut self, out: &mut String) -> bool {
+        match &mut self.phase {
+            Phase::Start => {
+                write_start(out, env!("CARGO_PKG_VERSION"));
+                let rest = self.selection.collect().into_iter();
+                self.phase = Phase::Channels { rest, written: Vec::new(), seen: HashSet::new() };
+            }
+            Phase::Channels { rest, written, seen } => match rest.next() {
+                Some(channel) => {
+                    let id = self.selection.guide_id(&channel);
+                    if !self.selection.may_repeat_ids() || seen.insert(id.clone()) {
+                        write_head(out, &self.selection, &self.logos, &id, &channel);
+                        written.push(channel);
+                    }
+                }
+                None => {
+                    let rest = std::mem::take(written).into_iter();
+                    self.phase = Phase::Programmes { rest, current: None };
+                }
+            },
+            Phase::Programmes { rest, current } => {
+                if let Some((id, parts)) = current {
+                    match parts.next() {
+                        Some(part) => {
+                            part.for_each(|start, stop, inner| write_programme(out, id, start, stop, inner));
+                        }
+                        None => *current = None,
+                    }
+                    return true;
+                }
+                let Some(channel) = rest.next() else {
+                    write_end(out);
+                    return false;
+                };
+                *current = self.guides.of_channel(&channel).map(|it| {
+                    let parts = it.parts(self.window.from, self.window.until);
+                    (self.selection.guide_id(&channel), parts)
+                });
+            }
+        }
         true
     }
+}
+
+/// Writes a channel under this id.
+fn write_head(
+    out: &mut String,
+    selection: &OutputChannels,
+    logos: &Table<Logo>,
+    id: &str,
+    channel: &Channel,
+) {
+    let number = channel.number.map(|it| it.to_string());
+    let icon = selection.logo(logos, channel);
+    let names = [channel.name.as_str(), number.as_deref().unwrap_or_default()];
+    write_channel(out, &XmltvChannel { id, names: &names, icon: icon.as_deref() });
 }

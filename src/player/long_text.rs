@@ -295,6 +295,7 @@ mod tests {
         assert_eq!(reply.headers()[ETAG], "W/\"1\"");
     }
 
+    /// Holds T-mem.4.
     #[tokio::test]
     async fn no_more_is_written_than_fits_the_waiting_pieces() {
         let (counter, mut lines) = (Arc::new(AtomicUsize::new(0)), lines(1 << 30));

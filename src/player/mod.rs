@@ -2,10 +2,14 @@
 
 pub(crate) mod addresses;
 pub(crate) mod guide;
+#[cfg(test)]
+mod guide_tests;
 mod live;
 pub(crate) mod long_text;
 pub(crate) mod options;
 mod output_profile;
+#[cfg(test)]
+mod output_tests;
 mod panel;
 pub(crate) mod playlist;
 mod prepared;
@@ -26,18 +30,11 @@ use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.
 pub(crate) fn routes() -> Vec<Route> {
-    let all = [
-        playlist::routes(),
-        guide::routes(),
-        panel::routes(),
-        stream::routes(),
-        live::routes(),
-        tuner::routes(),
-    ];
+    let all = [playlist::routes(), guide::routes(), panel::routes(), live::routes(), tuner::routes()];
     all.into_iter().flatten().collect()
 }
 
-/// Returns the routes below `/api/`, which both ports serve.
+/// Returns the routes that both ports serve: those below `/api/`, and streams, which the web interface plays.
 pub(crate) fn api_routes() -> Vec<Route> {
-    [playlist::api_routes(), guide::api_routes()].into_iter().flatten().collect()
+    [playlist::api_routes(), guide::api_routes(), stream::routes()].into_iter().flatten().collect()
 }

@@ -20,21 +20,36 @@ pub(crate) struct OutputOptions {
     /// ignored for others.
     #[field(example = "false")]
     direct: Option<String>,
-    /// `tvg_id` for the ids that channels have in the guides of providers; any other value for the channel numbers.
+    /// `tvg_id` for the ids that channels have in the guides of providers, `gracenote` for their stations
+    /// (`tvc_guide_stationid`); any other value, and channels without such an id, for the channel numbers.
     #[field(example = "tvg_id")]
     tvg_id_source: Option<String>,
-    /// Number of days of programmes that the guide contains from today on.
+    /// Number of days of programmes that the guide contains from now on; 0 for all. The default is that of the user.
     #[field(example = "3")]
     days: Option<String>,
-    /// Number of past days of programmes that the guide contains.
+    /// Number of past days of programmes that the guide contains. The default is that of the user.
     #[field(example = "1")]
     prev_days: Option<String>,
+    /// Id of an output profile that the addresses of streams ask for; 0 is none. Ignored if there is no active one with
+    /// this id.
+    #[field(example = "1")]
+    output_profile: Option<String>,
     /// Name of a channel profile, to whose channels the answer is limited.
     #[field(example = "Kids")]
     profile: Option<String>,
     /// Id of a personal playlist, whose channels the answer contains in its order.
     #[field(example = "3")]
     pub(super) playlist: Option<PersonalPlaylistId>,
+}
+
+/// Where the ids of channels in playlists and guides are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdSource {
+    Number,
+    /// `tvg_id`.
+    Provider,
+    /// `tvc_guide_stationid`.
+    Station,
 }
 
 impl OutputOptions {
@@ -50,8 +65,27 @@ impl OutputOptions {
         self.direct.as_deref().is_some_and(is_yes)
     }
 
-    pub(super) fn has_provider_ids(&self) -> bool {
-        self.tvg_id_source.as_deref() == Some("tvg_id")
+    pub(super) fn ids(&self) -> IdSource {
+        match self.tvg_id_source.as_deref() {
+            Some("tvg_id") => IdSource::Provider,
+            Some("gracenote") => IdSource::Station,
+            _ => IdSource::Number,
+        }
+    }
+
+    /// Returns the id of the output profile for the addresses of streams.
+    pub(super) fn output_profile(&self) -> Option<u32> {
+        self.output_profile.as_deref()?.trim().parse().ok()
+    }
+
+    /// Returns the number of days of programmes from now on.
+    pub(super) fn days(&self) -> Option<u32> {
+        self.days.as_ref()?.trim().parse().ok()
+    }
+
+    /// Returns the number of past days of programmes.
+    pub(super) fn prev_days(&self) -> Option<u32> {
+        self.prev_days.as_ref()?.trim().parse().ok()
     }
 
     /// Returns the name of the channel profile: that of the path, or the option.

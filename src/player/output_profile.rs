@@ -10,27 +10,58 @@ use actors::Target;
 use domain::core_settings::{STREAM_SETTINGS, default_output_profile};
 use domain::ids::{OutputProfileId, StreamProfileId};
 use domain::output_profile::{OutputProfile, OutputRules, OutputWish, Rendition};
+use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use parking_lot::RwLock;
 use resource_derive::Query;
+use serde_json::Value;
 use storage::{Models, Table};
 
 use crate::app::App;
 use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, TunerError};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::frame::field::{Field, Kind};
+use crate::rest::frame::value::{Named, Readable, Shape, choice};
+
+/// The id of an output profile in the query of a stream.
+#[derive(Clone, Copy, Debug)]
+struct ProfileId(u32);
+
+impl Shape for ProfileId {
+    const KIND: Kind = u32::KIND;
+}
+
+impl Readable for ProfileId {
+    /// Jellyfin adds `?transcode=heavy` to the addresses of a tuner also if they have a query already.
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        match value.as_str().and_then(|it| it.split_once('?')) {
+            Some((id, _)) => u32::read(&Value::from(id), field).map(Self),
+            None => u32::read(value, field).map(Self),
+        }
+    }
+}
 
 /// Selects the form of the stream. Other parameters are ignored, because players add their own.
 #[derive(Debug, Default, Query)]
 pub(super) struct StreamQuery {
     /// Id of an output profile; 0 is none. Without it, the user, the user agent and the settings decide.
     #[field(example = "1")]
-    output_profile: Option<u32>,
+    output_profile: Option<ProfileId>,
     /// Container of the stream. Only `mpegts`, also called `ts`, exists in this version.
     #[field(example = "mpegts")]
     #[expect(dead_code, reason = "checked when it is read; there is only one container")]
     output_format: Option<Named<OutputFormat>>,
+    /// Converts the sound and copies the picture, for browsers, which play neither AC-3 nor MP2. Overrides output
+    /// profiles.
+    sound: Option<Named<Sound>>,
 }
+
+choice!(
+    /// The sounds that browsers may ask for.
+    enum Sound {
+        Aac = "aac",
+    }
+);
 
 choice!(
     /// The containers that players may ask for.
@@ -63,6 +94,11 @@ impl CompiledOutputRules {
     }
 }
 
+/// Returns whether addresses may ask for an output profile: 0, or the id of an active one.
+pub(super) fn is_output_profile(app: &App, id: u32) -> bool {
+    id == 0 || app.output_rules.load(&app.models).1.is_active(OutputProfileId(id))
+}
+
 /// Returns what the output profile of a client makes of a target; `None` if the client gets the stream as it is.
 ///
 /// # Errors
@@ -74,8 +110,11 @@ pub(super) fn rendition(
     target: Target,
     query: &StreamQuery,
 ) -> Result<Option<Arc<Rendition>>, Refusal> {
+    if query.sound.is_some() {
+        return sound_for_browsers(target).map(Some);
+    }
     let (profiles, rules) = app.output_rules.load(&app.models);
-    let chosen = match query.output_profile {
+    let chosen = match query.output_profile.map(|it| it.0) {
         Some(0) => None,
         Some(id) if rules.is_active(OutputProfileId(id)) => Some(OutputProfileId(id)),
         Some(id) => {
@@ -96,6 +135,27 @@ pub(super) fn rendition(
         Refusal::unavailable(format!("output profile \"{}\" {error}", profile.name))
             .with_tuner_error(TunerError::TuneFailed)
     })
+}
+
+/// The arguments with which ffmpeg copies the picture and converts the sound. It reads little before it begins.
+const SOUND_PARAMETERS: &str = "-nostdin -loglevel error -probesize 1000000 -analyzeduration 1000000 -f mpegts \
+                                -i {streamUrl} -map 0:v:0? -map 0:a:0? -c:v copy -c:a aac -b:a 160k -ac 2 -f mpegts \
+                                -muxdelay 0 -flush_packets 1 pipe:1";
+
+/// Returns the built-in profile that converts the sound for browsers. It is no record, so no admin can break it; all
+/// viewers of a channel share its program.
+fn sound_for_browsers(target: Target) -> Result<Arc<Rendition>, Refusal> {
+    let unavailable = |text: &str| Refusal::unavailable(text).with_tuner_error(TunerError::TuneFailed);
+    if media::find_program("ffmpeg").is_none() {
+        return Err(unavailable("The sound cannot be converted, because this machine has no ffmpeg."));
+    }
+    let profile = OutputProfile {
+        command: "ffmpeg".to_owned(),
+        parameters: SOUND_PARAMETERS.to_owned(),
+        ..OutputProfile::new(OutputProfileId(0), "sound for browsers")
+    };
+    let made = profile.rendition(target.uuid(), |_| None::<Arc<StreamProfile>>).ok().flatten();
+    made.map(Arc::new).ok_or_else(|| Refusal::fault("read the arguments of the sound for browsers"))
 }
 
 /// Returns the profile that a user prefers. Clients of similar services send it as a number or as a text.

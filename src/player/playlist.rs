@@ -33,7 +33,7 @@ impl MediaTypes for M3u {
 
 /// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {
-    let players = Access::UsersOrNetworks(UserLevel::Streamer);
+    let players = Access::PlayersOrNetworks(UserLevel::Streamer);
     let summary = "Returns a playlist of all channels that the caller may watch.";
     let with_login = Route::each([Method::GET, Method::POST], "/get.php", Access::QueryLogin, summary, all);
     let of_profile = "Returns a playlist of the channels of a profile that the caller may watch.";
@@ -93,16 +93,18 @@ fn writer(
     plans: Option<Arc<dyn Plans>>,
 ) -> impl FnMut(&mut String) -> bool + Send + 'static {
     let (groups, logos) = (call.app.models.groups.load(), call.app.models.logos.load());
-    let mut n_written = None;
+    let (mut channels, mut n_written) = (None, 0);
     move |out| {
-        let Some(n) = n_written else {
+        let Some(channels) = &channels else {
+            let selected = selection.collect();
             let tags = selection.lineup.as_ref().map(|it| &it.tags).filter(|_| !is_plain);
             let guide_url = (!is_plain).then_some(selection.guide_url.as_str());
             write_header(out, guide_url, tags);
-            n_written = Some(0);
-            return !selection.channels.is_empty();
+            let has_more = !selected.is_empty();
+            channels = Some(selected);
+            return has_more;
         };
-        let Some(channel) = selection.channels.get(n) else { return false };
+        let Some(channel) = channels.get(n_written) else { return false };
         let url = match &plans {
             Some(plans) => provider_url(&**plans, channel),
             None => Some(selection.addresses.of(channel)),
@@ -116,6 +118,7 @@ fn writer(
                 tvg_id: &selection.guide_id(channel),
                 tvg_logo: logo.as_deref().unwrap_or_default(),
                 tvg_chno: channel.number,
+                station: channel.guide_station.as_deref().unwrap_or_default(),
                 group: group.unwrap_or_default(),
                 tags: selection.lineup.as_ref().map(|it| &it.tags),
             };
@@ -124,8 +127,8 @@ fn writer(
                 false => write_entry(out, &line),
             }
         }
-        n_written = Some(n + 1);
-        n + 1 < selection.channels.len()
+        n_written += 1;
+        n_written < channels.len()
     }
 }
 

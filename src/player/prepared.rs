@@ -271,6 +271,7 @@ mod tests {
         }
     }
 
+    /// Holds T-mem.3.
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_is_built_once_until_a_table_changes() {
         let (models, answers) = (models().await, PreparedAnswers::new());
@@ -314,6 +315,7 @@ mod tests {
         assert_eq!(answers.0.kept.lock().len(), ANSWERS_MAX);
     }
 
+    /// Holds T-mem.3.
     #[tokio::test(flavor = "multi_thread")]
     async fn all_answers_together_have_a_maximum_size() {
         let (models, answers) = (models().await, PreparedAnswers::with_limit(3));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::channel::Channel;
+use domain::ids::PersonalPlaylistId;
 use domain::lineup::{Lineup, ViewLimits, guide_channel_id, visible, visible_in_order};
 use domain::logo::Logo;
 use domain::personal_playlist::PersonalPlaylist;
@@ -11,26 +12,34 @@ use storage::Table;
 use url::form_urlencoded::Serializer;
 
 use super::addresses::{StreamAddresses, logo_address, original_logo_address};
-use super::options::OutputOptions;
+use super::options::{IdSource, OutputOptions};
+use super::output_profile::is_output_profile;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::weak_tag;
 
 /// Everything that a playlist or guide is written from, as it is at one moment.
 pub(crate) struct OutputChannels {
-    /// In order.
-    pub(super) channels: Vec<Arc<Channel>>,
-    /// The lineup whose tags a playlist contains.
+    source: ChannelSource,
+    /// The lineup that limits the channels, and whose tags a playlist contains.
     pub(super) lineup: Option<Arc<Lineup>>,
     origin: String,
     pub(super) addresses: StreamAddresses,
     logos: Logos,
-    /// Whether ids are those of the guides of providers, where channels have one.
-    pub(super) has_provider_ids: bool,
+    ids: IdSource,
     /// Address of the guide for the same player.
     pub(super) guide_url: String,
     /// Changes when the answer can have changed. `None` if it also depends on streams.
     pub(super) tag: Option<HeaderValue>,
+}
+
+/// The origin of the channels of an answer. Collecting them clones and sorts, so a client that has the answer does not
+/// wait for it.
+enum ChannelSource {
+    /// The visible ones of all, or of a personal playlist in its order.
+    Visible { channels: Arc<Table<Channel>>, limits: ViewLimits, playlist: Option<Arc<PersonalPlaylist>> },
+    /// These, in this order.
+    Given(Vec<Arc<Channel>>),
 }
 
 /// The logos that addresses lead to.
@@ -48,29 +57,22 @@ impl OutputChannels {
     pub(super) fn new(call: &Call, options: &OutputOptions, profile: Option<&str>) -> Result<Self, Refusal> {
         let profile = options.profile(profile);
         let lineup = profile.map(|it| find_lineup(call, it)).transpose()?;
-        let limits = call.view_limits();
-        let channels = call.app.models.channels.load();
-        let mut selected: Vec<Arc<Channel>> = match options.playlist {
-            Some(id) => {
-                let playlist = call.app.models.personal_playlists.load().get(id.0).cloned();
-                let playlist = playlist.filter(|it| is_readable(call, it));
-                let playlist = playlist.ok_or_else(Refusal::unknown::<PersonalPlaylist>)?;
-                visible_of(&playlist, &limits, &channels).cloned().collect()
-            }
-            None => visible_in_order(&limits, channels.iter()).into_iter().cloned().collect(),
-        };
-        if let Some(lineup) = &lineup {
-            selected.retain(|it| lineup.contains(it.id));
-        }
-        Ok(Self::of(call, options, profile, selected, lineup))
+        let playlist = options.playlist.map(|it| find_playlist(call, it)).transpose()?;
+        let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+        let source = ChannelSource::Visible { channels, limits, playlist };
+        Ok(Self::from_source(call, options, profile, source, lineup))
     }
 
     /// Selects these channels.
-    pub(crate) fn of(
+    pub(crate) fn of(call: &Call, options: &OutputOptions, channels: Vec<Arc<Channel>>) -> Self {
+        Self::from_source(call, options, None, ChannelSource::Given(channels), None)
+    }
+
+    fn from_source(
         call: &Call,
         options: &OutputOptions,
         profile: Option<&str>,
-        channels: Vec<Arc<Channel>>,
+        source: ChannelSource,
         lineup: Option<Arc<Lineup>>,
     ) -> Self {
         let origin = call.player_origin();
@@ -83,8 +85,10 @@ impl OutputChannels {
                 query.append_pair("username", &user.username).append_pair("password", secret.expose());
                 ("/xmltv.php", StreamAddresses::with_login(&origin, user, &secret))
             }
-            Err(_) => ("/output/epg", StreamAddresses::Open { origin: origin.clone() }),
+            Err(_) => ("/output/epg", StreamAddresses::open(&origin)),
         };
+        let output_profile = options.output_profile().filter(|it| is_output_profile(&call.app, *it));
+        let addresses = addresses.with_output_profile(output_profile);
         options.write_guide_query(&mut query, profile);
         let query = query.finish();
         let mark = if query.is_empty() { "" } else { "?" };
@@ -94,8 +98,21 @@ impl OutputChannels {
             false => Logos::Originals { with_credentials: call.is_admin() },
         };
         let tag = (!is_direct(call, options)).then(|| tag(call, options, &guide_url));
-        let has_provider_ids = options.has_provider_ids();
-        OutputChannels { channels, lineup, origin, addresses, logos, has_provider_ids, guide_url, tag }
+        OutputChannels { source, lineup, origin, addresses, logos, ids: options.ids(), guide_url, tag }
+    }
+
+    /// Returns the channels in order.
+    pub(super) fn collect(&self) -> Vec<Arc<Channel>> {
+        let is_member = |it: &&Arc<Channel>| self.lineup.as_ref().is_none_or(|lineup| lineup.contains(it.id));
+        match &self.source {
+            ChannelSource::Given(channels) => channels.clone(),
+            ChannelSource::Visible { channels, limits, playlist: Some(playlist) } => {
+                visible_of(playlist, limits, channels).filter(is_member).cloned().collect()
+            }
+            ChannelSource::Visible { channels, limits, playlist: None } => {
+                visible_in_order(limits, channels.iter().filter(is_member)).into_iter().cloned().collect()
+            }
+        }
     }
 
     /// For requests that always get the whole answer.
@@ -113,10 +130,19 @@ impl OutputChannels {
         }
     }
 
+    /// Returns whether several channels may have the same id.
+    pub(super) fn may_repeat_ids(&self) -> bool {
+        self.ids != IdSource::Number
+    }
+
     /// Returns the id of a channel in playlists and guides.
     pub(super) fn guide_id(&self, channel: &Channel) -> String {
-        let of_provider = channel.tvg_id.as_deref().filter(|it| self.has_provider_ids && !it.is_empty());
-        of_provider.map_or_else(|| guide_channel_id(channel), str::to_owned)
+        let id = match self.ids {
+            IdSource::Number => None,
+            IdSource::Provider => channel.tvg_id.as_deref(),
+            IdSource::Station => channel.guide_station.as_deref(),
+        };
+        id.filter(|it| !it.is_empty()).map_or_else(|| guide_channel_id(channel), str::to_owned)
     }
 }
 
@@ -133,6 +159,12 @@ fn find_lineup(call: &Call, name: &str) -> Result<Arc<Lineup>, Refusal> {
         Err(_) => true,
     };
     lineup.filter(|it| is_own(it)).ok_or_else(Refusal::unknown::<Lineup>)
+}
+
+/// Returns the personal playlist with this id, if the caller may read it.
+fn find_playlist(call: &Call, id: PersonalPlaylistId) -> Result<Arc<PersonalPlaylist>, Refusal> {
+    let playlist = call.app.models.personal_playlists.load().get(id.0).cloned();
+    playlist.filter(|it| is_readable(call, it)).ok_or_else(Refusal::unknown::<PersonalPlaylist>)
 }
 
 /// Returns whether the caller may read a personal playlist: its owner, users to whom it is assigned, and admins.
@@ -157,6 +189,7 @@ fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
         models.groups.load().version(),
         models.lineups.load().version(),
         models.logos.load().version(),
+        models.output_profiles.load().version(),
         models.personal_playlists.load().version(),
         // Callers without a user may see adult channels or not.
         models.settings.load().version(),

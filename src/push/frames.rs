@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use actors::{RefreshPhase, RefreshStatus};
+use actors::{GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus};
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
+use domain::guide::state::GuideStatus;
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
 use storage::{Change, ChangedIds, StopReason};
 use uuid::Uuid;
 
+use super::statistics::ClientsOf;
+use crate::matching::MatchReport;
 use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
@@ -73,12 +76,27 @@ pub(super) fn missed(count: u64) -> String {
     update(&json!({ "type": "missed", "count": count }))
 }
 
-/// Builds the reply to a message from the client.
-pub(super) fn reply(text: Option<&str>) -> String {
-    let sent = text.and_then(|it| serde_json::from_str::<Value>(it).ok());
-    match sent.as_ref().and_then(|it| it["type"].as_str()) {
-        Some("ping") => json!({ "type": "pong", "data": { "type": "pong" } }).to_string(),
-        _ => update(&json!({ "type": "error", "message": "read-only socket; use the REST API" })),
+/// Builds the reply to a message from the client, and returns the channels whose clients it asks for.
+pub(super) fn reply(text: Option<&str>) -> (String, Option<ClientsOf>) {
+    let sent = text.and_then(|it| serde_json::from_str::<Value>(it).ok()).unwrap_or_default();
+    let refused = |message: &str| (update(&json!({ "type": "error", "message": message })), None);
+    match sent["type"].as_str() {
+        Some("ping") => (json!({ "type": "pong", "data": { "type": "pong" } }).to_string(), None),
+        Some("subscribe") => match clients_of(&sent["clients"]) {
+            Some(wanted) => {
+                (update(&json!({ "type": "subscribed", "clients": sent["clients"] })), Some(wanted))
+            }
+            None => refused("`clients` must be `all`, `none` or the uuid of a channel"),
+        },
+        _ => refused("read-only socket; use the REST API"),
+    }
+}
+
+fn clients_of(value: &Value) -> Option<ClientsOf> {
+    match value.as_str()? {
+        "all" => Some(ClientsOf::All),
+        "none" => Some(ClientsOf::None),
+        uuid => Uuid::try_parse(uuid).ok().map(ClientsOf::Channel),
     }
 }
 
@@ -86,8 +104,10 @@ pub(super) fn reply(text: Option<&str>) -> String {
 /// sources, and that a back-up is about to be restored.
 pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     let kind = match &event.body {
-        // The type `m3u_refresh` is already used for the progress frames of `refresh`.
+        // The types `m3u_refresh` and `epg_refresh` are already used for the progress frames of `refresh` and
+        // `guide_refresh`.
         EventBody::M3uRefresh { .. } => "m3u_refreshed",
+        EventBody::EpgRefresh { .. } => "epg_refreshed",
         EventBody::RecordingStart { .. } => "recording_started",
         EventBody::RecordingEnd { .. } => "recording_ended",
         body => body.name(),
@@ -197,12 +217,107 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Notification
     }))
 }
 
+/// Builds the notification of the progress of a guide refresh.
+pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Arc<Notification> {
+    let (action, status) = match (progress.phase, progress.outcome) {
+        (GuidePhase::Waiting, _) => ("waiting", "fetching"),
+        (GuidePhase::Fetching, _) => ("downloading", "fetching"),
+        (GuidePhase::Parsing, _) => ("parsing_programs", "parsing"),
+        (GuidePhase::Writing, _) => ("writing", "parsing"),
+        (GuidePhase::Done, Some(GuideStatus::Success)) => ("done", "success"),
+        (GuidePhase::Done, _) => ("done", "error"),
+    };
+    Notification::for_admins(json!({
+        "type": "epg_refresh",
+        "source": progress.source,
+        "job": progress.job,
+        "action": action,
+        "status": status,
+        "progress": progress.percent,
+        "message": progress.message,
+        "channels": progress.n_channels,
+        "programs": progress.n_programmes,
+        "started_at": iso_millis(progress.started_at),
+        "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
+    }))
+}
+
+/// Builds the notifications of matching channels with guide channels.
+pub(super) fn matching(report: &MatchReport) -> Vec<Arc<Notification>> {
+    let data = match report {
+        MatchReport::Progress { total, matched, remaining, current } => json!({
+            "type": "epg_matching_progress",
+            "total": total,
+            "matched": matched,
+            "remaining": remaining,
+            "current_channel": current,
+            "stage": "matching",
+            "progress_percent": progress_percent(*total, *remaining),
+        }),
+        MatchReport::Finished { is_complete, matched, message } => {
+            let completed = json!({
+                "type": "epg_matching_progress",
+                "matched": matched,
+                "remaining": 0,
+                "current_channel": "",
+                "stage": "completed",
+                "progress_percent": 100,
+            });
+            let finished = json!({
+                "type": "epg_match",
+                "success": is_complete,
+                "matches_count": matched,
+                // Clients write the links of this list again, which would teach them as links of an admin.
+                "associations": [],
+                "refresh_channels": true,
+                "message": message,
+            });
+            return vec![Notification::for_admins(completed), Notification::for_admins(finished)];
+        }
+        MatchReport::Single { id, channel, is_matched, message } => json!({
+            "type": "single_channel_epg_match",
+            "channel_id": id,
+            "matched": is_matched,
+            "message": message,
+            "channel": channel,
+        }),
+    };
+    vec![Notification::for_admins(data)]
+}
+
+/// Returns the progress of a run in percent, rounded down.
+fn progress_percent(total: usize, remaining: usize) -> usize {
+    ((total - remaining.min(total)) * 100).checked_div(total).unwrap_or(100)
+}
+
 #[cfg(test)]
 mod tests {
     use domain::event::{CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef};
-    use domain::ids::AccountId;
+    use domain::ids::{AccountId, GuideSourceId};
 
     use super::*;
+
+    #[test]
+    fn the_end_of_a_run_lists_no_links() {
+        let message = "Linked 2 of 3 channels".to_owned();
+        let report = MatchReport::Finished { is_complete: true, matched: 2, message };
+        let frames: Vec<Value> =
+            matching(&report).iter().map(|it| serde_json::from_str(&it.admin).unwrap()).collect();
+        assert_eq!(
+            (&frames[0]["data"]["stage"], &frames[0]["data"]["progress_percent"]),
+            (&json!("completed"), &json!(100))
+        );
+        let end = json!({ "type": "epg_match", "success": true, "matches_count": 2, "associations": [],
+            "refresh_channels": true, "message": "Linked 2 of 3 channels" });
+        assert_eq!(frames[1]["data"], end);
+        assert!(matching(&report).iter().all(|it| it.others == ForOthers::Nothing));
+        let progress =
+            MatchReport::Progress { total: 1_000, matched: 400, remaining: 500, current: "News".to_owned() };
+        let frame: Value = serde_json::from_str(&matching(&progress)[0].admin).unwrap();
+        let data = json!({ "type": "epg_matching_progress", "total": 1_000, "matched": 400, "remaining": 500,
+            "current_channel": "News", "stage": "matching", "progress_percent": 50 });
+        assert_eq!(frame["data"], data);
+    }
 
     #[test]
     fn users_who_are_not_admins_get_only_events_of_channels() {
@@ -247,7 +362,15 @@ mod tests {
             streams_deleted: 1,
             duration_seconds: 1,
         };
-        let guide = EventBody::EpgRefresh { source: source(), programs_updated: 1, duration_seconds: 1 };
+        let guide = EventBody::EpgRefresh {
+            source: source(),
+            channels: 1,
+            programs_updated: 1,
+            skipped_programs: 1,
+            unmapped_channels: 1,
+            is_unchanged: false,
+            duration_seconds: 1,
+        };
         // (event, its type, whether all users get it)
         let cases = [
             (error, "channel_error", true),
@@ -260,7 +383,7 @@ mod tests {
                 false,
             ),
             (recorded, "recording_ended", false),
-            (guide, "epg_refresh", false),
+            (guide, "epg_refreshed", false),
             (refreshed, "m3u_refreshed", false),
             (EventBody::LoginFailed { attempt: attempt(), reason }, "login_failed", false),
         ];
@@ -323,6 +446,37 @@ mod tests {
             let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
             assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
             assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
+            assert_eq!(notification.others, ForOthers::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_guide_refresh_frame_has_the_current_step_its_share_and_the_outcome() {
+        for (phase, outcome, action, status) in [
+            (GuidePhase::Waiting, None, "waiting", "fetching"),
+            (GuidePhase::Fetching, None, "downloading", "fetching"),
+            (GuidePhase::Parsing, None, "parsing_programs", "parsing"),
+            (GuidePhase::Writing, None, "writing", "parsing"),
+            (GuidePhase::Done, Some(GuideStatus::Success), "done", "success"),
+            (GuidePhase::Done, Some(GuideStatus::Error), "done", "error"),
+            (GuidePhase::Done, None, "done", "error"),
+        ] {
+            let progress = GuideRefreshStatus {
+                source: GuideSourceId(2),
+                job: Uuid::nil(),
+                phase,
+                percent: 42,
+                n_channels: 7,
+                n_programmes: 8,
+                outcome,
+                message: String::new(),
+                started_at: 1_000,
+            };
+            let notification = guide_refresh(&progress, 3_500);
+            let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
+            assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
+            assert_eq!((&data["source"], &data["progress"]), (&json!(2), &json!(42)));
+            assert_eq!((&data["channels"], &data["programs"]), (&json!(7), &json!(8)));
             assert_eq!(notification.others, ForOthers::Nothing);
         }
     }

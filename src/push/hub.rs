@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{ChannelStatus, Importer, RefreshPhase, Target, now_ms};
+use actors::{ChannelStatus, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, Target, now_ms};
 use domain::event::{Event, EventBody};
-use domain::ids::AccountId;
+use domain::ids::{AccountId, GuideSourceId};
 use parking_lot::Mutex;
 use storage::{ChangeMessage, Changes};
 use tokio::sync::broadcast::error::RecvError;
@@ -159,15 +159,16 @@ async fn forward(
 ) {
     // An error only means that there is no listener.
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
-    let mut refreshes = Refreshes::begin(&app.importer);
+    let mut refreshes = Refreshes::begin(app);
     let mut ticks = every_period();
+    let mut matching = app.matching.subscribe();
     let mut is_open = true;
     loop {
         tokio::select! {
             event = events.recv() => match event {
                 Ok(event) => {
-                    if matches!(event.body, EventBody::M3uRefresh { .. }) {
-                        refreshes.send_changes(&app.importer, send);
+                    if matches!(event.body, EventBody::M3uRefresh { .. } | EventBody::EpgRefresh { .. }) {
+                        refreshes.send_changes(app, send);
                     }
                     frames::event(&event).into_iter().for_each(send);
                 }
@@ -182,30 +183,47 @@ async fn forward(
                 ChangeMessage::Lagged => send(frames::changed_unknown()),
                 ChangeMessage::Closed => is_open = false,
             },
-            _ = ticks.tick() => refreshes.send_changes(&app.importer, send),
+            _ = ticks.tick() => refreshes.send_changes(app, send),
+            report = matching.recv() => match report {
+                Ok(report) => frames::matching(&report).into_iter().for_each(send),
+                // Reports of progress; the next one has the later numbers.
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            },
         }
     }
 }
 
-/// The progress that was sent last, one row per account.
-struct Refreshes(HashMap<AccountId, actors::RefreshStatus>);
+/// The progress that was sent last, one row per account and per guide source.
+struct Refreshes {
+    playlists: HashMap<AccountId, RefreshStatus>,
+    guides: HashMap<GuideSourceId, GuideRefreshStatus>,
+}
 
 impl Refreshes {
     /// Skips finished refreshes; running ones are sent at the first call of `send_changes`.
-    fn begin(importer: &Importer) -> Self {
-        let over = importer.progress().into_iter().filter(|it| it.phase == RefreshPhase::Done);
-        Self(over.map(|it| (it.account, it)).collect())
+    fn begin(app: &App) -> Self {
+        let playlists = app.importer.progress().into_iter().filter(|it| it.phase == RefreshPhase::Done);
+        let guides = app.guide_refreshes.progress().into_iter().filter(|it| it.phase == GuidePhase::Done);
+        Self {
+            playlists: playlists.map(|it| (it.account, it)).collect(),
+            guides: guides.map(|it| (it.source, it)).collect(),
+        }
     }
 
     /// Sends the rows that have changed.
-    fn send_changes(&mut self, importer: &Importer, send: impl Fn(Arc<Notification>)) {
-        let (rows, now) = (importer.progress(), now_ms());
-        for row in &rows {
-            if self.0.get(&row.account) != Some(row) {
-                send(frames::refresh(row, now));
-            }
+    fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
+        let now = now_ms();
+        let playlists = app.importer.progress();
+        for row in playlists.iter().filter(|it| self.playlists.get(&it.account) != Some(it)) {
+            send(frames::refresh(row, now));
         }
-        self.0 = rows.into_iter().map(|it| (it.account, it)).collect();
+        self.playlists = playlists.into_iter().map(|it| (it.account, it)).collect();
+        let guides = app.guide_refreshes.progress();
+        for row in guides.iter().filter(|it| self.guides.get(&it.source) != Some(it)) {
+            send(frames::guide_refresh(row, now));
+        }
+        self.guides = guides.into_iter().map(|it| (it.source, it)).collect();
     }
 }
 

@@ -25,7 +25,7 @@ use super::frames::{self, ForOthers};
 use super::heartbeat::{Action, Heartbeat};
 use super::hub::{Hub, HubMessage};
 use super::socket_limit::SocketPermit;
-use super::statistics::may_see;
+use super::statistics::{ClientsOf, may_see};
 use crate::app::App;
 use crate::http::accept::ConnectionGuard;
 use crate::http::caller::Caller;
@@ -42,6 +42,8 @@ pub(super) struct Session {
     access: Access,
     connection: Arc<Connection>,
     client: IpAddr,
+    /// The channels whose clients the socket gets.
+    clients_of: ClientsOf,
     _permit: SocketPermit,
 }
 
@@ -61,7 +63,8 @@ enum End {
 impl Session {
     pub(super) fn new(hub: Hub, app: Arc<App>, access: Access, caller: Caller, permit: SocketPermit) -> Self {
         let client = caller.address();
-        Self { hub, app, access, connection: caller.connection, client, _permit: permit }
+        let connection = caller.connection;
+        Self { hub, app, access, connection, client, clients_of: ClientsOf::All, _permit: permit }
     }
 
     /// Serves the socket until it ends.
@@ -139,7 +142,7 @@ impl Session {
                             return End::Gone;
                         }
                         let is_data = message.is_text() || message.is_binary();
-                        is_data.then(|| Message::text(frames::reply(message.to_str().ok())))
+                        is_data.then(|| self.answer(message.to_str().ok()))
                     }
                     Some(Err(_)) | None => return End::Gone,
                 },
@@ -150,6 +153,13 @@ impl Session {
                 () = sleep_until(wake) => None,
             };
         }
+    }
+
+    /// Returns the reply to a message of the client, and remembers what it asks for.
+    fn answer(&mut self, text: Option<&str>) -> Message {
+        let (reply, clients_of) = frames::reply(text);
+        self.clients_of = clients_of.unwrap_or(self.clients_of);
+        Message::text(reply)
     }
 
     /// Returns the frame for this user, or `None` if the message is not meant for them.
@@ -168,7 +178,7 @@ impl Session {
                 let limits = view_limits(&self.app.models, Some(user));
                 may_see(&limits, &self.app.models.channels.load(), *channel).then(|| text.clone())
             }
-            HubMessage::Statistics(it) if is_admin => Some(it.for_admins()),
+            HubMessage::Statistics(it) if is_admin => Some(it.for_admins(self.clients_of)),
             HubMessage::Statistics(_) if !user.may(UserLevel::Standard) => None,
             HubMessage::Statistics(it) => {
                 let limits = view_limits(&self.app.models, Some(user));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
@@ -15,14 +16,38 @@ use uuid::Uuid;
 
 use super::frames::update;
 
+/// The channels whose clients an admin gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ClientsOf {
+    /// The choice of a new socket.
+    #[default]
+    All,
+    None,
+    Channel(Uuid),
+}
+
 /// One reading. Built once and sent to all sessions.
 #[derive(Debug)]
 pub(super) struct Statistics {
     sequence: u64,
     at: String,
-    admin: String,
+    /// Data for admins.
+    all: Vec<AdminChannel>,
+    totals: Value,
+    /// The frames for admins with all clients and without clients, once somebody needs them.
+    whole: OnceLock<String>,
+    brief: OnceLock<String>,
     /// Data of each channel for users who are not admins.
     channels: Vec<(Uuid, Value)>,
+}
+
+/// A live channel as admins see it.
+#[derive(Debug)]
+struct AdminChannel {
+    uuid: Uuid,
+    /// Everything but the clients.
+    data: Value,
+    clients: Vec<Value>,
 }
 
 /// Computes statistics from each reading and the one before.
@@ -74,12 +99,11 @@ impl StatisticsReader {
                 "losses": status.n_losses,
                 "failovers": status.n_failovers,
                 "waiting": status.n_waiting,
-                "clients": clients,
             });
             if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
                 whole.extend(more);
             }
-            all.push(whole);
+            all.push(AdminChannel { uuid: status.uuid, data: whole, clients });
             if !is_preview {
                 own.push((status.uuid, channel));
             }
@@ -94,8 +118,8 @@ impl StatisticsReader {
         self.clients.advance();
         self.all.advance();
         let (sequence, at) = (self.sequence, iso_millis(at_ms));
-        let admin = frame(sequence, &at, all, Some(totals));
-        Statistics { sequence, at, admin, channels: own }
+        let (whole, brief) = (OnceLock::new(), OnceLock::new());
+        Statistics { sequence, at, all, totals, whole, brief, channels: own }
     }
 
     fn client(&mut self, client: &ClientStatus, passed: Option<Duration>) -> Value {
@@ -115,15 +139,38 @@ impl StatisticsReader {
 }
 
 impl Statistics {
-    /// Returns the frame with all data.
-    pub(super) fn for_admins(&self) -> String {
-        self.admin.clone()
+    /// Returns the frame with all data, and the clients of these channels.
+    pub(super) fn for_admins(&self, clients: ClientsOf) -> String {
+        let build = || {
+            let channels = self.all.iter().map(|it| it.with_clients(clients)).collect();
+            frame(self.sequence, &self.at, channels, Some(self.totals.clone()))
+        };
+        match clients {
+            ClientsOf::All => self.whole.get_or_init(build).clone(),
+            ClientsOf::None => self.brief.get_or_init(build).clone(),
+            ClientsOf::Channel(_) => build(),
+        }
     }
 
     /// Returns the frame with state and counts of the channels that are visible within these limits.
     pub(super) fn for_viewer(&self, limits: &ViewLimits, table: &Table<Channel>) -> String {
         let own = self.channels.iter().filter(|(uuid, _)| may_see(limits, table, *uuid));
         frame(self.sequence, &self.at, own.map(|it| it.1.clone()).collect(), None)
+    }
+}
+
+impl AdminChannel {
+    fn with_clients(&self, wanted: ClientsOf) -> Value {
+        let mut data = self.data.clone();
+        let is_wanted = match wanted {
+            ClientsOf::All => true,
+            ClientsOf::None => false,
+            ClientsOf::Channel(uuid) => uuid == self.uuid,
+        };
+        if is_wanted {
+            data["clients"] = Value::Array(self.clients.clone());
+        }
+        data
     }
 }
 

@@ -8,10 +8,12 @@
 //! records), `field.rs` (tables of fields), `route.rs` (an operation), `access.rs` (its callers), `dispatch.rs`
 //! (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
-mod api;
+pub(crate) mod api;
 pub(crate) mod frame;
 #[cfg(test)]
 mod matrix;
+#[cfg(test)]
+mod reads;
 #[cfg(test)]
 mod tests;
 
@@ -19,11 +21,12 @@ use std::sync::Arc;
 
 use domain::user::UserLevel;
 
+pub(crate) use self::api::{ChannelMaker, ChannelRowCache};
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;
 use crate::http::Routes;
-use crate::{api_docs, player, setup_page, status};
+use crate::{api_docs, player, status, ui};
 
 /// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {
@@ -47,7 +50,7 @@ fn routes_of(port: Port) -> Vec<Route> {
         Port::Api => Vec::new(),
         Port::Player => player::routes(),
     };
-    [api::routes(), api_docs::routes(), player::api_routes(), status::routes(), setup_page::routes(), players]
+    [api::routes(), api_docs::routes(), player::api_routes(), status::routes(), ui::routes(), players]
         .into_iter()
         .flatten()
         .collect()

@@ -21,6 +21,9 @@ pub enum Error {
     /// The store has less than was acknowledged, contains something unknown, or cannot be read.
     #[error("the store at {at} is damaged: {what}; restore a back-up, or run `headwater store salvage`")]
     Damaged { at: PathBuf, what: String },
+    /// A guide file is damaged. Its source has no programmes until its next refresh.
+    #[error("the guide file of source {source_id} is damaged: {what}; refresh the source")]
+    DamagedGuide { source_id: u32, what: &'static str },
     /// One value cannot be read; the others can.
     #[error("a record of the store is damaged: {0}")]
     DamagedRecord(String),

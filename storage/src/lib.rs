@@ -10,7 +10,7 @@
 //!
 //! Reading order: `record`, `store`, `write` (a write, the writer thread and the life of a value), `engine` (sled, its
 //! faults, and the encoding), `read`, `backup`, `recovery` (checks at open, `check`, `salvage` and migrations), `models` (the
-//! collections of the gateway).
+//! collections of the gateway). Programmes are not records: see [`guide`].
 
 pub mod backup;
 mod changes;
@@ -18,11 +18,14 @@ mod engine;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub mod guide;
 mod models;
 mod read;
 mod record;
 pub mod records;
 mod recovery;
+#[cfg(test)]
+mod small_disk;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -61,6 +61,8 @@ pub struct StoreStatistics {
     pub is_compacting: bool,
     /// Number of such copies since the store was opened.
     pub n_compactions: u64,
+    /// Number of records and blocks that were read since the store was opened, also from the cache.
+    pub n_reads: u64,
     /// Time since the last commit became durable, or since the store was opened.
     pub last_commit_age: Duration,
     /// Time for which the present operation of the disk has taken, if it hangs; zero otherwise.
@@ -146,6 +148,7 @@ impl Store {
             n_scans: 0.into(),
             is_compacting: false.into(),
             n_compactions: 0.into(),
+            n_reads: 0.into(),
             kept: Mutex::default(),
             disk_watch,
             last_statistics: Mutex::default(),
@@ -162,6 +165,11 @@ impl Store {
         let store = Self { shared, writer: WriterHandle::start(writer, temporary)? };
         store.statistics();
         Ok(store)
+    }
+
+    /// Returns the folder of the store, unless the store is temporary.
+    pub(crate) fn lasting_folder(&self) -> Option<&Path> {
+        (!self.writer.is_temporary()).then_some(&*self.shared.folder)
     }
 
     /// Sets the time after which an operation of the disk counts as hanging; 10 s before that. Then
@@ -299,6 +307,7 @@ impl Store {
             n_set_aside,
             is_compacting: self.shared.is_compacting.load(Ordering::Relaxed),
             n_compactions: self.shared.n_compactions.load(Ordering::Relaxed),
+            n_reads: self.shared.n_reads.load(Ordering::Relaxed),
             last_commit_age: self.shared.committed_at.lock().elapsed(),
             hanging_for: Duration::ZERO,
         }

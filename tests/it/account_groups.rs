@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use domain::guide::channel::GuideChannel;
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::ids::{GuideChannelId, GuideSourceId};
 use serde_json::{Value, json};
+use storage::Write;
 
 use crate::support::api::Api;
 use crate::support::client::Player;
@@ -89,8 +93,12 @@ impl GroupFixture {
 
     /// Refreshes an account, waits for the end, and returns the outcome and the message.
     async fn refresh(&self, account: &str) -> (String, String) {
+        self.refresh_with(account, json!({})).await
+    }
+
+    async fn refresh_with(&self, account: &str, options: Value) -> (String, String) {
         let path = account.replace("accounts", "refresh");
-        let begun = self.admin.post(&path, json!({})).await.body;
+        let begun = self.admin.post(&path, options).await.body;
         let mut seen = Value::Null;
         until_async("the end of the refresh", async || {
             seen = self.get(&path).await;
@@ -396,6 +404,43 @@ async fn channels_of_a_group_are_created_renamed_and_removed_by_refreshes_and_pl
     assert_eq!(fixture.channels().await, ["101 Mine"]);
 }
 
+/// Media servers forget all channels of a tuner whose lineup is empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lineup_is_never_empty_while_a_refresh_replaces_all_channels() {
+    const N: usize = 300;
+    let fixture = GroupFixture::new().await;
+    let serve = |round: usize| {
+        let entry = |n: usize| {
+            let url = fixture.provider.url(&format!("/live/anna/{round}/{n}.ts"));
+            format!("#EXTINF:-1 group-title=\"News\",Round {round} of {n}\n{url}\n")
+        };
+        fixture.serve_text("anna", format!("#EXTM3U\n{}", (0..N).map(entry).collect::<String>()));
+    };
+    serve(0);
+    let account = fixture.account("anna", json!({ "stale_stream_days": 0 })).await;
+    fixture.group(&account, "News", json!({ "auto_channel_sync": true })).await;
+    fixture.refresh(&account).await;
+    for round in 1..=3 {
+        serve(round);
+        // A list without a known stream is imported after a confirmation only.
+        let refresh = fixture.refresh_with(&account, json!({ "confirm": true }));
+        tokio::pin!(refresh);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut refresh => break ended,
+                lineup = fixture.get("/lineup.json") => {
+                    assert!(lineup.as_array().is_some_and(|it| !it.is_empty()), "round {round}: {lineup}");
+                }
+            }
+        };
+        assert_eq!(ended.0, "success", "{}", ended.1);
+        let lineup = fixture.get("/lineup.json").await;
+        let lineup = lineup.as_array().unwrap();
+        let is_new = |it: &Value| it["GuideName"].as_str().unwrap().starts_with(&format!("Round {round} "));
+        assert!(lineup.len() == N && lineup.iter().all(is_new), "round {round}: {}", lineup.len());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vanished_stream_keeps_its_channel_for_the_days_of_the_account() {
     let fixture = GroupFixture::new().await;
@@ -505,8 +550,7 @@ async fn automatic_channels_have_logo_records_at_once_and_a_group_can_choose_one
 
     let ours = json!({ "name": "Ours", "url": "http://logos.example/ours.png" });
     let ours = fixture.admin.post(LOGOS, ours).await.body["id"].clone();
-    // What needs a guide is kept until there is one.
-    let custom = json!({ "custom_logo_id": ours, "custom_epg_id": 5, "force_dummy_epg": true });
+    let custom = json!({ "custom_logo_id": ours });
     fixture.group(&account, "News", json!({ "custom_properties": custom })).await;
     assert_eq!(fixture.get(&account).await["channel_groups"][0]["custom_properties"], custom);
     fixture.refresh(&account).await;
@@ -521,6 +565,63 @@ async fn automatic_channels_have_logo_records_at_once_and_a_group_can_choose_one
     let refused = fixture.admin.patch(&format!("{account}group-settings/"), settings).await;
     let message = refused.body["group_settings"][0].as_str().unwrap_or_default();
     assert!(refused.status == 400 && message.contains("logo 999 does not exist"), "{}", refused.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_chooses_the_guide_source_of_its_channels() {
+    let fixture = GroupFixture::new().await;
+    let source = |id: u32, kind| GuideSource::new(GuideSourceId(id), format!("Guide {id}"), kind, 0);
+    let channel = |id: u32, source: u32, key: &str, name: &str| GuideChannel {
+        id: GuideChannelId(id),
+        source: GuideSourceId(source),
+        key: key.to_owned(),
+        names: vec![name.to_owned()],
+        icon: None,
+    };
+    let sources = [
+        source(1, GuideSourceKind::Xmltv),
+        source(2, GuideSourceKind::Xmltv),
+        source(3, GuideSourceKind::Generated),
+    ];
+    let channels = [
+        channel(11, 1, "one.uk", "One"),
+        channel(21, 2, "first", "One"),
+        channel(22, 2, "second", "Two"),
+        channel(31, 3, "events", "Events"),
+    ];
+    let write = move |write: &mut Write<'_>| {
+        sources.iter().try_for_each(|it| write.put(it))?;
+        channels.iter().try_for_each(|it| write.put(it))
+    };
+    fixture.gateway.change(write).await;
+    let of = |tvg_id: &str| format!("group-title=\"News\" tvg-id=\"{tvg_id}\"");
+    fixture.serve_with("anna", &[(1, &of("one.uk"), "One HD"), (2, &of("x"), "Two")]);
+    let account = fixture.account("anna", json!({})).await;
+    let shown = async |properties: Value| {
+        fixture
+            .group(&account, "News", json!({ "auto_channel_sync": true, "custom_properties": properties }))
+            .await;
+        fixture.refresh(&account).await;
+        let channels = fixture.get(&format!("{CHANNELS}?ordering=name")).await["results"].clone();
+        let ids = channels.as_array().unwrap().iter().map(|it| it["effective_epg_data_id"].clone());
+        ids.collect::<Vec<Value>>()
+    };
+    assert_eq!(shown(json!({})).await, [json!(11), json!(null)], "the guide id decides");
+    assert_eq!(shown(json!({ "custom_epg_id": 2 })).await, [json!(21), json!(22)]);
+    assert_eq!(
+        shown(json!({ "custom_epg_id": 3 })).await,
+        [json!(31), json!(31)],
+        "a generated guide is that of all"
+    );
+    assert_eq!(shown(json!({ "force_dummy_epg": true })).await, [json!(null), json!(null)]);
+    assert_eq!(shown(json!({})).await, [json!(11), json!(null)]);
+
+    let group = fixture.get(&account).await["channel_groups"][0]["channel_group"].clone();
+    let unknown = json!({ "channel_group": group, "custom_properties": { "custom_epg_id": 999 } });
+    let settings = json!({ "group_settings": [unknown] });
+    let refused = fixture.admin.patch(&format!("{account}group-settings/"), settings).await;
+    let message = refused.body["group_settings"][0].as_str().unwrap_or_default();
+    assert!(refused.status == 400 && message.contains("guide source 999 does not exist"), "{}", refused.body);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -59,7 +59,7 @@ fn names(playlist: &Response) -> Vec<String> {
     text.lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect()
 }
 
-/// Holds T-acc.8.
+/// Holds T-acc.10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn once_a_user_exists_callers_without_credentials_are_viewers_who_see_no_adult_channels() {
     let (provider, gateway) = gateway(|_| {}).await;
@@ -80,7 +80,7 @@ async fn once_a_user_exists_callers_without_credentials_are_viewers_who_see_no_a
     player.sees("picture").await;
 }
 
-/// Holds T-acc.8.
+/// Holds T-acc.10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_without_credentials_is_never_redirected_to_the_provider() {
     let (provider, gateway) = gateway(|it| it.engine.default_stream_profile = Delivery::Redirect).await;
@@ -94,7 +94,7 @@ async fn a_caller_without_credentials_is_never_redirected_to_the_provider() {
     assert_eq!((redirected.status(), redirected.header("location")), (302, Some(&*provider.url("/News.ts"))));
 }
 
-/// Holds T-acc.8.
+/// Holds T-acc.10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_becomes_hidden_ends_for_viewers_without_credentials_and_others_keep_it() {
     let (_provider, gateway) = gateway(|_| {}).await;
@@ -167,7 +167,7 @@ async fn metrics_need_no_credentials_from_loopback_and_those_of_an_admin_from_el
     }
 }
 
-/// Holds T-acc.9.
+/// Holds T-acc.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_class_of_requests_has_its_own_networks() {
     let (_provider, gateway) = gateway(|it| {
@@ -203,7 +203,7 @@ async fn each_class_of_requests_has_its_own_networks() {
     assert_eq!(fetch(gateway.address, Request::head(admin.live(&file))).await.status(), 200);
 }
 
-/// Holds T-acc.9.
+/// Holds T-acc.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_may_not_watch_is_refused_before_its_login_is_checked() {
     let (_provider, gateway) = gateway(|it| it.network_access.streams = networks("10.0.0.0/8", None)).await;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,7 +47,7 @@ async fn finished(admin: &Api, started: ApiReply) -> Value {
         let status = admin.get(&path).await.body;
         match status["state"].as_str() {
             Some("completed") => return status["result"].clone(),
-            Some("pending" | "running") => tokio::task::yield_now().await,
+            Some("pending" | "running") => tokio::time::sleep(Duration::from_millis(50)).await,
             _ => panic!("{status}"),
         }
     }

@@ -1,14 +1,16 @@
 //! A full disk: everybody who has to know learns it, playback goes on, and so do writes once there is room.
 
-use serde_json::json;
+use domain::stream::Stream;
+use serde_json::{Value, json};
 
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::client::{Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
+use crate::support::random::Random;
 use crate::support::signal::Picture;
 use crate::support::small_disk::SmallDisk;
 use crate::support::until_async;
-use crate::support::upstream::Provider;
+use crate::support::upstream::{MockResponse, Provider};
 use crate::support::websocket::WebSocketClient;
 
 const NEWS: &str = "/live/anna/news.ts";
@@ -68,5 +70,91 @@ async fn a_full_disk_is_reported_everywhere_and_writes_go_on_once_there_is_room(
     socket.kind("store_resumed").await;
     assert_eq!(health(&gateway).await.0, 200);
     assert_eq!(gateway.metrics().await["headwater_store_writable"], 1.0);
+    assert!(player.is_watching());
+}
+
+/// Path of the list of the provider.
+const LIST: &str = "/get.php";
+
+/// Answers with a list of this many entries. The name of an entry takes about 100 bytes when it is compressed.
+fn serve_list(provider: &Provider, n: usize) {
+    let (mut random, mut list) = (Random(7), "#EXTM3U\n".to_owned());
+    for number in 0..n {
+        let name: String = (0..50).map(|_| format!("{:04x}", random.below(1 << 16))).collect();
+        let (group, url) = (number / 200, provider.url(&format!("/{number}.ts")));
+        list += &format!("#EXTINF:-1 group-title=\"Group {group}\",{name}\n{url}\n");
+    }
+    provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+}
+
+/// Refreshes the account with this id, and returns the result.
+async fn refreshed(admin: &Api, account: &Value) -> Value {
+    let path = format!("/api/m3u/refresh/{account}/");
+    let started = admin.post(&path, json!({})).await;
+    assert_eq!(started.status, 202, "{}", started.body);
+    let mut seen = Value::Null;
+    until_async("the end of the refresh", async || {
+        seen = admin.get(&path).await.body;
+        seen["task_id"] == started.body["task_id"] && seen["phase"] == "done"
+    })
+    .await;
+    seen
+}
+
+// Holds T-disk.1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_on_a_full_disk_is_refused_as_a_whole_and_goes_on_once_there_is_room() {
+    const N: usize = 30_000;
+    let disk = SmallDisk::new(64);
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let playing = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new().list(&playing).folder(disk.path()).start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let player = gateway.watch("News").await;
+    player.sees("news").await;
+    serve_list(&provider, 200);
+    let body = json!({ "name": "Provider", "server_url": provider.url(LIST), "is_active": true });
+    let made = admin.post("/api/m3u/accounts/", body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let account = &made.body["id"];
+    let first = refreshed(&admin, account).await;
+    assert_eq!((&first["outcome"], &first["good_entries"]), (&json!("success"), &json!(200)), "{first}");
+    let stored = || gateway.models().store.collection::<Stream>().all().unwrap();
+    let groups = async || admin.get("/api/channels/groups/").await.body["results"].clone();
+    let (streams_before, groups_before) = (stored(), groups().await);
+    let is_unchanged = async |refresh: &Value| {
+        assert_eq!(
+            (&refresh["outcome"], &refresh["good_entries"]),
+            (&json!("error"), &json!(200)),
+            "{refresh}"
+        );
+        let message = refresh["message"].as_str().unwrap();
+        assert!(message.contains("disk") && message.contains("free some space"), "{message}");
+        assert_eq!(stored(), streams_before);
+        assert_eq!(groups().await, groups_before);
+    };
+
+    // The room ends during the import.
+    serve_list(&provider, N);
+    let other_data = disk.available_mib() - 18;
+    disk.fill(other_data);
+    is_unchanged(&refreshed(&admin, account).await).await;
+
+    // There is none from the beginning.
+    let other_data = disk.fill(other_data + 4);
+    assert!(disk.available_mib() < 16);
+    is_unchanged(&refreshed(&admin, account).await).await;
+    let (status, reason) = health(&gateway).await;
+    assert!(status == 503 && reason.contains("the disk is full"), "{status} {reason}");
+    let account_now = admin.get(&format!("/api/m3u/accounts/{account}/")).await.body;
+    assert_eq!((&account_now["status"], &account_now["stream_count"]), (&json!("error"), &json!(200)));
+    player.more_bytes(500_000).await;
+
+    std::fs::remove_file(other_data).unwrap();
+    until_async("writes to go on", async || health(&gateway).await.0 == 200).await;
+    let done = refreshed(&admin, account).await;
+    assert_eq!((&done["outcome"], &done["good_entries"]), (&json!("success"), &json!(N)), "{done}");
+    assert_eq!(stored().len(), N + 1, "with the stream that plays");
     assert!(player.is_watching());
 }

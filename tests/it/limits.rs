@@ -6,6 +6,7 @@ use std::time::Duration;
 use actors::Target;
 use domain::settings::AtLimit;
 
+use crate::support::api::Api;
 use crate::support::client::{Player, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
@@ -201,6 +202,12 @@ async fn a_zap_on_an_account_without_a_limit_plays_although_the_provider_allows_
             player.leave().await;
         }
         assert_eq!(provider.refusals(), 1, "{status}: the discovered limit costs no further refusal");
+        let slots = Api::first_admin(&gateway).await.get("/api/m3u/slots/").await.body;
+        let limits: Vec<_> = slots["profiles"].as_array().unwrap().iter().collect();
+        assert!(
+            limits.iter().any(|it| it["discovered_max_streams"] == 1 && it["max_streams"] == 0),
+            "{slots}"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! Channel profiles: what a limited user sees and watches on every surface.
 
+use domain::channel::Channel;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ async fn limit(admin: &Api, user: &TestUser, profiles: &[&Value]) {
 }
 
 /// Returns the names of the channels that the user finds and may watch, by surface.
-async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 5] {
+async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 8] {
     let api = Api::stranger(gateway).key(&user.api_key);
     let names = |list: &Value| -> Vec<String> {
         list.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
@@ -55,6 +56,16 @@ async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 5] {
     let reply = api.get("/playlist.m3u").await;
     let playlist =
         reply.answer.text().lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect();
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("username", &user.name).append_pair("password", &user.password);
+    let query = query.append_pair("action", "get_live_streams").finish();
+    let panel = names(&api.get(&format!("/player_api.php?{query}")).await.body);
+    let of_tuner = api.get("/tuner/lineup.json").await.body;
+    let of_tuner = of_tuner.as_array().unwrap().iter();
+    let tuner = of_tuner.map(|it| it["GuideName"].as_str().unwrap().to_owned()).collect();
+    let guide = api.get("/output/epg").await.answer.text();
+    let of_guide = guide.split("<channel ").skip(1).filter_map(|it| it.split_once("<display-name>"));
+    let guide = of_guide.filter_map(|it| Some(it.1.split_once('<')?.0.to_owned())).collect();
     let (mut by_uuid, mut by_id) = (Vec::new(), Vec::new());
     for name in CHANNELS {
         let head = Request::head(gateway.path(name)).header("X-API-Key", &user.api_key);
@@ -66,7 +77,7 @@ async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 5] {
             by_id.push(name.to_owned());
         }
     }
-    [summary, by_uuids, playlist, by_uuid, by_id]
+    [summary, by_uuids, playlist, panel, tuner, guide, by_uuid, by_id]
 }
 
 /// Holds T-acc.3.
@@ -75,9 +86,9 @@ async fn a_limited_user_sees_the_same_channels_everywhere_and_may_watch_no_other
     let (_provider, gateway, admin, kids) = set_up().await;
     let child = create_user(&gateway, "child", |_| {}).await;
     let all: Vec<String> = CHANNELS.map(str::to_owned).into();
-    assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| all.clone()), "without a profile");
+    assert_eq!(seen(&gateway, &child).await, [(); 8].map(|()| all.clone()), "without a profile");
     limit(&admin, &child, &[&kids]).await;
-    assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| vec!["News".to_owned()]));
+    assert_eq!(seen(&gateway, &child).await, [(); 8].map(|()| vec!["News".to_owned()]));
 
     // A channel that is created later does not join this profile.
     let made = admin.post("/api/channels/channels/", json!({ "name": "Late" })).await;
@@ -86,6 +97,27 @@ async fn a_limited_user_sees_the_same_channels_everywhere_and_may_watch_no_other
     let other = admin.post(PROFILES, json!({ "name": "All" })).await.body["id"].clone();
     limit(&admin, &child, &[&kids, &other]).await;
     assert_eq!(seen(&gateway, &child).await[0], ["News", "Film", "Sports", "Late"]);
+}
+
+/// Holds T-acc.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hidden_channel_is_hidden_everywhere_whatever_hides_it() {
+    let (_provider, gateway, _admin, _kids) = set_up().await;
+    let child = create_user(&gateway, "child", |it| it.hide_adult = true).await;
+    let hides: [fn(&mut Channel); 3] =
+        [|it| it.is_adult = true, |it| it.user_level = UserLevel::Standard, |it| it.enabled = false];
+    for hide in hides {
+        let shown = gateway.channel("Film").clone();
+        let mut hidden = shown.clone();
+        hide(&mut hidden);
+        gateway.change(move |write| write.put(&hidden)).await;
+        assert_eq!(
+            seen(&gateway, &child).await,
+            [(); 8].map(|()| vec!["News".to_owned(), "Sports".to_owned()])
+        );
+        gateway.change(move |write| write.put(&shown)).await;
+    }
+    assert_eq!(seen(&gateway, &child).await, [(); 8].map(|()| CHANNELS.map(str::to_owned).to_vec()));
 }
 
 /// Holds T-acc.8.
@@ -106,7 +138,7 @@ async fn a_channel_that_leaves_the_profile_of_its_viewer_ends_for_that_viewer_on
     goes.ended().await;
     stays.more_bytes(20_000).await;
     assert_eq!(fetch(gateway.address, child.asks(&gateway, "News", "tv")).await.status(), 404);
-    assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| vec!["Film".to_owned()]));
+    assert_eq!(seen(&gateway, &child).await, [(); 8].map(|()| vec!["Film".to_owned()]));
 }
 
 /// Holds T-acc.8 for networks.

@@ -264,6 +264,13 @@ mod slow {
 
     /// Watches a clip in MPEG-2 with a profile, and returns the codecs that ffprobe finds in some seconds of it.
     async fn codecs(parameters: &str) -> Vec<String> {
+        let command =
+            OutputProfile { command: "ffmpeg".to_owned(), parameters: parameters.to_owned(), ..profile(1) };
+        codecs_of("output_profile=1", Some(command)).await
+    }
+
+    /// Does the same with this query, after this profile was stored.
+    async fn codecs_of(query: &str, profile: Option<OutputProfile>) -> Vec<String> {
         let inputs = [
             "-f",
             "lavfi",
@@ -279,10 +286,10 @@ mod slow {
         let provider = Provider::start();
         provider.path("/news.ts").plays(clip);
         let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
-        let command =
-            OutputProfile { command: "ffmpeg".to_owned(), parameters: parameters.to_owned(), ..profile(1) };
-        store(&gateway, [command]).await;
-        let players = [with_profile(&gateway, "News", 1).await, with_profile(&gateway, "News", 1).await];
+        store(&gateway, profile).await;
+        let path = format!("{}?{query}", gateway.path("News"));
+        let watch = async || Player::watch(gateway.address, &path).await;
+        let players = [watch().await, watch().await];
         let mut found = Vec::new();
         for player in &players {
             player.until("some seconds", |r| r.ts.programme_seconds() > 4.0).await;
@@ -313,9 +320,48 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sound_for_browsers_is_converted_and_the_picture_is_copied() {
+        assert_eq!(codecs_of("sound=aac", None).await, ["aac", "mpeg2video"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn ffmpeg_copies_a_stream_into_another_multiplex() {
         let parameters = "-nostdin -loglevel warning -analyzeduration 1000000 -i {streamUrl} -map 0:v:0 -c copy \
              -mpegts_start_pid 0x200 -mpegts_pmt_start_pid 0x40 -f mpegts -muxdelay 0 -flush_packets 1 pipe:1";
         assert_eq!(codecs(parameters).await, ["mpeg2video"]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn playlists_and_tuners_ask_for_the_profile_of_their_own_address() {
+    let (_provider, gateway) = set_up(Setup::new()).await;
+    store(&gateway, [radio(1)]).await;
+    let text = |path: &'static str| {
+        let asked = fetch(gateway.address, Request::get(path));
+        async move { asked.await.text() }
+    };
+    let news = format!("http://{}{}", gateway.address, gateway.path("News"));
+    let playlist = text("/output/m3u?output_profile=1").await;
+    assert!(playlist.contains(&format!("\n{news}?output_profile=1\n")), "{playlist}");
+    for unknown in ["/output/m3u?output_profile=9", "/output/m3u?output_profile=small", "/output/m3u"] {
+        let playlist = text(unknown).await;
+        assert!(playlist.contains(&format!("\n{news}\n")), "{playlist}");
+    }
+    for (place, query) in [("1", "?output_profile=1"), ("0", "?output_profile=0"), ("9", "")] {
+        let device =
+            fetch(gateway.address, Request::get(format!("/tuner/output_profile/{place}/discover.json")));
+        let device: Value = serde_json::from_str(&device.await.text()).unwrap();
+        let base = format!("http://{}/tuner/output_profile/{place}", gateway.address);
+        assert_eq!(
+            (&device["BaseURL"], &device["LineupURL"]),
+            (&json!(base), &json!(format!("{base}/lineup.json")))
+        );
+        let lineup =
+            fetch(gateway.address, Request::get(format!("/hdhr/output_profile/{place}/lineup.json")));
+        let lineup: Value = serde_json::from_str(&lineup.await.text()).unwrap();
+        assert_eq!(lineup[0]["URL"], format!("{news}{query}"), "{lineup}");
+    }
+    // As Jellyfin asks for it.
+    let path = format!("{}?output_profile=1?transcode=heavy", gateway.path("News"));
+    gets(&Player::watch(gateway.address, &path).await, &[AUDIO_PID]).await;
 }

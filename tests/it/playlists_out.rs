@@ -10,7 +10,7 @@ use domain::ids::{ChannelId, GroupId, LineupId, LogoId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use flate2::read::GzDecoder;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::api::Api;
 use crate::support::client::{Player, Request, Response, fetch};
@@ -122,8 +122,23 @@ async fn ffprobe_opens_every_form_of_address() {
     provider.path("/news.ts").answers(MockResponse::play(Arc::clone(&clip)));
     let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
     let anna = create_user(&gateway, "anna", |_| {}).await;
+    let channel = gateway.channel("News");
+    let (id, uuid) = (channel.id, channel.uuid);
+    let lineup: Value = serde_json::from_str(&get(&gateway, "/lineup.json").await.text()).unwrap();
+    let forms = [
+        format!("/proxy/ts/stream/{uuid}"),
+        format!("/proxy/ts/stream/{uuid}.ts?transcode=heavy"),
+        anna.live(&id.to_string()),
+        anna.live(&format!("{id}.ts")),
+        anna.path(&id.to_string()),
+        anna.path(&format!("{id}.ts")),
+        format!("/auto/v{}", lineup[0]["GuideNumber"].as_str().unwrap()),
+    ];
+    let mut all: Vec<_> = forms.map(|it| format!("http://{}{it}", gateway.address)).into();
     for path in ["/output/m3u".to_owned(), format!("/get.php?{}", login(&anna))] {
-        let address = addresses(&get(&gateway, &path).await).remove(0);
+        all.push(addresses(&get(&gateway, &path).await).remove(0));
+    }
+    for address in all {
         let arguments = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", &address];
         let codecs = tools::text_of("ffprobe", &arguments).await;
         assert!(codecs.contains("h264"), "{address}: {codecs}");
@@ -332,6 +347,7 @@ async fn a_logo_of_a_playlist_answers_at_once_and_becomes_that_of_the_provider()
         url: provider.url("/logo.png?size=1"),
         file: None,
         named_by: None,
+        guide_source: None,
         updated_at: 0,
     };
     let news =

@@ -25,6 +25,11 @@ async fn gateway(trusted_proxies: &str) -> (Provider, TestGateway) {
     (provider, setup.start().await)
 }
 
+/// Returns the status with which a caller who needs credentials is refused. Players are asked for a login.
+fn refused(path: &str) -> u16 {
+    if path == PLAYLIST { 401 } else { 403 }
+}
+
 /// Requests a path as a proxy does for the client of this address, and returns the status.
 async fn forwarded(gateway: &TestGateway, path: &str, client: &str) -> u16 {
     fetch(gateway.address, Request::get(path).header(FORWARDED_FOR, client)).await.status()
@@ -37,10 +42,11 @@ async fn clients_of_a_proxy_that_is_not_trusted_need_credentials() {
     let admin = create_user(&gateway, "root", |it| it.is_superuser = true).await;
     let admin = Api::stranger(&gateway).key(&admin.api_key);
     for path in [PLAYLIST, "/metrics", &gateway.path("News")] {
-        assert_eq!(forwarded(&gateway, path, "127.0.0.1").await, 403, "{path}");
+        assert_eq!(forwarded(&gateway, path, "127.0.0.1").await, refused(path), "{path}");
         for header in ["Forwarded", "X-Real-IP", "X-Forwarded-Proto", "Via", "CF-Connecting-IP"] {
             let request = Request::get(path).header(header, "for=192.168.1.5");
-            assert_eq!(fetch(gateway.address, request).await.status(), 403, "{header} {path}");
+            let answer = fetch(gateway.address, request).await;
+            assert_eq!(answer.status(), refused(path), "{header} {path}");
         }
     }
     assert_eq!(provider.accepted(), 0);
@@ -64,16 +70,16 @@ async fn the_client_that_a_trusted_proxy_names_is_the_one_that_counts() {
     for (client, expected) in [
         ("192.168.1.5", 200),
         ("fd00::5", 200),
-        ("203.0.113.9", 403),
-        ("127.0.0.1, 203.0.113.9", 403),
-        ("192.168.1.5, 203.0.113.9, 127.0.0.1", 403),
-        ("unknown", 403),
-        ("", 403),
+        ("203.0.113.9", 401),
+        ("127.0.0.1, 203.0.113.9", 401),
+        ("192.168.1.5, 203.0.113.9, 127.0.0.1", 401),
+        ("unknown", 401),
+        ("", 401),
     ] {
         assert_eq!(forwarded(&gateway, PLAYLIST, client).await, expected, "{client}");
     }
     // A trusted proxy that names no client may be any client.
-    assert_eq!(fetch(gateway.address, Request::get(PLAYLIST)).await.status(), 403);
+    assert_eq!(fetch(gateway.address, Request::get(PLAYLIST)).await.status(), 401);
 
     let player =
         Player::ask(gateway.address, Request::get(&channel).header(FORWARDED_FOR, "192.168.1.5")).await;
@@ -221,7 +227,8 @@ mod slow {
             "X-Real-IP: 127.0.0.1\r\n",
         ] {
             for path in [PLAYLIST, &gateway.path("News"), "/metrics"] {
-                assert_eq!(nginx.status_from("127.0.0.5", path, claim).await, 403, "{path} {claim}");
+                let status = nginx.status_from("127.0.0.5", path, claim).await;
+                assert_eq!(status, refused(path), "{path} {claim}");
             }
             let headers = format!("{claim}{user}");
             assert_eq!(nginx.status_from("127.0.0.5", PLAYLIST, &headers).await, 200, "{claim}");
@@ -236,7 +243,8 @@ mod slow {
             let (_provider, gateway, admin) = behind_nginx(trusted).await;
             let nginx = Nginx::start(gateway.address, without).await;
             for path in [PLAYLIST, &gateway.path("News"), "/metrics"] {
-                assert_eq!(nginx.status_from("127.0.0.1", path, "").await, 403, "{path} {without:?}");
+                let status = nginx.status_from("127.0.0.1", path, "").await;
+                assert_eq!(status, refused(path), "{path} {without:?}");
             }
             let user = format!("X-API-Key: {}\r\n", admin.api_key);
             assert_eq!(nginx.status_from("127.0.0.1", PLAYLIST, &user).await, 200, "{without:?}");

@@ -51,7 +51,7 @@ mod slow {
             .args(["--config-file", "settings.toml", "run", &format!("{address}/api/schema.json")])
             .args(["--header", &format!("Authorization: Bearer {token}")])
             .args(["--checks", CHECKS, "--max-examples", EXAMPLES_MAX, "--seed", SEED])
-            .args(["--phases", "examples,coverage,fuzzing", "--workers", "2", "--no-color"])
+            .args(["--phases", "examples,coverage,fuzzing", "--workers", "1", "--no-color"])
             .args(["--generation-database", "none", "--no-shrink", "--continue-on-failure"])
             .args(["--request-timeout", "60"])
             // They judge how fast requests are generated, which depends on the machine.

@@ -220,6 +220,39 @@ async fn the_first_start_creates_its_folder_and_explains_how_to_create_a_user() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_of_the_start_tells_who_needs_no_credentials() {
+    let said = async |settings: &[&str], expected: &[&str]| {
+        let data = tempfile::tempdir().unwrap();
+        let folder = data.path().display().to_string();
+        let program = Binary::start(&[&["serve", "--data-dir", &folder], settings].concat());
+        program.address().await;
+        let output = program.output();
+        for text in expected {
+            assert!(output.contains(text), "{text}: {output}");
+        }
+    };
+    let defaults = [
+        "networks that need no credentials streams=loopback, private playlists=loopback, private metrics=loopback",
+        "requests that a proxy forwards need credentials, because trusted_proxies is empty",
+    ];
+    said(&[], &defaults).await;
+    let settings = [
+        "--set",
+        "trusted_proxies=192.0.2.7",
+        "--stream-networks",
+        "none",
+        "--set",
+        "network_access.tuner.connect=private",
+    ];
+    let expected = [
+        "networks that need no credentials streams=none playlists=none",
+        "only these networks may use the tuner networks=private",
+        "the clients of these proxies are known by X-Forwarded-For or Forwarded trusted_proxies=192.0.2.7",
+    ];
+    said(&settings, &expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn store_commands_fail_with_one_line_while_a_gateway_runs() {
     let (_provider, data) = set_up().await;
     let program = data.run(&["serve"]);

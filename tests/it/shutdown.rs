@@ -37,6 +37,29 @@ async fn a_first_sigterm_ends_every_stream_after_whole_packets_and_exits_with_0(
     }
 }
 
+/// Holds T-bak.3. The drain would last longer than the test if one viewer were forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_viewers_do_not_keep_the_program_from_ending() {
+    let (provider, list) = provider();
+    let list = list.path().to_string_lossy().into_owned();
+    let mut program = Binary::start(&["play", &list, "--set", "limits.drain_timeout=600"]);
+    let address = program.address().await;
+    let path = program.streams().await.remove(0);
+    let mut players = Vec::new();
+    for _ in 0..50 {
+        players.push(Player::watch(address, &path).await);
+    }
+    for player in &players {
+        player.sees("news").await;
+    }
+    program.signal("TERM");
+    assert_eq!(program.ended().await.code(), Some(0), "{}", program.output());
+    for player in &players {
+        assert_eq!(player.ended().await, Ended::Whole);
+    }
+    eventually("the provider's connections to close", || provider.open() == 0).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_sigterm_exits_at_once() {
     let (_provider, list) = provider();

@@ -191,7 +191,10 @@ async fn probing_and_then_playing_opens_one_upstream() {
                 Step::GetAndClose(bytes) => {
                     let player = gateway.watch("News").await;
                     player.until("the start", |r| r.n_bytes >= *bytes).await;
-                    player.received(|r| r.ts.assert_clean());
+                    // The first bytes may be tables alone.
+                    if *bytes >= 10_000 {
+                        player.received(|r| r.ts.assert_clean());
+                    }
                     player.reset().await;
                 }
                 Step::Get => playing = Some(gateway.watch("News").await),

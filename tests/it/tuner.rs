@@ -122,7 +122,7 @@ async fn the_other_forms_of_the_lineup_and_the_description_of_the_device_are_val
     gateway.change(move |write| write.put(&news)).await;
     for base in ["", "/tuner", "/hdhr"] {
         let m3u = get(&gateway, &format!("{base}/lineup.m3u")).await.text();
-        assert!(m3u.starts_with("#EXTM3U\n") && m3u.contains("tvg-chno=\"2.5\""), "{m3u}");
+        assert!(m3u.starts_with("#EXTM3U x-tvg-url=\"http://") && m3u.contains("tvg-chno=\"2.5\""), "{m3u}");
         assert_eq!(m3u.matches("/proxy/ts/stream/").count(), 3);
         for document in ["lineup.xml", "device.xml"] {
             let path = format!("{base}/{document}");
@@ -141,6 +141,13 @@ async fn the_other_forms_of_the_lineup_and_the_description_of_the_device_are_val
         {
             assert!(description.contains(part), "{part}: {description}");
         }
+    }
+    // The playlist names the guide, and has its ids, also for the channel without a number.
+    let m3u = get(&gateway, "/lineup.m3u").await.text();
+    let guide = get(&gateway, "/output/epg").await.text();
+    for id in ["2.5", "3", &*format!("id-{unnumbered}")] {
+        assert!(m3u.contains(&format!(" tvg-id=\"{id}\" ")), "{id}: {m3u}");
+        assert!(guide.contains(&format!("<channel id=\"{id}\">")), "{id}: {guide}");
     }
     // A channel without a number has the one of the player apps, and is last.
     let lineup = json_at(&gateway, "/lineup.json").await;
@@ -225,7 +232,7 @@ async fn addresses_are_those_under_which_the_client_reaches_the_gateway() {
     assert_eq!(device["BaseURL"], "https://home.example/tv/tuner");
 }
 
-/// Holds T-acc.9.
+/// Holds T-acc.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lineup_has_the_channels_that_its_caller_may_watch() {
     let networks = |config: &mut Config| {

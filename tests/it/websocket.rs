@@ -212,6 +212,34 @@ async fn all_sockets_get_the_same_statistics_and_none_are_collected_without_sock
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_chooses_the_channels_whose_clients_it_gets() {
+    let (_provider, gateway) = set_up().await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    let mut admin = connect(&gateway, &root).await;
+    let of = |it: &Value| it["stats"]["channels"][0]["clients"].clone();
+    admin.until("channel_stats", |it| of(it)[0]["user_agent"] == "TestPlayer/1.0").await;
+    let news = gateway.channel("News").uuid.to_string();
+    let other = uuid::Uuid::nil().to_string();
+    for (clients, is_listed) in [("none", false), (&*news, true), (&*other, false), ("all", true)] {
+        admin.send(&json!({ "type": "subscribe", "clients": clients }).to_string()).await;
+        let answer = admin.kind("subscribed").await;
+        assert_eq!(answer["clients"], clients);
+        assert_documented(&answer);
+        let shown = admin.kind("channel_stats").await;
+        assert_eq!(shown["stats"]["channels"][0]["client_count"], 1);
+        assert_eq!(of(&shown).is_array(), is_listed, "{clients}: {shown}");
+    }
+    for wrong in [json!("some"), json!(7), json!(null)] {
+        admin.send(&json!({ "type": "subscribe", "clients": wrong }).to_string()).await;
+        let refusal = admin.kind("error").await;
+        assert!(refusal["message"].as_str().is_some_and(|it| it.contains("`clients`")), "{refusal}");
+    }
+    assert!(of(&admin.kind("channel_stats").await).is_array(), "a refused message changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));

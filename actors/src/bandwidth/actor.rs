@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use domain::settings::{CLIENT_STALL_TIMEOUT, CLOCK_BEHIND_MAX};
 use ractor::{ActorProcessingErr, ActorRef};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Message;
 use crate::registry::{ClientStalled, Registry, SourceSlow};
-use crate::tasks::linked;
+use crate::tasks::ticks;
 
 /// Interval at which the meters are read.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -36,18 +36,8 @@ impl ractor::Actor for Actor {
         myself: ActorRef<Message>,
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        let to = myself.clone();
-        let ticking = async move {
-            let mut ticks = tokio::time::interval(PERIOD);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                ticks.tick().await;
-                if to.cast(Message::Measure).is_err() {
-                    return;
-                }
-            }
-        };
-        Ok(State { registry: arguments.registry, _ticker: linked(&myself, ticking) })
+        let ticker = ticks(&myself, PERIOD, || Message::Measure);
+        Ok(State { registry: arguments.registry, _ticker: ticker })
     }
 
     async fn handle(

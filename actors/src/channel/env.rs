@@ -9,6 +9,7 @@ use media::source::Upstream;
 use tokio::runtime::Handle;
 
 use crate::events::Events;
+use crate::guide::StreamGuides;
 use crate::health::HealthTable;
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
@@ -33,6 +34,7 @@ pub(crate) struct LiveEnv {
     pub(crate) timelines: Arc<Timelines>,
     pub(crate) transcoders: Transcoders,
     pub(crate) health: HealthTable,
+    pub(crate) stream_guides: StreamGuides,
 }
 
 impl LiveEnv {

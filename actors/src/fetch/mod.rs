@@ -8,6 +8,7 @@
 //! Bodies are returned as received. [`Unpacked`] detects compression by the bytes, because the headers of servers are
 //! often wrong.
 
+mod exchange;
 #[cfg(test)]
 mod tests;
 mod unpacked;
@@ -23,13 +24,16 @@ use domain::egress::{Distance, EgressError, Reach};
 use domain::stream::RequestHeaders;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, REFERER, USER_AGENT,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    LOCATION, REFERER, USER_AGENT,
 };
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Host;
 
+use self::exchange::Direct;
+pub(crate) use self::exchange::ServiceRequest;
 pub(crate) use self::unpacked::Unpacked;
 use crate::egress::Egress;
 
@@ -219,6 +223,11 @@ impl Fetch {
         Self { user_agent: user_agent.into(), ..self }
     }
 
+    /// Returns a client with other limits.
+    pub fn within(self, limits: FetchLimits) -> Self {
+        Self { limits, ..self }
+    }
+
     /// Requests `url` with these headers, and returns the body, to be read as it arrives. A redirect to another server,
     /// or to an unencrypted connection, gets none of the headers except the `User-Agent`. `reach` is that of `url`;
     /// redirects lead no nearer than the server that sends them.
@@ -231,6 +240,25 @@ impl Fetch {
         headers: &RequestHeaders,
         reach: Reach,
     ) -> Result<FetchBody, FetchError> {
+        let host =
+            || Url::parse(url).ok().and_then(|it| it.host_str().map(str::to_owned)).unwrap_or_default();
+        let body = self.get_if_changed(url, headers, reach, &Validators::default()).await?;
+        // Nothing was known that could be unchanged.
+        body.ok_or_else(|| FetchError::Status { host: host(), status: StatusCode::NOT_MODIFIED })
+    }
+
+    /// Does the same as [`Fetch::get`] if the content differs from the one that had these validators. Returns `None` if
+    /// the server says that it does not.
+    ///
+    /// # Errors
+    /// The request failed; see [`FetchError`].
+    pub async fn get_if_changed(
+        &self,
+        url: &str,
+        headers: &RequestHeaders,
+        reach: Reach,
+        known: &Validators,
+    ) -> Result<Option<FetchBody>, FetchError> {
         let mut egress = Egress::new(reach, self.own_listeners.clone());
         let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
@@ -247,8 +275,11 @@ impl Fetch {
                 if may_receive_headers(&first, &url) { with_headers(request, headers) } else { request };
             let user_agent = headers.user_agent.as_deref().unwrap_or(&self.user_agent);
             let request = request.header(USER_AGENT, user_agent).header(ACCEPT_ENCODING, "gzip");
-            let response = deadline.keep(&host, request.send()).await?;
+            let response = deadline.keep(&host, known.add_to(request).send()).await?;
             let peer = response.remote_addr();
+            if response.status() == StatusCode::NOT_MODIFIED && *known != Validators::default() {
+                return Ok(None);
+            }
             if response.status().is_redirection() {
                 egress = peer.map_or(egress.clone(), |it| egress.after(it));
                 let location = response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
@@ -257,7 +288,7 @@ impl Fetch {
                 continue;
             }
             let origin = peer.map(|it| domain::egress::distance(it.ip()).unwrap_or(Distance::Private));
-            return FetchBody::of(response, origin, host, self.limits.bytes_max, deadline);
+            return FetchBody::of(response, origin, host, self.limits.bytes_max, deadline).map(Some);
         }
         Err(FetchError::Redirect { host: url.host_str().unwrap_or_default().to_owned() })
     }
@@ -273,21 +304,8 @@ impl Fetch {
         headers: &RequestHeaders,
         reach: Reach,
     ) -> Result<FetchBody, FetchError> {
-        let egress = Egress::new(reach, self.own_listeners.clone());
-        let url = Url::parse(url).map_err(|_| FetchError::Address)?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(FetchError::Address);
-        }
-        let limit = self.limits.total_timeout;
-        let deadline = Deadline { at: Instant::now() + limit, limit };
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let client = self.client_for(self.addresses(&url, &egress).await?)?;
-        let request = with_headers(client.post(url), headers)
-            .header(USER_AGENT, headers.user_agent.as_deref().unwrap_or(&self.user_agent))
-            .header(ACCEPT_ENCODING, "gzip")
-            .header(CONTENT_TYPE, "application/json")
-            .body(document);
-        let response = deadline.keep(&host, request.send()).await?;
+        let request = ServiceRequest { method: Method::POST, url, body: Some(&document), headers, reach };
+        let Direct { response, host, deadline } = self.direct(request).await?;
         if response.status().is_redirection() {
             return Err(FetchError::Redirect { host });
         }
@@ -297,6 +315,36 @@ impl Fetch {
     /// Returns the limits of this client.
     pub fn limits(&self) -> FetchLimits {
         self.limits
+    }
+}
+
+/// The headers by which a server recognises a content that it sent before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+}
+
+impl Validators {
+    /// Maximum length of a header that is stored, in bytes. A longer one is ignored.
+    const BYTES_MAX: usize = 512;
+
+    fn of(response: &Response) -> Self {
+        let text = |name| {
+            let text = response.headers().get(name).and_then(|it| it.to_str().ok())?;
+            (text.len() <= Self::BYTES_MAX).then(|| text.to_owned())
+        };
+        Self { etag: text(ETAG), last_modified: text(LAST_MODIFIED) }
+    }
+
+    fn add_to(&self, mut request: RequestBuilder) -> RequestBuilder {
+        if let Some(etag) = &self.etag {
+            request = request.header(IF_NONE_MATCH, etag);
+        }
+        match &self.last_modified {
+            Some(at) => request.header(IF_MODIFIED_SINCE, at),
+            None => request,
+        }
     }
 }
 
@@ -363,6 +411,9 @@ pub struct FetchBody {
     host: String,
     left: u64,
     bytes_max: u64,
+    /// Length that the server announced, in bytes.
+    announced: Option<u64>,
+    validators: Validators,
     deadline: Deadline,
 }
 
@@ -377,6 +428,17 @@ impl FetchBody {
         if !response.status().is_success() {
             return Err(FetchError::Status { host, status: response.status() });
         }
+        Self::of_any_status(response, origin, host, bytes_max, deadline)
+    }
+
+    /// Returns the body of an answer that may report an error.
+    fn of_any_status(
+        response: Response,
+        origin: Option<Distance>,
+        host: String,
+        bytes_max: u64,
+        deadline: Deadline,
+    ) -> Result<Self, FetchError> {
         let mut encodings = response.headers().get_all(CONTENT_ENCODING).iter();
         // The header may claim gzip wrongly; the bytes decide.
         if !encodings.all(|it| [&b"gzip"[..], b"x-gzip", b"identity", b""].contains(&it.as_bytes())) {
@@ -387,7 +449,18 @@ impl FetchBody {
         if announced.is_some_and(|it| it > bytes_max) {
             return Err(FetchError::TooLong { host, bytes_max });
         }
-        Ok(Self { response, origin, host, left: bytes_max, bytes_max, deadline })
+        let validators = Validators::of(&response);
+        Ok(Self { response, origin, host, left: bytes_max, bytes_max, announced, validators, deadline })
+    }
+
+    /// Returns the length that the server announced, in bytes.
+    pub fn announced(&self) -> Option<u64> {
+        self.announced
+    }
+
+    /// Returns the headers for a later conditional request.
+    pub fn validators(&self) -> &Validators {
+        &self.validators
     }
 
     /// Returns the network of the server that sends the body, after all redirects.
@@ -430,6 +503,18 @@ impl FetchBody {
 }
 
 impl FetchError {
+    /// Returns whether another try soon may help.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Transfer { .. } | Self::Slow { .. } | Self::Name { .. } => true,
+            Self::Status { status, .. } => {
+                status.is_server_error()
+                    || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(status)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the message with its causes. None of them contains the address.
     pub fn with_causes(&self) -> String {
         with_causes(self)

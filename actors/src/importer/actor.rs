@@ -12,7 +12,7 @@ use domain::ids::{AccountId, ProfileId};
 use jiff::tz::TimeZone;
 use ractor::{ActorProcessingErr, ActorRef};
 use storage::Models;
-use tokio::time::{Instant, MissedTickBehavior, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -131,18 +131,7 @@ impl ractor::Actor for Actor {
     ) -> Result<State, ActorProcessingErr> {
         // Refreshes of a previous actor ended with it.
         arguments.progress.interrupt_all();
-        let (ticks, to) = (CHECK_PERIOD, myself.clone());
-        let ticking = async move {
-            let mut ticks = tokio::time::interval(ticks);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                ticks.tick().await;
-                if to.cast(Message::CheckSchedules).is_err() {
-                    return;
-                }
-            }
-        };
-        let ticker = tasks::linked(&myself, ticking);
+        let ticker = tasks::ticks(&myself, CHECK_PERIOD, || Message::CheckSchedules);
         Ok(State {
             arguments,
             myself,
@@ -426,6 +415,6 @@ impl State {
 }
 
 fn is_due(account: &Account, zone: &TimeZone, tried_at: Option<i64>, started_at: i64, now: i64) -> bool {
-    let known = Known { account: account.id, tried_at, updated_at: account.updated_at, started_at };
+    let known = Known { id: account.id.0, tried_at, updated_at: account.updated_at, started_at };
     schedule::next_due(&account.schedule, zone, &known).is_some_and(|due| due <= now)
 }

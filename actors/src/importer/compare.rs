@@ -74,6 +74,7 @@ impl Compared {
     pub(super) fn imported(&self, list: &ReadList) -> ImportSummary {
         ImportSummary {
             n_entries: list.n_entries(),
+            contents: list.contents,
             n_new: self.counts.n_new,
             n_changed: self.counts.n_changed,
             n_stale: self.n_gone(MissingAction::MarkStale),

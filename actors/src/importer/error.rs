@@ -93,17 +93,22 @@ impl ImportError {
 
     /// Returns the text as a sentence of its own.
     pub fn sentence(&self) -> String {
-        let text = match self {
+        match self {
             Self::File(_)
             | Self::Unread(_)
             | Self::Fetch(FetchError::Transfer { .. } | FetchError::Name { .. } | FetchError::Client(_)) => {
-                format!("failed to {self}")
+                sentence(&format!("failed to {self}"))
             }
-            _ => self.to_string(),
-        };
-        let mut chars = text.chars();
-        let first = chars.next().map(|it| it.to_ascii_uppercase());
-        let end = if text.ends_with('.') { "" } else { "." };
-        first.into_iter().chain(chars).chain(end.chars()).collect()
+            Self::Store(storage::Error::Stopped(why)) => sentence(&format!("{self}; {}", why.advice())),
+            _ => sentence(&self.to_string()),
+        }
     }
+}
+
+/// Returns an error text as a sentence of its own.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|it| it.to_ascii_uppercase());
+    let end = if text.ends_with('.') { "" } else { "." };
+    first.into_iter().chain(chars).chain(end.chars()).collect()
 }

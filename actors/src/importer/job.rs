@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::account::Account;
 use domain::auto_sync::AUTO_CHANNELS_MAX;
+use domain::playlist::content::ContentCounts;
 use domain::playlist::m3u;
 use parking_lot::Mutex;
 use storage::Models;
@@ -57,6 +58,8 @@ impl ImportOptions {
 pub struct ImportSummary {
     /// Number of usable entries.
     pub n_entries: u64,
+    /// Number of entries of each content.
+    pub contents: ContentCounts,
     /// Number of new streams.
     pub n_new: u64,
     /// Number of changed streams.
@@ -79,8 +82,12 @@ impl ImportSummary {
     /// Returns the summary as a sentence for an admin.
     pub fn sentence(&self) -> String {
         let Self { n_entries, n_new, n_changed, n_stale, n_removed, n_left_out, n_problems, .. } = self;
+        let contents = match self.contents.is_only_channels() {
+            true => String::new(),
+            false => format!(" ({})", self.contents),
+        };
         let mut text = format!(
-            "{n_entries} entries: {n_new} new, {n_changed} changed, {n_stale} no longer listed, {n_removed} removed."
+            "{n_entries} entries{contents}: {n_new} new, {n_changed} changed, {n_stale} no longer listed, {n_removed} removed."
         );
         if *n_left_out > 0 {
             text += &format!(" {n_left_out} left out by filters and disabled groups.");

@@ -12,6 +12,7 @@ use domain::ids::{AccountId, StreamId};
 use domain::playlist::delta::{
     EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, StalePolicy,
 };
+use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::stream_ids::StreamKey;
 use storage::{BulkWrite, LostStreamIds, Store, StreamIdChanges, Table, View, Write};
@@ -33,6 +34,8 @@ struct AccountRecords {
     imported: ImportSummary,
     is_confirmed: bool,
     origin: Option<Distance>,
+    /// Addresses of guides that the playlist names.
+    guide_urls: Vec<SourceUrl>,
     now: i64,
     vanishing: StalePolicy,
 }
@@ -110,6 +113,7 @@ pub(super) fn land(
         imported: imported.clone(),
         is_confirmed: job.options.confirm,
         origin: list.origin,
+        guide_urls: list.findings.guide_urls.clone(),
         now: vanishing.now,
         vanishing,
     };
@@ -160,7 +164,8 @@ impl AccountRecords {
     /// Writes the groups and the refresh record. Fails if the account was deleted or changed.
     fn put(self, write: &mut Write<'_>) -> Result<(), ImportError> {
         let id = self.account.id;
-        let now = write.get::<Account>(id.0)?.filter(|it| it.is_active).ok_or(ImportError::AccountChanged)?;
+        let mut now =
+            write.get::<Account>(id.0)?.filter(|it| it.is_active).ok_or(ImportError::AccountChanged)?;
         let is_as_read = |it: &Account| {
             it.list == self.account.list
                 && it.identity == self.account.identity
@@ -171,6 +176,8 @@ impl AccountRecords {
             return Err(ImportError::AccountChanged);
         }
         self.groups.put(write, &now, self.vanishing)?;
+        now.guide_urls = self.guide_urls;
+        write.put(&now)?;
         write.mark_complete::<Stream>(u64::from(id.0));
         let mut refresh = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| RefreshRecord::new(id));
         refresh.accept(self.imported.n_entries, self.is_confirmed, self.now);

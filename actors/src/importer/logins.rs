@@ -62,7 +62,7 @@ pub(super) async fn check(
     now: i64,
 ) -> Result<PanelAnswer, ImportError> {
     let (answer, login) = match account.panel_login_of(profile) {
-        Some(login) => (ask(fetch, account, &login).await, Some(login)),
+        Some(login) => (ask_panel(fetch, account, &login).await, Some(login)),
         None => {
             let reason = "the pattern of the profile does not lead to a login of the panel";
             (Err(ImportError::Panel(reason.to_owned())), None)
@@ -73,7 +73,15 @@ pub(super) async fn check(
     answer
 }
 
-async fn ask(fetch: &Fetch, account: &Account, login: &PanelLogin) -> Result<PanelAnswer, ImportError> {
+/// Asks the panel of an account about a login.
+///
+/// # Errors
+/// The panel does not answer like one.
+pub async fn ask_panel(
+    fetch: &Fetch,
+    account: &Account,
+    login: &PanelLogin,
+) -> Result<PanelAnswer, ImportError> {
     let url = login.api_url(PanelAction::AccountInfo);
     let reach = Reach::typed(account.allowed_networks);
     let mut body = fetch.get(url.expose(), &account.headers, reach).await.map_err(ImportError::Fetch)?;

@@ -31,7 +31,9 @@ pub(crate) use self::actor::{Actor, Arguments, Imports};
 #[cfg(test)]
 pub(crate) use self::actor::{CheckLogins, Work};
 pub use self::error::ImportError;
+pub(crate) use self::error::sentence;
 pub use self::job::{ImportOptions, ImportSummary, SyncSummary};
+pub use self::logins::ask_panel;
 pub(crate) use self::message::Message;
 pub use self::message::{LoginCheckStart, RefreshStart};
 pub(crate) use self::progress::RefreshProgress;

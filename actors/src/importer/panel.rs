@@ -9,6 +9,7 @@ use domain::panel::{
     CATEGORIES_MAX, Categories, Element, ElementParser, ElementProblem, ListEnd, PanelAction, PanelLogin,
     PanelStream, read_category, read_stream,
 };
+use domain::playlist::content::ContentCounts;
 use domain::playlist::m3u::{PlaylistProblem, PlaylistProblemKind};
 use domain::stream::{RequestHeaders, StreamProperties};
 
@@ -84,6 +85,7 @@ fn read_streams(
     let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
     let origin = bytes.origin();
     let (mut number, mut n_entries, mut n_categorised, mut n_read) = (0, 0, 0_u64, 0);
+    let mut contents = ContentCounts::default();
     let mut written: io::Result<()> = Ok(());
     let mut refusal = None;
     job.reporter.update(|it| it.phase = RefreshPhase::Parsing);
@@ -111,6 +113,7 @@ fn read_streams(
             Ok(stream) => {
                 n_categorised += u64::from(stream.category.is_some());
                 n_entries += 1;
+                contents.add(stream.content);
                 if written.is_ok() {
                     written = entries.push(&properties(stream, login, categories));
                 }
@@ -130,7 +133,7 @@ fn read_streams(
     }
     findings.n_entries = n_entries;
     job.reporter.update(|it| it.entries = n_entries);
-    Ok(ReadList { entries, findings, origin: origin.get().copied() })
+    Ok(ReadList { entries, findings, contents, origin: origin.get().copied() })
 }
 
 /// Splits the elements of a list. `on_piece` is called with the number of bytes of each piece.

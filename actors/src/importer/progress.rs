@@ -1,14 +1,10 @@
-//! The progress of refreshes: in memory, while they run and for a while after.
-
-use std::collections::BTreeMap;
+//! The progress of the refreshes of playlists.
 
 use domain::account::RefreshOutcome;
 use domain::ids::AccountId;
-use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// Maximum number of finished refreshes that are kept, at most one per account; the oldest are dropped.
-const DONE_MAX: usize = 200;
+use crate::refresh_table::{RefreshRow, RefreshTable};
 
 /// The phase of a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -69,51 +65,34 @@ impl RefreshStatus {
     }
 }
 
+impl RefreshRow for RefreshStatus {
+    type Id = AccountId;
+
+    fn id(&self) -> AccountId {
+        self.account
+    }
+
+    fn job(&self) -> Uuid {
+        self.job
+    }
+
+    fn started_at(&self) -> i64 {
+        self.started_at
+    }
+
+    fn is_done(&self) -> bool {
+        self.phase == RefreshPhase::Done
+    }
+
+    fn interrupt(&mut self, message: &str) {
+        self.phase = RefreshPhase::Done;
+        self.outcome = Some(RefreshOutcome::Error);
+        self.message = message.to_owned();
+    }
+}
+
 /// The last refresh of each account. Outlives the actor.
-#[derive(Default)]
-pub(crate) struct RefreshProgress {
-    rows: Mutex<BTreeMap<AccountId, RefreshStatus>>,
-}
-
-impl RefreshProgress {
-    /// Begins a refresh; replaces the previous one of the account.
-    pub(crate) fn begin(&self, progress: RefreshStatus) {
-        self.rows.lock().insert(progress.account, progress);
-    }
-
-    /// Updates the progress of a refresh. An update of a refresh that ended or was replaced is ignored: its thread may
-    /// notice late that it was stopped.
-    pub(crate) fn update(&self, progress: RefreshStatus) {
-        let mut rows = self.rows.lock();
-        let reported = rows.get(&progress.account);
-        if !reported.is_some_and(|it| it.job == progress.job && it.phase != RefreshPhase::Done) {
-            return;
-        }
-        rows.insert(progress.account, progress);
-        let done = rows.values().filter(|it| it.phase == RefreshPhase::Done);
-        if done.clone().count() > DONE_MAX {
-            let oldest = done.min_by_key(|it| it.started_at).map(|it| it.account);
-            oldest.and_then(|it| rows.remove(&it));
-        }
-    }
-
-    /// Marks running refreshes as failed, because the actor that ran them died.
-    pub(crate) fn interrupt_all(&self) {
-        for row in self.rows.lock().values_mut().filter(|it| it.phase != RefreshPhase::Done) {
-            row.phase = RefreshPhase::Done;
-            row.outcome = Some(RefreshOutcome::Error);
-            row.message = "The refresh was interrupted.".to_owned();
-        }
-    }
-
-    pub(crate) fn all(&self) -> Vec<RefreshStatus> {
-        self.rows.lock().values().cloned().collect()
-    }
-
-    pub(crate) fn of(&self, account: AccountId) -> Option<RefreshStatus> {
-        self.rows.lock().get(&account).cloned()
-    }
-}
+pub(crate) type RefreshProgress = RefreshTable<RefreshStatus>;
 
 #[cfg(test)]
 mod tests {

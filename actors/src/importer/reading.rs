@@ -2,6 +2,7 @@
 
 use domain::egress::Distance;
 use domain::group;
+use domain::playlist::content::ContentCounts;
 use domain::playlist::delta;
 use domain::playlist::m3u::PlaylistEntry;
 use domain::stream::StreamProperties;
@@ -18,6 +19,7 @@ pub(super) struct ReadList {
     /// The stream properties of each entry, in the order of the playlist.
     pub(super) entries: Spool<StreamProperties>,
     pub(super) findings: PlaylistFindings,
+    pub(super) contents: ContentCounts,
     /// The network that it came from; `None` for a file.
     pub(super) origin: Option<Distance>,
 }
@@ -31,11 +33,16 @@ impl ReadList {
 /// Reads a playlist to its end, and reports the progress.
 pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportError> {
     let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
+    let mut contents = ContentCounts::default();
     let mut is_parsing = false;
     let origin = bytes.origin();
     let findings = bytes.parse(
         job.options.limits,
-        &mut |entry| entries.push(&properties(entry)),
+        &mut |entry| {
+            let properties = properties(entry);
+            contents.add(properties.content);
+            entries.push(&properties)
+        },
         |n_bytes, findings| {
             job.check_stop()?;
             job.reporter.update(|it| {
@@ -47,7 +54,7 @@ pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportEr
             Ok::<_, ImportError>(())
         },
     )?;
-    Ok(ReadList { entries, findings, origin: origin.get().copied() })
+    Ok(ReadList { entries, findings, contents, origin: origin.get().copied() })
 }
 
 /// Returns the stream properties of an entry, with a group name of an acceptable length.

@@ -15,7 +15,9 @@ use domain::auto_sync::{
 };
 use domain::channel::{AutoChannel, Channel, ChannelNumber};
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, StreamId};
+use domain::guide::matching::{Decision, Matcher, Subject};
+use domain::guide::source::GuideSourceKind;
+use domain::ids::{AccountId, ChannelId, GroupId, GuideChannelId, GuideSourceId, StreamId};
 use domain::lineup::Lineup;
 use domain::playlist::delta::StalePolicy;
 use domain::stream::{Stream, StreamProperties};
@@ -28,8 +30,9 @@ use super::job::{ImportSummary, Job, SyncSummary};
 use super::reading::ReadList;
 use super::selection::Selection;
 use crate::clock::now_ms;
+use crate::matching::matcher;
 
-/// Maximum number of channels that one commit creates, changes or removes. Others wait for a commit.
+/// Maximum number of channels that one commit creates, and of those that it changes and removes. Others wait for a commit.
 const CHANNELS_AT_ONCE: usize = 500;
 /// Maximum number of plans. More than one is needed only if somebody changes numbers meanwhile.
 const ROUNDS_MAX: usize = 5;
@@ -228,6 +231,7 @@ fn streams(
         .filter_map(|it| table.get(it.0.0))
         .flat_map(|group| group.names().map(|name| (name, group.id)))
         .collect();
+    let guides = GroupGuides::of(models, groups);
     let mut streams = Vec::new();
     models.store.collection::<Stream>().for_each_of(u64::from(account.0), |stream: Stream| {
         let group = stream.group().and_then(|it| names.get(it));
@@ -238,6 +242,7 @@ fn streams(
                 name: stream.name().to_owned(),
                 tvg_id: stream.tvg_id().map(str::to_owned),
                 logo: stream.logo().map(str::to_owned),
+                guide_channel: guides.find(*group, &stream),
                 number: stream.provider.number.filter(|it| !it.is_zero()),
                 updated_at: stream.updated_at,
                 position: position(&stream),
@@ -247,6 +252,54 @@ fn streams(
     })?;
     streams.sort_unstable_by_key(|it| it.id);
     Ok(streams)
+}
+
+/// The guide sources that the settings of groups choose.
+struct GroupGuides(HashMap<GroupId, Arc<ChosenGuide>>);
+
+/// The channels of a guide source.
+enum ChosenGuide {
+    /// The guide is generated, and is that of every channel.
+    Generated(GuideChannelId),
+    Matched(Box<Matcher>),
+}
+
+impl GroupGuides {
+    fn of(models: &Models, groups: &[(GroupId, SyncSettings)]) -> Self {
+        let (sources, guide) = (models.guide_sources.load(), models.guide.load());
+        let mut chosen: HashMap<GuideSourceId, Option<Arc<ChosenGuide>>> = HashMap::new();
+        let of_groups = groups.iter().filter_map(|(group, settings)| {
+            let id = settings.custom_guide?;
+            let guide = chosen.entry(id).or_insert_with(|| {
+                let guide = match sources.get(id.0)?.kind {
+                    GuideSourceKind::Generated => ChosenGuide::Generated(guide.of_source(id).first()?.id),
+                    _ => ChosenGuide::Matched(Box::new(matcher(models, Some(id)))),
+                };
+                Some(Arc::new(guide))
+            });
+            Some((*group, Arc::clone(guide.as_ref()?)))
+        });
+        Self(of_groups.collect())
+    }
+
+    /// Returns the guide channel of a stream of this group.
+    fn find(&self, group: GroupId, stream: &Stream) -> Option<GuideChannelId> {
+        match &**self.0.get(&group)? {
+            ChosenGuide::Generated(channel) => Some(*channel),
+            ChosenGuide::Matched(matcher) => {
+                let subject = Subject {
+                    name: stream.name(),
+                    tvg_id: stream.tvg_id(),
+                    station: None,
+                    group: stream.group(),
+                };
+                match matcher.find(&subject, false).decision {
+                    Decision::Link(channel) => Some(channel),
+                    _ => None,
+                }
+            }
+        }
+    }
 }
 
 /// The ids of the lineups in which the new channels of a group are; 0 is all. Elsewhere each lineup decides.
@@ -260,36 +313,32 @@ fn carry_out<E: From<storage::Error> + Send + 'static>(
     summary: &mut SyncSummary,
     check_stop: impl Fn() -> Result<(), E>,
 ) -> Result<bool, E> {
+    let SyncPlan { mut removals, mut updates, mut creations, .. } = plan;
     let mut is_complete = true;
-    let store = &models.store;
-    for some in plan.removals.chunks(CHANNELS_AT_ONCE) {
+    while !(removals.is_empty() && updates.is_empty() && creations.is_empty()) {
         check_stop()?;
-        let some = some.to_vec();
-        summary.n_removed +=
-            store.write_blocking(move |write| remove(write, account, &some).map_err(E::from))?;
-    }
-    let mut updates = plan.updates;
-    while !updates.is_empty() {
-        check_stop()?;
-        let rest = updates.split_off(updates.len().min(CHANNELS_AT_ONCE));
-        let some = std::mem::replace(&mut updates, rest);
-        let n_some = some.len() as u64;
-        let n = store.write_blocking(move |write| update(write, account, some).map_err(E::from))?;
-        summary.n_updated += n;
-        is_complete &= n == n_some;
-    }
-    let mut creations = plan.creations;
-    while !creations.is_empty() {
-        check_stop()?;
-        let rest = creations.split_off(creations.len().min(CHANNELS_AT_ONCE));
-        let some = std::mem::replace(&mut creations, rest);
-        let n_some = some.len() as u64;
+        // In one commit, so that a group whose streams were all replaced is never without channels.
+        let (removed, updated, created) = (some(&mut removals), some(&mut updates), some(&mut creations));
+        let (n_updates, n_creations) = (updated.len() as u64, created.len() as u64);
         let lineups = lineups.clone();
-        let n = store.write_blocking(move |write| create(write, some, &lineups).map_err(E::from))?;
-        summary.n_created += n;
-        is_complete &= n == n_some;
+        let (n_removed, n_updated, n_created) = models.store.write_blocking(move |write| {
+            let n_removed = remove(write, account, &removed)?;
+            let n_updated = update(write, account, updated)?;
+            let n_created = create(write, created, &lineups)?;
+            Ok::<_, E>((n_removed, n_updated, n_created))
+        })?;
+        summary.n_removed += n_removed;
+        summary.n_updated += n_updated;
+        summary.n_created += n_created;
+        is_complete &= (n_updated, n_created) == (n_updates, n_creations);
     }
     Ok(is_complete)
+}
+
+/// Takes the first of these, as many as one commit changes.
+fn some<T>(all: &mut Vec<T>) -> Vec<T> {
+    let rest = all.split_off(all.len().min(CHANNELS_AT_ONCE));
+    std::mem::replace(all, rest)
 }
 
 /// Removes channels, unless an admin changed them meanwhile and the account keeps such channels.

@@ -8,7 +8,8 @@
 //! ├── Channels       parent only
 //! │   └── LiveChannel ── Client
 //! ├── Switchboard    its table is rebuilt from the ChannelTable
-//! └── Importer       refreshes playlists; what runs ends with it
+//! ├── Importer       refreshes playlists; what runs ends with it
+//! └── Guides         refreshes guides; what runs ends with it
 //! ```
 //!
 //! One for one: an actor that dies is restarted alone, and no viewer notices, because the state that must agree with
@@ -41,6 +42,7 @@ use media::ring::{Budget, EndReason};
 use media::source::{SourceSettings, Upstream};
 use ractor::{ActorCell, ActorRef, SpawnErr};
 use storage::Models;
+use storage::guide::GuideFiles;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +54,10 @@ use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
+use crate::guide::{
+    self, GuideImports, GuideParts, GuideProgress, GuideRefreshes, GuideServices, SchedulesDirect,
+    WrittenGuides,
+};
 use crate::health::{self, HealthTable};
 use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::live_settings::LiveSettings;
@@ -114,6 +120,10 @@ struct SystemState {
     counter: Arc<AtomicU64>,
     imports: Arc<OnceLock<Imports>>,
     refresh_progress: Arc<RefreshProgress>,
+    guide_imports: Arc<OnceLock<GuideImports>>,
+    guide_progress: Arc<GuideProgress>,
+    written_guides: Arc<OnceLock<WrittenGuides>>,
+    guide_services: GuideServices,
     /// Cancelled when the system stops: imports and trials end immediately, and no actor is restarted.
     stop: CancellationToken,
     trials: Trials,
@@ -129,6 +139,7 @@ struct Addresses {
     channels: Address<()>,
     switchboard: Address<switchboard::Message>,
     importer: Address<importer::Message>,
+    guides: Address<guide::Message>,
 }
 
 impl Addresses {
@@ -141,6 +152,7 @@ impl Addresses {
             SystemActor::Channels => self.channels.current().map(|it| it.get_cell()),
             SystemActor::Switchboard => self.switchboard.current().map(|it| it.get_cell()),
             SystemActor::Importer => self.importer.current().map(|it| it.get_cell()),
+            SystemActor::Guides => self.guides.current().map(|it| it.get_cell()),
         }
     }
 }
@@ -153,6 +165,8 @@ pub struct System {
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
     /// The follower of the store, if it runs; ends with the system.
     follower: parking_lot::Mutex<Option<RespawnedTask>>,
+    /// The task that collects guide data of streams, if it runs; ends with the system.
+    guide_collector: parking_lot::Mutex<Option<RespawnedTask>>,
     /// The task that measures and stores the health of streams, if it runs; ends with the system.
     health_keeper: parking_lot::Mutex<Option<(RespawnedTask, Models)>>,
     /// Makes the next reading of the metrics panic.
@@ -178,6 +192,7 @@ impl System {
             channels: Address::new(),
             switchboard: Address::new(),
             importer: Address::new(),
+            guides: Address::new(),
         };
         let closer = Closer::new(parts.packets.clone());
         let bus = Bus::new();
@@ -193,6 +208,7 @@ impl System {
             memory::usable_bytes().map_or(RING_BYTES_FALLBACK, |it| it / RING_MEMORY_SHARE)
         });
         let health = plans.health();
+        let guide_services = GuideServices::default();
         let env = Arc::new(LiveEnv {
             plans,
             packets: parts.packets,
@@ -205,6 +221,7 @@ impl System {
             timelines: Arc::new(Timelines::default()),
             transcoders: Transcoders::default(),
             health,
+            stream_guides: guide_services.stream_guides.clone(),
             settings: LiveSettings::new(settings),
         });
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
@@ -219,6 +236,10 @@ impl System {
             counter,
             imports: Arc::new(OnceLock::new()),
             refresh_progress: Arc::new(RefreshProgress::default()),
+            guide_imports: Arc::new(OnceLock::new()),
+            guide_progress: Arc::new(GuideProgress::default()),
+            written_guides: Arc::new(OnceLock::new()),
+            guide_services,
             stop,
             addresses,
         };
@@ -231,6 +252,7 @@ impl System {
             root,
             root_task,
             follower: parking_lot::Mutex::new(None),
+            guide_collector: parking_lot::Mutex::new(None),
             health_keeper: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
             count_fails: Default::default(),
@@ -257,6 +279,54 @@ impl System {
     pub(crate) fn set_imports(&self, imports: Imports) {
         // Fails at the second call.
         let _ = self.state.imports.set(imports);
+    }
+
+    /// Returns the handle for refreshes of guides. No guide is refreshed before [`System::import_guides`].
+    pub fn guide_refreshes(&self) -> GuideRefreshes {
+        let state = &self.state;
+        GuideRefreshes::new(
+            state.addresses.guides.clone(),
+            state.guide_progress.clone(),
+            state.written_guides.clone(),
+        )
+    }
+
+    /// Starts refreshing guides, by schedule and on request. Only the first call has an effect.
+    pub fn import_guides(&self, parts: GuideParts) {
+        let services = self.state.guide_services.clone();
+        services.schedules_direct.connect(&parts.fetch);
+        let parts = GuideParts { services, ..parts };
+        *self.guide_collector.lock() = Some(self.collect_guides(parts.models.clone()));
+        self.accept_written_guides(parts.models.clone(), parts.files.clone());
+        self.set_guide_imports(GuideImports::of(parts));
+    }
+
+    /// Accepts programmes that clients write, without refreshing guides. Only the first call has an effect.
+    pub fn accept_written_guides(&self, models: Models, files: GuideFiles) {
+        // Fails at the second call.
+        let _ = self.state.written_guides.set(WrittenGuides::new(models, files));
+    }
+
+    /// Returns the client of the service Schedules Direct.
+    pub fn schedules_direct(&self) -> SchedulesDirect {
+        self.state.guide_services.schedules_direct.clone()
+    }
+
+    /// Starts collecting guide data of streams.
+    fn collect_guides(&self, models: Models) -> RespawnedTask {
+        let (guides, refreshes) = (self.state.guide_services.stream_guides.clone(), self.guide_refreshes());
+        tasks::respawn("guide data of streams", move || {
+            let refreshes = refreshes.clone();
+            guides.clone().collect(models.clone(), async move |source| {
+                // Fails only when the gateway stops.
+                let _ = refreshes.refresh(source, false).await;
+            })
+        })
+    }
+
+    pub(crate) fn set_guide_imports(&self, imports: GuideImports) {
+        // Fails at the second call.
+        let _ = self.state.guide_imports.set(imports);
     }
 
     /// Returns the handle for trials of stream profiles.
@@ -354,6 +424,7 @@ impl System {
     pub async fn stop(&self) -> bool {
         self.state.stop.cancel();
         self.follower.lock().take();
+        self.guide_collector.lock().take();
         self.switchboard().close();
         // Covers a switchboard that is dead at this moment.
         for (_, live) in self.state.channel_table.all() {
@@ -410,16 +481,19 @@ pub enum SystemActor {
     Switchboard,
     /// Refreshes playlists.
     Importer,
+    /// Refreshes guides.
+    Guides,
 }
 
 /// Start order.
-const CHILDREN: [SystemActor; 6] = [
+const CHILDREN: [SystemActor; 7] = [
     SystemActor::Events,
     SystemActor::Slots,
     SystemActor::Bandwidth,
     SystemActor::Channels,
     SystemActor::Switchboard,
     SystemActor::Importer,
+    SystemActor::Guides,
 ];
 
 impl SystemState {
@@ -461,6 +535,15 @@ impl SystemState {
                     stop: self.stop.child_token(),
                 };
                 spawn(importer::Actor, arguments, root, &addresses.importer).await
+            }
+            SystemActor::Guides => {
+                let arguments = guide::Arguments {
+                    imports: self.guide_imports.clone(),
+                    progress: self.guide_progress.clone(),
+                    events: self.env.events.clone(),
+                    stop: self.stop.child_token(),
+                };
+                spawn(guide::Actor, arguments, root, &addresses.guides).await
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ractor::{ActorRef, Message};
 use tokio::task::JoinError;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
@@ -64,6 +64,26 @@ fn panic_text(death: JoinError) -> String {
     let said = panic.downcast_ref::<String>().cloned();
     said.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
         .unwrap_or_else(|| "it panicked".to_owned())
+}
+
+/// Sends this message to an actor now and then every `period`, until the returned handle is dropped. A late one delays
+/// those after it.
+pub(crate) fn ticks<M: Message>(
+    actor: &ActorRef<M>,
+    period: Duration,
+    message: impl Fn() -> M + Send + 'static,
+) -> AbortOnDropHandle<()> {
+    let to = actor.clone();
+    linked(actor, async move {
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if to.cast(message()).is_err() {
+                return;
+            }
+        }
+    })
 }
 
 /// Runs a task that an actor depends on. If the task ends, the actor ends too, and the supervisor of the actor restarts

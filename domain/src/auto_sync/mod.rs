@@ -17,7 +17,7 @@ use self::numbers::Numbering;
 pub use self::settings::{NumberingMode, SyncOrder, SyncSettings, SyncSettingsError};
 use crate::account::Account;
 use crate::channel::{AutoChannel, CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber, SyncedValues};
-use crate::ids::{AccountId, ChannelId, GroupId, StreamId};
+use crate::ids::{AccountId, ChannelId, GroupId, GuideChannelId, StreamId};
 use crate::user::UserLevel;
 
 /// Maximum number of channels that the refreshes of one account create. Channels are in memory as a whole.
@@ -74,6 +74,8 @@ pub struct SyncStream {
     pub name: String,
     pub tvg_id: Option<String>,
     pub logo: Option<String>,
+    /// The guide channel of the guide source that the settings of the group choose.
+    pub guide_channel: Option<GuideChannelId>,
     /// The number of the provider.
     pub number: Option<ChannelNumber>,
     pub updated_at: i64,
@@ -251,8 +253,9 @@ fn automatic(
         number,
         group: Some(settings.group_override.unwrap_or(stream.group)),
         logo: settings.custom_logo_url.clone().or(stream.logo),
-        tvg_id: stream.tvg_id,
+        tvg_id: stream.tvg_id.filter(|_| !settings.without_guide),
         stream_profile: settings.stream_profile,
+        guide_channel: stream.guide_channel,
     };
     AutoChannel { account, group: stream.group, stream: stream.id, synced }
 }
@@ -268,11 +271,13 @@ pub fn auto_channel_uuid(auto: &AutoChannel) -> Uuid {
 impl Channel {
     /// Creates the channel of a stream.
     pub fn automatic(id: ChannelId, uuid: Uuid, auto: AutoChannel, at: i64) -> Self {
-        let SyncedValues { name, number, group, logo, tvg_id, stream_profile } = auto.synced.clone();
+        let SyncedValues { name, number, group, logo, tvg_id, stream_profile, guide_channel } =
+            auto.synced.clone();
         let mut channel = Self::new(id, uuid, name, at);
         channel.streams = vec![auto.stream];
         (channel.number, channel.group, channel.logo) = (number, group, logo);
         (channel.tvg_id, channel.stream_profile) = (tvg_id, stream_profile);
+        channel.guide_channel = guide_channel;
         channel.auto = Some(Box::new(auto));
         channel
     }
@@ -297,6 +302,7 @@ impl Channel {
         }
         set(&mut self.tvg_id, &before.tvg_id, &after.tvg_id);
         set(&mut self.stream_profile, &before.stream_profile, &after.stream_profile);
+        set(&mut self.guide_channel, &before.guide_channel, &after.guide_channel);
         self.auto = Some(Box::new(auto));
     }
 
@@ -310,6 +316,8 @@ impl Channel {
             ("logo_url", self.logo != synced.logo),
             ("tvg_id", self.tvg_id != synced.tvg_id),
             ("stream_profile_id", self.stream_profile != synced.stream_profile),
+            // Where the group chooses none, a link is the result of matching and no change of a value.
+            ("epg_data_id", synced.guide_channel.is_some() && self.guide_channel != synced.guide_channel),
         ];
         values.into_iter().filter(|it| it.1).map(|it| it.0).collect()
     }

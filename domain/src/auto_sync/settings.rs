@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::account_group::AccountGroup;
 use crate::channel::ChannelNumber;
-use crate::ids::{GroupId, LogoId, StreamProfileId};
+use crate::ids::{GroupId, GuideSourceId, LogoId, StreamProfileId};
 use crate::pattern::{self, Pattern, PatternError};
 
 /// How the channels of a group get their numbers.
@@ -49,6 +49,10 @@ pub struct SyncSettings {
     pub custom_logo: Option<LogoId>,
     /// The address of that logo, which is not in the link.
     pub custom_logo_url: Option<String>,
+    /// The guide source whose channels are linked with the channels.
+    pub custom_guide: Option<GuideSourceId>,
+    /// Whether the channels have no guide id, so that their programmes are made from their names.
+    pub without_guide: bool,
     /// The channel profiles in which new channels are enabled; `None` is all.
     pub channel_profiles: Option<Vec<u32>>,
     pub mode: NumberingMode,
@@ -104,6 +108,8 @@ impl SyncSettings {
             stream_profile: of.id("stream_profile_id")?.map(StreamProfileId),
             custom_logo: of.id("custom_logo_id")?.map(LogoId),
             custom_logo_url: None,
+            custom_guide: of.id("custom_epg_id")?.filter(|it| *it != 0).map(GuideSourceId),
+            without_guide: of.flag("force_dummy_epg")? && of.id("custom_epg_id")?.is_none_or(|it| it == 0),
             channel_profiles: of.ids("channel_profile_ids")?,
             mode: of.choice(
                 "channel_numbering_mode",

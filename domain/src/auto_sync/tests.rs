@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::account::{AccountProfile, PlaylistLocation};
 use crate::account_group::AccountGroup;
-use crate::ids::{AccountGroupId, ProfileId};
+use crate::ids::{AccountGroupId, GuideSourceId, ProfileId};
 
 const A: AccountId = AccountId(2);
 const NEWS: GroupId = GroupId(3);
@@ -26,6 +26,7 @@ fn number(text: &str) -> ChannelNumber {
 
 fn stream(id: u32, name: &str) -> SyncStream {
     SyncStream {
+        guide_channel: None,
         id: StreamId(id),
         group: NEWS,
         name: name.to_owned(),
@@ -123,6 +124,46 @@ fn each_stream_gets_a_channel_that_follows_it_and_ends_with_it() {
     lineup.sync(&settings);
     lineup.check(&["101 Two", "100 Uno"]);
     assert_eq!(lineup.channel(1).uuid, uuid, "a channel that returns has its old address");
+}
+
+#[test]
+fn channels_follow_the_guide_that_their_group_chooses() {
+    let mut lineup = Lineup::of(&["One", "Two"]);
+    lineup.streams[0].guide_channel = Some(GuideChannelId(7));
+    let settings = settings(None, None, json!({ "custom_epg_id": 3, "force_dummy_epg": true }));
+    assert_eq!((settings.custom_guide, settings.without_guide), (Some(GuideSourceId(3)), false));
+    lineup.sync(&settings);
+    assert_eq!(lineup.channel(1).guide_channel, Some(GuideChannelId(7)));
+    lineup.channel(1).guide_channel = Some(GuideChannelId(9));
+    assert_eq!(lineup.channel(1).edited_values(), ["epg_data_id"]);
+    lineup.streams[0].guide_channel = Some(GuideChannelId(8));
+    lineup.sync(&settings);
+    assert_eq!(lineup.channel(1).guide_channel, Some(GuideChannelId(9)), "an admin chose it");
+    lineup.channel(1).guide_channel = Some(GuideChannelId(8));
+    lineup.streams[0].guide_channel = None;
+    lineup.sync(&settings);
+    assert_eq!(lineup.channel(1).guide_channel, None);
+}
+
+#[test]
+fn a_matched_link_is_no_change_of_an_automatic_channel() {
+    let mut lineup = Lineup::of(&["One"]);
+    let settings = settings(None, None, json!({}));
+    lineup.sync(&settings);
+    lineup.channel(1).guide_channel = Some(GuideChannelId(7));
+    assert!(!lineup.channel(1).is_customized());
+    lineup.sync(&settings);
+    assert_eq!(lineup.channel(1).guide_channel, Some(GuideChannelId(7)), "a refresh keeps it");
+}
+
+#[test]
+fn a_group_can_have_channels_without_a_guide_id() {
+    let mut lineup = Lineup::of(&["One"]);
+    lineup.streams[0].tvg_id = Some("one.uk".to_owned());
+    lineup.sync(&settings(None, None, json!({ "force_dummy_epg": true })));
+    assert_eq!(lineup.channel(1).tvg_id, None);
+    lineup.sync(&settings(None, None, json!({ "force_dummy_epg": false })));
+    assert_eq!(lineup.channel(1).tvg_id.as_deref(), Some("one.uk"));
 }
 
 #[test]

@@ -92,7 +92,16 @@ pub enum EventBody {
     },
     EpgRefresh {
         source: RefreshRef,
+        /// Channels of the guide.
+        channels: u64,
+        /// Its programmes.
         programs_updated: u64,
+        /// Channels and programmes that were left out because they are damaged.
+        skipped_programs: u64,
+        /// Channels of the guide that no channel uses.
+        unmapped_channels: u64,
+        /// Whether the guide is the one that was in use before.
+        is_unchanged: bool,
         duration_seconds: u64,
     },
     M3uRefresh {
@@ -329,8 +338,21 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
             map.serialize_entry("bytes_written", file_size_bytes)?;
             map.serialize_entry("interrupted", interrupted)
         }
-        EventBody::EpgRefresh { source, programs_updated, duration_seconds } => {
-            source_keys(map, source, *programs_updated, *duration_seconds)
+        EventBody::EpgRefresh {
+            source,
+            channels,
+            programs_updated,
+            skipped_programs,
+            unmapped_channels,
+            is_unchanged,
+            duration_seconds,
+        } => {
+            source_keys(map, source, *programs_updated, *duration_seconds)?;
+            map.serialize_entry("programs", programs_updated)?;
+            map.serialize_entry("channels", channels)?;
+            map.serialize_entry("skipped_programs", skipped_programs)?;
+            map.serialize_entry("unmapped_channels", unmapped_channels)?;
+            map.serialize_entry("unchanged", is_unchanged)
         }
         EventBody::M3uRefresh {
             source,
@@ -377,7 +399,7 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
 
 /// The API promises an address and a profile with every channel event, so they are empty texts without a stream.
 /// `channel_url` repeats the address for templates written for similar services, and so do `new_url`, `duration`,
-/// `runtime`, `elapsed_time`, `bytes_written`, `client_id` and `account_name` with other values.
+/// `runtime`, `elapsed_time`, `bytes_written`, `client_id`, `account_name` and `programs` with other values.
 fn stream_keys<M: SerializeMap>(map: &mut M, stream: Option<&StreamRef>) -> Result<(), M::Error> {
     let url = stream.map(|it| it.url.to_string()).unwrap_or_default();
     map.serialize_entry("stream_id", &stream.map(|it| it.id))?;

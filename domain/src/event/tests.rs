@@ -68,7 +68,15 @@ fn all() -> Vec<EventBody> {
             file_size_bytes: 9,
             interrupted: false,
         },
-        EventBody::EpgRefresh { source: source(), programs_updated: 10, duration_seconds: 2 },
+        EventBody::EpgRefresh {
+            source: source(),
+            channels: 3,
+            programs_updated: 10,
+            skipped_programs: 1,
+            unmapped_channels: 2,
+            is_unchanged: false,
+            duration_seconds: 2,
+        },
         EventBody::M3uRefresh {
             source: source(),
             total_processed: 9,
@@ -166,7 +174,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         "channel_failover" | "stream_switch" => [CHANNEL, SWITCH],
         "recording_start" => [RECORDING, "channel_number"],
         "recording_end" => [RECORDING, "channel_number bytes_written# interrupted!"],
-        "epg_refresh" => [REFRESH, ""],
+        "epg_refresh" => [REFRESH, "programs# channels# skipped_programs# unmapped_channels# unchanged!"],
         "m3u_refresh" => [
             REFRESH,
             "account_name elapsed_time# total_processed# streams_created# streams_updated# streams_stale# \

@@ -1,3 +1,14 @@
-//! Programme guides. So far their channels; programmes follow with the import of guides.
+//! Programme guides: where they come from, the channels that they name, and their output as XMLTV.
 
+pub mod channel;
+pub mod dvb;
+pub mod generated;
+pub mod index;
+pub mod matching;
+pub mod programme;
+pub mod schedules_direct;
+pub mod source;
+pub mod state;
+pub mod text_query;
+pub mod words;
 pub mod xmltv;

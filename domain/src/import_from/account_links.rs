@@ -25,7 +25,6 @@ const GROUP_OVERRIDE: &str = "group_override";
 const STREAM_PROFILE: &str = "stream_profile_id";
 const CHANNEL_PROFILES: &str = "channel_profile_ids";
 const CUSTOM_LOGO: &str = "custom_logo_id";
-/// The property that refers to a record that has no place.
 const CUSTOM_GUIDE: &str = "custom_epg_id";
 
 impl Foundation {
@@ -118,7 +117,8 @@ impl Foundation {
         if serde_json::to_string(&properties).map_or(usize::MAX, |it| it.len()) > JSON_BYTES_MAX {
             return Map::new();
         }
-        properties.retain(|name, value| name != CUSTOM_GUIDE && !value.is_null());
+        properties.retain(|_, value| !value.is_null());
+        replace(&mut properties, CUSTOM_GUIDE, |it| self.guide_source_ids.get(&it).map(|it| it.0));
         replace(&mut properties, GROUP_OVERRIDE, |it| self.group_ids.get(&it).map(|it| it.0));
         replace(&mut properties, STREAM_PROFILE, |it| self.profile_ids.get(&it).map(|it| it.0));
         replace(&mut properties, CUSTOM_LOGO, |it| self.logo_ids.get(&it).map(|it| it.0));

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::account_links::by_account;
@@ -22,8 +21,6 @@ const STREAMS_PER_CHANNEL_MAX: usize = 1000;
 /// The namespace of uuids for channels without a valid one. With it, a second import finds the channels of the first.
 const NAMESPACE: Uuid = Uuid::from_u128(0x2a5c_9d7e_41f3_4b86_a0c8_7e93_15d4_b26f);
 
-/// Custom properties under which values without a field of their own are kept.
-const GUIDE_LINK: &str = "guide_link";
 const STATION_ID: &str = "tvc_guide_stationid";
 
 /// The channels that are written, and where those of the source are found.
@@ -38,7 +35,6 @@ pub(super) struct PlannedChannels {
 struct ChannelSources<'a> {
     overrides: HashMap<u32, &'a SourceRow>,
     logos: HashMap<u32, &'a SourceRow>,
-    guide_sources: HashMap<u32, &'a SourceRow>,
     guide_channels: &'a HashMap<u32, GuideChannel>,
     /// The groups of each account.
     links: BTreeMap<u32, Vec<&'a SourceRow>>,
@@ -60,7 +56,6 @@ impl<'a> ChannelSources<'a> {
         Self {
             overrides: household.by_id(SourceTable::ChannelOverrides, "channel_id"),
             logos: household.by_id(SourceTable::Logos, "id"),
-            guide_sources: household.by_id(SourceTable::EpgSources, "id"),
             guide_channels: &household.guide_channels,
             links: by_account(household, SourceTable::AccountGroups),
             streams,
@@ -131,7 +126,6 @@ impl Foundation {
         debug_assert_eq!(uuids.len(), n_existing + planned.new.len());
         let taken = existing.channels.iter().filter_map(|it| it.number).collect();
         make_numbers_unique(&mut planned.new, taken, report);
-        report_guides(household, &planned, report);
         planned
     }
 
@@ -194,18 +188,16 @@ impl Foundation {
         }
         let mut seen = BTreeSet::new();
         channel.streams.retain(|it| seen.insert(*it));
-        let guide = value("epg_data_id").id("epg_data_id").and_then(|it| sources.guide_channels.get(&it));
+        let guide_id = value("epg_data_id").id("epg_data_id");
+        let guide = guide_id.and_then(|it| sources.guide_channels.get(&it));
+        channel.guide_channel = guide_id.and_then(|it| self.guide_channel_ids.get(&it).copied());
         let tvg_id = value("tvg_id").text("tvg_id").or(guide.map(|it| it.tvg_id.as_str()));
         channel.tvg_id = tvg_id.map(|it| plain(it, TVG_ID_CHARS_MAX)).filter(|it| !it.is_empty());
-        if let Some(guide) = guide {
-            let source = guide.source.and_then(|it| sources.guide_sources.get(&it)?.text("name"));
-            let link = json!({ "source": source, "tvg_id": plain(&guide.tvg_id, TVG_ID_CHARS_MAX) });
-            channel.custom_properties.insert(GUIDE_LINK.to_owned(), link);
+        if guide.is_some() && channel.guide_channel.is_none() {
+            change("its guide channel was skipped, and only the guide id is kept");
         }
-        if let Some(station) = value(STATION_ID).text(STATION_ID) {
-            let station = Value::from(plain(station, TVG_ID_CHARS_MAX));
-            channel.custom_properties.insert(STATION_ID.to_owned(), station);
-        }
+        let station = value(STATION_ID).text(STATION_ID).map(|it| plain(it, TVG_ID_CHARS_MAX));
+        channel.guide_station = station.filter(|it| !it.is_empty());
     }
 }
 
@@ -225,6 +217,7 @@ impl Foundation {
         let logo = row.id("logo_id").and_then(|it| sources.logos.get(&it));
         let tvg_id = row.text("tvg_id").map(|it| plain(it, TVG_ID_CHARS_MAX));
         let synced = SyncedValues {
+            guide_channel: None,
             name: plain(row.text("name").unwrap_or_default(), CHANNEL_NAME_CHARS_MAX),
             number: row.number("channel_number").and_then(|it| it.parse().ok()),
             group: self.group_ids.get(&own_group).copied(),
@@ -263,24 +256,6 @@ fn make_numbers_unique(channels: &mut [Channel], taken: HashSet<ChannelNumber>, 
             used.insert(free);
             next = free.next();
         }
-    }
-}
-
-/// Reports guides, which have no place yet, and logos that are files.
-fn report_guides(household: &Household, planned: &PlannedChannels, report: &mut Report) {
-    for row in household.rows(SourceTable::EpgSources) {
-        let name = plain(row.text("name").unwrap_or_default(), 60);
-        report.note(
-            format!("guide source {name}"),
-            "the gateway has no programme guide yet; guide ids of channels are kept",
-        );
-    }
-    let n_linked = planned.new.iter().filter(|it| it.custom_properties.contains_key(GUIDE_LINK)).count();
-    if n_linked > 0 {
-        report.note(
-            format!("guide links of {n_linked} channels"),
-            "kept as the custom property guide_link, for later",
-        );
     }
 }
 

@@ -58,7 +58,15 @@ impl Foundation {
             kind.taken += 1;
             self.logo_ids.insert(source, id);
             by_url.insert(url.clone(), id);
-            self.logos.push(Logo { id, name, url, file: None, named_by, updated_at: rules.now });
+            self.logos.push(Logo {
+                id,
+                name,
+                url,
+                file: None,
+                named_by,
+                guide_source: None,
+                updated_at: rules.now,
+            });
         }
     }
 
@@ -81,7 +89,15 @@ impl Foundation {
         kind.taken += 1;
         self.logo_ids.insert(source, id);
         let (url, file) = (logo_copy_path(id), Some(file.to_owned()));
-        self.logos.push(Logo { id, name, url, file, named_by: None, updated_at: rules.now });
+        self.logos.push(Logo {
+            id,
+            name,
+            url,
+            file,
+            named_by: None,
+            guide_source: None,
+            updated_at: rules.now,
+        });
     }
 
     /// Returns the address of a logo of the source: of its file, or that in its row.

@@ -10,6 +10,7 @@ mod account_links;
 mod accounts;
 mod channels;
 mod dependents;
+mod guides;
 mod household;
 mod ids;
 mod lineups;

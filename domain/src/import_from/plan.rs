@@ -14,7 +14,9 @@ use crate::account::Account;
 use crate::channel::Channel;
 use crate::core_settings::SettingChecks;
 use crate::group::{GROUP_NAME_CHARS_MAX, Group};
-use crate::ids::{AccountId, GroupId, LogoId, ServerGroupId, StreamProfileId};
+use crate::guide::channel::GuideChannel;
+use crate::guide::source::GuideSource;
+use crate::ids::{AccountId, GroupId, GuideChannelId, GuideSourceId, LogoId, ServerGroupId, StreamProfileId};
 use crate::lineup::Lineup;
 use crate::logo::Logo;
 use crate::server_group::ServerGroup;
@@ -36,6 +38,8 @@ pub struct Existing {
     pub users: Vec<User>,
     pub settings: Vec<CoreSetting>,
     pub user_agents: Vec<UserAgent>,
+    pub guide_sources: Vec<GuideSource>,
+    pub guide_channels: Vec<GuideChannel>,
     pub unused: UnusedIds,
 }
 
@@ -55,6 +59,8 @@ pub struct UnusedIds {
     pub user: u32,
     pub setting: u32,
     pub user_agent: u32,
+    pub guide_source: u32,
+    pub guide_channel: u32,
 }
 
 impl Default for UnusedIds {
@@ -72,6 +78,8 @@ impl Default for UnusedIds {
             user: 1,
             setting: 1,
             user_agent: 1,
+            guide_source: 1,
+            guide_channel: 1,
         }
     }
 }
@@ -101,11 +109,16 @@ pub struct Foundation {
     pub stream_profiles: Vec<StreamProfile>,
     pub server_groups: Vec<ServerGroup>,
     pub logos: Vec<Logo>,
+    pub guide_sources: Vec<GuideSource>,
+    /// Those that channels are linked with.
+    pub guide_channels: Vec<GuideChannel>,
     /// By the id of the source. Contains the account of manually created streams under the id that it has there.
     pub accounts: BTreeMap<u32, PlannedAccount>,
     pub(super) group_ids: HashMap<u32, GroupId>,
     pub(super) user_agent_ids: HashMap<u32, u32>,
     pub(super) logo_ids: HashMap<u32, LogoId>,
+    pub(super) guide_source_ids: HashMap<u32, GuideSourceId>,
+    pub(super) guide_channel_ids: HashMap<u32, GuideChannelId>,
     pub(super) server_group_ids: HashMap<u32, ServerGroupId>,
     pub(super) group_names: HashMap<u32, String>,
     pub(super) profile_ids: HashMap<u32, StreamProfileId>,
@@ -121,6 +134,7 @@ impl Foundation {
         foundation.add_server_groups(household, existing, report);
         foundation.add_accounts(household, existing, rules, report);
         foundation.add_logos(household, existing, rules, report);
+        foundation.add_guides(household, existing, rules, report);
         foundation
     }
 

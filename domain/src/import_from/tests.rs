@@ -102,10 +102,13 @@ fn small() -> Vec<(SourceTable, Value)> {
         (
             SourceTable::AccountGroups,
             json!({ "id": "8", "m3u_account_id": "2", "channel_group_id": "4", "enabled": "t", "auto_channel_sync": "t",
-                "auto_sync_channel_start": "300", "custom_properties": "{\"stream_profile_id\": 1, \"custom_logo_id\": 5, \"custom_epg_id\": 7, \"channel_profile_ids\": [2, 404]}" }),
+                "auto_sync_channel_start": "300", "custom_properties": "{\"stream_profile_id\": 1, \"custom_logo_id\": 5, \"custom_epg_id\": 1, \"channel_profile_ids\": [2, 404]}" }),
         ),
         (SourceTable::Logos, json!({ "id": "5", "name": "News", "url": "http://tv.example/news.png" })),
-        (SourceTable::EpgSources, json!({ "id": "1", "name": "Guide One", "source_type": "xmltv" })),
+        (
+            SourceTable::EpgSources,
+            json!({ "id": "1", "name": "Guide One", "source_type": "xmltv", "url": "http://tv.example/guide.xml", "priority": "5" }),
+        ),
         (SourceTable::EpgData, json!({ "id": "7", "tvg_id": "news.guide", "epg_source_id": "1" })),
         (
             SourceTable::Channels,
@@ -163,7 +166,7 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     assert_eq!((link.account, link.group, link.sync_start), (AccountId(2), GroupId(4), "300".parse().ok()));
     assert_eq!(
         Value::from(link.custom_properties.clone()),
-        json!({ "stream_profile_id": 3, "custom_logo_id": 5, "channel_profile_ids": [2] }),
+        json!({ "stream_profile_id": 3, "custom_logo_id": 5, "custom_epg_id": 1, "channel_profile_ids": [2] }),
         "with the ids of the store"
     );
 
@@ -178,10 +181,10 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     assert_eq!(channel.logo.as_deref(), Some("http://tv.example/news.png"));
     assert_eq!((channel.logo_id.map(|it| it.0), foundation.logos[0].id.0), (Some(5), 5));
     assert_eq!((channel.stream_profile, channel.user_level), (Some(StreamProfileId(9)), UserLevel::Standard));
-    assert_eq!(
-        channel.custom_properties["guide_link"],
-        json!({ "source": "Guide One", "tvg_id": "news.guide" })
-    );
+    assert_eq!(foundation.guide_sources[0].name, "Guide One");
+    let guide = &foundation.guide_channels[0];
+    assert_eq!((guide.source, guide.key.as_str()), (foundation.guide_sources[0].id, "news.guide"));
+    assert_eq!(channel.guide_channel, Some(guide.id));
 
     let planned = &dependents.users[0];
     let user = &planned.user;
@@ -237,6 +240,8 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
         user: 4,
         setting: 3,
         user_agent: 2,
+        guide_source: 2,
+        guide_channel: 2,
     };
     let (again, nothing, report) = convert(&source, &existing, &[21, 22]);
     assert!(again.groups.is_empty() && again.stream_profiles.is_empty());

@@ -87,6 +87,13 @@ impl PanelLogin {
         SourceUrl::new(format!("{server}/player_api.php?username={user}&password={password}{action}"))
     }
 
+    /// Returns the address of the guide.
+    pub fn guide_url(&self) -> SourceUrl {
+        let server = self.server.expose();
+        let (user, password) = (escaped(&self.username), escaped(self.password.expose()));
+        SourceUrl::new(format!("{server}/xmltv.php?username={user}&password={password}"))
+    }
+
     /// Returns the address of a live stream.
     pub fn stream_url(&self, id: u64) -> SourceUrl {
         let server = self.server.expose();
@@ -290,6 +297,10 @@ mod tests {
         assert_eq!(
             login.api_url(PanelAction::LiveStreams).expose(),
             "http://panel.example:8080/sub/player_api.php?username=an%2Fna&password=p%26s%20%3F%C3%A9&action=get_live_streams"
+        );
+        assert_eq!(
+            login.guide_url().expose(),
+            "http://panel.example:8080/sub/xmltv.php?username=an%2Fna&password=p%26s%20%3F%C3%A9"
         );
         let url = login.stream_url(7);
         assert_eq!(url.expose(), "http://panel.example:8080/sub/live/an%2Fna/p%26s%20%3F%C3%A9/7.ts");

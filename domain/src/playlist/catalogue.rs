@@ -1,8 +1,8 @@
 //! Builds accounts, streams and channels from playlists, without a store.
 //!
-//! Entries with the same guide id, or without an id but with the same name, form one channel. Its failover order is the
-//! order in which they were found, across all playlists. A channel keeps its uuid from run to run, because the uuid is
-//! derived from that id or name.
+//! Entries with the same guide id, or without an id but with the same name, form one channel; see [`channel_key`]. Its
+//! failover order is the order in which they were found, across all playlists. A channel keeps its uuid from run to run,
+//! because the uuid is derived from the id or name of its first entry.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,6 +12,7 @@ use crate::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation};
 use crate::channel::{Channel, ChannelNumber};
 use crate::group::Group;
 use crate::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
+use crate::playlist::content::ContentCounts;
 use crate::playlist::delta;
 use crate::playlist::m3u::PlaylistEntry;
 use crate::stream::{RequestHeaders, Stream};
@@ -24,14 +25,16 @@ pub struct Catalogue {
     pub streams: Vec<Stream>,
     /// In the order found; each has a number.
     pub channels: Vec<Channel>,
+    /// Entries that are no channels, and therefore nothing else either.
+    pub left_out: ContentCounts,
 }
 
 /// Builds a catalogue from playlists and their entries.
 #[derive(Debug, Default)]
 pub struct CatalogueBuilder {
     catalogue: Catalogue,
-    /// Position of each channel by its uuid.
-    positions: HashMap<Uuid, usize>,
+    /// Position of each channel by its key.
+    positions: HashMap<String, usize>,
     groups: HashMap<String, GroupId>,
     /// Numbers requested by playlists.
     numbers: BTreeSet<ChannelNumber>,
@@ -66,14 +69,19 @@ impl CatalogueBuilder {
         AccountId(number)
     }
 
-    /// Adds an entry of the account's playlist.
+    /// Adds an entry of the account's playlist. Films, episodes and separator lines are only counted.
     pub fn entry(&mut self, account: AccountId, entry: PlaylistEntry) {
         let properties = delta::stream_properties(entry);
+        if !properties.content.is_live() {
+            self.catalogue.left_out.add(properties.content);
+            return;
+        }
+        let key = channel_key(properties.tvg_id.as_deref(), &properties.name);
         let uuid = channel_uuid(properties.tvg_id.as_deref(), &properties.name);
         let group = properties.group.as_deref().map(|name| self.group(name));
         let id = StreamId(next_id(self.catalogue.streams.len()));
         let stream = Stream::new(id, account, properties, 0);
-        let position = *self.positions.entry(uuid).or_insert_with(|| {
+        let position = *self.positions.entry(key).or_insert_with(|| {
             let id = ChannelId(next_id(self.catalogue.channels.len()));
             let mut channel = Channel::new(id, uuid, stream.name(), 0);
             channel.tvg_id = stream.tvg_id().map(str::to_owned);
@@ -118,6 +126,17 @@ impl CatalogueBuilder {
             }
         }
         self.catalogue
+    }
+}
+
+/// Returns the text that streams of one channel have in common: the guide id, or without one the name, both regardless of
+/// case and of the number of spaces.
+pub fn channel_key(tvg_id: Option<&str>, name: &str) -> String {
+    let normal = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ");
+    match tvg_id.map(normal).filter(|it| !it.is_empty()) {
+        Some(id) => id,
+        // A name never equals an id, which has no line break.
+        None => format!("\n{}", normal(name)),
     }
 }
 
@@ -191,7 +210,16 @@ mod tests {
     fn entries_with_the_same_guide_id_or_name_become_one_channel_across_playlists() {
         let one = [r#"tvg-id="a",A"#, ",B", ",C"].as_slice();
         let two = [",B", r#"tvg-id="a",Other"#, ",A", r#"tvg-id="b",B"#].as_slice();
+        check(&[&[",News  One", ",NEWS one"]], &["1 News  One 1/1 1/2"]);
         check(&[one, two], &["1 A 1/1 2/2", "2 B 1/2 2/1", "3 C 1/3", "4 A 2/3", "5 B 2/4"]);
+    }
+
+    #[test]
+    fn films_episodes_and_separator_lines_are_counted_and_become_no_channels() {
+        let lines = [r#"tvg-type="movie",A"#, r#"tvg-type="series",B"#, ",##### UK #####", ",C"];
+        check(&[&lines], &["1 C 1/4"]);
+        let left_out = catalogue(&[&lines]).left_out;
+        assert_eq!(left_out.to_string(), "1 film, 1 episode, 1 separator line");
     }
 
     #[test]

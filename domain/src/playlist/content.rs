@@ -12,6 +12,8 @@
 //! | 5 | a length of at least five minutes | live streams have -1 or 0; some lists write 1 or 10 everywhere |
 //! | 6 | a word of the group ([`GROUP_WORDS`]) together with a year or an episode in the name | "Movies" alone is also the group of film channels |
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::playlist::m3u::PlaylistEntry;
@@ -38,6 +40,52 @@ impl StreamContent {
     /// Returns whether it is live, which records leave out.
     pub fn is_live(&self) -> bool {
         *self == Self::Live
+    }
+}
+
+/// Number of entries of each content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContentCounts {
+    pub channels: u64,
+    pub movies: u64,
+    pub episodes: u64,
+    pub separators: u64,
+}
+
+impl ContentCounts {
+    /// Counts one more entry.
+    pub fn add(&mut self, content: StreamContent) {
+        let count = match content {
+            StreamContent::Live => &mut self.channels,
+            StreamContent::Movie => &mut self.movies,
+            StreamContent::Series => &mut self.episodes,
+            StreamContent::Separator => &mut self.separators,
+        };
+        *count += 1;
+    }
+
+    /// Returns whether all entries are channels.
+    pub fn is_only_channels(&self) -> bool {
+        self.movies + self.episodes + self.separators == 0
+    }
+}
+
+/// `3 channels, 2 films, 1 separator line`, without what a list does not have.
+impl fmt::Display for ContentCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            (self.channels, "channel"),
+            (self.movies, "film"),
+            (self.episodes, "episode"),
+            (self.separators, "separator line"),
+        ];
+        let mut separator = "";
+        for (count, noun) in counts.into_iter().filter(|it| it.0 > 0) {
+            let plural = if count == 1 { "" } else { "s" };
+            write!(f, "{separator}{count} {noun}{plural}")?;
+            separator = ", ";
+        }
+        Ok(())
     }
 }
 

@@ -67,6 +67,7 @@ impl TagPlace {
                 "tvg-name",
                 "tvg-logo",
                 "tvg-chno",
+                "tvc-guide-stationid",
                 "group-title",
                 "catchup",
                 "catchup-source",

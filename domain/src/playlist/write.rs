@@ -15,6 +15,8 @@ pub struct OutputEntry<'a> {
     /// Address of the logo; empty if there is none.
     pub tvg_logo: &'a str,
     pub tvg_chno: Option<ChannelNumber>,
+    /// Station in a guide that some players bring themselves (`tvc-guide-stationid`); empty if there is none.
+    pub station: &'a str,
     pub group: &'a str,
     /// Additional attributes, and lines before the address.
     pub tags: Option<&'a PlaylistTags>,
@@ -41,6 +43,9 @@ pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
     attribute(out, "tvg-logo", line.tvg_logo);
     if let Some(number) = line.tvg_chno {
         write!(out, " tvg-chno=\"{number}\"").expect("writing to a String cannot fail");
+    }
+    if !line.station.is_empty() {
+        attribute(out, "tvc-guide-stationid", line.station);
     }
     attribute(out, "group-title", line.group);
     for (name, value) in line.tags.into_iter().flat_map(|it| &it.entries) {
@@ -119,6 +124,7 @@ mod tests {
                 tvg_id: "news",
                 tvg_logo: "http://h/l",
                 tvg_chno: number,
+                station: "20453",
                 group: "All",
                 tags: None,
             },
@@ -135,7 +141,8 @@ mod tests {
         assert_eq!(
             out,
             "#EXTM3U x-tvg-url=\"http://h/guide?a=b\" url-tvg=\"http://h/guide?a=b\"\n\
-             #EXTINF:-1 tvg-id=\"news\" tvg-name=\"News\" tvg-logo=\"http://h/l\" tvg-chno=\"4\" group-title=\"All\",News\n\
+             #EXTINF:-1 tvg-id=\"news\" tvg-name=\"News\" tvg-logo=\"http://h/l\" tvg-chno=\"4\" \
+             tvc-guide-stationid=\"20453\" group-title=\"All\",News\n\
              http://h/1\n\
              #EXTINF:-1 tvg-id=\"\" tvg-name=\"The 'Best', TV\" tvg-logo=\"\" group-title=\"A'B \",The \"Best\"; TV\n\
              http://h/2\n"

@@ -1,7 +1,7 @@
 //! Queries for streams.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
 
 use memchr::memmem::Finder;
 
@@ -25,7 +25,7 @@ pub struct StreamQuery {
     /// An additional restriction to these ids, for callers that add one to the filters of a client.
     pub only: Option<HashSet<StreamId>>,
     /// Excludes these streams.
-    pub without: Option<HashSet<StreamId>>,
+    pub without: Option<BTreeSet<StreamId>>,
     pub hide_stale: bool,
     /// Any of these contents.
     pub contents: Option<Vec<StreamContent>>,
@@ -93,32 +93,35 @@ impl StreamSnapshot {
     }
 
     /// Returns the matching rows of a shard in order.
-    fn rows(&self, shard: &Shard, query: &StreamQuery, matcher: &Matcher<'_>) -> Vec<u32> {
+    fn rows<'a>(&self, shard: &'a Shard, query: &StreamQuery, matcher: &Matcher<'_>) -> Rows<'a> {
         let is_hidden = |id: &StreamId| self.hidden.contains(&(*id, shard.account()));
         let few = [&query.ids, &query.only].into_iter().flatten().min_by_key(|it| it.len());
         if let Some(few) = few {
             let ids = few.iter().filter(|id| matcher.has_id(**id) && !is_hidden(id));
             let rows = ids.filter_map(|id| shard.row_of(*id));
             let rows = rows.filter(|row| matcher.has(&RowValues::at(shard, *row))).map(|row| row as u32);
-            return sorted(shard, rows.collect(), query.order);
+            return Rows::Some(sorted(shard, rows.collect(), query.order));
+        }
+        let has_hidden = self.hidden.iter().any(|it| it.1 == shard.account());
+        if !has_hidden && query.without.is_none() && matcher.has_all() {
+            return shard.rows_by(query.order).map_or(Rows::All(shard.len()), Rows::Sorted);
         }
         let mut marks = vec![true; shard.len()];
         matcher.mark(shard, &mut marks);
-        let unwanted = query.without.iter().flatten();
-        for id in unwanted.chain(self.hidden.iter().map(|it| &it.0).filter(|id| is_hidden(id))) {
-            if let Some(row) = shard.row_of(*id) {
-                marks[row] = false;
-            }
+        if let Some(unwanted) = &query.without {
+            shard.rows_of(unwanted.iter().copied(), |row| marks[row] = false);
         }
+        shard.rows_of(self.hidden.iter().map(|it| it.0).filter(|id| is_hidden(id)), |row| marks[row] = false);
         let n = marks.iter().filter(|it| **it).count();
         let marked = |row: &u32| marks[*row as usize];
         if n * SORT_SHARE < shard.len() {
-            return sorted(shard, (0..shard.len() as u32).filter(marked).collect(), query.order);
+            let rows = (0..shard.len() as u32).filter(marked).collect();
+            return Rows::Some(sorted(shard, rows, query.order));
         }
-        match shard.rows_by(query.order) {
+        Rows::Some(match shard.rows_by(query.order) {
             Some(rows) => rows.iter().copied().filter(marked).collect(),
             None => (0..shard.len() as u32).filter(marked).collect(),
-        }
+        })
     }
 }
 
@@ -132,9 +135,36 @@ fn sorted(shard: &Shard, mut rows: Vec<u32>, order: StreamOrder) -> Vec<u32> {
     rows
 }
 
+/// Rows of a shard in ascending order.
+enum Rows<'a> {
+    /// All rows as they are.
+    All(usize),
+    /// All rows in an order that the shard keeps.
+    Sorted(&'a [u32]),
+    Some(Vec<u32>),
+}
+
+impl Rows<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::All(n) => *n,
+            Self::Sorted(rows) => rows.len(),
+            Self::Some(rows) => rows.len(),
+        }
+    }
+
+    fn at(&self, at: usize) -> usize {
+        match self {
+            Self::All(_) => at,
+            Self::Sorted(rows) => rows[at] as usize,
+            Self::Some(rows) => rows[at] as usize,
+        }
+    }
+}
+
 /// Matching streams in ascending order.
 enum SortedRows<'a> {
-    Shard(&'a Shard, Vec<u32>),
+    Shard(&'a Shard, Rows<'a>),
     Edited(Vec<(StreamId, &'a Row)>),
 }
 
@@ -151,14 +181,14 @@ impl SortedRows<'_> {
 
     fn id(&self, at: usize) -> StreamId {
         match self {
-            Self::Shard(shard, rows) => shard.id(rows[at] as usize),
+            Self::Shard(shard, rows) => shard.id(rows.at(at)),
             Self::Edited(rows) => rows[at].0,
         }
     }
 
     fn key(&self, at: usize, order: StreamOrder) -> Key<'_> {
         match self {
-            Self::Shard(shard, rows) => key_at(shard, rows[at] as usize, order),
+            Self::Shard(shard, rows) => key_at(shard, rows.at(at), order),
             Self::Edited(rows) => edited_key(rows[at].0, rows[at].1, order),
         }
     }
@@ -203,18 +233,49 @@ fn merge(
         let key = lists[list].key(position(&lists[list], at), query.order);
         if descending { (Some(key), None) } else { (None, Some(Reverse(key))) }
     };
-    let mut heads: BinaryHeap<_> = (0..lists.len()).map(|list| (key(list, 0), list, 0)).collect();
+    let lens: Vec<usize> = lists.iter().map(SortedRows::len).collect();
+    let starts = split(&lens, offset, key).into_iter().enumerate();
+    let begun = starts.filter(|(list, at)| *at < lens[*list]);
+    let mut heads: BinaryHeap<_> = begun.map(|(list, at)| (key(list, at), list, at)).collect();
     let mut ids = Vec::with_capacity(n);
-    for passed in 0..offset + n {
-        let Some((_, list, at)) = heads.pop() else { break };
-        if passed >= offset {
-            ids.push(lists[list].id(position(&lists[list], at)));
-        }
-        if at + 1 < lists[list].len() {
+    while ids.len() < n
+        && let Some((_, list, at)) = heads.pop()
+    {
+        ids.push(lists[list].id(position(&lists[list], at)));
+        if at + 1 < lens[list] {
             heads.push((key(list, at + 1), list, at + 1));
         }
     }
     ids
+}
+
+/// Returns the number of entries that each list contributes to the first `n` of all lists. The keys of each list descend,
+/// and all are different. Takes logarithmic time, so that the last page costs as much as the first one.
+fn split<K: Ord>(lens: &[usize], n: usize, key: impl Fn(usize, usize) -> K) -> Vec<usize> {
+    // The numbers are between these bounds.
+    let (mut low, mut high) = (vec![0; lens.len()], lens.to_vec());
+    while let Some(widest) = (0..lens.len()).max_by_key(|list| high[*list] - low[*list])
+        && low[widest] < high[widest]
+    {
+        let middle = low[widest].midpoint(high[widest]);
+        let pivot = key(widest, middle);
+        let n_before = |list: usize| {
+            let (mut from, mut to) = (low[list], high[list]);
+            while from < to {
+                let at = from.midpoint(to);
+                if key(list, at) > pivot { from = at + 1 } else { to = at }
+            }
+            from
+        };
+        let before: Vec<usize> = (0..lens.len()).map(n_before).collect();
+        if before.iter().sum::<usize>() < n {
+            low = before;
+            low[widest] = middle + 1;
+        } else {
+            high = before;
+        }
+    }
+    low
 }
 
 /// A query, prepared for matching rows.
@@ -271,6 +332,13 @@ impl<'a> Matcher<'a> {
             tvg_id: finder(&query.tvg_id),
             search: finder(&query.search),
         }
+    }
+
+    /// Returns whether every row matches, apart from its id and account.
+    fn has_all(&self) -> bool {
+        let is_any_text = self.name.is_some() || self.tvg_id.is_some() || self.search.is_some();
+        let query = self.query;
+        !is_any_text && query.groups.is_none() && query.contents.is_none() && !query.hide_stale
     }
 
     fn has_id(&self, id: StreamId) -> bool {

@@ -128,6 +128,27 @@ impl Shard {
         Some(self.by_id[at] as usize)
     }
 
+    /// Visits the rows of those of these ids that it contains. The ids ascend.
+    pub(super) fn rows_of(&self, ids: impl Iterator<Item = StreamId>, mut visit: impl FnMut(usize)) {
+        if !self.by_id.is_empty() {
+            return ids.filter_map(|id| self.row_of(id)).for_each(visit);
+        }
+        // The next one is usually near, so the distance is doubled until it is passed.
+        let mut rest = 0;
+        for id in ids {
+            let mut step = 1;
+            while self.ids.get(rest + step).is_some_and(|it| *it < id) {
+                rest += step;
+                step *= 2;
+            }
+            let end = self.ids.len().min(rest + step + 1);
+            rest += self.ids[rest..end].partition_point(|it| *it < id);
+            if self.ids.get(rest) == Some(&id) {
+                visit(rest);
+            }
+        }
+    }
+
     pub(super) fn id(&self, row: usize) -> StreamId {
         self.ids[row]
     }

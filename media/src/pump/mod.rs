@@ -39,6 +39,7 @@ use crate::splice::{Continuation, Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
 use crate::ts::picture::PictureReader;
+use crate::ts::service_info::{ServiceInfoReader, ServiceInfoSink};
 
 pub use crate::pump::clock::ClockReading;
 pub use crate::pump::handle::PumpHandle;
@@ -123,9 +124,11 @@ pub enum PumpMessage {
 ///
 /// The future completes when every handle is dropped. When it completes or is dropped, it drops its source and the
 /// writer; dropping the writer ends the ring. `on_message` is called on the task of the pump and must not block.
+/// `guide_data` receives the guide data of the followed sources.
 pub fn pump<N>(
     writer: Writer,
     settings: PumpSettings,
+    guide_data: Option<Arc<dyn ServiceInfoSink>>,
     on_message: N,
 ) -> (PumpHandle, impl Future<Output = ()> + Send + 'static)
 where
@@ -144,6 +147,7 @@ where
         writer,
         splice,
         settings,
+        guide_data,
         on_message,
         began: Instant::now(),
         has_played: false,
@@ -162,6 +166,7 @@ struct Pump<N> {
     writer: Writer,
     splice: Splice,
     settings: PumpSettings,
+    guide_data: Option<Arc<dyn ServiceInfoSink>>,
     on_message: N,
     /// Start of the time of the splice.
     began: Instant,
@@ -199,6 +204,7 @@ struct SourceReader {
     payload: PayloadFilter,
     /// Present until the size of the picture is known.
     picture: Option<PictureReader>,
+    service_info: ServiceInfoReader,
     unsynced_since: Option<Instant>,
 }
 
@@ -212,6 +218,7 @@ impl SourceReader {
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
             payload: PayloadFilter::default(),
             picture: None,
+            service_info: ServiceInfoReader::default(),
             unsynced_since: None,
         }
     }
@@ -528,6 +535,13 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         while let Some(run) = reader.aligner.next() {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.packet(packet, at, &mut batch);
+                // The splice does not pass these tables on after a change of source.
+                if ServiceInfoReader::is_of(packet.pid())
+                    && let Some(sink) = self.guide_data.as_deref().filter(|it| it.is_open())
+                {
+                    let programme = self.splice.source_tables().map(|it| it.pmt.program);
+                    reader.service_info.packet(packet, |it| sink.section(programme, it));
+                }
                 let Some(tables) = self.splice.source_tables() else { continue };
                 has_payload |= reader.payload.packet(tables, packet);
                 if let Some(picture) = &mut reader.picture {

@@ -10,6 +10,8 @@ use uuid::Uuid;
 
 use super::spool::Spool;
 use crate::images::ImageType;
+use crate::rest::api::accounts::pictures::PICTURE_BYTES_MAX;
+use crate::rest::frame::picture::PictureFormat;
 
 /// The records that were read so far. Streams are in a temporary file.
 pub(super) struct Gathered {
@@ -20,13 +22,15 @@ pub(super) struct Gathered {
     /// Numbers of rows in tables without a place in the gateway.
     unused: BTreeMap<&'static str, u64>,
     n_streams: usize,
-    /// Files of logos that were fetched, under their new names.
-    pub(super) logo_files: TempDir,
-    logo_bytes: u64,
+    /// Files of logos and pictures of users that were fetched, under their new names.
+    pub(super) images: TempDir,
+    image_bytes: u64,
+    /// Names of the fetched pictures of users, by the id of the user in the source.
+    pub(super) pictures: BTreeMap<u32, String>,
 }
 
-/// Maximum size of all fetched logos, in bytes.
-const LOGO_FILES_BYTES_MAX: u64 = 512 << 20;
+/// Maximum size of all fetched logos and pictures, in bytes.
+const IMAGES_BYTES_MAX: u64 = 512 << 20;
 
 impl Gathered {
     pub(super) fn new() -> anyhow::Result<Self> {
@@ -37,8 +41,9 @@ impl Gathered {
             found: BTreeSet::new(),
             unused: BTreeMap::new(),
             n_streams: 0,
-            logo_files: tempfile::tempdir().context("failed to create a temporary folder")?,
-            logo_bytes: 0,
+            images: tempfile::tempdir().context("failed to create a temporary folder")?,
+            image_bytes: 0,
+            pictures: BTreeMap::new(),
         })
     }
 
@@ -74,14 +79,29 @@ impl Gathered {
 
     /// Keeps the file of a logo. Returns its new name, or `None` if it is no image or there are too many.
     pub(super) fn add_logo_file(&mut self, bytes: &[u8]) -> anyhow::Result<Option<String>> {
-        let Some(image) = ImageType::of(bytes) else { return Ok(None) };
-        self.logo_bytes += bytes.len() as u64;
-        if self.logo_bytes > LOGO_FILES_BYTES_MAX {
+        match ImageType::of(bytes) {
+            Some(image) => self.add_image(bytes, image.extension()),
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps the picture of a user, if it is one that the gateway accepts and there are not too many.
+    pub(super) fn add_picture(&mut self, user: u32, bytes: &[u8]) -> anyhow::Result<()> {
+        let format = PictureFormat::of_content(bytes).filter(|_| bytes.len() as u64 <= PICTURE_BYTES_MAX);
+        if let Some(name) = format.map(|it| self.add_image(bytes, it.extension())).transpose()?.flatten() {
+            self.pictures.insert(user, name);
+        }
+        Ok(())
+    }
+
+    /// Keeps a file under a new name with this extension. Returns `None` if there are too many.
+    fn add_image(&mut self, bytes: &[u8], extension: &str) -> anyhow::Result<Option<String>> {
+        self.image_bytes += bytes.len() as u64;
+        if self.image_bytes > IMAGES_BYTES_MAX {
             return Ok(None);
         }
-        let name = format!("{}.{}", Uuid::new_v4().simple(), image.extension());
-        std::fs::write(self.logo_files.path().join(&name), bytes)
-            .context("failed to write a temporary file")?;
+        let name = format!("{}.{extension}", Uuid::new_v4().simple());
+        std::fs::write(self.images.path().join(&name), bytes).context("failed to write a temporary file")?;
         Ok(Some(name))
     }
 

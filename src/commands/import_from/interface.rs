@@ -175,6 +175,10 @@ impl Client {
                         let record = self.with_file(record.clone(), into).await?;
                         into.add_object(list.table, &record)?;
                     }
+                    SourceTable::Users => {
+                        self.fetch_picture(record, into).await?;
+                        into.add_object(list.table, record)?;
+                    }
                     table => into.add_object(table, record)?,
                 }
             }
@@ -183,6 +187,20 @@ impl Client {
             }
         }
         bail!("the list of {} has more than {PAGES_MAX} pages", list.table.label())
+    }
+
+    /// Fetches the uploaded picture of a user. Without a picture, the record stays as it is, and is reported later.
+    async fn fetch_picture(&self, record: &Map<String, Value>, into: &mut Gathered) -> anyhow::Result<()> {
+        let id = record.get("id").and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
+        let avatar = record.get("avatar_config").and_then(Value::as_object);
+        let url = avatar.and_then(|it| it.get("url")?.as_str());
+        // Both forms lead to the same service, which alone gets the credentials.
+        let path = url.map(|it| it.strip_prefix(&self.base).unwrap_or(it)).filter(|it| it.starts_with('/'));
+        let (Some(id), Some(path)) = (id, path) else { return Ok(()) };
+        let url = format!("{}{path}", self.base);
+        let Ok(body) = self.fetch.get(&url, &self.headers, Reach::default()).await else { return Ok(()) };
+        let Ok(bytes) = body.whole().await else { return Ok(()) };
+        into.add_picture(id, &bytes)
     }
 
     /// Fetches the file of an uploaded logo, and notes its name in the record. Without an image, the record stays as it

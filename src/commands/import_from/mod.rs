@@ -1,12 +1,13 @@
 //! `headwater import-from`: moves a household from another service to this gateway.
 //!
 //! Reading order: `export.rs` (a database export) or `interface.rs` (the REST interface), both into `gathered.rs`; the
-//! conversion is in [`domain::import_from`]; `resolve.rs` (ids of streams), `write.rs`.
+//! conversion is in [`domain::import_from`]; `resolve.rs` (ids of streams), `pictures.rs` (of users), `write.rs`.
 
 mod credentials;
 mod export;
 mod gathered;
 mod interface;
+mod pictures;
 mod resolve;
 mod spool;
 mod write;
@@ -21,6 +22,8 @@ use domain::account::Account;
 use domain::account_group::AccountGroup;
 use domain::core_settings::SettingChecks;
 use domain::group::Group;
+use domain::guide::channel::GuideChannel;
+use domain::guide::source::GuideSource;
 use domain::import_from::{Existing, Foundation, Report, Rules, UnusedIds};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
@@ -39,6 +42,7 @@ use self::gathered::Gathered;
 use self::write::NewRecords;
 use crate::auth::{SERVER_KEYS, stored_api_key};
 use crate::config::{Config, NetworkRules, NewImportFrom};
+use crate::control::is_running;
 use crate::data::DataFolder;
 use crate::files::{Files, Folder};
 use crate::play::{printable, say};
@@ -47,6 +51,10 @@ use crate::play::{printable, say};
 pub(super) fn run(config: &Config, new: &NewImportFrom) -> anyhow::Result<ExitCode> {
     let folder = DataFolder::new(&config.data_dir);
     // Before the source is read, which may take minutes.
+    if is_running(&folder) {
+        let root = folder.root().display();
+        bail!("a gateway is running on {root}; stop the gateway, and run this again. Nothing was changed");
+    }
     let store = open(&folder, new.dry_run)?;
     let mut gathered = Gathered::new()?;
     let url = SourceUrl::new(new.source.as_str());
@@ -78,7 +86,7 @@ fn open(folder: &DataFolder, is_dry_run: bool) -> anyhow::Result<Store> {
 }
 
 fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) -> anyhow::Result<Report> {
-    let Gathered { household, streams, mut report, logo_files, .. } = gathered;
+    let Gathered { household, streams, mut report, images, pictures: fetched, .. } = gathered;
     let existing = existing(store)?;
     let (profiles, agents) = (&existing.stream_profiles, &existing.user_agents);
     let rules = Rules {
@@ -103,7 +111,8 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
     let foundation = Foundation::new(&household, &existing, &rules, &mut report);
     let mut streams = streams.finish()?;
     let resolved = resolve::resolve(store, &mut streams, &foundation, &existing, &mut report)?;
-    let dependents = foundation.dependents(&household, &existing, &resolved.ids, &rules, &mut report);
+    let mut dependents = foundation.dependents(&household, &existing, &resolved.ids, &rules, &mut report);
+    let new_pictures = pictures::settle(&mut dependents.users, &fetched, &mut report);
     if is_dry_run {
         return Ok(report);
     }
@@ -113,14 +122,15 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
         let api_key = planned.api_key.as_ref().and_then(|it| stored_api_key(&keys, it));
         users.push(User { api_key, ..planned.user.clone() });
     }
-    save_logos(config, &foundation, logo_files.path())?;
+    let files = Files::new(&config.data_dir);
+    save_logos(&files, &foundation, images.path())?;
+    pictures::save(&files, images.path(), &new_pictures)?;
     write::write(store, NewRecords { foundation, dependents, users }, &mut streams, &resolved)?;
     Ok(report)
 }
 
 /// Saves the fetched files of new logos. What is left after a failure is removed with the next unused files.
-fn save_logos(config: &Config, foundation: &Foundation, fetched: &Path) -> anyhow::Result<()> {
-    let files = Files::new(&config.data_dir);
+fn save_logos(files: &Files, foundation: &Foundation, fetched: &Path) -> anyhow::Result<()> {
     for name in foundation.logos.iter().filter_map(|it| it.file.as_deref()) {
         let file = File::open(fetched.join(name)).context("failed to read a temporary file")?;
         files.save(Folder::Logos, name, file).context("failed to save a logo")?;
@@ -141,6 +151,8 @@ fn existing(store: &Store) -> anyhow::Result<Existing> {
         users: store.collection::<User>().all()?,
         settings: store.collection::<CoreSetting>().all()?,
         user_agents: store.collection::<UserAgent>().all()?,
+        guide_sources: store.collection::<GuideSource>().all()?,
+        guide_channels: store.collection::<GuideChannel>().all()?,
         unused: unused_ids(store)?,
     })
 }
@@ -168,6 +180,8 @@ fn unused_ids(store: &Store) -> anyhow::Result<UnusedIds> {
             account: next_profile_id(write)?.0,
             stream: write.next_id::<Stream>()?,
             logo: write.next_id::<Logo>()?,
+            guide_source: write.next_id::<GuideSource>()?,
+            guide_channel: write.next_id::<GuideChannel>()?,
             channel: write.next_id::<domain::channel::Channel>()?,
             lineup: write.next_id::<Lineup>()?,
             user: write.next_id::<User>()?,

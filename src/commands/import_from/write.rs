@@ -13,6 +13,8 @@ use domain::account::Account;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::channel::GuideChannel;
+use domain::guide::source::GuideSource;
 use domain::ids::AccountId;
 use domain::import_from::{Dependents, Foundation};
 use domain::lineup::Lineup;
@@ -49,7 +51,9 @@ impl NewRecords {
             + foundation.user_agents.len()
             + foundation.stream_profiles.len()
             + foundation.accounts.len()
-            + foundation.logos.len();
+            + foundation.logos.len()
+            + foundation.guide_sources.len()
+            + foundation.guide_channels.len();
         let dependents = &self.dependents;
         let n_dependents = dependents.channels.len()
             + dependents.lineups.len()
@@ -63,7 +67,9 @@ impl NewRecords {
         put(write, &self.foundation.user_agents)?;
         put(write, &self.foundation.stream_profiles)?;
         put::<ServerGroup>(write, &self.foundation.server_groups)?;
-        put::<Logo>(write, &self.foundation.logos)
+        put::<Logo>(write, &self.foundation.logos)?;
+        put::<GuideSource>(write, &self.foundation.guide_sources)?;
+        put::<GuideChannel>(write, &self.foundation.guide_channels)
     }
 
     fn put_dependents(&self, write: &mut Write<'_>) -> storage::Result<()> {
@@ -105,6 +111,8 @@ pub(super) fn write(
     write_in_chunks::<StreamProfile>(store, &records.foundation.stream_profiles)?;
     write_in_chunks::<ServerGroup>(store, &records.foundation.server_groups)?;
     write_in_chunks::<Logo>(store, &records.foundation.logos)?;
+    write_in_chunks::<GuideSource>(store, &records.foundation.guide_sources)?;
+    write_in_chunks::<GuideChannel>(store, &records.foundation.guide_channels)?;
     // By id, so that an import that was interrupted can keep the ids of the rest.
     let mut accounts: Vec<_> = records.foundation.accounts.values().collect();
     accounts.sort_by_key(|it| it.account.id);

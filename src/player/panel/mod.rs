@@ -123,7 +123,10 @@ async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Ref
         }
         "get_vod_info" => on_demand::unknown_film(),
         "get_series_info" => on_demand::unknown_series(),
-        "get_short_epg" | "get_simple_data_table" => guide::without_programmes(),
+        "get_short_epg" => {
+            guide::short(&call, request.stream_id.as_deref(), request.limit.as_deref()).await?
+        }
+        "get_simple_data_table" => guide::table(&call, request.stream_id.as_deref()).await?,
         _ => AccountView::of(&call)?.to_json(),
     };
     Ok(PanelAnswer::of_value(&value))

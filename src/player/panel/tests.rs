@@ -32,6 +32,7 @@ async fn with_channels() -> Rest {
         url: format!("http://user:{SECRET}@logos.example/1.png"),
         file: None,
         named_by: None,
+        guide_source: None,
         updated_at: 0,
     };
     rest.put([logo.clone()]).await;

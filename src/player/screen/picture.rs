@@ -14,8 +14,8 @@ const LINE: usize = 20;
 /// Maximum length of a line, in characters.
 pub(super) const LINE_CHARS_MAX: usize = WIDTH / CHARACTER;
 
-/// Draws lines of ASCII text in white on black, centred, as a portable bitmap (P4). Other characters are left blank, and
-/// what does not fit is cut off.
+/// Draws lines of ASCII text in white on black, centred, as a portable bitmap (P4). Other characters are left blank.
+/// Text beyond the edges is left out.
 pub(super) fn bitmap(lines: &[&str]) -> Vec<u8> {
     const ROW: usize = WIDTH / 8;
     let mut image = format!("P4\n{WIDTH} {HEIGHT}\n").into_bytes();

@@ -51,6 +51,7 @@ mod tests {
             name: "Tom & \"Jerry\" <TV>\u{1}".to_owned(),
             tuner_count: 1,
             lineup: None,
+            output_profile: None,
             base_url: "http://h:9191/tuner".to_owned(),
         };
         let text = description(&device);

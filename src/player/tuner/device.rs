@@ -8,6 +8,7 @@ use domain::tuner::{DeviceKey, TunerDevice, TunerSettings, device_id_of, path_se
 use storage::Models;
 
 use crate::http::reply::Refusal;
+use crate::player::output_profile::is_output_profile;
 use crate::rest::frame::call::Call;
 
 /// One of the places at which devices are served.
@@ -17,6 +18,8 @@ pub(super) struct DevicePath {
     pub(super) prefix: &'static str,
     /// Whether `{profile}` follows.
     pub(super) has_profile: bool,
+    /// Whether `output_profile/{output_profile}` follows.
+    pub(super) has_output_profile: bool,
 }
 
 /// An emulated device.
@@ -30,6 +33,8 @@ pub(crate) struct Device {
     pub(crate) tuner_count: u32,
     /// The selection of channels; `None` is all of them.
     pub(crate) lineup: Option<Arc<Lineup>>,
+    /// The output profile that the addresses of its streams ask for; 0 asks for none.
+    pub(crate) output_profile: Option<u32>,
     /// Address of the device at the place where it was requested, without a trailing slash.
     pub(crate) base_url: String,
 }
@@ -38,6 +43,18 @@ impl DevicePath {
     /// Returns the device that a request is for. The name of a channel profile has precedence over that of an additional
     /// device; upper and lower case differ.
     pub(super) fn device(self, call: &Call) -> Result<Device, Refusal> {
+        let device = self.without_output_profile(call)?;
+        if !self.has_output_profile {
+            return Ok(device);
+        }
+        let asked: Option<u32> = call.text("output_profile")?.parse().ok();
+        let asked = asked.ok_or_else(|| Refusal::not_found("The id of an output profile is a number."))?;
+        let base_url = format!("{}/output_profile/{asked}", device.base_url);
+        let output_profile = Some(asked).filter(|it| is_output_profile(&call.app, *it));
+        Ok(Device { base_url, output_profile, ..device })
+    }
+
+    fn without_output_profile(self, call: &Call) -> Result<Device, Refusal> {
         let models = &call.app.models;
         let place = format!("{}{}", call.origin(), self.prefix);
         if !self.has_profile {
@@ -82,8 +99,15 @@ fn settings(models: &Models) -> TunerSettings {
 
 fn main_device(models: &Models) -> Device {
     let TunerSettings { tuner_count, friendly_name, device_id } = settings(models);
-    let base_url = String::new();
-    Device { key: DeviceKey::Main, id: device_id, name: friendly_name, tuner_count, lineup: None, base_url }
+    Device {
+        key: DeviceKey::Main,
+        id: device_id,
+        name: friendly_name,
+        tuner_count,
+        lineup: None,
+        output_profile: None,
+        base_url: String::new(),
+    }
 }
 
 fn device_of_lineup(models: &Models, lineup: Arc<Lineup>) -> Device {
@@ -109,6 +133,7 @@ fn additional(models: &Models, device: &TunerDevice) -> Option<Device> {
         name: device.friendly_name.clone(),
         tuner_count: device.tuner_count,
         lineup,
+        output_profile: None,
         base_url: String::new(),
     })
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use domain::channel::{Channel, ChannelNumber};
 use domain::health::StreamHealth;
-use domain::lineup::{visible_in_order, whole_number};
+use domain::lineup::{guide_channel_id, visible_in_order, whole_number};
 use domain::playlist::write::{OutputEntry, write_entry, write_header};
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
 use serde::Serialize;
 use storage::Models;
+use url::form_urlencoded::Serializer;
 
 use super::device::{Device, DevicePath};
 use super::{Xml, document, push_element};
 use crate::http::reply::Refusal;
-use crate::player::addresses::stream_address;
+use crate::player::addresses::StreamAddresses;
 use crate::player::playlist::M3u;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Content;
@@ -51,12 +52,12 @@ pub(crate) struct TunerChannelView {
 const HD_HEIGHT_MIN: u32 = 720;
 
 pub(super) async fn json(call: Call, at: DevicePath) -> Result<Vec<TunerChannelView>, Refusal> {
-    channels(&call, at)
+    Ok(channels(&call, at)?.into_iter().map(|it| it.1).collect())
 }
 
 pub(super) async fn xml(call: Call, at: DevicePath) -> Result<Content<Xml>, Refusal> {
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Lineup>\n".to_owned();
-    for channel in channels(&call, at)? {
+    for (_, channel) in channels(&call, at)? {
         text.push_str("<Program>");
         push_element(&mut text, "GuideNumber", &channel.GuideNumber);
         push_element(&mut text, "GuideName", &channel.GuideName);
@@ -77,12 +78,12 @@ pub(super) async fn xml(call: Call, at: DevicePath) -> Result<Content<Xml>, Refu
 
 pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refusal> {
     let mut text = String::new();
-    write_header(&mut text, None, None);
-    for channel in channels(&call, at)? {
+    write_header(&mut text, Some(&guide_url(&call, &at.device(&call)?)), None);
+    for (guide_id, channel) in channels(&call, at)? {
         let entry = OutputEntry {
             name: &channel.GuideName,
             url: &channel.URL,
-            tvg_id: &channel.GuideNumber,
+            tvg_id: &guide_id,
             tvg_chno: channel.GuideNumber.parse().ok(),
             ..OutputEntry::default()
         };
@@ -91,8 +92,16 @@ pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refu
     Ok(Content::new(text).with_header(CACHE_CONTROL, "no-cache"))
 }
 
-/// Returns the channels of the device that the caller may see, by their numbers.
-fn channels(call: &Call, at: DevicePath) -> Result<Vec<TunerChannelView>, Refusal> {
+/// Returns the address of the guide of the channels of a device.
+fn guide_url(call: &Call, device: &Device) -> String {
+    let address = format!("{}/output/epg", call.player_origin());
+    let Some(lineup) = &device.lineup else { return address };
+    let query = Serializer::new(String::new()).append_pair("profile", &lineup.name).finish();
+    format!("{address}?{query}")
+}
+
+/// Returns the channels of the device that the caller may see, by their numbers, with their ids in the guide.
+fn channels(call: &Call, at: DevicePath) -> Result<Vec<(String, TunerChannelView)>, Refusal> {
     let device = at.device(call)?;
     call.app.tuner_seats.note_client(call, device.key);
     let (channels, limits, origin) = (call.app.models.channels.load(), call.view_limits(), call.origin());
@@ -101,7 +110,9 @@ fn channels(call: &Call, at: DevicePath) -> Result<Vec<TunerChannelView>, Refusa
     let health = call.app.plans.health();
     let health = health.get_all(listed.iter().filter_map(|it| it.streams.first().copied()));
     let health_of = |it: &Channel| it.streams.first().and_then(|it| health.get(it));
-    Ok(listed.into_iter().map(|it| view(it, health_of(it), &origin)).collect())
+    let addresses = StreamAddresses::open(origin).with_output_profile(device.output_profile);
+    let shown = |it: &Arc<Channel>| (guide_channel_id(it), view(it, health_of(it), &addresses));
+    Ok(listed.into_iter().map(shown).collect())
 }
 
 fn is_of(device: &Device, channel: &Channel) -> bool {
@@ -125,14 +136,14 @@ pub(super) fn by_number(models: &Models, number: &str) -> Option<Arc<Channel>> {
 }
 
 /// `health` is that of the first stream of the channel.
-fn view(channel: &Channel, health: Option<&StreamHealth>, origin: &str) -> TunerChannelView {
+fn view(channel: &Channel, health: Option<&StreamHealth>, addresses: &StreamAddresses) -> TunerChannelView {
     TunerChannelView {
         GuideNumber: guide_number(channel),
         GuideName: channel.name.clone(),
         HD: health.and_then(|it| it.height).map(|it| u32::from(it >= HD_HEIGHT_MIN)),
         VideoCodec: health.and_then(|it| codec(it.video_codec.as_deref()?)),
         AudioCodec: health.and_then(|it| codec(it.audio_codec.as_deref()?)),
-        URL: stream_address(origin, channel),
+        URL: addresses.of(channel),
     }
 }
 
@@ -163,7 +174,8 @@ mod tests {
         let number = "4.10".parse().ok();
         let channel = Channel { number, ..Channel::new(ChannelId(7), Uuid::from_u128(7), "News", 0) };
         let shown = |health: Option<&StreamHealth>| {
-            serde_json::to_value(view(&channel, health, "http://h:1/tv")).unwrap()
+            let addresses = StreamAddresses::open("http://h:1/tv");
+            serde_json::to_value(view(&channel, health, &addresses)).unwrap()
         };
         let url = format!("http://h:1/tv/proxy/ts/stream/{}", channel.uuid);
         let unknown = json!({ "GuideNumber": "4.1", "GuideName": "News", "URL": url });

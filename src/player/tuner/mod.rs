@@ -5,6 +5,7 @@
 //! /tuner/…                      the device with all channels
 //! /tuner/{profile}/…            the device of a channel profile, or an additional device
 //! /hdhr/…, /hdhr/{profile}/…    the same
+//! /tuner/output_profile/{output_profile}/…   the same devices; their streams ask for an output profile
 //! /discover.json, …             the first one again, for apps that know only an address
 //! /auto/v4.1                    a channel by its number, as at a real device
 //! ```
@@ -20,6 +21,7 @@ mod seats;
 use actors::Target;
 use domain::tuner::{DeviceKey, FIRMWARE_NAME, FIRMWARE_VERSION, MODEL_NUMBER, SOURCE};
 use domain::user::UserLevel;
+use domain::xml::push_escaped;
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
 use serde::Serialize;
@@ -107,8 +109,9 @@ pub(super) fn routes() -> Vec<Route> {
             ]
         };
     }
-    let device = |prefix| DevicePath { prefix, has_profile: false };
-    let of_profile = |prefix| DevicePath { prefix, has_profile: true };
+    let device = |prefix| DevicePath { prefix, has_profile: false, has_output_profile: false };
+    let of_profile = |prefix| DevicePath { has_profile: true, ..device(prefix) };
+    let changed = |at| DevicePath { has_output_profile: true, ..at };
     let mut routes = vec![stream_route("/auto/{channel}", ACCESS, "Plays a channel by its number.", play)];
     for (at, paths) in [
         (device(""), paths!("")),
@@ -116,6 +119,10 @@ pub(super) fn routes() -> Vec<Route> {
         (of_profile("/tuner"), paths!("/tuner/{profile}")),
         (device("/hdhr"), paths!("/hdhr")),
         (of_profile("/hdhr"), paths!("/hdhr/{profile}")),
+        (changed(device("/tuner")), paths!("/tuner/output_profile/{output_profile}")),
+        (changed(of_profile("/tuner")), paths!("/tuner/{profile}/output_profile/{output_profile}")),
+        (changed(device("/hdhr")), paths!("/hdhr/output_profile/{output_profile}")),
+        (changed(of_profile("/hdhr")), paths!("/hdhr/{profile}/output_profile/{output_profile}")),
     ] {
         routes.extend(routes_of(at, paths));
     }
@@ -195,21 +202,6 @@ async fn play(call: Call, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
 /// Returns a document in XML that caches do not keep.
 fn document(text: String) -> Content<Xml> {
     Content::new(text).with_header(CACHE_CONTROL, "no-cache")
-}
-
-/// Writes a text so that it can stand between the tags of an element.
-fn push_escaped(out: &mut String, text: &str) {
-    for it in text.chars() {
-        match it {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // XML 1.0 cannot contain them, not even escaped.
-            it if it.is_control() || matches!(it, '\u{fffe}' | '\u{ffff}') => out.push(' '),
-            it => out.push(it),
-        }
-    }
 }
 
 /// Writes an element with a text.

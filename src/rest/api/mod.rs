@@ -1,9 +1,11 @@
 //! The resources, one folder for each area of the API.
 
-mod accounts;
+pub(crate) mod accounts;
 mod backups;
 mod channels;
 mod core;
+mod demo;
+mod epg;
 mod hdhr;
 mod m3u;
 mod proxy;
@@ -11,6 +13,7 @@ mod root;
 mod schema;
 mod tuner;
 
+pub(crate) use self::channels::{ChannelMaker, ChannelRowCache};
 use crate::rest::frame::route::Route;
 
 /// Returns every operation of the API.
@@ -21,6 +24,8 @@ pub(super) fn routes() -> Vec<Route> {
         backups::routes(),
         channels::routes(),
         core::routes(),
+        demo::routes(),
+        epg::routes(),
         hdhr::routes(),
         m3u::routes(),
         schema::routes(),

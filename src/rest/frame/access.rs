@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::user::{User, UserLevel};
 
 use super::call::{Call, Parameters};
+use crate::auth::basic_login;
 use crate::http::reply::Refusal;
 
 /// The callers that a route accepts. Every route must declare them. Credentials are an access token or an API key in a
@@ -20,6 +21,10 @@ pub(crate) enum Access {
     FromHeaderOrQuery(UserLevel),
     /// Users of at least this level, and callers without credentials from the networks that need none for this route.
     UsersOrNetworks(UserLevel),
+    /// The same for playlists and guides, which players fetch with what people type as an address: users may also send
+    /// their name and password as the parameters `username` and `password` of the query, or by `Authorization: Basic`.
+    /// Callers from other networks are asked for them with 401, because many programs send them only then.
+    PlayersOrNetworks(UserLevel),
     /// The user whose name and password are the parameters `{user}` and `{password}` of the path, from any network.
     PathLogin,
     /// The user whose name and password are the parameters `username` and `password` of the query or, with POST, of a
@@ -53,6 +58,9 @@ impl Access {
                 None => call.check_anonymous().map(|()| None),
                 user => permitted(user, level),
             },
+            Self::PlayersOrNetworks(level) => {
+                player_or_network(call, level).await.map_err(Refusal::asking_for_login)
+            }
             Self::PathLogin => player(call, call.text("user")?, call.text("password")?).await,
             Self::QueryLogin => {
                 let (username, password) = call.query_login().ok_or_else(Refusal::no_credentials)?;
@@ -78,11 +86,30 @@ impl Access {
             Self::From(level) | Self::FromHeaderOrQuery(level) => Some(level),
             Self::Anyone
             | Self::UsersOrNetworks(_)
+            | Self::PlayersOrNetworks(_)
             | Self::PathLogin
             | Self::QueryLogin
             | Self::Depends { .. } => None,
         }
     }
+}
+
+/// Returns the user for [`Access::PlayersOrNetworks`]. A login in the query comes before one in the header, which may be
+/// meant for a proxy.
+async fn player_or_network(call: &Call, level: UserLevel) -> Result<Option<Arc<User>>, Refusal> {
+    let user = match call.app.auth.user_of(&call.headers)? {
+        Some(user) => Some(user),
+        None if call.has_query_login() => {
+            let (username, password) = call.query_login().ok_or_else(Refusal::no_credentials)?;
+            player(call, username, password).await?
+        }
+        None => match basic_login(&call.headers)? {
+            Some((username, password)) => player(call, &username, password.expose()).await?,
+            // Not the 403 of the network: a login helps.
+            None => return call.check_anonymous().map(|()| None).map_err(|_| Refusal::no_credentials()),
+        },
+    };
+    permitted(user, level)
 }
 
 /// Logs a player in.

@@ -292,6 +292,11 @@ impl Call {
         })
     }
 
+    /// Returns whether the query has a part of a login.
+    pub(super) fn has_query_login(&self) -> bool {
+        self.query.pairs().iter().any(|it| [QUERY_USERNAME, QUERY_PASSWORD].contains(&it.0.as_str()))
+    }
+
     /// Returns user name and password of a login with [`Access::QueryLogin`](super::access::Access::QueryLogin), as the
     /// client sent them.
     pub(crate) fn query_login(&self) -> Option<(&str, &str)> {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use http::StatusCode;
+use memchr::memmem::Finder;
 use resource_derive::Query;
 use serde::Serialize;
 use serde_json::Value;
@@ -62,6 +63,20 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
         match self.size {
             Some(size) => ((self.page - 1).saturating_mul(size), size),
             None => (0, usize::MAX),
+        }
+    }
+
+    /// Returns the whole list as an array, or the page of it that was requested. Calls `view` only for the entries in the
+    /// answer.
+    pub(crate) fn render_array_or_page<S, T>(
+        &self,
+        call: &Call,
+        all: &[S],
+        view: impl FnMut(&S) -> T,
+    ) -> Result<ArrayOrPage<T>, Refusal> {
+        match self.size {
+            None => Ok(ArrayOrPage::Array(all.iter().map(view).collect())),
+            Some(_) => self.render_with(call, all, view).map(ArrayOrPage::Page),
         }
     }
 
@@ -124,6 +139,25 @@ impl<T: Shape + Serialize + 'static> Answer for Page<T> {
     }
 }
 
+/// A whole list as an array, or a page of it if the client requested one. For lists whose clients expect an array.
+#[derive(Debug)]
+pub(crate) enum ArrayOrPage<T> {
+    Array(Vec<T>),
+    Page(Page<T>),
+}
+
+impl<T: Shape + Serialize + 'static> Answer for ArrayOrPage<T> {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::ArrayOrPage(T::KIND);
+
+    fn into_reply(self) -> Reply {
+        match self {
+            Self::Array(all) => json_reply(Self::STATUS, &all),
+            Self::Page(page) => page.into_reply(),
+        }
+    }
+}
+
 /// The order of a list: `ordering=name`, or `ordering=-name` for descending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ordering<O> {
@@ -178,7 +212,12 @@ impl Ordering<ByName> {
 
 /// A text to search for, regardless of case.
 #[derive(Clone, Debug)]
-pub(crate) struct Search(String);
+pub(crate) struct Search {
+    /// In lower case.
+    text: String,
+    /// Finds the text without the preparation that a search for a `str` makes each time.
+    finder: Finder<'static>,
+}
 
 impl Shape for Search {
     const KIND: Kind = Kind::Text;
@@ -186,17 +225,24 @@ impl Shape for Search {
 
 impl Readable for Search {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        String::read(value, field).map(|it| Search(it.to_lowercase()))
+        let text = String::read(value, field)?.to_lowercase();
+        let finder = Finder::new(text.as_bytes()).into_owned();
+        Ok(Search { text, finder })
     }
 }
 
 impl Search {
     pub(crate) fn matches(&self, text: &str) -> bool {
-        text.to_lowercase().contains(&self.0)
+        text.to_lowercase().contains(&self.text)
     }
 }
 
 /// Returns whether one of the texts contains the search text. Without a search text every entry matches.
 pub(crate) fn matches<const N: usize>(search: Option<&Search>, texts: [&str; N]) -> bool {
     search.is_none_or(|search| texts.iter().any(|it| search.matches(it)))
+}
+
+/// Does the same as [`matches()`] for texts that are in lower case already.
+pub(crate) fn contains_lower<const N: usize>(search: Option<&Search>, texts: [&str; N]) -> bool {
+    search.is_none_or(|search| texts.iter().any(|it| search.finder.find(it.as_bytes()).is_some()))
 }

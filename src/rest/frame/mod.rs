@@ -19,6 +19,7 @@ pub(super) mod record;
 pub(crate) mod refuse;
 pub(crate) mod route;
 mod router;
+pub(crate) mod saved_upload;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod upload;

@@ -37,6 +37,7 @@ pub(in crate::rest) fn document(routes: &[Route]) -> Value {
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
                 "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+                "basic": { "type": "http", "scheme": "basic" },
                 "token": {
                     "type": "apiKey",
                     "in": "query",
@@ -60,8 +61,11 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         operation["description"] = description.into();
     }
     let in_path = route.path_parameters().map(path_parameter);
-    let is_query_login = matches!(route.access, Access::QueryLogin);
-    let login = LOGIN_FIELDS.iter().filter(|_| is_query_login && !route.takes_form());
+    let login: &[Field] = match route.access {
+        Access::QueryLogin if !route.takes_form() => &LOGIN_FIELDS,
+        Access::PlayersOrNetworks(_) => &OPTIONAL_LOGIN_FIELDS,
+        _ => &[],
+    };
     let in_query = route.inputs.query.iter().filter(|_| !route.takes_form()).chain(login);
     let in_query = in_query.map(|it| query_parameter(it, schemas));
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
@@ -78,6 +82,13 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 static LOGIN_FIELDS: [Field; 2] = [
     Field::new::<String>(QUERY_USERNAME, "Name of the user.", Place::Query).required(),
     Field::new::<String>(QUERY_PASSWORD, "A password of the user for players.", Place::Query).required(),
+];
+
+/// The parameters of [`Access::PlayersOrNetworks`]. They have no maximum length, because they are ignored beside a key.
+static OPTIONAL_LOGIN_FIELDS: [Field; 2] = [
+    Field::new::<String>(QUERY_USERNAME, "Name of the user.", Place::Query).chars_max(usize::MAX),
+    Field::new::<String>(QUERY_PASSWORD, "A password of the user for players.", Place::Query)
+        .chars_max(usize::MAX),
 ];
 
 /// Describes the form that a route with a login accepts in place of a query.
@@ -155,6 +166,7 @@ fn security(access: Access) -> Value {
         Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
         Access::FromHeaderOrQuery(_) => json!([{ "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
         Access::UsersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }]),
+        Access::PlayersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }, { "basic": [] }]),
         Access::Depends { .. } => json!([{}, { "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
     }
 }
@@ -167,6 +179,10 @@ fn description(access: Access) -> Option<String> {
         }
         Access::UsersOrNetworks(level) => Some(format!(
             "Requires a user of level {level} or above, or a network that needs no credentials."
+        )),
+        Access::PlayersOrNetworks(level) => Some(format!(
+            "Requires a user of level {level} or above, who may also log in with name and password in the query or by \
+             `Authorization: Basic`, or a network that needs no credentials."
         )),
         Access::PathLogin => Some("Requires the name and a password of a user in the path.".to_owned()),
         Access::QueryLogin => Some(
@@ -207,8 +223,11 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
     parameter
 }
 
-/// Returns the schema of a text that may also be empty.
+/// Returns the schema of a value that may also be an empty text, which counts as absent.
 fn or_empty(mut schema: Value) -> Value {
+    if matches!(schema["type"].as_str(), Some("boolean" | "integer" | "number")) {
+        return json!({ "anyOf": [schema, { "type": "string", "maxLength": 0 }] });
+    }
     if schema["type"] != "string" {
         return schema;
     }
@@ -234,6 +253,11 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
         }
         AnswerShape::Page(kind) => {
             json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.of_kind(kind, false))) })
+        }
+        AnswerShape::ArrayOrPage(kind) => {
+            let item = schemas.of_kind(kind, false);
+            let schema = json!({ "anyOf": [{ "type": "array", "items": item }, envelope(item.clone())] });
+            json!({ "description": "The list, or the requested page of it.", "content": json_of(schema) })
         }
         AnswerShape::Content(media_type) | AnswerShape::StreamOrRedirect(media_type) => {
             let schema = match media_type.starts_with("text/") {
@@ -356,7 +380,10 @@ fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
     let has_body = route.inputs.has_body() || route.takes_form();
     let (needs_user, needs_level) = match route.access {
         Access::Anyone => (false, false),
-        Access::From(_) | Access::FromHeaderOrQuery(_) | Access::UsersOrNetworks(_) => (true, true),
+        Access::From(_)
+        | Access::FromHeaderOrQuery(_)
+        | Access::UsersOrNetworks(_)
+        | Access::PlayersOrNetworks(_) => (true, true),
         Access::PathLogin | Access::QueryLogin => (true, false),
         Access::Depends { .. } => (true, true),
     };
@@ -497,7 +524,7 @@ impl Schemas {
     fn of_field(&mut self, field: &Field, is_sent: bool) -> Value {
         let mut schema = self.of_kind(field.kind, is_sent);
         match field.kind {
-            Kind::Text | Kind::Url if is_sent => {
+            Kind::Text | Kind::Url if is_sent && field.chars_max < usize::MAX => {
                 schema["maxLength"] = field.chars_max.into();
                 if !field.may_be_blank {
                     schema["minLength"] = 1.into();

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::channel::GuideChannel;
+use domain::guide::source::GuideSource;
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
 use domain::notice::Notice;
@@ -42,6 +44,15 @@ pub(crate) trait Lookup: Sized {
 impl Lookup for () {
     fn load(_: &Call) -> Result<Self, Refusal> {
         Ok(())
+    }
+}
+
+/// Whether the caller is an admin, for views that hide fields from others.
+pub(crate) struct IsAdmin(pub(crate) bool);
+
+impl Lookup for IsAdmin {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        Ok(Self(call.is_admin()))
     }
 }
 
@@ -152,6 +163,8 @@ nouns! {
     Account = "M3UAccount",
     Channel = "Channel",
     Group = "ChannelGroup",
+    GuideSource = "EPGSource",
+    GuideChannel = "EPGData",
     Lineup = "ChannelProfile",
     CoreSetting = "CoreSettings",
     DeviceLogin = "DeviceLogin",

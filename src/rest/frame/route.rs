@@ -53,6 +53,8 @@ pub(crate) struct Route {
     pub(crate) upload_bytes_max: u64,
     /// Answers instead of a refusal, for GET.
     pub(crate) on_refusal: Option<OnRefusal>,
+    /// Further paths that the route serves, besides those of all other routes.
+    pub(crate) also_at: Option<fn(&str) -> bool>,
     pub(crate) handler: BoxedHandler,
 }
 
@@ -64,6 +66,8 @@ pub(crate) enum AnswerShape {
     One(Kind),
     /// JSON: the envelope of lists.
     Page(Kind),
+    /// JSON: an array, or the envelope if a page was requested.
+    ArrayOrPage(Kind),
     /// Text, bytes or a stream of this media type.
     Content(&'static str),
     /// A content of one of these media types.
@@ -176,6 +180,7 @@ impl Route {
             body_bytes_max: BODY_BYTES_MAX,
             upload_bytes_max: 0,
             on_refusal: None,
+            also_at: None,
             handler,
         }
     }
@@ -214,6 +219,12 @@ impl Route {
         Route { on_refusal: Some(answer), ..self }
     }
 
+    /// Serves also every path that no other route has and for which this function returns true. For pages, which are not
+    /// part of the published interface.
+    pub(crate) fn also_at(self, has_path: fn(&str) -> bool) -> Self {
+        Route { also_at: Some(has_path), ..self }
+    }
+
     pub(super) fn is_write(&self) -> bool {
         !self.method.is_safe() && !self.only_reads
     }
@@ -240,7 +251,10 @@ impl Route {
 
     /// Returns the name of the operation in clients generated from the schema. Unique, because method and path are.
     pub(crate) fn operation_id(&self) -> String {
-        let is_list = matches!(self.answer, AnswerShape::Page(_) | AnswerShape::One(Kind::List(_)))
+        let is_list = matches!(
+            self.answer,
+            AnswerShape::Page(_) | AnswerShape::ArrayOrPage(_) | AnswerShape::One(Kind::List(_))
+        )
             // A list can also be a field of the answer.
             || self.summary.starts_with("Lists ");
         let verb = match self.method {

@@ -15,7 +15,12 @@ use super::route::Route;
 #[derive(Default)]
 pub(super) struct Router {
     root: Node,
+    /// Tests for further paths, each with the path of its route.
+    further: Vec<(PathTest, &'static str)>,
 }
+
+/// Returns whether a path belongs to a route.
+pub(super) type PathTest = fn(&str) -> bool;
 
 #[derive(Default)]
 struct Node {
@@ -36,6 +41,7 @@ impl Router {
     pub(super) fn new(routes: impl IntoIterator<Item = Route>) -> Self {
         let mut router = Router::default();
         for route in routes {
+            router.further.extend(route.also_at.map(|it| (it, route.path)));
             let mut node = &mut router.root;
             for segment in segments(route.path) {
                 node = match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
@@ -51,6 +57,13 @@ impl Router {
     /// Returns the routes of a path, with or without its trailing slash. A parameter at the start of a path matches no
     /// segment that the gateway's own addresses start with.
     pub(super) fn find(&self, path: &str) -> Option<PathMatch<'_>> {
+        self.find_own(path).or_else(|| {
+            let (_, own) = self.further.iter().find(|(has_path, _)| has_path(path))?;
+            self.find_own(own)
+        })
+    }
+
+    fn find_own(&self, path: &str) -> Option<PathMatch<'_>> {
         let decode = |segment| percent_decode_str(segment).decode_utf8().ok();
         let segments: Vec<Cow<'_, str>> = segments(path).map(decode).collect::<Option<_>>()?;
         let mut parameters = Parameters::default();
@@ -206,6 +219,19 @@ mod tests {
         let found = router.find("/anna/pw/7").unwrap();
         let (user, password) = (found.parameters.text("user"), found.parameters.text("password"));
         assert_eq!((user, password, found.parameters.number("file")), (Some("anna"), Some("pw"), Some(7)));
+    }
+
+    #[test]
+    fn a_route_serves_its_further_paths_unless_another_route_has_them() {
+        let router = Router::new([
+            Route::get("/", Access::Anyone, "", nothing).also_at(|it| it.starts_with("/now")),
+            Route::get("/nowhere", Access::Anyone, "", nothing),
+        ]);
+        for (path, expected) in
+            [("/", Some("/")), ("/now/7", Some("/")), ("/nowhere", Some("/nowhere")), ("/later", None)]
+        {
+            assert_eq!(router.find(path).as_ref().map(|it| it.routes[0].path), expected, "{path}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use media::{Connection, Launcher, MemoryDial};
 use serde_json::Value;
+use storage::guide::GuideFiles;
 use storage::{Models, Record, Store};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -63,7 +64,7 @@ pub(crate) const SECRET: &str = "hidden-5p1c3";
 pub(crate) struct Rest {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     pub(crate) system: Arc<System>,
     /// The users as created at the start.
     users: [User; 5],
@@ -178,6 +179,11 @@ impl Rest {
         written.await.unwrap();
     }
 
+    /// Returns the services behind the interface.
+    pub(crate) fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
     /// Returns a call of this route without credentials and parameters.
     pub(super) fn call(&self, route: &Route) -> Call {
         let (peer, local): (SocketAddr, SocketAddr) =
@@ -252,6 +258,18 @@ impl Rest {
         let mut service = warp::service(self.routes.clone().map(|it| it));
         let (head, body) = service.call(request).await.unwrap().into_parts();
         (head.headers, body.collect().await.unwrap().to_bytes())
+    }
+
+    /// Sends a request without a body, and returns the status and the length of each piece of the answer.
+    pub(crate) async fn send_pieces(&self, path: &str, headers: &[(&str, &str)]) -> (u16, Vec<usize>) {
+        let request = self.request(REMOTE, "GET", path, headers).body(Full::new(Bytes::new())).unwrap();
+        let mut service = warp::service(self.routes.clone().map(|it| it));
+        let (head, mut body) = service.call(request).await.unwrap().into_parts();
+        let mut lengths = Vec::new();
+        while let Some(frame) = body.frame().await {
+            lengths.extend(frame.unwrap().data_ref().map(Bytes::len));
+        }
+        (head.status.as_u16(), lengths)
     }
 
     /// Starts a request on a connection from this address.
@@ -377,7 +395,9 @@ fn sent_headers(headers: &[(&str, &str)]) -> HeaderMap {
 pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) -> Arc<App> {
     let system = Arc::clone(system);
     let building = tokio::task::spawn_blocking(move || {
-        App::new(config, models, &system, Admission::new(0, 0)).map(Arc::new)
+        let guide_files = GuideFiles::temporary()?;
+        system.accept_written_guides(models.clone(), guide_files.clone());
+        App::new(config, models, guide_files, &system, Admission::new(0, 0)).map(Arc::new)
     });
     building.await.unwrap().unwrap()
 }

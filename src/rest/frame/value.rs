@@ -1,9 +1,9 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId, PermissionId,
-    PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId,
-    UserId,
+    AccountId, ChannelId, DeviceLoginId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
+    OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId,
+    TunerDeviceId, UserGroupId, UserId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -269,6 +269,8 @@ ids!(
     ChannelId,
     DeviceLoginId,
     GroupId,
+    GuideChannelId,
+    GuideSourceId,
     LineupId,
     LogoId,
     OutputProfileId,

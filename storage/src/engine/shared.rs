@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) is_compacting: AtomicBool,
     /// Number of databases that replaced a larger one since the store was opened.
     pub(crate) n_compactions: AtomicU64,
+    /// Number of records and blocks that were read since the store was opened.
+    pub(crate) n_reads: AtomicU64,
     /// Values that commits have replaced since the snapshot, while there is one.
     pub(crate) kept: Mutex<Option<KeptValues>>,
     /// Notices a disk that hangs.
@@ -112,6 +114,7 @@ impl Shared {
 
     /// Returns the encoded single record of this version.
     pub(crate) fn single(&self, type_number: usize, id: u32, version: u64) -> Result<Vec<u8>> {
+        self.n_reads.fetch_add(1, Ordering::Relaxed);
         let disk_key = self.single_key(type_number, id, version);
         self.read(type_number, &disk_key)?.ok_or_else(|| self.missing(type_number, id))
     }
@@ -126,6 +129,7 @@ impl Shared {
     ) -> Result<Option<Arc<Block>>> {
         let cache_key = (type_number, owner, block, at.commit);
         if let Some(cached) = self.cache.lock().get(&cache_key) {
+            self.n_reads.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(cached));
         }
         let Some(block) = self.block_uncached(type_number, owner, block, at)? else { return Ok(None) };
@@ -142,6 +146,7 @@ impl Shared {
         block: u32,
         at: Location,
     ) -> Result<Option<Block>> {
+        self.n_reads.fetch_add(1, Ordering::Relaxed);
         let disk_key = self.block_key(type_number, owner, block, at.version);
         self.read(type_number, &disk_key)?.map(|payload| Block::decode(&payload)).transpose()
     }

@@ -58,6 +58,7 @@ pub fn link_logo(write: &mut Write<'_>, channel: &mut Channel) -> Result<()> {
                 url,
                 file: None,
                 named_by: account.filter(|it| *it != CUSTOM_ACCOUNT),
+                guide_source: None,
                 updated_at: channel.updated_at,
             };
             write.put(&logo)?;

@@ -1,6 +1,7 @@
 //! The gateway's own collections: its read models in memory, and the records that a new store starts with.
 
 mod follower;
+mod guide_index;
 mod lasting_ids;
 mod link_logos;
 mod seed;
@@ -10,6 +11,10 @@ use domain::account::{Account, RefreshRecord};
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::index::GuideIndex;
+use domain::guide::matching::GuideAlias;
+use domain::guide::source::GuideSource;
+use domain::guide::state::GuideState;
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::notice::{DismissedNotices, Notice};
@@ -44,6 +49,11 @@ pub struct Models {
     pub profile_infos: View<Table<ProfileInfo>>,
     pub channels: View<Table<Channel>>,
     pub groups: View<Table<Group>>,
+    pub guide_aliases: View<Table<GuideAlias>>,
+    pub guide_sources: View<Table<GuideSource>>,
+    pub guide_states: View<Table<GuideState>>,
+    /// All guide channels.
+    pub guide: View<GuideIndex>,
     pub lineups: View<Table<Lineup>>,
     pub server_groups: View<Table<ServerGroup>>,
     pub logos: View<Table<Logo>>,
@@ -71,6 +81,10 @@ impl Models {
             profile_infos: store.table()?,
             channels: store.table()?,
             groups: store.table()?,
+            guide_aliases: store.table()?,
+            guide_sources: store.table()?,
+            guide_states: store.table()?,
+            guide: guide_index::guide_index(&store)?,
             lineups: store.table()?,
             server_groups: store.table()?,
             logos: store.table()?,

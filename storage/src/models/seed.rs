@@ -44,7 +44,7 @@ fn put_missing<T: Record>(write: &mut Write<'_>, record: &T) -> Result<()> {
 /// Writes a whole catalogue under its own ids, replacing existing records; fills temporary stores. The streams of each
 /// account replace its previous streams. Several commits; blocks.
 pub fn store_catalogue(store: &Store, catalogue: Catalogue) -> Result<()> {
-    let Catalogue { accounts, groups, mut streams, channels } = catalogue;
+    let Catalogue { accounts, groups, mut streams, channels, left_out: _ } = catalogue;
     put_all(store, accounts)?;
     put_all(store, groups)?;
     // A stable sort keeps the order of the streams of an account.

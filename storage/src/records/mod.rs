@@ -5,6 +5,11 @@ mod account_group;
 mod audit;
 mod channel;
 mod group;
+mod guide_alias;
+mod guide_channel;
+mod guide_marks;
+mod guide_source;
+mod guide_state;
 mod health;
 mod lineup;
 mod login;
@@ -41,6 +46,11 @@ pub fn schema() -> Schema {
         .with::<domain::audit::AuditEntry>()
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
+        .with::<domain::guide::channel::GuideChannel>()
+        .with::<domain::guide::matching::GuideAlias>()
+        .with::<domain::guide::schedules_direct::GuideMarks>()
+        .with::<domain::guide::source::GuideSource>()
+        .with::<domain::guide::state::GuideState>()
         .with::<domain::lineup::Lineup>()
         .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()

@@ -6,6 +6,9 @@ use crate::record::{Keys, Record};
 
 impl Record for UserAgent {
     const COLLECTION: &'static str = "user_agents";
+    /// Some providers recognise their customers by the user agent.
+    const SEALED: bool = true;
+    const WAS_PLAIN: bool = true;
 
     fn id(&self) -> u32 {
         self.id

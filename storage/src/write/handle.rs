@@ -94,6 +94,11 @@ impl WriterHandle {
         Ok(Self { queue, disk_watch, thread: Arc::new(thread) })
     }
 
+    /// Returns whether the folder of the store is removed with the last handle.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.thread.temporary.is_some()
+    }
+
     /// Runs a function on the writer thread and waits until its changes are durable.
     pub(crate) async fn write<R, E, F>(&self, fill: F) -> Result<R, E>
     where

@@ -229,7 +229,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::Command;
 
     use serde::{Deserialize, Serialize};
@@ -237,6 +237,7 @@ mod tests {
     use super::*;
     use crate::error::Fault;
     use crate::record::{CollectionKind, Record, Schema};
+    use crate::small_disk::SmallDisk;
     use crate::store::Store;
 
     /// Longest wait for a condition.
@@ -286,40 +287,8 @@ mod tests {
         Schema::new().with::<Note>().with::<Item>()
     }
 
-    /// A small file system of its own.
-    struct SmallDisk(PathBuf);
-
-    impl SmallDisk {
-        fn new(mib: u32) -> Self {
-            let folder = tempfile::tempdir().unwrap().keep();
-            let size = format!("size={mib}m");
-            let mount =
-                Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();
-            assert!(mount.unwrap().success(), "mounting a tmpfs needs root");
-            Self(folder)
-        }
-
-        fn open(&self) -> Store {
-            Store::open(&self.0.join("store"), &self.0.join("key"), schema()).unwrap()
-        }
-
-        fn available_mib(&self) -> usize {
-            let room = rustix::fs::statvfs(&self.0).unwrap();
-            ((room.f_bavail * room.f_frsize) >> 20) as usize
-        }
-
-        fn fill(&self, mib: usize) -> PathBuf {
-            let file = self.0.join("other data");
-            fs::write(&file, vec![7; mib << 20]).unwrap();
-            file
-        }
-    }
-
-    impl Drop for SmallDisk {
-        fn drop(&mut self) {
-            drop(Command::new("umount").args(["-l"]).arg(&self.0).status());
-            drop(fs::remove_dir(&self.0));
-        }
+    fn open(disk: &SmallDisk) -> Store {
+        Store::open(&disk.0.join("store"), &disk.0.join("key"), schema()).unwrap()
     }
 
     fn databases(folder: &Path) -> usize {
@@ -329,7 +298,7 @@ mod tests {
     #[test]
     fn writes_go_on_by_themselves_when_a_full_disk_has_room_again_and_nothing_answered_is_lost() {
         let disk = SmallDisk::new(24);
-        let store = disk.open();
+        let store = open(&disk);
         let table = store.table::<Note>().unwrap();
         let mut interrupted = store.bulk_write::<Item>(0).unwrap();
         let item = |id: u32| Item { id, text: note(id).text };
@@ -383,13 +352,13 @@ mod tests {
         assert_eq!(table.load().get(5_000).map(|it| it.id), Some(5_000));
         drop((store, table));
         assert_eq!(databases(&disk.0), 1);
-        complete(&disk.open());
+        complete(&open(&disk));
     }
 
     #[test]
     fn compaction_is_refused_without_room_for_the_new_database_and_writes_go_on() {
         let disk = SmallDisk::new(12);
-        let store = disk.open();
+        let store = open(&disk);
         (1..=100).try_for_each(|id| put(&store, id)).unwrap();
         disk.fill(disk.available_mib() - 2);
         let before = store.version();
@@ -403,7 +372,7 @@ mod tests {
     #[test]
     fn an_import_is_refused_without_room_for_it_and_writes_go_on() {
         let disk = SmallDisk::new(48);
-        let store = disk.open();
+        let store = open(&disk);
         let import = || {
             let mut bulk = store.bulk_write::<Item>(0)?;
             (1..=400).try_for_each(|id| bulk.put(&Item { id, text: note(id).text }))?;
@@ -423,7 +392,7 @@ mod tests {
     #[test]
     fn check_needs_no_room_in_the_data_folder() {
         let disk = SmallDisk::new(8);
-        let store = disk.open();
+        let store = open(&disk);
         (1..=100).try_for_each(|id| put(&store, id)).unwrap();
         drop(store);
         disk.fill(disk.available_mib());
@@ -435,7 +404,7 @@ mod tests {
     #[test]
     fn a_read_only_file_system_is_named_and_not_called_damage() {
         let disk = SmallDisk::new(8);
-        drop(disk.open());
+        drop(open(&disk));
         let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(&disk.0).status();
         assert!(remount.unwrap().success());
         let error = Store::open(&disk.0.join("store"), &disk.0.join("key"), schema()).err().unwrap();

@@ -2,11 +2,12 @@
 //!
 //! `records.json` has one entry per record type and version: the encoded bytes, and their content. `store-1.bin` is a
 //! complete small store of the first format. `store-2.bin` is one of the second format, as a crash leaves it: with a long
-//! record in pieces, the leftovers of a bulk write, and a record that was set aside. Existing entries never change:
+//! record in pieces, the leftovers of a bulk write, and a record that was set aside. `backup-1.tar.gz` is a back-up with the
+//! same records. Existing entries never change:
 //! `cargo test -p storage --test it golden::write -- --ignored` adds the missing ones.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,11 +20,16 @@ use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::channel::GuideChannel;
+use domain::guide::matching::{AliasName, GuideAlias, Subject};
+use domain::guide::schedules_direct::{DayMark, GuideMarks};
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::guide::state::{GuideState, GuideStatus};
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
-    AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId,
-    PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId,
-    UserGroupId, UserId,
+    AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, GuideChannelId, GuideSourceId, LineupId,
+    LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId,
+    StreamProfileId, TunerDeviceId, UserGroupId, UserId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
@@ -46,6 +52,7 @@ use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use storage::backup::{Archive, BackupSecret, create_backup};
 use storage::records::schema;
 use storage::{Record, Schema, Store};
 use uuid::Uuid;
@@ -86,6 +93,73 @@ fn account_group() -> AccountGroup {
 
 fn server_group() -> ServerGroup {
     ServerGroup { id: ServerGroupId(1), name: "Provider".to_owned(), max_streams: 2 }
+}
+
+fn guide_source() -> GuideSource {
+    GuideSource {
+        id: GuideSourceId(2),
+        name: "Guide".to_owned(),
+        kind: GuideSourceKind::Xmltv,
+        url: Some(SourceUrl::new("http://guide.example/xmltv.php?username=u&password=p")),
+        username: Some("u".to_owned()),
+        password: Some(Secret::new("p")),
+        account: Some(AccountId(3)),
+        file: Some("guide.xml".to_owned()),
+        is_active: true,
+        schedule: RefreshSchedule { interval_hours: 24, cron: "0 4 * * *".to_owned() },
+        priority: 5,
+        history_days: 3,
+        custom_properties: json!({ "timezone": "UTC" }).as_object().cloned().unwrap(),
+        created_at: 1_700_000_000_000,
+        updated_at: 1_700_000_000_001,
+    }
+}
+
+fn guide_state() -> GuideState {
+    GuideState {
+        status: GuideStatus::Success,
+        message: "3 channels".to_owned(),
+        generation: 7,
+        n_channels: 3,
+        n_programmes: 108,
+        etag: Some("\"abc\"".to_owned()),
+        last_modified: Some("Sat, 21 Nov 2026 00:00:00 GMT".to_owned()),
+        digest: Some([7; 32]),
+        origin: None,
+        tried_at: Some(1_700_000_000_000),
+        good_at: Some(1_700_000_000_000),
+        ..GuideState::new(GuideSourceId(2))
+    }
+}
+
+fn guide_marks() -> GuideMarks {
+    let mut marks = GuideMarks::new(GuideSourceId(2), 20_468);
+    marks.fetched_at = 1_700_000_000_000;
+    marks.set("20454", 20_469, &DayMark::of("BqiRNaIeZ2XIZ7Wq"));
+    marks
+}
+
+fn guide_channel() -> GuideChannel {
+    GuideChannel {
+        id: GuideChannelId(9),
+        source: GuideSourceId(2),
+        key: "news.example".to_owned(),
+        names: vec!["News".to_owned(), "News HD".to_owned()],
+        icon: Some("http://logos.example/news.png".to_owned()),
+    }
+}
+
+fn guide_alias() -> GuideAlias {
+    let channel = Subject { name: "UK: News HD", tvg_id: Some("news.uk"), ..Subject::default() };
+    GuideAlias {
+        id: 3,
+        name: AliasName::of(&channel).unwrap(),
+        channel_name: "UK: News HD".to_owned(),
+        tvg_id: Some("news.uk".to_owned()),
+        source: GuideSourceId(2),
+        key: "news.example".to_owned(),
+        learned_at: 1_700_000_000_000,
+    }
 }
 
 fn tuner_device() -> TunerDevice {
@@ -245,6 +319,7 @@ fn logo() -> Logo {
         url: "http://tv.example/logo.png".to_owned(),
         file: None,
         named_by: Some(AccountId(2)),
+        guide_source: None,
         updated_at: 1_700_000_000_000,
     }
 }
@@ -305,7 +380,10 @@ fn undo_part() -> UndoPart {
         UndoChange::GroupDeleted(group()),
         UndoChange::LogoCreated(logo()),
         UndoChange::LogoDeleted(logo()),
-    ];
+    ]
+    .into_iter()
+    .chain(UndoChange::of_lineup(&lineup(), &[(ChannelId(11), true), (ChannelId(12), false)]))
+    .collect();
     UndoPart { id: 9, changes }
 }
 
@@ -354,6 +432,11 @@ fn now() -> Vec<Value> {
         written(&audit_entry()),
         written(&channel()),
         written(&group()),
+        written(&guide_channel()),
+        written(&guide_alias()),
+        written(&guide_marks()),
+        written(&guide_source()),
+        written(&guide_state()),
         written(&lineup()),
         written(&personal_playlist()),
         written(&refresh()),
@@ -433,6 +516,11 @@ fn records_of_every_released_version_still_decode() {
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),
             Lineup::COLLECTION => reads::<Lineup>(line),
+            GuideChannel::COLLECTION => reads::<GuideChannel>(line),
+            GuideAlias::COLLECTION => reads::<GuideAlias>(line),
+            GuideMarks::COLLECTION => reads::<GuideMarks>(line),
+            GuideSource::COLLECTION => reads::<GuideSource>(line),
+            GuideState::COLLECTION => reads::<GuideState>(line),
             PersonalPlaylist::COLLECTION => reads::<PersonalPlaylist>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
             ServerGroup::COLLECTION => reads::<ServerGroup>(line),
@@ -532,30 +620,13 @@ fn a_store_of_the_first_version_opens() {
     store.write_blocking(|write| write.put(&stream(251))).unwrap();
 }
 
-#[test]
-#[ignore = "writes the golden files of this version"]
-fn write() {
-    let now = now();
-    let mut lines = if golden("records.json").exists() { records() } else { Vec::new() };
-    for line in now {
-        let is_present =
-            |it: &Value| it["collection"] == line["collection"] && it["version"] == line["version"];
-        if !lines.iter().any(is_present) {
-            lines.push(line);
-        }
-    }
-    fs::write(golden("records.json"), serde_json::to_string_pretty(&lines).unwrap() + "\n").unwrap();
-    if golden("store-2.bin").exists() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let open =
-        |schema| Store::open(&folder.path().join("store"), &folder.path().join("key"), schema).unwrap();
-    open(Schema::new().with::<Unreadable>())
-        .write_blocking(|write| write.put(&Unreadable { id: 9 }))
-        .unwrap();
-    assert_eq!(open(Schema::new().with::<MayBeMissed>()).set_aside().len(), 1);
-    let store = open(schema());
+/// The passphrase of golden back-ups.
+fn passphrase() -> BackupSecret {
+    BackupSecret::Passphrase(Secret::new("correct horse"))
+}
+
+/// Writes the records of the golden stores.
+fn fill(store: &Store) {
     let fill = |write: &mut storage::Write<'_>| {
         write.put(&account())?;
         write.put(&channel())?;
@@ -571,6 +642,57 @@ fn write() {
     let mut bulk = store.bulk_write::<Stream>(2).unwrap();
     (1..=250).try_for_each(|id| bulk.put(&stream(id))).unwrap();
     bulk.commit(|_, _| Ok::<_, storage::Error>(())).unwrap();
+}
+
+/// Holds T-bak.1: back-ups of every released version stay here and are never written again.
+#[test]
+fn a_back_up_of_each_version_restores_every_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, key) = (folder.path().join("store"), folder.path().join("key"));
+    let archive = Archive::open(&golden("backup-1.tar.gz")).unwrap().unlock(&passphrase()).unwrap();
+    let mut no_files = |_: &str, _: &str, _: &[u8]| panic!("the back-up has no files");
+    archive.restore(&store, &key, &schema(), &mut no_files).unwrap();
+    let store = Store::open(&store, &key, schema()).unwrap();
+    assert_eq!(store.collection::<Account>().all().unwrap(), [account()]);
+    assert_eq!(store.collection::<Channel>().all().unwrap(), [channel()]);
+    assert_eq!(store.collection::<Group>().all().unwrap(), [group()]);
+    assert_eq!(store.collection::<CoreSetting>().all().unwrap(), [setting(), long_setting()]);
+    assert_eq!(store.collection::<Stream>().all().unwrap(), (1..=250).map(stream).collect::<Vec<_>>());
+    assert_eq!(store.collection::<User>().all().unwrap(), [user()]);
+    store.write_blocking(|write| write.put(&stream(251))).unwrap();
+}
+
+#[test]
+#[ignore = "writes the golden files of this version"]
+fn write() {
+    let now = now();
+    let mut lines = if golden("records.json").exists() { records() } else { Vec::new() };
+    for line in now {
+        let is_present =
+            |it: &Value| it["collection"] == line["collection"] && it["version"] == line["version"];
+        if !lines.iter().any(is_present) {
+            lines.push(line);
+        }
+    }
+    fs::write(golden("records.json"), serde_json::to_string_pretty(&lines).unwrap() + "\n").unwrap();
+    if !golden("backup-1.tar.gz").exists() {
+        let store = Store::temporary(schema()).unwrap();
+        fill(&store);
+        let mut file = File::create(golden("backup-1.tar.gz")).unwrap();
+        create_backup(&store, &[], &passphrase(), 1_700_000_000_000, &mut file).unwrap();
+    }
+    if golden("store-2.bin").exists() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let open =
+        |schema| Store::open(&folder.path().join("store"), &folder.path().join("key"), schema).unwrap();
+    open(Schema::new().with::<Unreadable>())
+        .write_blocking(|write| write.put(&Unreadable { id: 9 }))
+        .unwrap();
+    assert_eq!(open(Schema::new().with::<MayBeMissed>()).set_aside().len(), 1);
+    let store = open(schema());
+    fill(&store);
     // Some blocks are on the disk and belong to no commit when the files are read.
     let mut unfinished = store.bulk_write::<Stream>(3).unwrap();
     let of_another = |id: u32| Stream { account: AccountId(3), ..stream(id) };
@@ -594,14 +716,14 @@ fn pack(folder: &Path, into: &Path) {
         }
     }
     let mut encoder =
-        flate2::write::DeflateEncoder::new(fs::File::create(into).unwrap(), flate2::Compression::best());
+        flate2::write::DeflateEncoder::new(File::create(into).unwrap(), flate2::Compression::best());
     encoder.write_all(&rmp_serde::to_vec(&files).unwrap()).unwrap();
     encoder.finish().unwrap();
 }
 
 fn unpack(from: &Path, folder: &Path) {
     let mut bytes = Vec::new();
-    flate2::read::DeflateDecoder::new(fs::File::open(from).unwrap()).read_to_end(&mut bytes).unwrap();
+    flate2::read::DeflateDecoder::new(File::open(from).unwrap()).read_to_end(&mut bytes).unwrap();
     let files: BTreeMap<String, Vec<u8>> = rmp_serde::from_slice(&bytes).unwrap();
     for (name, bytes) in files {
         let path = folder.join(name);

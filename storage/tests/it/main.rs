@@ -9,6 +9,7 @@ mod commands;
 mod crash;
 mod damage;
 mod golden;
+mod guide_files;
 mod model;
 mod models;
 mod power_cut;

@@ -27,12 +27,13 @@ enum Victim {
     Hub,
 }
 
-const VICTIMS: [Victim; 7] = [
+const VICTIMS: [Victim; 8] = [
     Victim::Actor(SystemActor::Events),
     Victim::Actor(SystemActor::Slots),
     Victim::Actor(SystemActor::Bandwidth),
     Victim::Actor(SystemActor::Switchboard),
     Victim::Actor(SystemActor::Importer),
+    Victim::Actor(SystemActor::Guides),
     Victim::Follower,
     Victim::Hub,
 ];

@@ -2,7 +2,7 @@
 
 mod damage;
 mod edits;
-mod fixture;
+pub mod fixture;
 mod identity;
 mod refusals;
 mod slow;

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::logo::Logo;
 use domain::stream::Stream;
+use domain::user::User;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{BACKUP, Data, NEWS, NEWS_UUID, PASSWORD, counts, provider, watch_news};
+use crate::support::client::{Request, fetch};
+use crate::support::gateway::Setup;
 use crate::support::upstream::Provider;
 
 const KEY: &str = "secret-key-of-the-old-service";
@@ -200,4 +203,61 @@ async fn uploaded_logos_move_with_their_files() {
     let names: Vec<_> = std::fs::read_dir(&files).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert_eq!(names, [logos[0].file.as_deref().unwrap()], "the second import needs no file");
     assert_eq!(std::fs::read_to_string(files.join(&names[0])).unwrap(), SVG);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploaded_pictures_of_users_move_with_their_files_and_invalid_avatars_are_left_out() {
+    const GIF: &str = "GIF89a and so on";
+    let (provider, data) = (provider(), Data::new());
+    let mut answers = answers(&provider);
+    let user = |id: u32, name: &str, avatar: Value| {
+        json!({ "id": id, "username": name, "user_level": 0, "channel_profiles": [], "custom_properties": {},
+            "avatar_config": avatar })
+    };
+    let users = answers.get_mut("/api/accounts/users/").unwrap().as_array_mut().unwrap();
+    let linked = json!({ "type": "url", "url": "https://a.example/a.png" });
+    users.extend([
+        user(8, "bert", json!({ "type": "upload", "url": "/media/avatars/bert.gif", "color": "#1c7ed6" })),
+        user(9, "lost", json!({ "type": "upload", "url": "/media/avatars/lost.gif" })),
+        user(10, "page", json!({ "type": "upload", "url": "/media/avatars/page.gif" })),
+        user(11, "forged", json!({ "type": "upload", "url": "/api/accounts/avatars/7-other.png" })),
+        user(12, "script", json!({ "type": "url", "url": "javascript:alert(1)" })),
+        user(13, "linked", linked.clone()),
+    ]);
+    answers.insert("/media/avatars/bert.gif", json!(GIF));
+    answers.insert("/media/avatars/page.gif", json!("<!DOCTYPE html>"));
+    let service = OldService::start(answers).await;
+    let variable = format!("HEADWATER_SOURCE_API_KEY={KEY}");
+    let (code, dry) = data.import_with(&[&variable], &[&service.address, "--dry-run"]).await;
+    assert_eq!(code, Some(0), "{dry}");
+    let (code, report) = data.import_with(&[&variable], &[&service.address]).await;
+    assert_eq!(code, Some(0), "{report}");
+    for report in [dry, report] {
+        for name in ["lost", "page", "forged"] {
+            let line = format!("user {name}: the picture has to be uploaded again");
+            assert!(report.contains(&line), "{report}");
+        }
+        assert!(report.contains("user script: the avatar is not valid"), "{report}");
+        assert!(
+            !report.contains("changed: user bert") && !report.contains("changed: user linked"),
+            "{report}"
+        );
+    }
+    let avatars = data.read(|store| {
+        let users = store.collection::<User>().all().unwrap().into_iter();
+        users.map(|it| (it.username, Value::Object(it.avatar))).collect::<HashMap<_, _>>()
+    });
+    let avatars = avatars.await;
+    assert!(["lost", "page", "forged", "script"].iter().all(|it| avatars[*it] == json!({})), "{avatars:?}");
+    assert_eq!(avatars["linked"], linked);
+    assert_eq!((&avatars["bert"]["type"], &avatars["bert"]["color"]), (&json!("upload"), &json!("#1c7ed6")));
+    let url = avatars["bert"]["url"].as_str().unwrap();
+    let names = std::fs::read_dir(data.root().join("uploads/avatars")).unwrap();
+    let names: Vec<_> = names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.iter().map(|it| format!("/api/accounts/avatars/{it}")).collect::<Vec<_>>(), [url]);
+    assert!(names[0].starts_with("8-"), "by the id of the user: {names:?}");
+    let root = data.root();
+    let gateway = Setup::new().folder(&root).config(|it| it.data_dir = root.clone()).start().await;
+    let picture = fetch(gateway.address, Request::get(format!("{url}/"))).await;
+    assert_eq!((picture.status(), picture.text().as_str()), (200, GIF));
 }

@@ -129,7 +129,7 @@ async fn a_household_moves_with_its_ids_passwords_and_addresses() {
         "streams: 3 taken",
         "users: 2 taken",
         "password of user kid",
-        "guide source Guide One",
+        "guide sources: 1 taken",
         "1 recordings",
     ] {
         assert!(report.contains(part), "{part} is missing in:\n{report}");
@@ -274,6 +274,35 @@ async fn a_running_gateway_has_to_be_stopped_first() {
     let (code, output) = data.import(&[&source]).await;
     assert_eq!(code, Some(1), "{output}");
     assert!(output.contains("stop the gateway"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_beside_a_running_gateway_is_refused_at_once_and_disturbs_nothing() {
+    let (provider, data) = (provider(), Data::new());
+    data.imported(&data.source("export.sql", export::copied(&provider))).await;
+    let more = data.source("more.sql", export::large(&provider, 100));
+    let root = data.root().display().to_string();
+    let mut program = Binary::start(&["serve", "--data-dir", &root]);
+    let address = program.address().await;
+    let admin = Api::stranger_at(address).login("anna", PASSWORD).await;
+    let n_streams = async || admin.get("/api/channels/streams/?page_size=1").await.body["count"].clone();
+    let player = Player::watch(address, &format!("/proxy/ts/stream/{NEWS_UUID}")).await;
+    player.sees("backup").await;
+    // Refused before the source is looked at.
+    for arguments in [&[more.as_str()][..], &[more.as_str(), "--dry-run"], &["/does/not/exist.sql"]] {
+        let (code, output) = data.import(arguments).await;
+        assert_eq!(code, Some(1), "{output}");
+        let sentence = format!("a gateway is running on {root}; stop the gateway, and run this again");
+        assert!(output.contains(&sentence), "{output}");
+    }
+    assert_eq!(n_streams().await, json!(3));
+    player.more_bytes(500_000).await;
+    assert!(player.is_watching());
+    drop(player);
+    program.signal("TERM");
+    assert!(program.ended().await.success());
+    data.imported(&more).await;
+    assert_eq!(data.read(counts).await[2], 103);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

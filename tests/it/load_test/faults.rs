@@ -90,6 +90,7 @@ pub async fn actor_killer(fixture: &LoadTestFixture, mut random: Random, until: 
         SystemActor::Bandwidth,
         SystemActor::Switchboard,
         SystemActor::Importer,
+        SystemActor::Guides,
         SystemActor::Events,
     ];
     while Instant::now() < until {

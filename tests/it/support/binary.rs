@@ -26,7 +26,7 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Starts the program with these arguments, on free ports, and with hardly any environment.
+    /// Starts the program with these arguments, on free ports unless they name others, and with hardly any environment.
     pub fn start(arguments: &[&str]) -> Binary {
         Binary::start_with(&[], arguments)
     }
@@ -35,9 +35,10 @@ impl Binary {
     pub fn start_with(command: &[&str], arguments: &[&str]) -> Binary {
         let temporary = tempfile::tempdir().expect("a temporary folder");
         let line = [command, &[env!("CARGO_BIN_EXE_headwater")], arguments].concat();
+        let free_ports = ["--player-listen", "--api-listen"].into_iter().filter(|it| !arguments.contains(it));
         let mut child = Command::new(line[0])
             .args(&line[1..])
-            .args(["--player-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"])
+            .args(free_ports.flat_map(|it| [it, "127.0.0.1:0"]))
             .env_clear()
             .env("TMPDIR", temporary.path())
             // The tests may run in a rootless container, where loopback is not local.

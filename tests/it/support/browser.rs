@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +13,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::WAIT_MAX;
 use super::api::Api;
-use super::{WAIT_MAX, until_async};
 
 const INSTALL: &str = "apt-get install chromium chromium-driver";
 
@@ -47,9 +48,22 @@ pub struct Browser {
     _home: TempDir,
 }
 
+/// Number of attempts to start the driver.
+const STARTS_MAX: usize = 5;
+
 impl Browser {
     /// Starts the browser; a missing one fails the test with the command that installs it.
     pub async fn start() -> Browser {
+        for _ in 1..STARTS_MAX {
+            if let Some(browser) = Self::try_start().await {
+                return browser;
+            }
+        }
+        Self::try_start().await.unwrap_or_else(|| panic!("this test needs chromedriver: {INSTALL}"))
+    }
+
+    /// Returns `None` if the driver ends at once: it does so if its port is in use for one of the versions of IP.
+    async fn try_start() -> Option<Browser> {
         let home = tempfile::tempdir().expect("a temporary folder");
         // `setpriv` is part of every Debian. It kills the driver, and the browser with it, if the test is killed.
         let driver = Command::new("setpriv")
@@ -66,24 +80,26 @@ impl Browser {
             .expect("setpriv can be started");
         let api = Api::stranger_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let mut browser = Browser { driver, api, session: String::new(), _home: home };
-        let port = timeout(WAIT_MAX, browser.port()).await.expect("chromedriver prints its port");
+        let port = timeout(WAIT_MAX, browser.port()).await.expect("chromedriver prints its port")?;
         browser.api = Api::stranger_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let options = json!({ "goog:chromeOptions": { "args": ARGUMENTS } });
+        let options = json!({
+            "goog:chromeOptions": { "args": ARGUMENTS },
+            "goog:loggingPrefs": { "browser": "WARNING", "performance": "ALL" },
+        });
         let begun = browser.post("/session", json!({ "capabilities": { "alwaysMatch": options } })).await;
         browser.session = format!("/session/{}", begun["sessionId"].as_str().expect("the id of a session"));
-        browser
+        Some(browser)
     }
 
     /// Reads the port from the driver's output, and keeps reading so that the driver does not block.
-    async fn port(&mut self) -> u16 {
+    async fn port(&mut self) -> Option<u16> {
         let mut lines = BufReader::new(self.driver.stdout.take().expect("piped")).lines();
         loop {
-            let line = lines.next_line().await.ok().flatten();
-            let line = line.unwrap_or_else(|| panic!("this test needs chromedriver: {INSTALL}"));
+            let line = lines.next_line().await.ok().flatten()?;
             let port = line.strip_prefix("ChromeDriver was started successfully on port ");
             if let Some(port) = port.and_then(|it| it.trim_end_matches('.').parse().ok()) {
                 tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-                return port;
+                return Some(port);
             }
         }
     }
@@ -109,6 +125,58 @@ impl Browser {
         self.command(&format!("element/{id}/{name}"), body).await;
     }
 
+    /// Gives the page this size, in CSS pixels; windows cannot be as narrow as phones.
+    pub async fn resizes(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.debugs("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// Lets the system prefer this theme: `light` or `dark`.
+    pub async fn prefers(&self, theme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": theme });
+        self.debugs("Emulation.setEmulatedMedia", json!({ "features": [feature] })).await;
+    }
+
+    /// Sends a command of the debugging protocol.
+    async fn debugs(&self, command: &str, parameters: Value) -> Value {
+        self.command("goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await
+    }
+
+    /// Returns the warnings and errors on the console since the last call.
+    pub async fn console(&self) -> Vec<String> {
+        let lines = self.command("se/log", json!({ "type": "browser" })).await;
+        let lines = lines.as_array().cloned().unwrap_or_default();
+        lines.iter().map(|it| it["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Returns the addresses that pages have requested since the last call.
+    pub async fn requested(&self) -> Vec<String> {
+        let lines = self.command("se/log", json!({ "type": "performance" })).await;
+        let lines = lines.as_array().cloned().unwrap_or_default();
+        let requests = lines.iter().filter_map(|it| {
+            let line: Value = serde_json::from_str(it["message"].as_str()?).ok()?;
+            let is_request = line["message"]["method"] == "Network.requestWillBeSent";
+            let url = line["message"]["params"]["request"]["url"].as_str()?.to_owned();
+            is_request.then_some(url)
+        });
+        requests.collect()
+    }
+
+    /// Presses a key in the element that has the focus.
+    pub async fn presses(&self, key: &str) {
+        let steps = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        let actions = json!([{ "type": "key", "id": "keyboard", "actions": steps }]);
+        self.command("actions", json!({ "actions": actions })).await;
+    }
+
+    /// Presses a key while another one is held.
+    pub async fn presses_with(&self, held: &str, key: &str) {
+        let steps = [("keyDown", held), ("keyDown", key), ("keyUp", key), ("keyUp", held)];
+        let steps: Vec<Value> = steps.iter().map(|it| json!({ "type": it.0, "value": it.1 })).collect();
+        let actions = json!([{ "type": "key", "id": "keyboard", "actions": steps }]);
+        self.command("actions", json!({ "actions": actions })).await;
+    }
+
     pub async fn opens(&self, url: &str) {
         self.command("url", json!({ "url": url })).await;
     }
@@ -131,11 +199,17 @@ impl Browser {
     /// Waits until the value of a script matches, and returns it.
     pub async fn until(&self, what: &str, script: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
-        let seen = until_async(what, async || {
-            last = self.script(script).await;
-            fits(&last)
+        let seen = timeout(WAIT_MAX, async {
+            loop {
+                last = self.script(script).await;
+                if fits(&last) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
         });
-        seen.await;
+        let is_seen = seen.await.is_ok();
+        assert!(is_seen, "timeout waiting for {what}; the last value is {last}");
         last
     }
 

@@ -9,12 +9,14 @@ pub mod gateway;
 pub mod hostile;
 pub mod panel;
 pub mod random;
+pub mod schedules_direct;
 pub mod signal;
 pub mod small_disk;
 pub mod tools;
 pub mod ts_check;
 pub mod upstream;
 pub mod users;
+pub mod web;
 pub mod websocket;
 
 use std::time::Duration;

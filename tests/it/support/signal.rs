@@ -24,6 +24,8 @@ pub struct Picture {
     pmt_pid: u16,
     video_pid: Option<u16>,
     audio_pid: u16,
+    /// Sections with guide data: the table id and everything after the length of the section.
+    guide: [Vec<u8>; 2],
 }
 
 impl Picture {
@@ -36,7 +38,15 @@ impl Picture {
             pmt_pid: 0x1000,
             video_pid: Some(0x100),
             audio_pid: 0x101,
+            guide: Default::default(),
         }
+    }
+
+    /// Repeats a section with names of services and one with events. Each has to fit into a packet: it is the table id and
+    /// everything after the length of the section.
+    pub fn guide(mut self, names: Vec<u8>, events: Vec<u8>) -> Picture {
+        self.guide = [names, events];
+        self
     }
 
     pub fn bits_per_second(mut self, bits: u64) -> Picture {
@@ -97,7 +107,13 @@ impl Programme {
                     serial: None,
                     first: frame,
                     next: frame,
-                    counters: Counters { pat: counter, pmt: counter, video: counter, audio: counter },
+                    counters: Counters {
+                        pat: counter,
+                        pmt: counter,
+                        video: counter,
+                        audio: counter,
+                        guide: [counter; 2],
+                    },
                 }
             }
             Programme::Clip(clip) => Tuned::Clip { clip: Arc::clone(clip), next: 0 },
@@ -118,6 +134,7 @@ pub struct Counters {
     pmt: u8,
     video: u8,
     audio: u8,
+    guide: [u8; 2],
 }
 
 impl Tuned {
@@ -211,6 +228,9 @@ fn tables(picture: &Picture, counters: &mut Counters, out: &mut Vec<u8>) {
         }
     }
     section(picture.pmt_pid, &body, &mut counters.pmt, out);
+    for (n, pid) in [0x11, 0x12].into_iter().enumerate().filter(|it| !picture.guide[it.0].is_empty()) {
+        section(pid, &picture.guide[n], &mut counters.guide[n], out);
+    }
 }
 
 /// Appends a section; `body` is the table id and everything after the section length.

@@ -22,7 +22,13 @@ impl SmallDisk {
         &self.folder
     }
 
-    /// Writes a file of this size, and returns its path.
+    /// Returns the room that is left, in MiB.
+    pub fn available_mib(&self) -> usize {
+        let found = rustix::fs::statvfs(&self.folder).expect("the disk is there");
+        usize::try_from((found.f_bavail * found.f_frsize) >> 20).expect("a small disk")
+    }
+
+    /// Writes a file of this size, which replaces an earlier one, and returns its path.
     pub fn fill(&self, mib: usize) -> PathBuf {
         let file = self.folder.join("other data");
         fs::write(&file, vec![7; mib << 20]).expect("the disk has room");

@@ -1,4 +1,4 @@
-//! External programs that read the gateway's output: ffprobe, ffmpeg, tshark.
+//! External programs that read the gateway's output: ffprobe, ffmpeg, tshark, xmllint.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use super::WAIT_MAX;
 
-const INSTALL: &str = "apt-get install ffmpeg tshark";
+const INSTALL: &str = "just tools";
 
 /// Runs a program until it exits. A missing program fails the test with the command that installs it.
 pub async fn run(program: &str, arguments: &[&str]) -> Output {

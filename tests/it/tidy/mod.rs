@@ -52,7 +52,8 @@ fn every_file() -> Vec<PathBuf> {
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
             let is_generated = name == ".git"
                 || (name.starts_with("target") && path.is_dir())
-                || ["artifacts", "corpus", "coverage", "data"].contains(&name.as_str());
+                || ["artifacts", "corpus", "coverage", "data", "dist", "node_modules"]
+                    .contains(&name.as_str());
             if is_generated {
                 continue;
             }

@@ -137,7 +137,7 @@ impl State {
             error::Scope::Stream => FailureScope::Stream,
             error::Scope::Candidate => FailureScope::Candidate,
         };
-        let candidate = lost.candidate;
+        let (candidate, was_playing) = (lost.candidate, lost.was_playing);
         let can_be_limit = cause.can_be_connection_limit();
         let slots = &self.context.env.slots;
         let is_crowded = can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream);
@@ -155,7 +155,10 @@ impl State {
             is_permanent: cause.is_permanent() && !counts_late,
             just_released: counts_late || (is_crowded && lost.waits_for_release),
         };
-        self.push_reported(Input::Lost { attempt, failure }, ChannelChange::Lost { candidate, cause });
+        self.push_reported(
+            Input::Lost { attempt, failure },
+            ChannelChange::Lost { candidate, cause, was_playing },
+        );
     }
 
     /// The source that plays is silent: the playout may open another one beside it. A channel without viewers waits.
@@ -180,11 +183,11 @@ impl State {
     pub(super) fn left_silent(&mut self) {
         let Some(candidate) = self.upstream.playing().cloned() else { return };
         let cause = UpstreamError::new(Cause::Stall);
-        self.history.begin_gap_with_silence(cause.label());
+        self.history.begin_gap(cause.label());
         self.history.lost(cause.clone());
         let played = self.upstream.end_play().unwrap_or_default();
         self.context.env.health.lost(candidate.stream, &cause, Some(played));
-        self.report(ChannelChange::Lost { candidate, cause });
+        self.report(ChannelChange::Lost { candidate, cause, was_playing: true });
     }
 
     /// Drops everything that belongs to an attempt.

@@ -37,8 +37,8 @@ pub(super) enum ChannelChange {
     Resumed { candidate: Candidate, silence: Duration },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
-    /// An attempt failed, or its source was lost.
-    Lost { candidate: Candidate, cause: UpstreamError },
+    /// An attempt failed, or the source that played was lost.
+    Lost { candidate: Candidate, cause: UpstreamError, was_playing: bool },
     /// Waiting clients were sent to the provider.
     Redirected { candidate: Candidate },
     /// The first source since the start plays. `took` is the time since the first join.
@@ -80,6 +80,8 @@ impl State {
     /// them. Nothing else in a live channel writes to any of these.
     pub(super) fn report(&mut self, change: ChannelChange) {
         let target = self.context.target;
+        let channel = self.channel_ref();
+        let name = channel.name.as_str();
         match change {
             ChannelChange::SlotRequested { why } => {
                 self.write(RunEntry::new(RunEntryKind::SlotRequested).cause(match why {
@@ -90,23 +92,31 @@ impl State {
                 }));
             }
             ChannelChange::NoSlot { full } => {
-                debug!(channel.target = %target, account = full.account, "no slot came free");
+                debug!(channel.target = %target, channel.name = name, account = full.account, "no slot came free");
                 self.write(RunEntry::new(RunEntryKind::NoSlot).detail(WatchRefusal::Full(full)));
             }
             ChannelChange::Yielded { is_replaced } => {
-                info!(channel.target = %target, "channel gives its slot to another channel");
+                info!(channel.target = %target, channel.name = name, "channel gives its slot to another channel");
                 let cause = if is_replaced { "same_device" } else { "nobody_watches" };
                 self.write(RunEntry::new(RunEntryKind::Yielded).cause(cause));
             }
             ChannelChange::Silent { candidate, silence } => {
                 let silence_ms = silence.as_millis() as u64;
-                info!(channel.target = %target, stream.id = %candidate.stream, silence_ms, "source is silent");
+                info!(
+                    channel.target = %target, channel.name = name, stream.id = %candidate.stream,
+                    stream.name = candidate.stream_name, account = candidate.pool.account_name, silence_ms,
+                    "source is silent"
+                );
                 let detail = format_args!("no video or audio for {silence_ms} ms");
                 self.write(RunEntry::new(RunEntryKind::Silent).about(&candidate).detail(detail));
             }
             ChannelChange::Resumed { candidate, silence } => {
                 let silence_ms = silence.as_millis() as u64;
-                info!(channel.target = %target, stream.id = %candidate.stream, silence_ms, "source sends again");
+                info!(
+                    channel.target = %target, channel.name = name, stream.id = %candidate.stream,
+                    stream.name = candidate.stream_name, account = candidate.pool.account_name, silence_ms,
+                    "source sends again"
+                );
                 let detail = format_args!("after {silence_ms} ms");
                 self.write(RunEntry::new(RunEntryKind::Resumed).about(&candidate).detail(detail));
             }
@@ -115,21 +125,27 @@ impl State {
                     self.context.env.registry.speculative_openings.add_one();
                 }
                 debug!(
-                    channel.target = %target, stream.id = %candidate.stream,
-                    account = candidate.pool.account_name, "channel opens a stream"
+                    channel.target = %target, channel.name = name, stream.id = %candidate.stream,
+                    stream.name = candidate.stream_name, account = candidate.pool.account_name,
+                    "channel opens a stream"
                 );
                 self.write(RunEntry::new(RunEntryKind::Opening).about(&candidate));
             }
             ChannelChange::TooSlow { behind } => {
-                debug!(channel.target = %target, behind_ms = behind.as_millis() as u64, "source is too slow");
+                let behind_ms = behind.as_millis() as u64;
+                debug!(channel.target = %target, channel.name = name, behind_ms, "source is too slow");
             }
-            ChannelChange::Lost { candidate, cause } => {
-                self.context.env.registry.losses.add_one();
-                warn!(
-                    channel.target = %target, stream.id = %candidate.stream,
-                    account = candidate.pool.account_name, cause = cause.label(),
-                    "channel lost its upstream: {cause}"
-                );
+            ChannelChange::Lost { candidate, cause, was_playing } => {
+                self.context.env.registry.source_failed(cause.label());
+                if let Some(more) = self.history.repeated_failures.add(candidate.stream, cause.label()) {
+                    let what =
+                        if was_playing { "channel lost its source" } else { "failed to open a stream" };
+                    warn!(
+                        channel.target = %target, channel.name = name, stream.id = %candidate.stream,
+                        stream.name = candidate.stream_name, account = candidate.pool.account_name,
+                        cause = cause.label(), "{what}: {cause}{more}"
+                    );
+                }
                 let mut entry =
                     RunEntry::new(RunEntryKind::Lost).about(&candidate).cause(cause.label()).detail(&cause);
                 if let Cause::Status(status) = cause.cause() {
@@ -144,13 +160,20 @@ impl State {
                 if let Some(took) = took {
                     self.context.env.registry.started_after(took);
                 }
-                info!(channel.target = %target, stream.id = %stream.id, "channel plays");
+                info!(
+                    channel.target = %target, channel.name = name, stream.id = %stream.id,
+                    stream.name = stream.name, account = stream.account_name, "channel plays"
+                );
                 self.write_playing(RunEntry::new(RunEntryKind::Started));
                 self.emit(|channel| EventBody::ChannelStart { channel, stream });
             }
             ChannelChange::Reconnected { stream, gap: GapSummary { gap_ms, cause } } => {
                 self.context.env.registry.reconnects.add_one();
-                info!(channel.target = %target, stream.id = %stream.id, gap_ms, "channel reconnected");
+                self.context.env.registry.gap_of(Duration::from_millis(gap_ms));
+                info!(
+                    channel.target = %target, channel.name = name, stream.id = %stream.id,
+                    stream.name = stream.name, account = stream.account_name, gap_ms, "channel reconnected"
+                );
                 self.write_playing(RunEntry::new(RunEntryKind::Reconnected).cause(cause).gap(gap_ms));
                 let cause = cause.to_owned();
                 self.emit(|channel| EventBody::ChannelReconnect { channel, stream, cause, gap_ms });
@@ -158,8 +181,10 @@ impl State {
             ChannelChange::FailedOver { from, to, gap: GapSummary { gap_ms, cause } } => {
                 self.history.failed_over();
                 self.context.env.registry.failovers.add_one();
+                self.context.env.registry.gap_of(Duration::from_millis(gap_ms));
                 warn!(
-                    channel.target = %target, stream.from = %from.id, stream.to = %to.id, gap_ms,
+                    channel.target = %target, channel.name = name, stream.from = %from.id,
+                    stream.to = %to.id, stream.name = to.name, account = to.account_name, gap_ms,
                     "channel failed over"
                 );
                 let detail = format_args!("from stream {}", from.id);
@@ -172,7 +197,8 @@ impl State {
             ChannelChange::Switched { from, to, gap: GapSummary { gap_ms, .. } } => {
                 self.context.env.registry.switches.add_one();
                 info!(
-                    channel.target = %target, stream.from = %from.id, stream.to = %to.id, gap_ms,
+                    channel.target = %target, channel.name = name, stream.from = %from.id,
+                    stream.to = %to.id, stream.name = to.name, account = to.account_name, gap_ms,
                     "channel switched"
                 );
                 let detail = format_args!("from stream {}", from.id);
@@ -189,7 +215,7 @@ impl State {
             }
             ChannelChange::SwitchFailed { reason } => {
                 self.write_playing(RunEntry::new(RunEntryKind::SwitchFailed).detail(&reason));
-                warn!(channel.target = %target, "switch failed: {reason}");
+                warn!(channel.target = %target, channel.name = name, "switch failed: {reason}");
             }
             ChannelChange::SwitchRefused { why } => {
                 self.write(RunEntry::new(RunEntryKind::SwitchRefused).cause(match why {
@@ -199,28 +225,30 @@ impl State {
             }
             ChannelChange::Backoff { delay } => {
                 let delay_ms = delay.as_millis() as u64;
-                debug!(channel.target = %target, delay_ms, "channel waits before the next round");
+                debug!(channel.target = %target, channel.name = name, delay_ms, "channel waits before the next round");
                 let detail = format_args!("the next round is in {delay_ms} ms");
                 self.write(RunEntry::new(RunEntryKind::Backoff).detail(detail));
             }
             ChannelChange::PlanChanged => self.write(RunEntry::new(RunEntryKind::PlanChanged)),
             ChannelChange::GaveUp { refusal } => {
-                warn!(channel.target = %target, "channel gives up: {refusal}");
+                warn!(channel.target = %target, channel.name = name, "channel gives up: {refusal}");
                 self.write(RunEntry::new(RunEntryKind::GaveUp).detail(&refusal));
                 let (error_message, stream) = (refusal.to_string(), self.history.last_stream().cloned());
                 self.emit(|channel| EventBody::ChannelError { channel, error_message, stream });
             }
             ChannelChange::ClientJoined { id, viewer } => {
                 info!(
-                    channel.target = %target, client.id = id, client.address = %viewer.address,
-                    client.agent = %viewer.agent, "client joined"
+                    channel.target = %target, channel.name = name, client.id = id,
+                    client.address = %viewer.address, client.agent = %viewer.agent,
+                    user.name = viewer.user.as_deref(), "client joined"
                 );
                 let client = client_ref(id, &viewer);
                 self.emit(|channel| EventBody::ClientConnect { channel, client });
             }
             ChannelChange::ClientLeft(client) => {
                 info!(
-                    channel.target = %target, client.id = client.id, client.address = %client.viewer.address,
+                    channel.target = %target, channel.name = name, client.id = client.id,
+                    client.address = %client.viewer.address, user.name = client.viewer.user.as_deref(),
                     client.bytes = client.bytes, client.missed_bytes = client.missed_bytes,
                     reason = client.reason, "client left"
                 );
@@ -234,13 +262,26 @@ impl State {
                 self.write(RunEntry::new(RunEntryKind::Ended).cause(end_label(&end)).detail(&end));
             }
             ChannelChange::Failed => {
-                error!(channel.target = %target, "a live channel ended because of a defect or with its parent");
+                error!(
+                    channel.target = %target, channel.name = name,
+                    "a live channel ended because of a defect or with its parent"
+                );
                 self.write(RunEntry::new(RunEntryKind::Ended).cause("failed"));
             }
             ChannelChange::Stopped => {
                 let runtime_seconds = self.history.uptime().as_secs();
                 let total_bytes = self.upstream.ring().meter().bytes_in();
-                info!(channel.target = %target, runtime_seconds, total_bytes, "channel stopped");
+                for (stream, cause, more) in self.history.repeated_failures.take() {
+                    let (n, seconds) = (more.n, more.seconds);
+                    warn!(
+                        channel.target = %target, channel.name = name, stream.id = %stream, cause,
+                        "the stream failed {n} more times in {seconds} s"
+                    );
+                }
+                info!(
+                    channel.target = %target, channel.name = name, runtime_seconds, total_bytes,
+                    "channel stopped"
+                );
                 if self.history.has_played() {
                     let stream = self.history.last_stream().cloned();
                     let reason = self.history.end_reason().to_owned();

@@ -6,6 +6,7 @@ use domain::event::StreamRef;
 use media::error::UpstreamError;
 use tokio::time::Instant;
 
+use super::repeats::RepeatedFailures;
 use crate::channel::WatchRefusal;
 use crate::clock::now_ms;
 use crate::slots::FullPool;
@@ -44,6 +45,8 @@ pub(super) struct History {
     last_full: Option<FullPool>,
     n_losses: u64,
     n_failovers: u64,
+    /// Failures that the log does not repeat.
+    pub(super) repeated_failures: RepeatedFailures,
 }
 
 impl History {
@@ -63,6 +66,7 @@ impl History {
             last_full: None,
             n_losses: 0,
             n_failovers: 0,
+            repeated_failures: RepeatedFailures::default(),
         }
     }
 
@@ -88,9 +92,11 @@ impl History {
         self.start_requested.take().map(|it| it.elapsed())
     }
 
-    /// Notes that nothing plays from now on. The first cause counts.
+    /// Notes that nothing plays from now on, or since the source that plays fell silent: a gap is what viewers miss. The
+    /// first cause counts.
     pub(super) fn begin_gap(&mut self, cause: &'static str) {
-        self.gap.get_or_insert_with(|| Gap { since: Instant::now(), cause });
+        let since = self.silent_since.take().unwrap_or_else(Instant::now);
+        self.gap.get_or_insert(Gap { since, cause });
     }
 
     /// Notes that the source that plays has been silent for this long.
@@ -101,12 +107,6 @@ impl History {
     /// Notes that the source that was silent sends again. Returns how long it was silent.
     pub(super) fn end_silence(&mut self) -> Duration {
         self.silent_since.take().map_or(Duration::ZERO, |it| it.elapsed())
-    }
-
-    /// Notes that nothing plays since the source that plays fell silent.
-    pub(super) fn begin_gap_with_silence(&mut self, cause: &'static str) {
-        let since = self.silent_since.take().unwrap_or_else(Instant::now);
-        self.gap.get_or_insert(Gap { since, cause });
     }
 
     pub(super) fn gap(&self) -> GapSummary {

@@ -11,6 +11,7 @@ mod context;
 mod decisions;
 mod history;
 mod joins;
+mod repeats;
 mod switching;
 mod upstream;
 

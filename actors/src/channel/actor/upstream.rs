@@ -97,7 +97,7 @@ pub(super) struct ChannelUpstream {
 impl ChannelUpstream {
     /// Creates the ring and starts the pump.
     pub(super) fn new(context: &Context) -> Self {
-        let Context { env, serial, myself, .. } = context;
+        let Context { env, target, serial, myself, .. } = context;
         let settings = env.settings();
         let (writer, ring) = ring::ring(
             RingSettings {
@@ -120,6 +120,7 @@ impl ChannelUpstream {
                 lead_max: settings.recording_lead_seconds,
                 ..PumpSettings::default()
             },
+            Some(env.stream_guides.sections_of(target)),
             move |message| {
                 // The cast fails when the channel has ended; the message does not matter then.
                 let _ = to.cast(match message {

@@ -68,6 +68,7 @@ impl Transcoder {
                 buffering_timeout: settings.buffering_timeout,
                 ..PumpSettings::default()
             },
+            None,
             move |message| {
                 if matches!(message, PumpMessage::Playing(_) | PumpMessage::Lost { .. }) {
                     // Full only if nobody reads, and then nobody misses it.

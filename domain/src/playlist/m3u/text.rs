@@ -45,7 +45,8 @@ fn decode_with(bytes: &[u8], mut foreign: impl FnMut(u8, &mut String)) -> Cow<'_
     text.into()
 }
 
-fn windows_1252(byte: u8) -> char {
+/// Decodes a byte of Windows-1252. The five bytes without a character become control characters.
+pub(crate) fn windows_1252(byte: u8) -> char {
     const FROM_80_TO_9F: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}',
         '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',

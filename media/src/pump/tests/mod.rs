@@ -52,7 +52,7 @@ impl Setup {
         let permits = PermitCount::default();
         let (send, messages) = mpsc::unbounded_channel();
         let counted = permits.clone();
-        let (pump, running) = pump(writer, settings, move |it| {
+        let (pump, running) = pump(writer, settings, None, move |it| {
             let _ = send.send((it, counted.n_out() - counted.n_closing()));
         });
         let task = tokio::spawn(running);

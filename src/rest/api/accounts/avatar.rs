@@ -12,7 +12,7 @@ use crate::http::reply::Refusal;
 const FIELD: &str = "avatar_config";
 const TYPES: [&str; 4] = ["gravatar", "initials", "upload", "url"];
 /// Path below which uploaded pictures are served.
-pub(super) const PICTURES: &str = "/api/accounts/avatars/";
+pub(crate) const PICTURES: &str = "/api/accounts/avatars/";
 /// Maximum length of initials, in characters.
 const INITIALS_CHARS_MAX: usize = 4;
 /// Maximum length of a URL, in characters.
@@ -21,7 +21,7 @@ const URL_CHARS_MAX: usize = 2_048;
 const COLOR_CHARS_MAX: usize = 32;
 
 /// Checks the members that the interface defines. Others are data of clients.
-pub(super) fn check(config: &Map<String, Value>) -> Result<(), Refusal> {
+pub(crate) fn check(config: &Map<String, Value>) -> Result<(), Refusal> {
     properties::check_size(FIELD, config)?;
     check_look(config, "")?;
     if let Some(email) = text(config, "email", "")? {

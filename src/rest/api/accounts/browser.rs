@@ -3,6 +3,8 @@
 //! Only these routes read the cookie, and they require a header that pages of other origins cannot send for this host. All
 //! other routes need the access token that `renew/` answers, which a page keeps in memory.
 
+use std::sync::Arc;
+
 use actors::now_ms;
 use domain::login::{BrowserLogin, CookieUse, DeviceLogin, REFRESH_SECONDS, STAY_SECONDS};
 use domain::secret::Secret;
@@ -14,6 +16,7 @@ use serde::Serialize;
 use tracing::warn;
 use url::Url;
 
+use super::setup::is_on_this_machine;
 use super::users::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
 use crate::http::reply::Refusal;
@@ -94,11 +97,23 @@ async fn sign_in(call: Call, body: SignIn) -> Result<WithCookie, Refusal> {
     check_page(&call)?;
     let (address, agent) = (call.caller.address(), &call.caller.agent);
     let user = call.app.auth.login(&body.username, body.password.expose(), address, agent).await?;
-    let (value, digest) = call.app.auth.new_cookie();
     let idle_seconds_max = if body.stay_signed_in == Some(true) { STAY_SECONDS } else { REFRESH_SECONDS };
+    begin(&call, &user, idle_seconds_max).await
+}
+
+/// Starts a login of this user in the browser.
+async fn begin(call: &Call, user: &User, idle_seconds_max: i64) -> Result<WithCookie, Refusal> {
+    let (value, digest) = call.app.auth.new_cookie();
     let browser = BrowserLogin { digest, previous: None, replaced_at: now_ms(), idle_seconds_max };
-    let login = logins::add(&call, &user, Some(browser)).await?;
-    Ok(answer(&call, &user, &login, Some(&value)))
+    let login = logins::add(call, user, Some(browser)).await?;
+    Ok(answer(call, user, &login, Some(&value)))
+}
+
+/// Returns the admin of the demo for a page in a browser on the same machine, which needs no password. `None` on all other
+/// gateways.
+fn demo_admin(call: &Call) -> Option<Arc<User>> {
+    let demo = call.app.demo.get().filter(|_| is_on_this_machine(call))?;
+    call.app.models.users.load().get(demo.admin.0).filter(|it| it.is_active).cloned()
 }
 
 async fn renew(call: Call) -> Result<WithCookie, Refusal> {
@@ -109,7 +124,12 @@ async fn renew(call: Call) -> Result<WithCookie, Refusal> {
         let used = login.browser.as_ref()?.cookie_use(&digest, now)?;
         Some((used, user, login))
     });
-    let Some((used, user, login)) = used else { return Ok(signed_out(&call)) };
+    let Some((used, user, login)) = used else {
+        return match demo_admin(&call) {
+            Some(user) => begin(&call, &user, REFRESH_SECONDS).await,
+            None => Ok(signed_out(&call)),
+        };
+    };
     match used {
         CookieUse::Replayed => {
             warn!(user.id = user.id.0, client.address = %call.caller.address(), "a replaced cookie was used again, so its login has ended");

@@ -7,12 +7,12 @@
 
 mod addresses;
 mod api_keys;
-mod avatar;
+pub(crate) mod avatar;
 mod browser;
 mod logins;
 mod me;
 mod passwords;
-mod pictures;
+pub(crate) mod pictures;
 mod player_secret;
 mod properties;
 mod setup;

@@ -21,7 +21,7 @@ use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::upload::{FILE, Upload};
 
 /// Maximum size of a picture of a user, in bytes.
-const PICTURE_BYTES_MAX: u64 = 2 << 20;
+pub(crate) const PICTURE_BYTES_MAX: u64 = 2 << 20;
 
 const OWN: &str = "/api/accounts/users/me/avatar/";
 const ONE: &str = "/api/accounts/users/{id}/avatar/";

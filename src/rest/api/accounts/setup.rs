@@ -3,10 +3,9 @@
 //! A caller on the machine of the gateway may do so, and anyone who sends the setup code that the gateway printed at its
 //! start. The local network is not enough: anyone in it could be first.
 
-use std::net::IpAddr;
-
 use actors::now_ms;
 use domain::ids::UserId;
+use domain::origin::Origin;
 use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User, UserLevel};
 use http::header::{HOST, HeaderValue, ORIGIN};
@@ -16,8 +15,6 @@ use serde::Serialize;
 
 use super::passwords;
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
-use crate::http::network::Networks;
-use crate::http::origin::Origin;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -92,7 +89,7 @@ async fn retrieve(call: Call) -> Result<SetupView, Refusal> {
         superuser_exists,
         client_ip: call.caller.address().to_string(),
         setup_allowed: !superuser_exists,
-        setup_code_required: !superuser_exists && !is_on_this_machine(&call.caller.origin, &call.headers),
+        setup_code_required: !superuser_exists && !is_on_this_machine(&call),
     })
 }
 
@@ -127,7 +124,7 @@ fn check_caller(call: &Call, code: Option<&Secret>) -> Result<(), Refusal> {
         // The code proves more than the address, so a wrong one is not ignored.
         Some(code) if call.app.setup_code.fits(code) => Ok(()),
         Some(_) => refused(WRONG_CODE),
-        None if is_on_this_machine(&call.caller.origin, &call.headers) => Ok(()),
+        None if is_on_this_machine(call) => Ok(()),
         None => refused(REFUSED),
     }
 }
@@ -142,29 +139,13 @@ fn is_admin(user: &User) -> bool {
 }
 
 /// Returns whether the caller is a program on the same machine, or a page of the gateway in a browser there.
-fn is_on_this_machine(origin: &Origin, headers: &HeaderMap) -> bool {
-    // A proxy may name any client, so not even a trusted one is enough here.
-    origin.is_direct()
-        && origin.is_in(&Networks::loopback())
-        && !is_rebound(headers)
-        && !is_cross_site(headers)
+pub(super) fn is_on_this_machine(call: &Call) -> bool {
+    is_local(&call.caller.origin, &call.headers)
 }
 
-/// A page of any site can point its own host name at this machine, and is then of the same site. It cannot do so with an
-/// address or `localhost`.
-fn is_rebound(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
-    let Some(host): Option<http::uri::Authority> = host else { return true };
-    let name = host.host();
-    let address = name.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(name);
-    !name.eq_ignore_ascii_case("localhost") && address.parse::<IpAddr>().is_err()
-}
-
-/// A browser on this machine may run a page from any site. It names that site in `Origin`.
-fn is_cross_site(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());
-    let host = text(HOST);
-    text(ORIGIN).is_some_and(|origin| origin.split_once("://").map(|(_, host)| host) != host)
+fn is_local(origin: &Origin, headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).map(HeaderValue::as_bytes);
+    origin.is_on_this_machine(text(HOST), text(ORIGIN))
 }
 
 #[cfg(test)]
@@ -188,8 +169,7 @@ mod tests {
         };
         let local = "127.0.0.1".parse().unwrap();
         let origin = Origins::new(&config).origin(address.parse().unwrap(), local, &sent);
-        let is_local = is_on_this_machine(&origin, &sent);
-        assert_eq!(is_local, expected, "{address} {headers:?}");
+        assert_eq!(is_local(&origin, &sent), expected, "{address} {headers:?}");
     }
 
     #[test]

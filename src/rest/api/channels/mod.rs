@@ -7,6 +7,7 @@
 mod channels;
 mod group_cleanup;
 mod groups;
+mod guide_aliases;
 mod lineups;
 mod logos;
 mod personal;
@@ -14,6 +15,8 @@ pub(super) mod streams;
 mod undo;
 pub(super) mod values;
 
+pub(crate) use self::channels::ChannelMaker;
+pub(crate) use self::channels::rows::ChannelRowCache;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -21,6 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
         channels::routes(),
         groups::routes(),
         group_cleanup::routes(),
+        guide_aliases::routes(),
         lineups::routes(),
         logos::routes(),
         personal::routes(),

@@ -109,6 +109,7 @@ choice!(Severity { Warning = "warning", Error = "error" });
 choice!(ConditionKind {
     StoreStopped = "store_stopped",
     StoreDamaged = "store_damaged",
+    GuideDamaged = "guide_damaged",
     DiskLow = "disk_low",
     SourceFailing = "source_failing",
     BackupFailed = "backup_failed",

@@ -6,7 +6,6 @@ use domain::output_profile::{Container, LEFT_OUT_PIDS_MAX, LeftOutKind, OUTPUT_P
 use domain::pattern::Pattern;
 use domain::setting::CoreSetting;
 use domain::stream_profile::{Delivery, StreamProfile};
-use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
@@ -17,7 +16,7 @@ use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Lookup, Render, refuse_if, set};
+use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, choice};
 
@@ -167,22 +166,11 @@ impl OutputProfileEdit {
     }
 }
 
-/// Whether the caller is an admin.
-pub(crate) struct OutputProfileLookup {
-    is_admin: bool,
-}
-
-impl Lookup for OutputProfileLookup {
-    fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self { is_admin: call.user()?.may(UserLevel::Admin) })
-    }
-}
-
 impl Render for OutputProfile {
     type View = OutputProfileView;
-    type Lookup = OutputProfileLookup;
+    type Lookup = IsAdmin;
 
-    fn view(&self, lookup: &OutputProfileLookup) -> OutputProfileView {
+    fn view(&self, is_admin: &IsAdmin) -> OutputProfileView {
         OutputProfileView {
             id: self.id,
             locked: false,
@@ -192,7 +180,7 @@ impl Render for OutputProfile {
             left_out_kinds: self.left_out_kinds.iter().copied().map(Named).collect(),
             stream_profile: self.stream_profile,
             command: self.command.clone(),
-            parameters: if lookup.is_admin { self.parameters.clone() } else { String::new() },
+            parameters: if is_admin.0 { self.parameters.clone() } else { String::new() },
             user_agent_pattern: self.user_agent_pattern.clone(),
             position: self.position,
             is_active: self.is_active,

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use actors::{check_cron, check_time_zone};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS,
-    STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS,
+    SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
+use domain::guide::matching::MatchSettings;
 use domain::output_profile::OutputProfile;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -188,11 +189,12 @@ fn description(key: &str) -> &'static str {
     match key {
         PROXY_SETTINGS => "The engine: time limits, buffers and limits of programs.",
         STREAM_SETTINGS => "What streams and clients use that name nothing else.",
-        SYSTEM_SETTINGS => "Time zone, log level and passwords of players.",
+        SYSTEM_SETTINGS => "Time zone, country, log level and passwords of players.",
         NETWORK_ACCESS => "The networks that may use each part of the gateway.",
         BACKUP_SETTINGS => "When back-ups are made, and how many are kept.",
         TUNER_SETTINGS => "The tuner that media servers see.",
         USER_LIMIT_SETTINGS => "What happens when a user reaches the limit of streams.",
+        EPG_SETTINGS => "How channels are matched with the channels of guides.",
         DVR_SETTINGS => "Stored for clients, without effect: this version makes no recordings.",
         _ => "",
     }
@@ -206,6 +208,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         BACKUP_SETTINGS => return BackupSchedule::default().to_setting(),
         TUNER_SETTINGS => return TunerSettings::default().to_setting(),
         USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
+        EPG_SETTINGS => return MatchSettings::default().to_setting(),
         DVR_SETTINGS => return Map::new(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
@@ -230,6 +233,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
             "log_level": app.config.log.level,
             "login_password_for_players": core_settings::login_password_for_players(None),
             "public_url": app.config.public_url,
+            "preferred_region": null,
         }),
     };
     members(&defaults)
@@ -256,10 +260,11 @@ mod tests {
                 "tuner_settings",
                 "user_limit_settings",
                 "dvr_settings",
+                "epg_settings",
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
-        let of_system = json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true, "public_url": null });
+        let of_system = json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true, "public_url": null, "preferred_region": null });
         assert_eq!(rows["results"][2]["defaults"], of_system);
         assert_eq!(
             rows["results"][1]["defaults"],
@@ -271,7 +276,7 @@ mod tests {
             })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/9/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/10/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 

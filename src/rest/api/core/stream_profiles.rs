@@ -7,7 +7,6 @@ use domain::output_profile::OutputProfile;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
-use domain::user::UserLevel;
 use domain::user_agent::UserAgent;
 use http::{HeaderValue, StatusCode};
 use resource_derive::View;
@@ -21,7 +20,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Lookup, Render, refuse_if, set, set_text};
+use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_text};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
 
@@ -231,31 +230,20 @@ impl StreamProfileEdit {
     }
 }
 
-/// Whether the caller is an admin.
-pub(crate) struct StreamProfileLookup {
-    is_admin: bool,
-}
-
-impl Lookup for StreamProfileLookup {
-    fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self { is_admin: call.user()?.may(UserLevel::Admin) })
-    }
-}
-
 impl Render for StreamProfile {
     type View = StreamProfileView;
-    type Lookup = StreamProfileLookup;
+    type Lookup = IsAdmin;
 
-    fn view(&self, lookup: &StreamProfileLookup) -> StreamProfileView {
+    fn view(&self, is_admin: &IsAdmin) -> StreamProfileView {
         StreamProfileView {
             id: self.id,
             locked: self.locked,
             name: self.name.clone(),
             delivery: Named(self.delivery),
             command: self.command.clone(),
-            parameters: if lookup.is_admin { self.parameters.clone() } else { String::new() },
+            parameters: if is_admin.0 { self.parameters.clone() } else { String::new() },
             is_active: self.is_active,
-            user_agent: self.user_agent.clone().filter(|_| lookup.is_admin).map(AgentText::Text),
+            user_agent: self.user_agent.clone().filter(|_| is_admin.0).map(AgentText::Text),
         }
     }
 }

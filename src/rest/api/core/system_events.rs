@@ -144,7 +144,15 @@ mod tests {
         for (at, body) in [
             EventBody::LoginFailed { attempt, reason: "wrong".to_owned() },
             EventBody::ChannelError { channel, error_message, stream: None },
-            EventBody::EpgRefresh { source, programs_updated: 5, duration_seconds: 1 },
+            EventBody::EpgRefresh {
+                source,
+                channels: 2,
+                programs_updated: 5,
+                skipped_programs: 0,
+                unmapped_channels: 0,
+                is_unchanged: false,
+                duration_seconds: 1,
+            },
         ]
         .into_iter()
         .enumerate()

@@ -13,7 +13,7 @@ use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Render, refuse_if, set};
+use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
 
@@ -27,10 +27,10 @@ pub(crate) struct UserAgentView {
     /// Unique name.
     #[field(required, chars_max = 512, example = "VLC")]
     name: String,
-    /// Value of the header `User-Agent`, unique among all user agents.
+    /// Value of the header `User-Agent`, unique among all user agents. Empty for users who are not admins.
     #[field(required, chars_max = 512, example = "VLC/3.0.21 LibVLC/3.0.21")]
     user_agent: String,
-    /// A note for admins.
+    /// A note for admins; empty for other users.
     #[field(edit, blank, chars_max = 255)]
     description: String,
     /// An inactive user agent is not used, also where a setting refers to it.
@@ -118,14 +118,15 @@ impl UserAgentEdit {
 
 impl Render for UserAgent {
     type View = UserAgentView;
-    type Lookup = ();
+    type Lookup = IsAdmin;
 
-    fn view(&self, (): &()) -> UserAgentView {
+    fn view(&self, is_admin: &IsAdmin) -> UserAgentView {
+        let for_admins = |text: &String| if is_admin.0 { text.clone() } else { String::new() };
         UserAgentView {
             id: self.id,
             name: self.name.clone(),
-            user_agent: self.user_agent.clone(),
-            description: self.description.clone(),
+            user_agent: for_admins(&self.user_agent),
+            description: for_admins(&self.description),
             is_active: self.is_active,
             created_at: Time(self.created_at),
             updated_at: Time(self.updated_at),
@@ -149,7 +150,13 @@ mod tests {
         let id = made.body["id"].as_u64().unwrap();
         let one = format!("{LIST}{id}/");
         assert_eq!((&made.body["description"], &made.body["is_active"]), (&json!(""), &json!(true)));
-        assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["results"], json!([made.body]));
+        assert_eq!(rest.admin("GET", LIST, Value::Null).await.body["results"], json!([made.body]));
+        // Some providers recognise their customers by the user agent.
+        for path in [LIST, one.as_str()] {
+            let seen = rest.standard("GET", path, Value::Null).await;
+            assert!(seen.status == 200 && seen.text.contains("Test UA"), "{}", seen.text);
+            assert!(!seen.text.contains("TestUA/1.0"), "{}", seen.text);
+        }
         assert_eq!(rest.standard("POST", LIST, new.clone()).await.status, 403);
 
         let twice = rest.admin("POST", LIST, new).await;

@@ -6,6 +6,7 @@ use domain::account_group::AccountGroup;
 use domain::auto_sync::{OrphanCleanup, SyncSettings};
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::source::GuideSource;
 use domain::ids::{AccountGroupId, GroupId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
@@ -94,7 +95,8 @@ pub(crate) struct GroupSetting {
     /// `channel_sort_reverse`, `name_regex_pattern` and `name_replace_pattern` (change names), `name_match_regex` and
     /// `name_match_exclude_regex` (select streams by name), `group_override` (id of the group of the channels),
     /// `stream_profile_id`, `channel_profile_ids` (those of new channels; `[0]` is all), `custom_logo_id` (id of the logo of
-    /// the channels). `custom_epg_id` and `force_dummy_epg` are kept and have no effect as long as there is no guide. Other
+    /// the channels), `custom_epg_id` (id of the guide source whose channels are linked with the channels, by guide id or
+    /// name), `force_dummy_epg` (the channels get no guide id, so that their programmes are made from their names). Other
     /// properties are data of clients.
     custom_properties: Option<Option<Map<String, Value>>>,
 }
@@ -248,6 +250,11 @@ fn change_one(
     {
         return Ok(Err(format!("custom_logo_id: logo {logo} does not exist")));
     }
+    if let Some(source) = settings.custom_guide
+        && write.get::<GuideSource>(source.0)?.is_none()
+    {
+        return Ok(Err(format!("custom_epg_id: guide source {source} does not exist")));
+    }
     for id in settings.channel_profiles.into_iter().flatten().filter(|it| *it != 0) {
         if write.get::<Lineup>(id)?.is_none() {
             return Ok(Err(format!("channel_profile_ids: channel profile {id} does not exist")));
@@ -340,6 +347,7 @@ mod tests {
         let (account, group) =
             (AccountId(u32::try_from(id).unwrap()), GroupId(u32::try_from(group).unwrap()));
         let stream = |id: u32| SyncStream {
+            guide_channel: None,
             id: StreamId(id),
             group,
             name: format!("Stream {id}"),

@@ -16,15 +16,16 @@ use storage::records::next_profile_id;
 use tracing::warn;
 
 use super::edit::Change;
-use super::files::{self, PLAYLIST_BYTES_MAX, Saved};
+use super::files::{self, PLAYLIST_BYTES_MAX};
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
-use super::{LOCKED, account_groups, find_unlocked, logins, server_groups};
+use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::saved_upload::SavedUpload;
 use crate::rest::frame::upload::Upload;
 use crate::rest::frame::value::choice;
 
@@ -105,11 +106,12 @@ async fn create(
     call: Call,
     (new, file): (NewM3UAccount, Option<Upload>),
 ) -> Result<Created<M3UAccountView>, Refusal> {
+    let wants_guide = new.create_epg == Some(true);
     let change = Change::of(new.into(), &PlaylistLocation::None).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let at = now_ms();
-    let account = call
+    let (account, guide) = call
         .write(move |write| {
             let id = next_profile_id(write)?;
             let profile = AccountProfile::default_of(id, "Default", 0);
@@ -119,13 +121,15 @@ async fn create(
             server_groups::check(write, &account)?;
             set(&mut account.list, list);
             write.put(&account)?;
-            Ok(account)
+            let guide = if wants_guide { guide::create(write, &account)? } else { None };
+            Ok((account, guide))
         })
         .await?;
     if let Some(saved) = saved {
         saved.keep();
     }
     refresh_if_possible(&call, &account, true).await;
+    guide::refresh(&call, guide).await;
     Ok(Created(call.render(&account)?))
 }
 
@@ -139,10 +143,11 @@ async fn update(
     if before.is_custom() {
         return Err(Refusal::bad_request(LOCKED));
     }
+    let wants_guide = edit.create_epg == Some(true);
     let change = Change::of(edit, &before.list).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
-    let (account, before, has_new_list, has_new_reading) = call
+    let (account, before, guide, has_new_list, has_new_reading) = call
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
@@ -150,17 +155,19 @@ async fn update(
             set(&mut account.list, list);
             if account.list != before.list {
                 logins::forget_answers(write, &mut account)?;
+                guide::forget_guides(write, &account)?;
             }
             if account != before {
                 server_groups::check(write, &account)?;
                 account.updated_at = now_ms();
                 write.put(&account)?;
             }
+            let guide = if wants_guide { guide::create(write, &account)? } else { None };
             let has_new_list = account.list != before.list || account.is_active && !before.is_active;
             let reading =
                 |it: &Account| (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);
-            Ok((account, before.list, has_new_list, has_new_reading))
+            Ok((account, before.list, guide, has_new_list, has_new_reading))
         })
         .await?;
     if let Some(saved) = saved {
@@ -172,6 +179,7 @@ async fn update(
     if has_new_reading {
         refresh_if_possible(&call, &account, has_new_list).await;
     }
+    guide::refresh(&call, guide).await;
     call.render(&account)
 }
 
@@ -187,13 +195,13 @@ pub(super) async fn refresh_if_possible(call: &Call, account: &Account, has_new_
 }
 
 /// Saves the uploaded playlist of an account. Refuses it beside another location.
-async fn saved(call: &Call, change: &Change, file: Option<Upload>) -> Result<Option<Saved>, Refusal> {
+async fn saved(call: &Call, change: &Change, file: Option<Upload>) -> Result<Option<SavedUpload>, Refusal> {
     match file {
         None => Ok(None),
         Some(_) if change.has_location() => {
             Err(Refusal::field("file", "Give a file, or server_url or file_path, not both."))
         }
-        Some(file) => Saved::of(call, file).await.map(Some),
+        Some(file) => files::save(call, file).await.map(Some),
     }
 }
 

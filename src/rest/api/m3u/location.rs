@@ -4,9 +4,8 @@ use domain::account::PlaylistLocation;
 use domain::panel::{PanelAddress, PanelLogin};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
-use url::Url;
 
-use super::text::AccountType;
+use super::text::{AccountType, is_web_url};
 use super::view::M3UAccountEdit;
 use crate::rest::frame::input::{FieldErrors, NO_FIELD};
 
@@ -79,10 +78,8 @@ fn standard(sent: Sent, errors: &mut FieldErrors) -> LocationChange {
             errors.add(field, "Only an account of the type XC has it.");
         }
     }
-    let is_web =
-        |it: &str| Url::parse(it).is_ok_and(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
     match (sent.server_url, sent.file_path) {
-        (Some(Some(url)), _) if !is_web(&url) => {
+        (Some(Some(url)), _) if !is_web_url(&url) => {
             errors.add("server_url", "Enter a valid URL.");
             LocationChange::Stays
         }

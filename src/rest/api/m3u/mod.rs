@@ -10,17 +10,18 @@ mod edit;
 mod expiry;
 mod files;
 mod filters;
+mod guide;
 mod location;
 mod logins;
 #[cfg(test)]
 mod panel_tests;
 mod profiles;
-mod refresh;
+pub(super) mod refresh;
 mod server_groups;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(super) mod text;
 mod view;
 
 use domain::account::Account;

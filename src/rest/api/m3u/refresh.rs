@@ -202,7 +202,7 @@ async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStartedView>, Refus
     Ok(Accepted(RefreshesStartedView { success: true, message, tasks }))
 }
 
-pub(super) fn stopping(_: AskError) -> Refusal {
+pub(in crate::rest::api) fn stopping(_: AskError) -> Refusal {
     Refusal::unavailable("Refreshes are not available at the moment.").retry_soon()
 }
 

@@ -86,7 +86,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "headers_for_all_hosts": false, "allowed_networks": "of_playlist", "refresh_interval": 24, "cron_expression": "",
         "stale_stream_days": 7, "priority": 0, "custom_properties": {}, "stream_identity": "url", "rules": [],
         "release_delay": 0.0, "filters": [], "channel_groups": [], "auto_enable_new_groups_live": true,
-        "auto_enable_new_groups_vod": true, "auto_enable_new_groups_series": true,
+        "auto_enable_new_groups_vod": true, "auto_enable_new_groups_series": true, "epg_urls": [],
     });
     assert_eq!(shown, expected);
 

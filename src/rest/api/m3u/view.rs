@@ -13,7 +13,6 @@ use domain::group::Group;
 use domain::ids::{AccountId, ProfileId, ServerGroupId};
 use domain::panel::{LoginState, ProfileInfo};
 use domain::secret::Secret;
-use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
 use domain::user::UserLevel;
@@ -26,7 +25,7 @@ use super::account_groups::AccountGroupView;
 use super::expiry::{self, ExpirationView};
 use super::filters::{self, M3UFilterView};
 use super::logins;
-use super::text::{AccountType, Exact};
+use super::text::{AccountType, Exact, shown_url};
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
@@ -127,6 +126,12 @@ pub(crate) struct M3UAccountView {
     /// Accounts with a larger number are preferred.
     #[field(edit, example = "0")]
     priority: i32,
+    /// Creates a guide source for the guide of the panel, unless the account has one. Only for the type `XC`.
+    #[field(write_only)]
+    #[serde(skip)]
+    create_epg: WriteOnly<bool>,
+    /// Addresses of guides that the playlist names; a guide source can be created from them. Visible to admins only.
+    epg_urls: Vec<String>,
     /// Whether the films and series of a panel are wanted.
     #[field(edit)]
     enable_vod: bool,
@@ -317,9 +322,9 @@ impl Render for Account {
         let refresh = lookup.refreshes.get(self.id.0);
         let state = State::of(self, &lookup.app.importer, refresh.map(|it| &**it));
         let (server_url, file_path) = match &self.list {
-            PlaylistLocation::Url(url) => (lookup.url(url), None),
+            PlaylistLocation::Url(url) => (shown_url(url, lookup.is_admin), None),
             PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
-            PlaylistLocation::Panel(login) => (lookup.url(&login.server), None),
+            PlaylistLocation::Panel(login) => (shown_url(&login.server, lookup.is_admin), None),
             PlaylistLocation::Upload(_) | PlaylistLocation::None => (None, None),
         };
         let uploaded_file = match &self.list {
@@ -347,6 +352,8 @@ impl Render for Account {
             server_url,
             username,
             password: WriteOnly::HIDDEN,
+            create_epg: WriteOnly::HIDDEN,
+            epg_urls: lookup.if_admin(|| self.guide_urls.iter().map(|it| it.expose().to_owned()).collect()),
             file_path,
             uploaded_file,
             account_type: AccountType::of(&self.list),
@@ -458,17 +465,6 @@ impl AccountLookup {
         let mut groups: Vec<_> = links.filter_map(view).collect();
         groups.sort_by_cached_key(|it| it.channel_group_name.to_lowercase());
         groups
-    }
-
-    /// Returns the whole URL, or its scheme and host. Returns nothing if the host is unknown.
-    fn url(&self, url: &SourceUrl) -> Option<String> {
-        if self.is_admin {
-            return Some(url.expose().to_owned());
-        }
-        // The printed form of a URL ends with an ellipsis.
-        let printed = url.to_string();
-        let host = printed.trim_end_matches('…');
-        url::Url::parse(host).is_ok_and(|it| it.has_host()).then(|| host.to_owned())
     }
 
     fn headers(&self, headers: &RequestHeaders) -> Map<String, Value> {

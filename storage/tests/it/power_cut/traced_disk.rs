@@ -219,7 +219,7 @@ pub(crate) struct TracedDisk {
     positions: BTreeMap<PathBuf, usize>,
     /// The path, and the number of its changes that will be durable, of each sync that has begun, by its number.
     syncs: BTreeMap<usize, (PathBuf, usize)>,
-    /// Bytes written to databases since their last sync, and the most so far.
+    /// Bytes that sled wrote to databases since their last sync, and the most so far.
     pub(crate) unsynced: usize,
     pub(crate) unsynced_max: usize,
 }
@@ -295,7 +295,13 @@ impl TracedDisk {
                 self.change(&path, Change::Write(at, bytes));
             }
             "pwrite64" => {
-                self.change(&opened?, Change::Write(call.last()?, call.text()?.0[..call.n()?].to_vec()))
+                let path = opened?;
+                // Copies of whole databases, which are made in another way, reuse nothing.
+                if path.ends_with("db") {
+                    self.unsynced += call.n()?;
+                    self.unsynced_max = self.unsynced_max.max(self.unsynced);
+                }
+                self.change(&path, Change::Write(call.last()?, call.text()?.0[..call.n()?].to_vec()))
             }
             "ftruncate" => self.change(&opened?, Change::Truncate(call.last()?)),
             "fsync" | "fdatasync" => {
@@ -346,12 +352,6 @@ impl TracedDisk {
 
     fn change(&mut self, path: &Path, change: Change) {
         if let Some(Entry::File(file)) = self.names.get(path).copied() {
-            if let Change::Write(_, bytes) = &change
-                && path.ends_with("db")
-            {
-                self.unsynced += bytes.len();
-                self.unsynced_max = self.unsynced_max.max(self.unsynced);
-            }
             self.files[file].changes.push(change);
         }
     }

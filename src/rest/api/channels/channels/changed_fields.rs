@@ -1,7 +1,7 @@
 //! The field `override` in bodies: what an admin changes in an automatically created channel.
 
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
-use domain::ids::{LogoId, StreamProfileId};
+use domain::ids::{GuideChannelId, LogoId, StreamProfileId};
 use resource_derive::Body;
 use serde_json::Value;
 
@@ -35,8 +35,9 @@ pub(crate) struct ChannelOverride {
     /// Same as the field outside.
     #[field(chars_max = TVG_ID_CHARS_MAX, example = "20453")]
     tvc_guide_stationid: Option<Option<Text>>,
-    /// Reserved for guides; must be `null`.
-    epg_data_id: Option<Option<u32>>,
+    /// Id of the guide channel.
+    #[field(example = "12")]
+    epg_data_id: Option<Option<GuideChannelId>>,
     /// Id of the stream profile.
     stream_profile_id: Option<Option<StreamProfileId>>,
 }
@@ -60,7 +61,7 @@ impl ChannelOverride {
         logo_id: Some(None),
         tvg_id: Some(None),
         tvc_guide_stationid: None,
-        epg_data_id: None,
+        epg_data_id: Some(None),
         stream_profile_id: Some(None),
     };
 
@@ -112,7 +113,8 @@ impl ChannelEdit {
             self.tvc_guide_stationid = Some(station);
         }
         if let Some(guide) = sent.epg_data_id {
-            self.epg_data_id = Some(guide);
+            // The group does not set this link, so the link stays as it is.
+            self.epg_data_id = guide.or(synced.guide_channel).map(Some);
         }
         if let Some(profile) = sent.stream_profile_id {
             self.stream_profile_id = Some(profile.or(synced.stream_profile));

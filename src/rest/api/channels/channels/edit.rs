@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use actors::now_ms;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
-use domain::ids::{ChannelId, LogoId, StreamId, StreamProfileId};
+use domain::ids::{ChannelId, GuideChannelId, LogoId, StreamId, StreamProfileId};
 use domain::logo::Logo;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
@@ -15,10 +15,11 @@ use storage::Write;
 use uuid::Uuid;
 
 use super::changed_fields::ChannelOverride;
+use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
-use crate::rest::api::channels::logos::{LogoUrl, logo_of_address};
+use crate::rest::api::channels::logos::{LogoUrl, NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::api::channels::values::{
@@ -73,8 +74,9 @@ pub(crate) struct NewChannel {
     logo_id: Option<Option<LogoId>>,
     /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
     healthiest_first: Option<bool>,
-    /// Reserved for guides; must be `null`.
-    epg_data_id: Option<Option<u32>>,
+    /// Id of the guide channel whose programmes the channel shows. Without one, the guide channel with its `tvg_id` counts.
+    #[field(example = "12")]
+    epg_data_id: Option<Option<GuideChannelId>>,
     /// Changes of an automatically created channel, with priority over the same fields outside. A field that is `null`
     /// gets the value of the provider back and follows it again; `null` instead of the object does so for all fields.
     r#override: Option<Option<ChannelOverride>>,
@@ -156,9 +158,6 @@ impl ChannelEdit {
             }
             channel.stream_profile = profile;
         }
-        if let Some(Some(id)) = self.epg_data_id {
-            errors.add("epg_data_id", no_such(id));
-        }
         let logo_url = self.logo_url.map(|it| it.map(|it| it.0).filter(|it| !it.is_empty()));
         set_logo(write, &mut channel, self.logo_id, logo_url, &mut errors, log)?;
         if let Some(properties) = self.custom_properties {
@@ -178,6 +177,9 @@ impl ChannelEdit {
         set(&mut channel.healthiest_first, self.healthiest_first);
         set(&mut channel.user_level, self.user_level);
         set(&mut channel.is_adult, self.is_adult);
+        if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {
+            set_guide(write, &mut channel, wanted, "epg_data_id", &mut errors, log)?;
+        }
         Ok(errors.or(channel))
     }
 }
@@ -199,7 +201,7 @@ fn set_logo(
             None => errors.add("logo_id", no_such(id)),
         },
         (_, Some(Some(url))) => {
-            let logo = logo_of_address(write, &url, &channel.name, None, log)?;
+            let logo = logo_of_address(write, &url, &channel.name, NamedBy::Admin, log)?;
             if logo.is_none() && url.starts_with('/') {
                 errors.add("logo_url", "No logo has this path.");
             }

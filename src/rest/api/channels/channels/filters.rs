@@ -4,16 +4,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use domain::channel::Channel;
+use domain::guide::channel::GuideChannel;
 use domain::ids::{ChannelId, LineupId, LogoId, StreamId, StreamProfileId};
 use domain::streams::StreamQuery;
 use domain::user::UserLevel;
 use resource_derive::Query;
 
+use super::guide::GuideLookup;
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::channels::rows::ChannelRow;
 use crate::rest::api::channels::lineups::find_own;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Search, matches};
+use crate::rest::frame::list::{Ordering, Search, contains_lower};
 use crate::rest::frame::value::{Named, choice};
 
 /// Filters of the list of channels. A channel must match all of them.
@@ -43,8 +46,10 @@ pub(crate) struct ChannelFilters {
     only_streamless: Option<bool>,
     /// If true, selects channels with a stream that is missing from its latest playlist.
     only_stale: Option<bool>,
-    /// `true` selects channels with the id of a channel in a guide, `false` and `null` those without one.
-    epg: Option<Named<WithGuide>>,
+    /// Guide channels that the channels show, by names, keys or ids, separated by commas. `true` selects channels with a
+    /// guide channel, `false` and `null` those without one.
+    #[field(items_max = 1000, chars_max = 512)]
+    epg: Option<Vec<String>>,
     /// If true, selects automatically created channels with fields that an admin changed.
     only_has_overrides: Option<bool>,
     /// If true, selects channels whose past programmes can be watched. There are none.
@@ -72,18 +77,11 @@ choice!(
 );
 
 choice!(
-    enum WithGuide {
-        With = "true",
-        Without = "false",
-        Null = "null",
-    }
-);
-
-choice!(
     enum By {
         Number = "channel_number",
         Name = "name",
         GroupName = "channel_group__name",
+        GuideName = "epg_data__name",
         TvgId = "tvg_id",
         CreatedAt = "created_at",
         UpdatedAt = "updated_at",
@@ -110,10 +108,6 @@ impl ChannelFilters {
             None => None,
         };
         let groups = call.app.models.groups.load();
-        let group_name = |channel: &Channel| {
-            let group = channel.group.and_then(|it| groups.get(it.0));
-            group.map(|it| it.name.to_lowercase()).unwrap_or_default()
-        };
         let ids: Option<HashSet<ChannelId>> = self.ids.map(HashSet::from_iter);
         let of_groups = self.channel_group.map(|it| GroupFilter::of(it, &groups).ids);
         let state = match self.visibility_filter {
@@ -122,9 +116,10 @@ impl ChannelFilters {
             Some(Named(Visibility::All)) | None => None,
         };
         let states = [self.enabled, state];
+        let (guides, of_guide) = (GuideLookup::of(&call.app.models), self.epg.map(GuideFilter::of));
         let stale = (self.only_stale == Some(true)).then(|| stale_streams(call));
-        let is_wanted = |channel: &Channel| {
-            let guide = channel.tvg_id.as_deref().unwrap_or_default();
+        let is_wanted = |row: &ChannelRow| {
+            let channel = &*row.channel;
             is_listed(channel)
                 && lineup.as_ref().is_none_or(|it| it.contains(channel.id))
                 && states.into_iter().flatten().all(|it| it == channel.enabled)
@@ -132,7 +127,7 @@ impl ChannelFilters {
                 && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
                 && (self.only_streamless != Some(true) || channel.streams.is_empty())
                 && stale.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
-                && self.epg.is_none_or(|it| matches!(it.0, WithGuide::With) != guide.is_empty())
+                && of_guide.as_ref().is_none_or(|it| it.matches(guides.of_channel(channel)))
                 && (self.only_has_overrides != Some(true) || !channel.edited_values().is_empty())
                 && self.only_catchup != Some(true)
                 && self.stream_id.is_none_or(|it| channel.streams.contains(&it))
@@ -140,26 +135,64 @@ impl ChannelFilters {
                 && self.logo_id.is_none_or(|it| channel.logo_id == Some(it))
                 && self.is_adult.is_none_or(|it| channel.is_adult == it)
                 && self.user_level.is_none_or(|it| channel.user_level == it)
-                && matches(self.name.as_ref(), [&channel.name])
-                && matches(self.tvg_id.as_ref(), [guide])
-                && matches(self.search.as_ref(), [&channel.name, guide, &group_name(channel)])
+                && contains_lower(self.name.as_ref(), [&row.name])
+                && contains_lower(self.tvg_id.as_ref(), [&row.tvg_id])
+                && contains_lower(self.search.as_ref(), [&row.name, &row.tvg_id, &row.group])
         };
-        let channels = call.app.models.channels.load();
-        let mut channels: Vec<_> = channels.iter().filter(|it| is_wanted(it)).cloned().collect();
+        let rows = call.app.channel_rows.load(&call.app.models);
         let ordering = self.ordering.unwrap_or(Ordering::ascending(By::Number));
+        let mut found: Vec<&ChannelRow> = match ordering.by {
+            By::Name => rows.by_name(ordering.is_descending).filter(|it| is_wanted(it)).collect(),
+            _ => rows.iter().filter(|it| is_wanted(it)).collect(),
+        };
         match ordering.by {
-            // Channels without a number come last.
-            By::Number => ordering.sort_by(&mut channels, |it| (it.number.is_none(), it.number)),
-            By::Name => ordering.sort_by(&mut channels, |it| it.name.to_lowercase()),
-            By::GroupName => ordering.sort_by(&mut channels, |it| group_name(it)),
-            By::TvgId => {
-                ordering.sort_by(&mut channels, |it| it.tvg_id.as_deref().unwrap_or_default().to_lowercase())
-            }
-            By::CreatedAt => ordering.sort_by(&mut channels, |it| it.created_at),
-            By::UpdatedAt => ordering.sort_by(&mut channels, |it| it.updated_at),
-            By::Id => ordering.sort_by(&mut channels, |it| it.id),
+            By::Name => {}
+            By::Number if !ordering.is_descending => {}
+            // In both orders those without a number come where their missing number puts them.
+            By::Number => ordering.sort_by(&mut found, |it| (it.channel.number.is_none(), it.channel.number)),
+            By::GuideName => ordering.sort_by(&mut found, |it| {
+                // Channels without a guide channel come last.
+                let name = guides.of_channel(&it.channel).map(|it| it.name().to_lowercase());
+                (name.is_none(), name)
+            }),
+            By::GroupName => ordering.sort_by(&mut found, |it| &it.group),
+            By::TvgId => ordering.sort_by(&mut found, |it| &it.tvg_id),
+            By::CreatedAt => ordering.sort_by(&mut found, |it| it.channel.created_at),
+            By::UpdatedAt => ordering.sort_by(&mut found, |it| it.channel.updated_at),
+            By::Id => ordering.sort_by(&mut found, |it| it.channel.id),
         }
-        Ok(channels)
+        Ok(found.into_iter().map(|it| Arc::clone(&it.channel)).collect())
+    }
+}
+
+/// Guide channels of a filter.
+struct GuideFilter {
+    /// Whether channels without a guide channel are selected.
+    selects_none: bool,
+    selects_all: bool,
+    /// Names and keys in lower case, and ids.
+    texts: HashSet<String>,
+}
+
+impl GuideFilter {
+    fn of(wanted: Vec<String>) -> Self {
+        let mut filter = Self { selects_none: false, selects_all: false, texts: HashSet::new() };
+        for text in wanted {
+            match text.as_str() {
+                "true" => filter.selects_all = true,
+                "false" | "null" => filter.selects_none = true,
+                _ => drop(filter.texts.insert(text.to_lowercase())),
+            }
+        }
+        filter
+    }
+
+    fn matches(&self, guide: Option<&Arc<GuideChannel>>) -> bool {
+        let Some(guide) = guide else { return self.selects_none };
+        let has = |text: &str| self.texts.contains(&text.to_lowercase());
+        self.selects_all
+            || !self.texts.is_empty()
+                && (has(guide.name()) || has(&guide.key) || self.texts.contains(&guide.id.to_string()))
     }
 }
 

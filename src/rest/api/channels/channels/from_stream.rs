@@ -12,17 +12,17 @@ use domain::stream::Stream;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use storage::Write;
+use storage::{Table, Write};
 use uuid::Uuid;
 
 use super::edit::{LINEUPS_MAX, check_streams};
-use super::merge::{MergeBy, MergeTargets};
+use super::merge::{Merge, MergeBy, MergeTargets};
 use super::numbers::Taken;
 use super::selection::{MANY, too_many};
 use super::view::ChannelView;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
-use crate::rest::api::channels::logos::logo_of_address;
+use crate::rest::api::channels::logos::{NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::select;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::{ChannelNumberValue, Text};
@@ -50,8 +50,9 @@ pub(crate) struct FromStream {
     /// profile decides by its `add_new_channels`.
     #[field(items_max = LINEUPS_MAX, example = "[0]")]
     channel_profile_ids: Option<NewMemberships>,
-    /// `tvg_id` or `name`: if a channel has the same guide id, or the same name regardless of case, the stream is added
-    /// to that channel, and no channel is created.
+    /// `tvg_id`, `name` or `tvg_id_or_name`: if a channel has the same guide id, or the same name regardless of case, the
+    /// stream is added to that channel, and no channel is created. `tvg_id_or_name` compares the names of those without
+    /// a guide id.
     merge_by: Option<Option<Named<MergeBy>>>,
 }
 
@@ -68,8 +69,9 @@ pub(crate) struct FromStreams {
     /// Ids of streams to leave out.
     #[field(items_max = MANY, example = "[2]")]
     except: Option<Vec<StreamId>>,
-    /// `tvg_id` or `name`: streams with the same guide id, or the same name regardless of case, become one channel with
-    /// several streams, and are added to a channel that has it already.
+    /// `tvg_id`, `name` or `tvg_id_or_name`: streams with the same guide id, or the same name regardless of case, become
+    /// one channel with several streams, and are added to a channel that has it already. `tvg_id_or_name` compares the
+    /// names of those without a guide id.
     merge_by: Option<Option<Named<MergeBy>>>,
     /// Number of the first channel; the others follow, and numbers of other channels are skipped. 0 selects the lowest
     /// free whole number, -1 the one after the highest. By default each channel gets the provider's number if it is
@@ -139,7 +141,7 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
             errors.or(())?;
             let mut log = UndoLog::default();
             if let Some(targets) = &mut targets
-                && let Some(channel) = targets.add(write, &stream)?
+                && let Some(channel) = targets.add(write, &stream)?.into_channel()?
             {
                 return Ok(channel);
             }
@@ -185,14 +187,8 @@ pub(super) async fn from_streams(
     }
     let lineups = channel_profile_ids.flatten();
     let channels = call.app.models.channels.load();
-    let mut maker = Maker {
-        taken: Taken::of(&channels),
-        targets: merge_by.flatten().map(|it| MergeTargets::of(it.0, &channels)),
-        wish: starting_channel_number.flatten(),
-        next: None,
-        log: UndoLog::default(),
-        created: Vec::new(),
-    };
+    let mut maker =
+        Maker::new(&channels, merge_by.flatten().map(|it| it.0), starting_channel_number.flatten());
     drop(channels);
     let author = Author::of(&call)?;
     call.write(move |write| {
@@ -205,7 +201,7 @@ pub(super) async fn from_streams(
         for id in ids {
             // A stream that a filter selected may have been deleted meanwhile.
             if let Some(stream) = write.get::<Stream>(id.0)? {
-                maker.add(write, &stream)?;
+                maker.add(write, &stream)?.into_channel()?;
             }
         }
         set_lineups(write, &maker.created, &lineups)?;
@@ -226,11 +222,24 @@ struct Maker {
 }
 
 impl Maker {
-    fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<(), Refusal> {
-        if let Some(targets) = &mut self.targets
-            && targets.add(write, stream)?.is_some()
-        {
-            return Ok(());
+    fn new(channels: &Table<Channel>, merge_by: Option<MergeBy>, wish: Option<NumberWish>) -> Self {
+        Self {
+            taken: Taken::of(channels),
+            targets: merge_by.map(|it| MergeTargets::of(it, channels)),
+            wish,
+            next: None,
+            log: UndoLog::default(),
+            created: Vec::new(),
+        }
+    }
+
+    /// Adds a stream to the channel with its key, or else makes a channel. Changes nothing if that channel is full.
+    fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Merge, Refusal> {
+        if let Some(targets) = &mut self.targets {
+            match targets.add(write, stream)? {
+                Merge::NoChannel => {}
+                merged => return Ok(merged),
+            }
         }
         let number = match self.wish {
             None => of_provider(write, stream, &mut self.taken)?,
@@ -250,7 +259,7 @@ impl Maker {
             None => self.log.created(&channel),
         }
         self.log.append(log);
-        Ok(())
+        Ok(Merge::NoChannel)
     }
 
     fn finish(mut self, write: &mut Write<'_>, author: &Author) -> Result<ChannelsMadeView, Refusal> {
@@ -273,6 +282,38 @@ impl Maker {
             merged_channel_ids,
             undo,
         })
+    }
+}
+
+/// Makes channels of streams, as the playlist of a command becomes channels: streams with the same guide id, or without
+/// one the same name regardless of case, become one channel, or are added to the channel that has it already.
+pub(crate) struct ChannelMaker {
+    maker: Maker,
+    /// Streams that were left out because their channel has the maximum number of streams.
+    pub(crate) n_full: usize,
+}
+
+impl ChannelMaker {
+    pub(crate) fn new(channels: &Table<Channel>) -> Self {
+        Self { maker: Maker::new(channels, Some(MergeBy::TvgIdOrName), None), n_full: 0 }
+    }
+
+    /// Makes a channel of a stream, or adds it to one.
+    pub(crate) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<(), Refusal> {
+        if let Merge::Full(_) = self.maker.add(write, stream)? {
+            self.n_full += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns the ids of the channels that were made, in their order.
+    pub(crate) fn created(&self) -> &[ChannelId] {
+        &self.maker.created
+    }
+
+    /// Returns the number of streams that were added to channels that existed before.
+    pub(crate) fn n_merged(&self) -> usize {
+        self.maker.targets.as_ref().map_or(0, MergeTargets::n_streams)
     }
 }
 
@@ -302,7 +343,8 @@ fn make(
         ..Channel::new(id, Uuid::new_v4(), name, now_ms())
     };
     if let Some(url) = stream.logo() {
-        let named_by = Some(stream.account).filter(|it| *it != CUSTOM_ACCOUNT);
+        let is_typed = stream.account == CUSTOM_ACCOUNT;
+        let named_by = if is_typed { NamedBy::Admin } else { NamedBy::Account(stream.account) };
         let logo = logo_of_address(write, url, &channel.name, named_by, log)?;
         (channel.logo_id, channel.logo) = (logo.map(|it| it.id), Some(url.to_owned()));
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use actors::now_ms;
 use domain::channel::Channel;
 use domain::ids::ChannelId;
+use domain::playlist::catalogue::channel_key;
 use domain::stream::Stream;
 use storage::{Table, Write};
 
@@ -17,6 +18,7 @@ choice!(
     enum MergeBy {
         TvgId = "tvg_id",
         Name = "name",
+        TvgIdOrName = "tvg_id_or_name",
     }
 );
 
@@ -26,9 +28,34 @@ impl MergeBy {
         let text = match self {
             Self::TvgId => tvg_id.unwrap_or_default(),
             Self::Name => name,
+            Self::TvgIdOrName => return Some(channel_key(tvg_id, name)),
         };
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// The result of adding a stream.
+pub(super) enum Merge {
+    /// No channel has its key.
+    NoChannel,
+    /// This channel plays it.
+    Into(Box<Channel>),
+    /// This channel has the maximum number of streams.
+    Full(ChannelId),
+}
+
+impl Merge {
+    /// Returns the channel that plays the stream, if there is one; a full channel is an error of the request.
+    pub(super) fn into_channel(self) -> Result<Option<Channel>, Refusal> {
+        match self {
+            Self::NoChannel => Ok(None),
+            Self::Into(channel) => Ok(Some(*channel)),
+            Self::Full(id) => {
+                let message = format!("Channel {id} would have more than {STREAMS_MAX} streams.");
+                Err(Refusal::field("merge_by", message))
+            }
+        }
     }
 }
 
@@ -57,17 +84,16 @@ impl MergeTargets {
         Self { by, channels: of_key, created: BTreeMap::new(), merged: BTreeMap::new(), n_streams: 0 }
     }
 
-    /// Adds a stream to the channel with its key, if there is one, and returns the channel.
-    pub(super) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Option<Channel>, Refusal> {
-        let Some(key) = self.by.key(stream.name(), stream.tvg_id()) else { return Ok(None) };
-        let Some(id) = self.channels.get(&key).copied() else { return Ok(None) };
-        let Some(before) = write.get::<Channel>(id.0)? else { return Ok(None) };
+    /// Adds a stream to the channel with its key, if there is one.
+    pub(super) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Merge, Refusal> {
+        let id = self.by.key(stream.name(), stream.tvg_id()).and_then(|it| self.channels.get(&it).copied());
+        let before = id.map_or(Ok(None), |it| write.get::<Channel>(it.0))?;
+        let (Some(id), Some(before)) = (id, before) else { return Ok(Merge::NoChannel) };
         if before.streams.contains(&stream.id) {
-            return Ok(Some(before));
+            return Ok(Merge::Into(Box::new(before)));
         }
         if before.streams.len() >= STREAMS_MAX {
-            let message = format!("Channel {id} would have more than {STREAMS_MAX} streams.");
-            return Err(Refusal::field("merge_by", message));
+            return Ok(Merge::Full(id));
         }
         let mut channel = Channel { updated_at: now_ms(), ..before.clone() };
         channel.streams.push(stream.id);
@@ -79,7 +105,7 @@ impl MergeTargets {
                 self.merged.entry(id).or_insert(before);
             }
         }
-        Ok(Some(channel))
+        Ok(Merge::Into(Box::new(channel)))
     }
 
     /// Adds the streams with the same key to this new channel from now on.
@@ -88,6 +114,11 @@ impl MergeTargets {
             self.channels.insert(key, channel.id);
         }
         self.created.insert(channel.id, channel);
+    }
+
+    /// Returns the number of streams that were added to channels that existed before.
+    pub(super) fn n_streams(&self) -> usize {
+        self.n_streams
     }
 
     /// Notes all changes. Returns the number of streams that were added to channels that existed before, and the ids of

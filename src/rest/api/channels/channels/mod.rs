@@ -7,10 +7,12 @@ mod edit;
 mod export;
 mod filters;
 mod from_stream;
+mod guide;
 mod merge;
 mod numbering;
 pub(super) mod numbers;
 mod rename;
+pub(super) mod rows;
 mod selection;
 mod stats;
 mod view;
@@ -30,6 +32,8 @@ use uuid::Uuid;
 
 use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
 use self::filters::{ChannelFilters, find_visible};
+pub(crate) use self::from_stream::ChannelMaker;
+use self::guide::GuideLookup;
 use self::numbers::Taken;
 pub(super) use self::rename::compile;
 pub(super) use self::selection::{Selection, too_many};
@@ -61,7 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
     const CHANNELS: &str = "/api/channels/channels/";
     const CHANNEL: &str = "/api/channels/channels/{id}/";
     let of_one = [one_resource(CHANNELS, CHANNEL), one_resource("/api/channels/", "/api/channels/{id}/")];
-    of_one.into_iter().flatten().chain(reading_routes()).chain(bulk_routes()).collect()
+    of_one.into_iter().flatten().chain(reading_routes()).chain(bulk_routes()).chain(guide::routes()).collect()
 }
 
 fn reading_routes() -> Vec<Route> {
@@ -205,7 +209,8 @@ async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refu
 }
 
 async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummaryView>, Refusal> {
-    Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::of(it)).collect())
+    let guides = GuideLookup::of(&call.app.models);
+    Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::of(it, &guides)).collect())
 }
 
 async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, Refusal> {

@@ -94,6 +94,15 @@ pub(in crate::rest::api::channels) fn put_all(
     changes: Changes,
     log: &mut UndoLog,
 ) -> Result<Vec<Channel>, Refusal> {
+    put_each(write, changes, |before, channel| log.edited(before, channel))
+}
+
+/// Writes the changed channels, and calls a function with each as it was and as it is. They may exchange numbers.
+pub(in crate::rest::api::channels) fn put_each(
+    write: &mut Write<'_>,
+    changes: Changes,
+    mut note: impl FnMut(&Channel, &Channel),
+) -> Result<Vec<Channel>, Refusal> {
     for (before, channel) in &changes {
         if before.number.is_some() && before.number != channel.number {
             write.put(&Channel { number: None, ..channel.clone() })?;
@@ -104,7 +113,7 @@ pub(in crate::rest::api::channels) fn put_all(
         if channel != before {
             channel.updated_at = now_ms();
             write.put(&channel)?;
-            log.edited(&before, &channel);
+            note(&before, &channel);
         }
         channels.push(channel);
     }

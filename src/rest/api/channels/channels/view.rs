@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, LogoId, StreamId, StreamProfileId};
+use domain::ids::{AccountId, ChannelId, GroupId, GuideChannelId, LogoId, StreamId, StreamProfileId};
 use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use storage::Table;
 use uuid::Uuid;
 
+use super::guide::GuideLookup;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::api::channels::values::ChannelNumberValue;
@@ -56,8 +57,9 @@ pub(crate) struct ChannelView {
     /// Station of the channel in a guide that some players bring themselves.
     #[field(example = "20453")]
     tvc_guide_stationid: Option<String>,
-    /// Reserved for guides; always `null`.
-    epg_data_id: Option<u32>,
+    /// Id of the guide channel that an admin or the matching linked.
+    #[field(example = "12")]
+    epg_data_id: Option<GuideChannelId>,
     /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
     healthiest_first: bool,
     /// Ids of the streams in the order of failover. With `include_streams` the streams themselves.
@@ -105,8 +107,9 @@ pub(crate) struct ChannelView {
     effective_tvg_id: Option<String>,
     /// Same as `tvc_guide_stationid`.
     effective_tvc_guide_stationid: Option<String>,
-    /// Same as `epg_data_id`.
-    effective_epg_data_id: Option<u32>,
+    /// Id of the guide channel whose programmes the channel shows: `epg_data_id`, or the guide channel with its `tvg_id`.
+    #[field(example = "12")]
+    effective_epg_data_id: Option<GuideChannelId>,
     /// Same as `logo_id`.
     effective_logo_id: Option<LogoId>,
     /// Same as `stream_profile_id`.
@@ -154,8 +157,8 @@ pub(crate) struct ChannelOverrideView {
     tvg_id: Option<String>,
     /// Always `null`: no refresh sets `tvc_guide_stationid`.
     tvc_guide_stationid: Option<String>,
-    /// Reserved for guides; always `null`.
-    epg_data_id: Option<u32>,
+    /// Id of the guide channel, if the group of the channel sets one.
+    epg_data_id: Option<GuideChannelId>,
     /// Id of the stream profile.
     stream_profile_id: Option<StreamProfileId>,
 }
@@ -172,6 +175,7 @@ impl ChannelOverrideView {
             logo_id: channel.logo_id.filter(|_| is_edited("logo_url")),
             tvg_id: channel.tvg_id.clone().filter(|_| is_edited("tvg_id")),
             stream_profile_id: channel.stream_profile.filter(|_| is_edited("stream_profile_id")),
+            epg_data_id: channel.guide_channel.filter(|_| is_edited("epg_data_id")),
             ..Self::default()
         })
     }
@@ -192,12 +196,12 @@ pub(crate) struct ChannelSummaryView {
     channel_group_id: Option<GroupId>,
     /// Id of the logo.
     logo_id: Option<LogoId>,
-    /// Reserved for guides; always `null`.
-    epg_data_id: Option<u32>,
+    /// Id of the guide channel whose programmes the channel shows.
+    epg_data_id: Option<GuideChannelId>,
 }
 
 impl ChannelSummaryView {
-    pub(super) fn of(channel: &Channel) -> Self {
+    pub(super) fn of(channel: &Channel, guides: &GuideLookup) -> Self {
         Self {
             id: channel.id,
             uuid: channel.uuid,
@@ -205,7 +209,7 @@ impl ChannelSummaryView {
             channel_number: channel.number.map(ChannelNumberValue),
             channel_group_id: channel.group,
             logo_id: channel.logo_id,
-            epg_data_id: None,
+            epg_data_id: guides.shown(channel),
         }
     }
 }
@@ -229,6 +233,7 @@ const STREAMS_MAX: usize = 20_000;
 pub(crate) struct ChannelLookup {
     groups: Arc<Table<Group>>,
     accounts: Arc<Table<Account>>,
+    guides: GuideLookup,
     /// Present if the client asked for whole streams.
     streams: Option<HashMap<StreamId, StreamView>>,
 }
@@ -236,7 +241,12 @@ pub(crate) struct ChannelLookup {
 impl Lookup for ChannelLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let models = &call.app.models;
-        Ok(Self { groups: models.groups.load(), accounts: models.accounts.load(), streams: None })
+        Ok(Self {
+            groups: models.groups.load(),
+            accounts: models.accounts.load(),
+            guides: GuideLookup::of(models),
+            streams: None,
+        })
     }
 }
 
@@ -293,7 +303,7 @@ impl Render for Channel {
             channel_group_name: group.map(|it| it.name.clone()),
             tvg_id: self.tvg_id.clone(),
             tvc_guide_stationid: self.guide_station.clone(),
-            epg_data_id: None,
+            epg_data_id: lookup.guides.linked(self),
             healthiest_first: self.healthiest_first,
             streams,
             stream_profile_id: self.stream_profile,
@@ -314,7 +324,7 @@ impl Render for Channel {
             effective_channel_group_id: self.group,
             effective_tvg_id: self.tvg_id.clone(),
             effective_tvc_guide_stationid: self.guide_station.clone(),
-            effective_epg_data_id: None,
+            effective_epg_data_id: lookup.guides.shown(self),
             effective_logo_id: self.logo_id,
             effective_stream_profile_id: self.stream_profile,
             created_at: Time(self.created_at),

@@ -1,6 +1,6 @@
 //! `/api/channels/profiles/{id}/channels/`: which channels are in a lineup; and the lineups of new channels.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use domain::channel::Channel;
 use domain::ids::{ChannelId, LineupId};
@@ -13,6 +13,7 @@ use storage::Write;
 
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::Selection;
+use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -41,6 +42,8 @@ pub(crate) struct MembershipView {
     channel: ChannelId,
     /// Whether the channel is enabled in the profile.
     enabled: bool,
+    /// The handle with which the change can be undone; `null` if nothing has changed.
+    undo: Option<UndoHandleView>,
 }
 
 /// Whether one of many channels is in the profile.
@@ -87,6 +90,8 @@ pub(crate) struct MembershipsChangedView {
     created: usize,
     /// Always empty, for clients that read it.
     invalid_channels: Vec<ChannelId>,
+    /// The handle with which the change can be undone; `null` if nothing has changed.
+    undo: Option<UndoHandleView>,
 }
 
 pub(super) fn routes() -> Vec<Route> {
@@ -109,14 +114,35 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn set_one(call: Call, body: Membership) -> Result<MembershipView, Refusal> {
     let (id, channel) = (call.id()?, ChannelId(call.id_of("channel_id")?));
+    let author = Author::of(&call)?;
     call.write(move |write| {
-        let mut lineup = find::<Lineup>(write, id)?;
+        let lineup = find::<Lineup>(write, id)?;
         find::<Channel>(write, channel.0)?;
-        lineup.set(channel, body.enabled);
-        write.put(&lineup)?;
-        Ok(MembershipView { channel, enabled: body.enabled })
+        let mut changed = lineup.clone();
+        changed.set(channel, body.enabled);
+        let undo = put(write, &lineup, &changed, [channel].into(), &author)?;
+        Ok(MembershipView { channel, enabled: body.enabled, undo })
     })
     .await
+}
+
+/// Writes a lineup in which the membership of these channels may have changed. Returns the handle of the undo, or `None` if
+/// none has.
+fn put(
+    write: &mut Write<'_>,
+    before: &Lineup,
+    lineup: &Lineup,
+    channels: BTreeSet<ChannelId>,
+    author: &Author,
+) -> Result<Option<UndoHandleView>, Refusal> {
+    let is_changed = |it: &ChannelId| before.contains(*it) != lineup.contains(*it);
+    let changed: Vec<_> =
+        channels.into_iter().filter(is_changed).map(|it| (it, lineup.contains(it))).collect();
+    let mut log = UndoLog::default();
+    log.lineup_edited(lineup, &changed);
+    write.put(lineup)?;
+    let message = format!("Changed {} channels of the profile {}", changed.len(), lineup.name);
+    log.keep(write, author, &message)
 }
 
 async fn set_many(
@@ -142,28 +168,32 @@ async fn set_many(
     // id than all others.
     let channels = call.app.models.channels.load();
     let newest = channels.iter().last().map(|it| it.id);
-    let updated = changes.len();
-    call.write(move |write| {
-        let mut lineup = find::<Lineup>(write, id)?;
-        if changes.is_empty() && !is_selected {
-            return Err(Refusal::field("memberships", "This list may not be empty."));
-        }
-        let mut errors = FieldErrors::default();
-        let field = if is_selected { "ids" } else { "memberships" };
-        for (n, change) in changes.iter().enumerate() {
-            match channels.get(change.channel_id.0) {
-                Some(channel) => drop(lineup.set(channel.id, change.enabled)),
-                // Deleted since the filter selected it.
-                None if is_filtered => {}
-                None => errors.add(field, format!("Item {}: {}", n + 1, no_such(change.channel_id))),
+    let (updated, author) = (changes.len(), Author::of(&call)?);
+    let undo = call
+        .write(move |write| {
+            let before = find::<Lineup>(write, id)?;
+            let mut lineup = before.clone();
+            if changes.is_empty() && !is_selected {
+                return Err(Refusal::field("memberships", "This list may not be empty."));
             }
-        }
-        errors.or(())?;
-        lineup.keep_existing(|it| channels.get(it.0).is_some() || Some(it) > newest);
-        Ok(write.put(&lineup)?)
-    })
-    .await?;
-    Ok(MembershipsChangedView { status: "success", updated, created: 0, invalid_channels: Vec::new() })
+            let mut errors = FieldErrors::default();
+            let field = if is_selected { "ids" } else { "memberships" };
+            for (n, change) in changes.iter().enumerate() {
+                match channels.get(change.channel_id.0) {
+                    Some(channel) => drop(lineup.set(channel.id, change.enabled)),
+                    // Deleted since the filter selected it.
+                    None if is_filtered => {}
+                    None => errors.add(field, format!("Item {}: {}", n + 1, no_such(change.channel_id))),
+                }
+            }
+            errors.or(())?;
+            let exists = |it: ChannelId| channels.get(it.0).is_some();
+            let set = changes.iter().map(|it| it.channel_id).filter(|it| exists(*it)).collect();
+            lineup.keep_existing(|it| exists(it) || Some(it) > newest);
+            put(write, &before, &lineup, set, &author)
+        })
+        .await?;
+    Ok(MembershipsChangedView { status: "success", updated, created: 0, invalid_channels: Vec::new(), undo })
 }
 
 /// The lineups that new channels join, as clients name them. `None` leaves it to each lineup.

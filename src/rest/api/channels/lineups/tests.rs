@@ -84,8 +84,12 @@ async fn memberships_are_set_one_by_one_or_together_and_deleted_channels_disappe
     let rest = stage().await;
     let id = &make(&rest, json!({ "name": "Kids" })).await["id"];
     let of_channel = |id: &Value, channel: u32| format!("{}channels/{channel}/", one(id));
-    let answer = rest.admin("PATCH", &of_channel(id, 2), json!({ "enabled": false })).await;
-    assert_eq!((answer.status, answer.body), (200, json!({ "channel": 2, "enabled": false })));
+    let mut answer = rest.admin("PATCH", &of_channel(id, 2), json!({ "enabled": false })).await;
+    assert!(answer.body["undo"].take().is_object());
+    let expected = json!({ "channel": 2, "enabled": false, "undo": null });
+    assert_eq!((answer.status, answer.body), (200, expected.clone()));
+    let again = rest.admin("PATCH", &of_channel(id, 2), json!({ "enabled": false })).await;
+    assert_eq!((again.status, again.body), (200, expected), "nothing has changed, so nothing can be undone");
     assert_eq!(channels(&rest, id).await, json!([1, 3, 4]));
     assert_eq!(rest.admin("PUT", &of_channel(id, 2), json!({ "enabled": true })).await.status, 200);
     for (path, body, status) in [
@@ -98,12 +102,15 @@ async fn memberships_are_set_one_by_one_or_together_and_deleted_channels_disappe
 
     let bulk = format!("{}channels/bulk-update/", one(id));
     let changes = json!([{ "channel_id": 1, "enabled": false }, { "channel_id": 3, "enabled": false }]);
-    let posted = rest.admin("POST", &bulk, json!({ "memberships": changes })).await;
-    let expected = json!({ "status": "success", "updated": 2, "created": 0, "invalid_channels": [] });
+    let mut posted = rest.admin("POST", &bulk, json!({ "memberships": changes })).await;
+    assert!(posted.body["undo"].take().is_object());
+    let expected =
+        json!({ "status": "success", "updated": 2, "created": 0, "invalid_channels": [], "undo": null });
     assert_eq!((posted.status, posted.body), (200, expected.clone()));
     assert_eq!(channels(&rest, id).await, json!([2, 4]));
     let back = json!([{ "channel_id": 1, "enabled": true }, { "channel_id": 4, "enabled": false }]);
-    let patched = rest.admin("PATCH", &bulk, json!({ "channels": back })).await;
+    let mut patched = rest.admin("PATCH", &bulk, json!({ "channels": back })).await;
+    assert!(patched.body["undo"].take().is_object());
     assert_eq!((patched.status, patched.body), (200, expected));
     assert_eq!(channels(&rest, id).await, json!([1, 2]));
 

@@ -30,8 +30,13 @@ async fn uploaded(call: &Call, file: &str) -> Option<Bytes> {
 
 /// Returns the addresses that a logo may lead to: no nearer than the playlist that named it.
 fn reach(call: &Call, logo: &Logo) -> Reach {
-    let Some(account) = logo.named_by else { return Reach::default() };
     let models = &call.app.models;
+    if let Some(source) = logo.guide_source {
+        let origin = models.guide_states.load().get(source.0).and_then(|it| it.origin);
+        // A source that was deleted, or a file of an admin.
+        return Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist);
+    }
+    let Some(account) = logo.named_by else { return Reach::default() };
     match models.accounts.load().get(account.0) {
         Some(account) => reach_of_account(account, models.refreshes.load().get(account.id.0).map(|it| &**it)),
         // The account was deleted.

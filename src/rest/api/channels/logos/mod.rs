@@ -18,7 +18,7 @@ use resource_derive::{Query, View};
 use serde::Serialize;
 use storage::Table;
 
-pub(super) use self::records::{LogoUrl, logo_of_address};
+pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
 use self::records::{change_logo, delete_logo};
 use super::undo::UndoLog;
 use crate::http::reply::Refusal;
@@ -183,7 +183,15 @@ async fn retrieve(call: Call) -> Result<LogoView, Refusal> {
 async fn create(call: Call, new: NewLogo) -> Result<Created<LogoView>, Refusal> {
     let url = new.url.into_web_url()?;
     call.create(|_, id| {
-        Ok(Logo { id: LogoId(id), name: new.name, url, file: None, named_by: None, updated_at: now_ms() })
+        Ok(Logo {
+            id: LogoId(id),
+            name: new.name,
+            url,
+            file: None,
+            named_by: None,
+            guide_source: None,
+            updated_at: now_ms(),
+        })
     })
     .await
 }

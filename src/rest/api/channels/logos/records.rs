@@ -2,7 +2,7 @@
 
 use actors::now_ms;
 use domain::channel::Channel;
-use domain::ids::{AccountId, LogoId};
+use domain::ids::{AccountId, GuideSourceId, LogoId};
 use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -47,13 +47,32 @@ impl LogoUrl {
     }
 }
 
+/// The origin of a logo's address, which decides where the address may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::rest::api::channels) enum NamedBy {
+    Admin,
+    /// The playlist of an account.
+    Account(AccountId),
+    Guide(GuideSourceId),
+}
+
+impl NamedBy {
+    fn account(self) -> Option<AccountId> {
+        if let Self::Account(id) = self { Some(id) } else { None }
+    }
+
+    fn guide_source(self) -> Option<GuideSourceId> {
+        if let Self::Guide(id) = self { Some(id) } else { None }
+    }
+}
+
 /// Returns the logo with this address. Creates it if there is none, and notes it. Returns `None` for a text that is no web
 /// address, which playlists can contain.
 pub(in crate::rest::api::channels) fn logo_of_address(
     write: &mut Write<'_>,
     url: &str,
     name: &str,
-    named_by: Option<AccountId>,
+    named_by: NamedBy,
     log: &mut UndoLog,
 ) -> Result<Option<Logo>, Refusal> {
     if let Some(logo) = write.by::<Logo>("url", url)?.into_iter().next() {
@@ -69,7 +88,8 @@ pub(in crate::rest::api::channels) fn logo_of_address(
         name: name.chars().take(LOGO_NAME_CHARS_MAX).collect(),
         url: url.to_owned(),
         file: None,
-        named_by,
+        named_by: named_by.account(),
+        guide_source: named_by.guide_source(),
         updated_at: now_ms(),
     };
     write.put(&logo)?;
@@ -89,7 +109,7 @@ pub(super) fn change_logo(
     set(&mut logo.name, name);
     if let Some(url) = url.filter(|it| it.0 != before.url) {
         logo.url = url.into_web_url()?;
-        (logo.file, logo.named_by) = (None, None);
+        (logo.file, logo.named_by, logo.guide_source) = (None, None, None);
     }
     if logo == before {
         return Ok(logo);

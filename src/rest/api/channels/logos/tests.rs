@@ -194,6 +194,7 @@ async fn a_logo_that_cannot_be_fetched_has_a_placeholder_and_an_unknown_one_does
         url: "http://127.0.0.1:1/x.png".to_owned(),
         file: None,
         named_by: Some(AccountId(2)),
+        guide_source: None,
         updated_at: 0,
     };
     rest.put([logo]).await;

@@ -49,7 +49,15 @@ pub(super) async fn upload(
         .create(move |_, id| {
             let id = LogoId(id);
             let url = logo_copy_path(id);
-            Ok(Logo { id, name, url, file: Some(file), named_by: None, updated_at: now_ms() })
+            Ok(Logo {
+                id,
+                name,
+                url,
+                file: Some(file),
+                named_by: None,
+                guide_source: None,
+                updated_at: now_ms(),
+            })
         })
         .await;
     drop(held);

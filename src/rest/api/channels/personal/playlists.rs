@@ -21,10 +21,10 @@ use crate::http::reply::Refusal;
 use crate::player::selection::{is_readable, visible_of};
 use crate::rest::frame::access::{STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Noun, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Time, choice};
+use crate::rest::frame::value::Time;
 
 /// A personal playlist: channels that a user has chosen, in an order of the user's own.
 #[derive(Clone, Debug, Serialize, View)]
@@ -64,15 +64,8 @@ struct Filters {
     /// Part of the name, regardless of case.
     search: Option<Search>,
     /// Order of the list; by name by default.
-    ordering: Option<Ordering<By>>,
+    ordering: Option<Ordering<ByName>>,
 }
-
-choice!(
-    enum By {
-        Id = "id",
-        Name = "name",
-    }
-);
 
 const LIST: &str = "/api/channels/playlists/";
 const ONE: &str = "/api/channels/playlists/{id}/";
@@ -109,11 +102,8 @@ async fn list(
             && matches(filters.search.as_ref(), [&it.name])
     };
     let mut playlists: Vec<_> = playlists.iter().filter(|it| is_wanted(it)).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Name));
-    match ordering.by {
-        By::Id => ordering.sort_by(&mut playlists, |it| it.id),
-        By::Name => ordering.sort_by(&mut playlists, |it| it.name.to_lowercase()),
-    }
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
+    ordering.sort(&mut playlists, |it| it.id, |it| &it.name);
     paging.render(&call, &playlists)
 }
 

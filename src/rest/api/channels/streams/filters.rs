@@ -1,6 +1,6 @@
 //! Filters of the list of streams, and the search in the index.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use domain::account::Account;
@@ -152,7 +152,7 @@ impl StreamFilters {
 }
 
 /// Returns the streams of all channels.
-fn assigned(app: &App) -> HashSet<StreamId> {
+fn assigned(app: &App) -> BTreeSet<StreamId> {
     let channels = app.models.channels.load();
     channels.iter().flat_map(|it| it.streams.iter().copied()).collect()
 }

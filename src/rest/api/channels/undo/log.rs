@@ -3,12 +3,14 @@
 use actors::now_ms;
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::UserId;
+use domain::guide::matching::GuideAlias;
+use domain::ids::{ChannelId, UserId};
+use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::stream::Stream;
 use domain::undo::{
-    UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES, UndoChange,
-    UndoEntry, UndoPart,
+    ChangedFields, UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES,
+    UndoChange, UndoEntry, UndoPart,
 };
 use storage::Write;
 
@@ -41,6 +43,11 @@ pub(in crate::rest::api::channels) struct UndoLog {
 impl UndoLog {
     pub(in crate::rest::api::channels) fn edited(&mut self, before: &Channel, after: &Channel) {
         self.changes.extend(UndoChange::of_channel(before, after));
+    }
+
+    /// Notes that changed fields of a channel were restored.
+    pub(super) fn restored(&mut self, channel: &Channel, fields: ChangedFields) {
+        self.changes.push(UndoChange::of_restored(channel, fields));
     }
 
     pub(in crate::rest::api::channels) fn created(&mut self, channel: &Channel) {
@@ -77,6 +84,29 @@ impl UndoLog {
         self.changes.push(UndoChange::StreamDeleted(Box::new(stream)));
     }
 
+    pub(in crate::rest::api::channels) fn alias_created(&mut self, alias: &GuideAlias) {
+        self.changes.push(UndoChange::GuideAliasCreated(alias.clone()));
+    }
+
+    /// Returns whether this many aliases were created.
+    pub(in crate::rest::api::channels) fn has_aliases(&self, n: usize) -> bool {
+        let created = self.changes.iter().filter(|it| matches!(it, UndoChange::GuideAliasCreated(_)));
+        created.take(n).count() == n
+    }
+
+    pub(in crate::rest::api::channels) fn alias_deleted(&mut self, alias: GuideAlias) {
+        self.changes.push(UndoChange::GuideAliasDeleted(alias));
+    }
+
+    /// Notes channels that were added to a lineup (`true`) or removed from it (`false`).
+    pub(in crate::rest::api::channels) fn lineup_edited(
+        &mut self,
+        lineup: &Lineup,
+        channels: &[(ChannelId, bool)],
+    ) {
+        self.changes.extend(UndoChange::of_lineup(lineup, channels));
+    }
+
     /// Adds the changes of another log.
     pub(in crate::rest::api::channels) fn append(&mut self, other: Self) {
         self.changes.extend(other.changes);
@@ -106,7 +136,8 @@ impl UndoLog {
         if self.changes.is_empty() {
             return Ok(None);
         }
-        let n_changes = u32::try_from(self.changes.len()).unwrap_or(u32::MAX);
+        let n_changes = self.changes.iter().map(UndoChange::count).sum::<usize>();
+        let n_changes = u32::try_from(n_changes).unwrap_or(u32::MAX);
         let (parts, bytes) = put_parts(write, self.changes)?;
         let now = now_ms();
         let begun = begun.map(|id| write.get::<UndoEntry>(id)).transpose()?.flatten();

@@ -1,21 +1,24 @@
 //! Restores the values before an operation, or reports why it cannot.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::matching::GuideAlias;
+use domain::ids::ChannelId;
+use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::undo::{ChangedFields, UndoChange, UndoEntry, UndoPart, restored};
 use http::StatusCode;
 use serde_json::{Value, json};
-use storage::Write;
+use storage::{Record, Write};
 
 use super::UndoLog;
 use crate::http::reply::Refusal;
-use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_all};
+use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_each};
 use crate::rest::api::channels::streams::compare_whole_lists;
 
 /// Maximum number of conflicts that a refusal lists.
@@ -59,6 +62,7 @@ fn name_in_interface(field: &str) -> &str {
         "group" => "channel_group_id",
         "logo" => "logo_url",
         "stream_profile" => "stream_profile_id",
+        "guide_channel" => "epg_data_id",
         same => same,
     }
 }
@@ -80,6 +84,10 @@ pub(super) fn restore(write: &mut Write<'_>, entry: &UndoEntry) -> Result<UndoLo
 struct Restoration {
     conflicts: Conflicts,
     edited: Changes,
+    /// The fields of these channels, by id.
+    edited_fields: HashMap<u32, ChangedFields>,
+    /// Whether records to which channels refer exist, by collection and id. Many channels refer to the same.
+    references: HashMap<(&'static str, u32), bool>,
     /// Channels to delete.
     created: Vec<Channel>,
     /// Channels to create.
@@ -92,13 +100,19 @@ struct Restoration {
     streams_created: Vec<Stream>,
     /// Streams to create.
     streams_deleted: Vec<Stream>,
+    /// Aliases to delete.
+    aliases_created: Vec<GuideAlias>,
+    /// Aliases to create.
+    aliases_deleted: Vec<GuideAlias>,
+    /// By id: the name of a lineup, and channels that were added to it or removed from it.
+    lineups: BTreeMap<u32, (String, Vec<(ChannelId, bool)>)>,
 }
 
 impl Restoration {
     /// Compares one change with the present records.
     fn change(&mut self, write: &Write<'_>, change: UndoChange) -> Result<(), Refusal> {
         match change {
-            UndoChange::ChannelEdited { id, name, fields } => self.edited(write, id, &name, &fields)?,
+            UndoChange::ChannelEdited { id, name, fields } => self.edited(write, id, &name, fields)?,
             UndoChange::ChannelCreated(channel) => match write.get::<Channel>(channel.id.0)? {
                 Some(now) if now == *channel => self.created.push(now),
                 now => {
@@ -122,6 +136,11 @@ impl Restoration {
             UndoChange::LogoDeleted(logo) => self.logos_deleted.push(logo),
             UndoChange::StreamCreated(stream) => self.streams_created.push(*stream),
             UndoChange::StreamDeleted(stream) => self.streams_deleted.push(*stream),
+            UndoChange::GuideAliasCreated(alias) => self.aliases_created.push(alias),
+            UndoChange::GuideAliasDeleted(alias) => self.aliases_deleted.push(alias),
+            UndoChange::LineupEdited { id, name, channels } => {
+                self.lineups.entry(id).or_insert((name, Vec::new())).1.extend(channels);
+            }
         }
         Ok(())
     }
@@ -131,14 +150,17 @@ impl Restoration {
         write: &Write<'_>,
         id: u32,
         name: &str,
-        fields: &ChangedFields,
+        fields: ChangedFields,
     ) -> Result<(), Refusal> {
         let Some(now) = write.get::<Channel>(id)? else {
             self.conflicts.add("channel", id, name, &[], "The channel was deleted.");
             return Ok(());
         };
-        match restored(&now, fields) {
-            Ok(before) => self.edited.push((now, before)),
+        match restored(&now, &fields) {
+            Ok(before) => {
+                self.edited.push((now, before));
+                self.edited_fields.insert(id, fields);
+            }
             Err(changed) => {
                 self.conflicts.add("channel", id, &now.name, &changed, "The channel was changed.");
             }
@@ -166,14 +188,21 @@ impl Restoration {
             self.check_references(write, channel)?;
         }
         if self.conflicts.n == 0 {
-            put_all(write, edited, &mut log)?;
+            let mut fields = std::mem::take(&mut self.edited_fields);
+            put_each(write, edited, |_, channel| {
+                if let Some(fields) = fields.remove(&channel.id.0) {
+                    log.restored(channel, fields);
+                }
+            })?;
         }
         for channel in std::mem::take(&mut self.deleted) {
             self.create(write, channel, &mut log)?;
         }
         self.delete_streams(write, &mut log)?;
+        self.restore_lineups(write, &mut log)?;
         self.conflicts.refuse()?;
         self.delete_unused(write, &mut log)?;
+        self.restore_aliases(write, &mut log)?;
         Ok(log)
     }
 
@@ -268,17 +297,74 @@ impl Restoration {
 
     /// Adds a conflict if the channel refers to a record that no longer exists.
     fn check_references(&mut self, write: &Write<'_>, channel: &Channel) -> Result<(), Refusal> {
-        let has_group =
-            channel.group.map(|it| write.get::<Group>(it.0)).transpose()?.is_none_or(|it| it.is_some());
-        let has_logo =
-            channel.logo_id.map(|it| write.get::<Logo>(it.0)).transpose()?.is_none_or(|it| it.is_some());
-        let profile = channel.stream_profile.map(|it| write.get::<StreamProfile>(it.0)).transpose()?;
-        let has_profile = profile.is_none_or(|it| it.is_some());
+        let has_group = self.exists::<Group>(write, channel.group.map(|it| it.0))?;
+        let has_logo = self.exists::<Logo>(write, channel.logo_id.map(|it| it.0))?;
+        let has_profile = self.exists::<StreamProfile>(write, channel.stream_profile.map(|it| it.0))?;
         let found = [(has_group, "group"), (has_logo, "logo_id"), (has_profile, "stream_profile")];
         let missing: Vec<String> = found.iter().filter(|it| !it.0).map(|it| it.1.to_owned()).collect();
         if !missing.is_empty() {
             let message = "A record that the channel used was deleted.";
             self.conflicts.add("channel", channel.id.0, &channel.name, &missing, message);
+        }
+        Ok(())
+    }
+
+    /// Removes channels from lineups again, or adds them again. A channel that was deleted since is in no lineup.
+    fn restore_lineups(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        for (id, (name, channels)) in std::mem::take(&mut self.lineups) {
+            let Some(mut lineup) = write.get::<Lineup>(id)? else {
+                self.conflicts.add("channel_profile", id, &name, &[], "The channel profile was deleted.");
+                continue;
+            };
+            let (mut restored, mut n_changed) = (Vec::with_capacity(channels.len()), 0);
+            for (channel, is_member) in channels {
+                if write.get::<Channel>(channel.0)?.is_none() {
+                    continue;
+                }
+                match lineup.contains(channel) == is_member {
+                    true => restored.push((channel, !is_member)),
+                    false => n_changed += 1,
+                }
+            }
+            if n_changed > 0 {
+                let message = format!("Channels of the profile were changed: {n_changed}.");
+                self.conflicts.add("channel_profile", id, &lineup.name, &["channels".to_owned()], &message);
+                continue;
+            }
+            for (channel, is_member) in &restored {
+                lineup.set(*channel, *is_member);
+            }
+            write.put(&lineup)?;
+            log.lineup_edited(&lineup, &restored);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a record exists, or none is referred to.
+    fn exists<T: Record>(&mut self, write: &Write<'_>, id: Option<u32>) -> Result<bool, Refusal> {
+        let Some(id) = id else { return Ok(true) };
+        let key = (T::COLLECTION, id);
+        if let Some(exists) = self.references.get(&key) {
+            return Ok(*exists);
+        }
+        let exists = write.get::<T>(id)?.is_some();
+        self.references.insert(key, exists);
+        Ok(exists)
+    }
+
+    /// Forgets names that the operation taught, and learns those again that it forgot. Names that were taught since stay.
+    fn restore_aliases(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        for alias in std::mem::take(&mut self.aliases_created) {
+            if write.get::<GuideAlias>(alias.id)?.as_ref() == Some(&alias) {
+                write.remove::<GuideAlias>(alias.id)?;
+                log.alias_deleted(alias);
+            }
+        }
+        for alias in std::mem::take(&mut self.aliases_deleted) {
+            if write.by::<GuideAlias>("name", alias.name.as_str())?.is_empty() {
+                write.put(&alias)?;
+                log.alias_created(&alias);
+            }
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use super::*;
 use crate::rest::frame::testing::Rest;
 
 const CHANNELS: &str = "/api/channels/channels/";
+const PROFILES: &str = "/api/channels/profiles/";
 
 async fn make(rest: &Rest, body: Value) -> u64 {
     let made = rest.admin("POST", CHANNELS, body).await;
@@ -71,6 +72,60 @@ async fn every_bulk_operation_can_be_undone_and_done_again() {
         assert_eq!(channels(&rest).await, before, "{action} {body}");
         post(&rest, &url, 404).await;
     }
+}
+
+#[tokio::test]
+async fn changes_of_the_channels_of_a_profile_can_be_undone_and_done_again() {
+    let rest = stage().await;
+    let made = rest.admin("POST", PROFILES, json!({ "name": "Kids" })).await;
+    let one = format!("{PROFILES}{}/", made.body["id"]);
+    let members = async || rest.admin("GET", &one, Value::Null).await.body["channels"].clone();
+    let set = async |path: &str, body: Value| {
+        let done = rest.admin("PATCH", &format!("{one}channels/{path}/"), body).await;
+        assert_eq!(done.status, 200, "{}", done.text);
+        done.body["undo"]["url"].as_str().unwrap().to_owned()
+    };
+    let two = json!([{ "channel_id": 1, "enabled": false }, { "channel_id": 3, "enabled": false }]);
+    for (path, body, after) in [
+        ("2", json!({ "enabled": false }), json!([1, 3])),
+        ("bulk-update", json!({ "memberships": two }), json!([2])),
+        ("bulk-update", json!({ "filter": {}, "except": [3], "enabled": false }), json!([3])),
+    ] {
+        let url = set(path, body.clone()).await;
+        assert_eq!(members().await, after, "{body}");
+        let undone = post(&rest, &url, 200).await;
+        assert_eq!(members().await, json!([1, 2, 3]), "{body}");
+        let again = post(&rest, undone["undo"]["url"].as_str().unwrap(), 200).await;
+        assert_eq!(members().await, after, "{body}");
+        post(&rest, again["undo"]["url"].as_str().unwrap(), 200).await;
+        assert_eq!(members().await, json!([1, 2, 3]), "{body}");
+    }
+
+    // An undo keeps what happened to other channels of the profile, and to the profile itself.
+    let url = set("bulk-update", json!({ "ids": [1, 2], "enabled": false })).await;
+    let entry = rest.admin("GET", &url, Value::Null).await.body;
+    assert_eq!(
+        (&entry["message"], &entry["changed_count"]),
+        (&json!("Changed 2 channels of the profile Kids"), &json!(2))
+    );
+    set("3", json!({ "enabled": false })).await;
+    rest.admin("DELETE", &format!("{CHANNELS}2/"), Value::Null).await;
+    rest.admin("PATCH", &one, json!({ "name": "Children", "add_new_channels": false })).await;
+    post(&rest, &url, 200).await;
+    assert_eq!(members().await, json!([1]));
+
+    // What was changed again, or is gone, is named.
+    let url = set("bulk-update", json!({ "ids": [1], "enabled": false })).await;
+    set("1", json!({ "enabled": true })).await;
+    let id = &made.body["id"];
+    let conflict = |fields: Value, name: &str, message: &str| json!([{ "record": "channel_profile", "id": id, "name": name, "fields": fields, "message": message }]);
+    let refused = post(&rest, &url, 409).await;
+    let message = "Channels of the profile were changed: 1.";
+    assert_eq!(refused["conflicts"], conflict(json!(["channels"]), "Children", message));
+    assert_eq!(members().await, json!([1]));
+    assert_eq!(rest.admin("DELETE", &one, Value::Null).await.status, 204);
+    let refused = post(&rest, &url, 409).await;
+    assert_eq!(refused["conflicts"], conflict(json!([]), "Children", "The channel profile was deleted."));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 use domain::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation};
 use domain::channel::{AutoChannel, SyncedValues};
 use domain::group::Group;
+use domain::guide::source::GuideSourceKind;
 use domain::ids::{AccountId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
@@ -8,6 +9,7 @@ use domain::user::User;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::guide::testing::{guide_source, put_guide};
 use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
 
 mod many;
@@ -363,6 +365,7 @@ async fn automatic(rest: &Rest, id: u32) {
     let profile = AccountProfile::default_of(ProfileId(2), "login", 1);
     rest.put([Account::new(AccountId(2), "Provider", PlaylistLocation::None, profile, 0)]).await;
     let synced = SyncedValues {
+        guide_channel: None,
         name: "News".to_owned(),
         number: "100".parse().ok(),
         group: Some(GroupId(7)),
@@ -424,6 +427,7 @@ async fn overrides_of_an_automatic_channel_are_shown_set_and_taken_back() {
 async fn channels_are_selected_by_their_guide_and_catchup() {
     let rest = stage().await;
     make(&rest, json!({ "name": "with", "tvg_id": "a", "tvc_guide_stationid": "20453" })).await;
+    put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(5, "A", Vec::new())]).await;
     let without = make(&rest, json!({ "name": "without", "hidden_from_output": true })).await;
     assert_eq!((&without["enabled"], &without["hidden_from_output"]), (&json!(false), &json!(true)));
     let list = async |query: &str| {
@@ -434,9 +438,12 @@ async fn channels_are_selected_by_their_guide_and_catchup() {
     assert_eq!(list("epg=true").await, ["with"]);
     assert_eq!(list("epg=false").await, ["without"]);
     assert_eq!(list("epg=null").await, ["without"]);
+    for name in ["a", "5", "name%20of%20a", "other,A"] {
+        assert_eq!(list(&format!("epg={name}")).await, ["with"], "{name}");
+    }
+    assert_eq!(list("epg=x").await, Vec::<String>::new());
     assert_eq!(list("only_catchup=true").await, Vec::<String>::new());
     assert_eq!(list("only_catchup=false").await, ["with", "without"]);
-    assert_eq!(rest.admin("GET", &format!("{LIST}?epg=x"), Value::Null).await.status, 400);
     let with = rest.admin("GET", &format!("{LIST}?search=with&epg=true"), Value::Null).await.body;
     assert_eq!(with["results"][0]["effective_tvc_guide_stationid"], "20453");
 }

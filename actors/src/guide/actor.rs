@@ -1,0 +1,347 @@
+//! The message loop: the queue of refreshes of guides.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
+use domain::event::{Event, EventBody, RefreshRef};
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::ids::{AccountId, GuideSourceId};
+use jiff::tz::TimeZone;
+use ractor::{ActorProcessingErr, ActorRef};
+use storage::Models;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::error::GuideError;
+use super::message::{GuideRefreshStart, Message};
+use super::progress::{GuidePhase, GuideProgress, GuideRefreshStatus};
+use super::run::{GuideOptions, GuideSummary, ReportFn, finish};
+use crate::ask::answer;
+use crate::events::Events;
+use crate::schedule::{self, Known};
+use crate::tasks;
+
+/// Interval at which due schedules are checked. Schedules are in minutes.
+const CHECK_PERIOD: Duration = Duration::from_secs(10);
+
+/// Maximum wait for a refresh to end when the system stops. It is cancelled before.
+const STOP_DEADLINE: Duration = Duration::from_millis(800);
+
+/// Delays of the tries after a failure that may be temporary. After the last one, the schedule decides.
+const RETRY_DELAYS_MS: [i64; 3] = [60_000, 5 * 60_000, 20 * 60_000];
+
+/// Minimum time between two downloads of guides from one panel account.
+const PANEL_PAUSE: Duration = Duration::from_secs(10);
+
+/// The function that runs one refresh; tests replace it.
+pub(crate) type GuideWork = dyn Fn(GuideSourceId, GuideOptions, Box<ReportFn>) -> Pin<Box<dyn Future<Output = Done> + Send>>
+    + Send
+    + Sync;
+type Done = Result<GuideSummary, GuideError>;
+
+/// The dependencies of refreshes; until they are set, no guide can be refreshed.
+#[derive(Clone)]
+pub(crate) struct GuideImports {
+    pub(crate) models: Models,
+    pub(crate) work: Arc<GuideWork>,
+    /// Milliseconds since 1970.
+    pub(crate) now: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
+pub(crate) struct Actor;
+
+pub(crate) struct Arguments {
+    pub(crate) imports: Arc<OnceLock<GuideImports>>,
+    pub(crate) progress: Arc<GuideProgress>,
+    pub(crate) events: Events,
+    /// Cancelled when the system stops.
+    pub(crate) stop: CancellationToken,
+}
+
+pub(crate) struct State {
+    arguments: Arguments,
+    myself: ActorRef<Message>,
+    /// One at a time: more would only take processor time from viewers.
+    running: Option<Running>,
+    /// Waiting refreshes. Bounded by the number of guide sources, because each is in it at most once.
+    waiting: VecDeque<Waiting>,
+    /// End of the last refresh of each source, in case it could not be stored.
+    tried: BTreeMap<GuideSourceId, i64>,
+    retries: BTreeMap<GuideSourceId, Retry>,
+    /// Start of the last download from each panel account.
+    panels: BTreeMap<AccountId, Instant>,
+    /// Time from which schedules are checked.
+    started_at: Option<i64>,
+    _ticker: AbortOnDropHandle<()>,
+}
+
+struct Running {
+    source: GuideSourceId,
+    job: Uuid,
+    name: String,
+    began: Instant,
+    stop: CancellationToken,
+    /// The source changed meanwhile: another refresh follows.
+    again: bool,
+    task: AbortOnDropHandle<()>,
+}
+
+struct Waiting {
+    source: GuideSourceId,
+    job: Uuid,
+    force: bool,
+}
+
+/// The tries after a failure.
+#[derive(Clone, Copy)]
+struct Retry {
+    /// Number of tries that have failed.
+    n_failed: usize,
+    /// Milliseconds since 1970; `None` after the last try.
+    due: Option<i64>,
+}
+
+impl ractor::Actor for Actor {
+    type Msg = Message;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Message>,
+        arguments: Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        // Refreshes of a previous actor ended with it.
+        arguments.progress.interrupt_all();
+        let ticker = tasks::ticks(&myself, CHECK_PERIOD, || Message::CheckSchedules);
+        Ok(State {
+            arguments,
+            myself,
+            running: None,
+            waiting: VecDeque::new(),
+            tried: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            panels: BTreeMap::new(),
+            started_at: None,
+            _ticker: ticker,
+        })
+    }
+
+    async fn handle(
+        &self,
+        _myself: ActorRef<Message>,
+        message: Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        if state.arguments.stop.is_cancelled() {
+            // The dropped reply port tells the caller that the gateway is stopping.
+            return Ok(());
+        }
+        let Some(imports) = state.arguments.imports.get().cloned() else {
+            match message {
+                Message::Refresh { reply, .. } => answer(reply, GuideRefreshStart::NoSuchSource),
+                Message::Changed { reply, .. } => answer(reply, ()),
+                Message::CheckSchedules | Message::Finished { .. } => {}
+            }
+            return Ok(());
+        };
+        match message {
+            Message::Refresh { source, force, reply } => {
+                answer(reply, state.request(&imports, source, force))
+            }
+            Message::Changed { source, has_new_guide, reply } => {
+                state.changed(&imports, source, has_new_guide);
+                answer(reply, ());
+            }
+            Message::CheckSchedules => {
+                state.check_schedules(&imports);
+                state.start_next(&imports);
+            }
+            Message::Finished { source, job, done } => state.finished(&imports, source, job, done),
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<Message>,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.arguments.stop.cancel();
+        if let Some(running) = state.running.take() {
+            // A refresh that does not end in time is dropped and changes nothing.
+            let _ = timeout(STOP_DEADLINE, running.task).await;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn request(&mut self, imports: &GuideImports, source: GuideSourceId, force: bool) -> GuideRefreshStart {
+        match imports.models.guide_sources.load().get(source.0) {
+            None => return GuideRefreshStart::NoSuchSource,
+            Some(it) if !it.kind.is_refreshed() => return GuideRefreshStart::NotRefreshed,
+            Some(it) if !it.is_active => return GuideRefreshStart::Inactive,
+            Some(it) if !has_location(it) => return GuideRefreshStart::NoLocation,
+            Some(_) => {}
+        }
+        if let Some(job) = self.job_of(source) {
+            return GuideRefreshStart::AlreadyRunning { job };
+        }
+        let job = Uuid::new_v4();
+        self.arguments.progress.begin(GuideRefreshStatus::new(source, job, (imports.now)()));
+        self.waiting.push_back(Waiting { source, job, force });
+        self.start_next(imports);
+        GuideRefreshStart::Started { job }
+    }
+
+    fn changed(&mut self, imports: &GuideImports, source: GuideSourceId, has_new_guide: bool) {
+        self.retries.remove(&source);
+        if let Some(running) = self.running.as_mut().filter(|it| it.source == source) {
+            running.again |= has_new_guide;
+            running.stop.cancel();
+        } else if has_new_guide {
+            // A waiting refresh reads the source when its turn comes.
+            self.request(imports, source, false);
+        }
+    }
+
+    fn job_of(&self, source: GuideSourceId) -> Option<Uuid> {
+        let running = self.running.as_ref().filter(|it| it.source == source).map(|it| it.job);
+        running.or_else(|| self.waiting.iter().find(|it| it.source == source).map(|it| it.job))
+    }
+
+    /// Starts the first waiting refresh whose panel was not asked a moment ago.
+    fn start_next(&mut self, imports: &GuideImports) {
+        if self.running.is_some() {
+            return;
+        }
+        self.panels.retain(|_, asked| asked.elapsed() < PANEL_PAUSE);
+        let sources = imports.models.guide_sources.load();
+        let panel = |it: GuideSourceId| {
+            sources.get(it.0).filter(|it| it.kind == GuideSourceKind::Panel).and_then(|it| it.account)
+        };
+        let is_ready =
+            |it: &Waiting| panel(it.source).is_none_or(|account| !self.panels.contains_key(&account));
+        let Some(next) = self.waiting.iter().position(is_ready).and_then(|at| self.waiting.remove(at)) else {
+            return;
+        };
+        let Waiting { source, job, force } = next;
+        self.panels.extend(panel(source).map(|account| (account, Instant::now())));
+        let name = sources.get(source.0).map(|it| it.name.clone()).unwrap_or_default();
+        let stop = self.arguments.stop.child_token();
+        let options = GuideOptions { force, job, stop: stop.clone(), at: None };
+        let (progress, reported) = (self.arguments.progress.clone(), self.arguments.progress.clone());
+        let (myself, work) = (self.myself.clone(), imports.work.clone());
+        let task = tokio::spawn(async move {
+            // A task of its own, so that a panic ends nothing else.
+            let report = Box::new(move |it| reported.update(it));
+            let refresh = tokio::spawn(async move { work(source, options, report).await });
+            let done = AbortOnDropHandle::new(refresh).await.unwrap_or(Err(GuideError::Panicked));
+            let unfinished = |it: &GuideRefreshStatus| it.job == job && it.phase != GuidePhase::Done;
+            if let Some(mut last) = progress.of(source).filter(unfinished) {
+                finish(&mut last, &done);
+                progress.update(last);
+            }
+            // The cast fails when the system has ended.
+            let _ = myself.cast(Message::Finished { source, job, done });
+        });
+        let (began, task) = (Instant::now(), AbortOnDropHandle::new(task));
+        self.running = Some(Running { source, job, name, began, stop, again: false, task });
+    }
+
+    fn finished(&mut self, imports: &GuideImports, source: GuideSourceId, job: Uuid, done: Done) {
+        if self.running.as_ref().is_none_or(|it| it.job != job) {
+            return;
+        }
+        let Some(running) = self.running.take() else { return };
+        let at = (imports.now)();
+        let sources = imports.models.guide_sources.load();
+        self.tried.retain(|it, _| sources.get(it.0).is_some());
+        self.retries.retain(|it, _| sources.get(it.0).is_some());
+        self.tried.insert(source, at);
+        let took = running.began.elapsed();
+        let name = running.name;
+        match done {
+            Ok(summary) => {
+                self.retries.remove(&source);
+                let seconds = took.as_secs_f64();
+                info!(source.id = %source, seconds, "guide \"{name}\" refreshed: {}", summary.sentence());
+                let body = EventBody::EpgRefresh {
+                    source: RefreshRef { id: source.0, name },
+                    channels: summary.n_channels,
+                    programs_updated: summary.n_programmes,
+                    skipped_programs: summary.n_skipped,
+                    unmapped_channels: summary.n_unused,
+                    is_unchanged: summary.is_unchanged,
+                    duration_seconds: took.as_secs(),
+                };
+                self.arguments.events.emit(Event { at, body });
+            }
+            Err(GuideError::Stopped | GuideError::SourceChanged) => {
+                info!(source.id = %source, "the refresh of guide \"{name}\" was stopped");
+            }
+            Err(error) => {
+                self.plan_retry(source, &error, at);
+                warn!(source.id = %source, "failed to refresh guide \"{name}\": {error}");
+            }
+        }
+        if running.again {
+            // A source that was deleted or has no location any more is skipped.
+            self.request(imports, source, false);
+        }
+        self.start_next(imports);
+    }
+
+    /// Plans another try after a failure that may be temporary.
+    fn plan_retry(&mut self, source: GuideSourceId, error: &GuideError, now: i64) {
+        let n_failed = self.retries.get(&source).map_or(0, |it| it.n_failed);
+        let delay = RETRY_DELAYS_MS.get(n_failed).filter(|_| error.is_temporary());
+        let due = delay.map(|it| now.saturating_add(*it));
+        self.retries.insert(source, Retry { n_failed: n_failed + 1, due });
+    }
+
+    /// Starts the refreshes that are due.
+    fn check_schedules(&mut self, imports: &GuideImports) {
+        let now = (imports.now)();
+        let started_at = *self.started_at.get_or_insert(now);
+        let settings = imports.models.settings.load();
+        let zone =
+            schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
+        let states = imports.models.guide_states.load();
+        let sources = imports.models.guide_sources.load();
+        for source in sources.iter().filter(|it| it.is_active && it.kind.is_refreshed() && has_location(it)) {
+            let written = states.get(source.id.0).and_then(|it| it.tried_at);
+            let tried_at = written.max(self.tried.get(&source.id).copied());
+            let retry = self.retries.get(&source.id).and_then(|it| it.due);
+            let is_due =
+                retry.is_some_and(|it| it <= now) || is_due(source, &zone, tried_at, started_at, now);
+            if is_due && self.job_of(source.id).is_none() {
+                if let Some(retry) = self.retries.get_mut(&source.id) {
+                    retry.due = None;
+                }
+                self.request(imports, source.id, false);
+            }
+        }
+    }
+}
+
+/// Returns whether there is something that a refresh can read.
+fn has_location(source: &GuideSource) -> bool {
+    match source.kind {
+        GuideSourceKind::Xmltv => source.url.is_some() || source.file.is_some(),
+        GuideSourceKind::Panel => source.account.is_some(),
+        _ => true,
+    }
+}
+
+fn is_due(source: &GuideSource, zone: &TimeZone, tried_at: Option<i64>, started_at: i64, now: i64) -> bool {
+    let known = Known { id: source.id.0, tried_at, updated_at: source.updated_at, started_at };
+    schedule::next_due(&source.schedule, zone, &known).is_some_and(|due| due <= now)
+}

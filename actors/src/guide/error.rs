@@ -1,0 +1,85 @@
+//! Reasons why the guide of a source was not replaced, in words for an admin.
+
+use std::io;
+
+use crate::fetch::FetchError;
+use crate::importer::sentence;
+
+/// Reason why a guide was not replaced. The former guide stays in use. No text contains an address beyond its host.
+#[derive(Debug, thiserror::Error)]
+pub enum GuideError {
+    /// The source was deleted or changed during the refresh.
+    #[error("the guide source was changed or deleted during the refresh")]
+    SourceChanged,
+    /// The source has neither an address nor an uploaded file.
+    #[error("the guide source has neither an address nor an uploaded file")]
+    NoLocation,
+    /// The account of the source does not exist or is not a panel.
+    #[error("the guide source needs an active account of the type XC")]
+    NoPanel,
+    /// The download failed.
+    #[error("{}", .0.with_causes())]
+    Fetch(FetchError),
+    /// The service refuses the login, or its answer is not the expected one; contains the reason.
+    #[error("{0}")]
+    Service(String),
+    /// The uploaded file is missing.
+    #[error("the uploaded file is missing; upload it again")]
+    NoUpload,
+    /// The data cannot be read to its end: it is too long, or its compression is damaged.
+    #[error("read the guide: {0}")]
+    Unread(#[from] io::Error),
+    /// The data is not a guide; contains the reason.
+    #[error("{0}")]
+    NotAGuide(String),
+    /// The guide names no channels.
+    #[error("the guide is empty: it names no channels")]
+    Empty,
+    /// The guide ends in the middle.
+    #[error(
+        "the guide is cut off after {n_programmes} programmes; the former guide stays, unless an admin confirms it"
+    )]
+    Truncated { n_programmes: u64 },
+    /// The guide has less than half of the known channels.
+    #[error(
+        "the guide has {now} channels, and the former one had {before}; it stays, unless an admin confirms the change"
+    )]
+    FewerChannels { before: u64, now: u64 },
+    /// The guide has less than half of the known programmes that have not ended.
+    #[error(
+        "the guide has {now} programmes that have not ended, and the former one has {before}; it stays, unless an admin \
+         confirms the change"
+    )]
+    FewerProgrammes { before: u64, now: u64 },
+    /// A limit of guides is exceeded.
+    #[error("the guide has more than {max} {what}")]
+    TooMany { what: &'static str, max: u64 },
+    #[error("the refresh was interrupted")]
+    Stopped,
+    #[error("{0}")]
+    Store(#[from] storage::Error),
+    #[error("the refresh failed because of an internal error; see the log")]
+    Panicked,
+}
+
+impl GuideError {
+    /// Returns the text as a sentence of its own.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Unread(_)
+            | Self::Fetch(FetchError::Transfer { .. } | FetchError::Name { .. } | FetchError::Client(_)) => {
+                sentence(&format!("failed to {self}"))
+            }
+            _ => sentence(&self.to_string()),
+        }
+    }
+
+    /// Returns whether another try soon may help, without a change by an admin or by the provider.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Fetch(error) => error.is_temporary(),
+            Self::Unread(_) | Self::Store(_) => true,
+            _ => false,
+        }
+    }
+}

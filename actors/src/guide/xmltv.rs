@@ -1,0 +1,180 @@
+//! Reads XMLTV: from an address, from an uploaded file, or from a panel.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::account::Account;
+use domain::egress::Reach;
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::guide::xmltv::{Item, XmltvError, XmltvLimits, XmltvReader};
+use domain::source_url::SourceUrl;
+use domain::stream::RequestHeaders;
+use sha2::{Digest, Sha256};
+
+use super::download::{Download, download};
+use super::error::GuideError;
+use super::input::{ContentMark, GuideContent, GuideContext, GuideInput, GuideSink};
+use super::progress::GuidePhase;
+use crate::fetch::Unpacked;
+
+/// Number of elements between two reports of the progress.
+const REPORT_PERIOD: u64 = 256;
+
+/// Number of bytes that are read at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The guide of a source of the kinds XMLTV and panel.
+pub(super) struct XmltvInput {
+    context: GuideContext,
+}
+
+/// The place of a guide.
+enum Place {
+    Upload(String),
+    Url { url: SourceUrl, headers: RequestHeaders, reach: Reach },
+}
+
+impl XmltvInput {
+    pub(super) fn new(context: GuideContext) -> Self {
+        Self { context }
+    }
+
+    fn place(&self) -> Result<Place, GuideError> {
+        let source = &self.context.source;
+        if source.kind == GuideSourceKind::Panel {
+            let accounts = self.context.models.accounts.load();
+            let account = source.account.and_then(|it| accounts.get(it.0));
+            return account.and_then(|it| panel_place(it)).ok_or(GuideError::NoPanel);
+        }
+        match (&source.file, &source.url) {
+            (Some(name), _) => Ok(Place::Upload(name.clone())),
+            (None, Some(url)) => {
+                Ok(Place::Url { url: url.clone(), headers: login_header(source), reach: Reach::default() })
+            }
+            (None, None) => Err(GuideError::NoLocation),
+        }
+    }
+
+    fn open(&self, sink: &mut dyn GuideSink) -> Result<Download, GuideError> {
+        match self.place()? {
+            Place::Url { url, headers, reach } => download(&self.context, &url, &headers, reach, sink),
+            Place::Upload(name) => self.open_upload(&name),
+        }
+    }
+
+    fn open_upload(&self, name: &str) -> Result<Download, GuideError> {
+        let context = &self.context;
+        let mut file = File::open(context.uploads.join(name)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => GuideError::NoUpload,
+            _ => GuideError::Unread(error),
+        })?;
+        let (n_bytes, digest) = hash_of(&mut file)?;
+        let mark = ContentMark { digest: Some(digest), ..ContentMark::default() };
+        if context.has_guide && !context.force && context.state.digest == mark.digest {
+            return Ok(Download::Unchanged(mark));
+        }
+        file.rewind()?;
+        Ok(Download::New { file, n_bytes, mark })
+    }
+}
+
+/// Returns the place of the guide of a panel account.
+fn panel_place(account: &Account) -> Option<Place> {
+    let login = account.list.panel().filter(|_| account.is_active)?;
+    Some(Place::Url {
+        url: login.guide_url(),
+        headers: account.headers.clone(),
+        reach: Reach::typed(account.allowed_networks),
+    })
+}
+
+/// Returns the header for the login of a source, if it has one.
+fn login_header(source: &GuideSource) -> RequestHeaders {
+    let mut headers = RequestHeaders::default();
+    if let (Some(username), Some(password)) = (&source.username, &source.password) {
+        let login = STANDARD.encode(format!("{username}:{}", password.expose()));
+        headers.set("Authorization", &format!("Basic {login}"));
+    }
+    headers
+}
+
+impl GuideInput for XmltvInput {
+    fn run(&mut self, sink: &mut dyn GuideSink) -> Result<GuideContent, GuideError> {
+        let (file, n_bytes, mark) = match self.open(sink)? {
+            Download::Unchanged(mark) => return Ok(GuideContent::Unchanged(mark)),
+            Download::New { file, n_bytes, mark } => (file, n_bytes, mark),
+        };
+        let n_read = Arc::new(AtomicU64::new(0));
+        let counted = Counted { reader: file, n_bytes: n_read.clone() };
+        let percent = || {
+            let done = n_read.load(Ordering::Relaxed).saturating_mul(100) / n_bytes.max(1);
+            u8::try_from(done.min(100)).unwrap_or(100)
+        };
+        let unpacked = Unpacked::new(BufReader::new(counted), self.context.unpacked_bytes_max)?;
+        read(BufReader::with_capacity(BUFFER_BYTES, unpacked), self.context.force, percent, sink)?;
+        Ok(GuideContent::Whole(mark))
+    }
+}
+
+/// Reads a guide element by element into the sink. `force` accepts a guide that is cut off.
+fn read(
+    bytes: impl BufRead,
+    force: bool,
+    percent: impl Fn() -> u8,
+    sink: &mut dyn GuideSink,
+) -> Result<(), GuideError> {
+    sink.progress(GuidePhase::Parsing, 0)?;
+    let mut reader = XmltvReader::new(bytes, XmltvLimits::default());
+    let (mut n_elements, mut n_programmes) = (0_u64, 0_u64);
+    for item in reader.by_ref() {
+        match item {
+            Ok(Item::Channel { key, names, icon }) => sink.channel(&key, &names, icon.as_deref())?,
+            Ok(Item::Programme { channel, programme }) => {
+                sink.programme(&channel, &programme)?;
+                n_programmes += 1;
+            }
+            Err(XmltvError::Truncated) if force && n_programmes > 0 => break,
+            Err(XmltvError::Truncated) => return Err(GuideError::Truncated { n_programmes }),
+            Err(XmltvError::Io(error)) => return Err(GuideError::Unread(error)),
+            Err(error) => return Err(GuideError::NotAGuide(error.to_string())),
+        }
+        n_elements += 1;
+        if n_elements.is_multiple_of(REPORT_PERIOD) {
+            sink.progress(GuidePhase::Parsing, percent())?;
+        }
+    }
+    sink.skipped(reader.summary().n_skipped());
+    Ok(())
+}
+
+/// Returns the length of a file in bytes, and its hash.
+fn hash_of(file: &mut File) -> io::Result<(u64, [u8; 32])> {
+    let (mut n_bytes, mut hash, mut piece) = (0, Sha256::new(), vec![0; BUFFER_BYTES]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok((n_bytes, hash.finalize().into())),
+            n => {
+                hash.update(&piece[..n]);
+                n_bytes += n as u64;
+            }
+        }
+    }
+}
+
+/// Counts the bytes that were read.
+struct Counted<R> {
+    reader: R,
+    n_bytes: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_bytes = self.reader.read(buffer)?;
+        self.n_bytes.fetch_add(n_bytes as u64, Ordering::Relaxed);
+        Ok(n_bytes)
+    }
+}

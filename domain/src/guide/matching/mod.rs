@@ -1,0 +1,26 @@
+//! Finds the guide channels that belong to channels: by what an admin linked before, by guide id, by Gracenote station and by
+//! name. A wrong link is worse than none: several equally good candidates are refused.
+
+mod alias;
+mod countries;
+mod form;
+mod index;
+mod keys;
+mod matcher;
+mod names;
+mod score;
+mod scripts;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod vocabulary;
+
+pub use self::alias::{AliasName, GUIDE_ALIASES_MAX, GuideAlias};
+pub use self::countries::Country;
+pub use self::keys::{NormalKey, guide_id, station};
+pub use self::matcher::{CANDIDATES_MAX, Candidate, Decision, GuideEntry, MatchResult, Matcher, Subject};
+pub use self::names::{NameRules, NormalName};
+pub use self::score::Reason;
+pub use self::settings::{IGNORED_TEXT_CHARS_MAX, IGNORED_TEXTS_MAX, MatchSettings};
+pub use self::vocabulary::Quality;

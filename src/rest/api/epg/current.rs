@@ -1,0 +1,94 @@
+//! `/api/epg/current-programs/`: the programmes that run now.
+
+use std::sync::Arc;
+
+use domain::channel::Channel;
+use domain::ids::GuideChannelId;
+use domain::lineup::visible;
+use domain::user::UserLevel;
+use resource_derive::Body;
+use uuid::Uuid;
+
+use super::programs::{GridProgramView, ProgramView};
+use crate::guide::{ChannelGuide, GuideReader, read_guide};
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::STREAMER;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::input::NO_FIELD;
+use crate::rest::frame::route::Route;
+
+/// Maximum number of channels of a request.
+const CHANNELS_MAX: usize = 2_000;
+/// Maximum number of guide channels of a request.
+const GUIDE_CHANNELS_MAX: usize = 50;
+
+/// Selects channels or guide channels.
+#[derive(Clone, Debug, Body)]
+#[resource(name = "CurrentPrograms")]
+pub(crate) struct CurrentQuery {
+    /// UUIDs of channels. Channels that the user may not watch are left out.
+    #[field(items_max = CHANNELS_MAX)]
+    channel_uuids: Option<Vec<Uuid>>,
+    /// Instead of channels: ids of guide channels.
+    #[field(items_max = GUIDE_CHANNELS_MAX, example = "[7]")]
+    epg_data_ids: Option<Vec<GuideChannelId>>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    let summary = "Lists the programmes that run now, each with the next one.";
+    vec![Route::post("/api/epg/current-programs/", STREAMER, summary, current).that_reads().with_bulk_body()]
+}
+
+/// Leaves channels out that have no running programme.
+async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>, Refusal> {
+    let guides = GuideReader::load(&call.app);
+    match (query.channel_uuids, query.epg_data_ids) {
+        (Some(uuids), None) => {
+            let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+            let found = uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
+            let found = found.filter(|it| visible(&limits, it));
+            let channels: Vec<Arc<Channel>> = found.cloned().collect();
+            read_guide(move || Ok(of_channels(&guides, &channels))).await
+        }
+        (None, Some(ids)) => {
+            let (links, limits) = (guides.links(), call.view_limits());
+            let sees_all = call.user()?.may(UserLevel::Standard);
+            let is_readable =
+                |id: &GuideChannelId| sees_all || links.channels_of(*id).any(|it| visible(&limits, it));
+            let ids: Vec<_> = ids.into_iter().filter(is_readable).collect();
+            read_guide(move || Ok(of_guide_channels(&guides, &ids))).await
+        }
+        _ => {
+            let message = "Provide either channel_uuids or epg_data_ids, and not both.";
+            Err(Refusal::field(NO_FIELD, message))
+        }
+    }
+}
+
+fn of_channels(guides: &GuideReader, channels: &[Arc<Channel>]) -> Vec<GridProgramView> {
+    let running = |channel: &Arc<Channel>| {
+        let guide = guides.of_channel(channel)?;
+        let tvg_id = match guide.is_generated() {
+            true => channel.uuid.to_string(),
+            false => guide.guide_channel.key.clone(),
+        };
+        Some(GridProgramView { channel_uuid: Some(channel.uuid), ..running(guides, &guide, &tvg_id)? })
+    };
+    channels.iter().filter_map(running).collect()
+}
+
+fn of_guide_channels(guides: &GuideReader, ids: &[GuideChannelId]) -> Vec<GridProgramView> {
+    let running = |id: &GuideChannelId| {
+        let guide = guides.of_guide_channel(*id)?;
+        let running = running(guides, &guide, &guide.guide_channel.key)?;
+        Some(GridProgramView { epg_data_id: Some(*id), ..running })
+    };
+    ids.iter().filter_map(running).collect()
+}
+
+/// Returns the running programme of a guide, with the next one.
+fn running(guides: &GuideReader, guide: &ChannelGuide, tvg_id: &str) -> Option<GridProgramView> {
+    let (running, next) = guide.now_and_next(guides.now);
+    let next = next.map(|it| ProgramView::of(&it, tvg_id));
+    Some(GridProgramView { next, ..GridProgramView::of(&running?, tvg_id) })
+}

@@ -1,0 +1,48 @@
+//! `/api/epg/programs/{program}/poster/`: the image of a programme, as a copy of the gateway like those of logos.
+
+use domain::egress::{AllowedNetworks, Distance, Reach};
+use domain::guide::source::GuideSource;
+
+use super::detail::poster;
+use super::values::unknown;
+use crate::guide::{EntryId, GuideReader, read_guide};
+use crate::http::reply::Refusal;
+use crate::images::Image;
+use crate::rest::frame::call::Call;
+
+pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
+    let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
+    let guides = GuideReader::load(&call.app);
+    let app = call.app.clone();
+    let (url, source) = read_guide(move || {
+        let (source, entry) = match id {
+            EntryId::Stored(id) => {
+                let (channel, entry) = guides.stored(id).ok_or_else(unknown)?;
+                (channel.source, entry)
+            }
+            EntryId::Generated(channel, start) => {
+                let channel = app.models.channels.load().get(channel.0).cloned().ok_or_else(unknown)?;
+                let (guide, entry) = guides.generated(&channel, start).ok_or_else(unknown)?;
+                (guide.guide_channel.source, entry)
+            }
+        };
+        let url = poster(&entry.programme()).map(str::to_owned);
+        Ok((url, guides.sources.get(source.0).cloned()))
+    })
+    .await?;
+    let image = match (url, source) {
+        (Some(url), Some(source)) => {
+            let copy = call.app.logo_cache.get(&url, reach(&call, &source)).await;
+            copy.and_then(|it| Image::new(it, &call.headers))
+        }
+        _ => None,
+    };
+    Ok(image.unwrap_or_else(|| Image::placeholder(&call.headers)))
+}
+
+/// Returns the addresses that an image may lead to: no nearer than the guide that named it.
+fn reach(call: &Call, source: &GuideSource) -> Reach {
+    let states = call.app.models.guide_states.load();
+    let origin = states.get(source.id.0).and_then(|it| it.origin);
+    Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist)
+}

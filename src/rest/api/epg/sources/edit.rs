@@ -1,0 +1,129 @@
+//! The edit of a guide source, checked before anything is written.
+
+use actors::{check_cron, now_ms};
+use domain::account::Account;
+use domain::guide::channel::GuideChannel;
+use domain::guide::generated::guide_channel_key;
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::guide::state::GuideState;
+use domain::ids::{GuideChannelId, GuideSourceId};
+use domain::source_url::SourceUrl;
+use storage::Write;
+
+use super::preview::generated_guide;
+use super::view::EPGSourceEdit;
+use crate::http::reply::Refusal;
+use crate::rest::api::m3u::text::is_web_url;
+use crate::rest::frame::input::FieldErrors;
+use crate::rest::frame::record::{set, set_text};
+
+/// A valid edit, except for its account.
+pub(super) struct SourceChange(EPGSourceEdit);
+
+impl SourceChange {
+    pub(super) fn of(edit: EPGSourceEdit) -> Result<Self, Refusal> {
+        let mut errors = FieldErrors::default();
+        let url = edit.url.iter().flatten().find(|it| !it.is_empty());
+        if url.is_some_and(|it| !is_web_url(it)) {
+            errors.add("url", "Enter a valid URL.");
+        }
+        let cron = edit.cron_expression.as_ref().filter(|it| !it.is_empty());
+        if let Some(Err(message)) = cron.map(|it| check_cron(it)) {
+            errors.add("cron_expression", message);
+        }
+        Ok(errors.or(Self(edit))?)
+    }
+
+    /// Applies the edit. `file` is the name of a file that was uploaded with it.
+    pub(super) fn apply(
+        self,
+        write: &Write<'_>,
+        source: &mut GuideSource,
+        file: Option<String>,
+    ) -> Result<(), Refusal> {
+        let edit = self.0;
+        set(&mut source.name, edit.name);
+        let url = edit.url.map(|it| it.filter(|it| !it.is_empty()).map(SourceUrl::new));
+        if url.as_ref().is_some_and(Option::is_some) {
+            source.file = None;
+        }
+        set(&mut source.url, url);
+        if file.is_some() {
+            (source.file, source.url) = (file, None);
+        }
+        set_text(&mut source.username, edit.username);
+        let password = edit.password.map(|it| it.filter(|it| !it.expose().is_empty()));
+        set(&mut source.password, password);
+        set(&mut source.account, edit.account);
+        set(&mut source.is_active, edit.is_active);
+        set(&mut source.schedule.interval_hours, edit.refresh_interval);
+        set(&mut source.schedule.cron, edit.cron_expression);
+        set(&mut source.priority, edit.priority);
+        set(&mut source.history_days, edit.history_days);
+        set(&mut source.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
+        if source.kind == GuideSourceKind::Generated {
+            generated_guide(&source.custom_properties)?;
+        }
+        check_account(write, source)
+    }
+}
+
+/// Refuses a source of a panel without an account of a panel, and other sources with an account.
+fn check_account(write: &Write<'_>, source: &GuideSource) -> Result<(), Refusal> {
+    match (source.kind, source.account) {
+        (GuideSourceKind::Panel, None) => {
+            Err(Refusal::field("account", "This field is required for sources of the type panel."))
+        }
+        (GuideSourceKind::Panel, Some(id)) => {
+            let account = write.get::<Account>(id.0)?.ok_or_else(|| Refusal::no_such("account", id))?;
+            match account.list.panel() {
+                Some(_) => Ok(()),
+                None => Err(Refusal::field("account", "The account is not of the type XC.")),
+            }
+        }
+        (_, Some(_)) => Err(Refusal::field("account", "Only a source of the type panel has an account.")),
+        (_, None) => Ok(()),
+    }
+}
+
+/// Writes the guide channel of a source of generated programmes, to which channels can be linked. `known` is the present
+/// one.
+pub(super) fn put_generated_channel(
+    write: &mut Write<'_>,
+    source: &GuideSource,
+    known: Option<GuideChannel>,
+) -> Result<(), Refusal> {
+    let names = vec![source.name.clone()];
+    let channel = match known {
+        Some(known) => GuideChannel { names, ..known },
+        None => GuideChannel {
+            id: GuideChannelId(write.next_id::<GuideChannel>()?),
+            source: source.id,
+            key: guide_channel_key(&source.name),
+            names,
+            icon: None,
+        },
+    };
+    Ok(write.put(&channel)?)
+}
+
+/// Notes that a source leads to another guide, so that its next answer is not compared with the last one.
+pub(in crate::rest::api) fn forget_content(
+    write: &mut Write<'_>,
+    source: GuideSourceId,
+) -> Result<(), Refusal> {
+    if let Some(mut state) = write.get::<GuideState>(source.0)? {
+        state.forget_content();
+        write.put(&state)?;
+    }
+    Ok(())
+}
+
+/// Sets the time of the change if there was one. Returns whether there was one.
+pub(super) fn touch(source: &mut GuideSource, before: &GuideSource) -> bool {
+    let is_changed = source != before;
+    if is_changed {
+        source.updated_at = now_ms();
+    }
+    is_changed
+}

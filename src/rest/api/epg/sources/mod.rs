@@ -1,0 +1,248 @@
+//! `/api/epg/sources/` and `/api/epg/import/`: guide sources, their files and their refreshes.
+//!
+//! The credentials of a source are secret: its URL, its login and its properties are visible to admins only.
+
+pub(in crate::rest::api) mod edit;
+mod import;
+mod preview;
+mod sd_lineups;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod view;
+
+use actors::{is_same_guide, now_ms};
+use domain::channel::Channel;
+use domain::guide::channel::GuideChannel;
+use domain::guide::schedules_direct::GuideMarks;
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::guide::state::GuideState;
+use domain::ids::{GuideChannelId, GuideSourceId};
+use http::StatusCode;
+use resource_derive::Query;
+use storage::Write;
+use tracing::warn;
+
+use self::edit::SourceChange;
+use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
+use crate::files::Folder;
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
+use crate::rest::frame::record::{Lookup, Render, find};
+use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::saved_upload::remove_upload;
+use crate::rest::frame::value::choice;
+
+/// Filters of the list of guide sources.
+#[derive(Debug, Query)]
+pub(crate) struct Filters {
+    /// Part of the name, regardless of case.
+    search: Option<Search>,
+    /// Whether the source is active.
+    is_active: Option<bool>,
+    /// Order of the list; by id by default.
+    ordering: Option<Ordering<By>>,
+}
+
+choice!(
+    enum By {
+        Id = "id",
+        Name = "name",
+        Priority = "priority",
+    }
+);
+
+const LIST: &str = "/api/epg/sources/";
+const ONE: &str = "/api/epg/sources/{id}/";
+
+/// Maximum number of guide sources.
+const SOURCES_MAX: usize = 1_000;
+
+/// Number of channels whose link one commit removes. More channels can be linked than one commit can change.
+const CHANNELS_AT_ONCE: usize = 5_000;
+
+pub(super) fn routes() -> Vec<Route> {
+    const KIND_STAYS: &str = "The type of a source cannot be changed.";
+    let mut routes = vec![
+        Route::get(LIST, STANDARD, "Lists guide sources.", list),
+        Route::post(LIST, ADMIN, "Creates a guide source and fetches its guide.", create)
+            .with_properties_body(),
+        Route::get(ONE, STANDARD, "Returns a guide source.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a guide source.", update)
+            .with_properties_body()
+            .refuses(StatusCode::BAD_REQUEST, KIND_STAYS),
+        Route::patch(ONE, ADMIN, "Partially updates a guide source.", update)
+            .with_properties_body()
+            .refuses(StatusCode::BAD_REQUEST, KIND_STAYS),
+        Route::delete(ONE, ADMIN, "Deletes a guide source with its guide.", delete),
+    ];
+    routes.extend(upload::routes());
+    routes.extend(import::routes());
+    routes.extend(preview::routes());
+    routes.extend(sd_lineups::routes());
+    routes
+}
+
+async fn list(
+    call: Call,
+    (filters, paging): (Filters, WholeOrPages),
+) -> Result<ArrayOrPage<EPGSourceView>, Refusal> {
+    let sources = call.app.models.guide_sources.load();
+    let is_wanted = |it: &GuideSource| {
+        matches(filters.search.as_ref(), [&it.name]) && filters.is_active.is_none_or(|is| is == it.is_active)
+    };
+    let mut sources: Vec<_> = sources.iter().filter(|it| is_wanted(it)).collect();
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Id));
+    match ordering.by {
+        By::Id => ordering.sort_by(&mut sources, |it| it.id),
+        By::Name => ordering.sort_by(&mut sources, |it| it.name.to_lowercase()),
+        By::Priority => ordering.sort_by(&mut sources, |it| it.priority),
+    }
+    let lookup = SourceLookup::load(&call)?;
+    paging.render_array_or_page(&call, &sources, |it| it.view(&lookup))
+}
+
+async fn retrieve(call: Call) -> Result<EPGSourceView, Refusal> {
+    call.retrieve(&call.app.models.guide_sources.load())
+}
+
+async fn create(call: Call, new: NewEPGSource) -> Result<Created<EPGSourceView>, Refusal> {
+    let kind = new.source_type.0;
+    let change = SourceChange::of(new.into())?;
+    let source = call
+        .write(move |write| {
+            let mut source = new_source(write, kind)?;
+            change.apply(write, &mut source, None)?;
+            write.put(&source)?;
+            if kind == GuideSourceKind::Generated {
+                edit::put_generated_channel(write, &source, None)?;
+            }
+            Ok(source)
+        })
+        .await?;
+    // As it is before the refresh, so that clients see a source that was never refreshed.
+    let view = call.render(&source)?;
+    refresh_if_possible(&call, &source, true).await;
+    Ok(Created(view))
+}
+
+/// Returns a source of this kind with a new id and no name.
+pub(in crate::rest::api) fn new_source(
+    write: &mut Write<'_>,
+    kind: GuideSourceKind,
+) -> Result<GuideSource, Refusal> {
+    if write.all::<GuideSource>()?.len() >= SOURCES_MAX {
+        return Err(Refusal::bad_request(format!("At most {SOURCES_MAX} guide sources are allowed.")));
+    }
+    Ok(GuideSource::new(GuideSourceId(write.next_id::<GuideSource>()?), "", kind, now_ms()))
+}
+
+async fn update(call: Call, edit: EPGSourceEdit) -> Result<EPGSourceView, Refusal> {
+    let id = call.id()?;
+    let kind = edit.source_type.map(|it| it.0);
+    let change = SourceChange::of(edit)?;
+    let generated = generated_channel(&call, GuideSourceId(id)).await?;
+    let (source, before) = call
+        .write(move |write| {
+            let before = find::<GuideSource>(write, id)?;
+            if kind.is_some_and(|it| it != before.kind) {
+                return Err(Refusal::field("source_type", "The type of a guide source cannot be changed."));
+            }
+            let mut source = before.clone();
+            change.apply(write, &mut source, None)?;
+            if edit::touch(&mut source, &before) {
+                write.put(&source)?;
+            }
+            if source.kind == GuideSourceKind::Generated {
+                edit::put_generated_channel(write, &source, generated)?;
+            }
+            if !is_same_guide(&source, &before) {
+                edit::forget_content(write, source.id)?;
+            }
+            Ok((source, before))
+        })
+        .await?;
+    after_update(&call, &source, &before).await;
+    call.render(&source)
+}
+
+/// Returns the guide channel of a source of generated programmes.
+async fn generated_channel(call: &Call, id: GuideSourceId) -> Result<Option<GuideChannel>, Refusal> {
+    let models = call.app.models.clone();
+    let known = models.guide_sources.load().get(id.0).map(|it| it.kind);
+    if known != Some(GuideSourceKind::Generated) {
+        return Ok(None);
+    }
+    let read = tokio::task::spawn_blocking(move || {
+        let mut found = None;
+        let channels = models.store.collection::<GuideChannel>();
+        channels.for_each_of(u64::from(id.0), |it| found = Some(it)).map(|()| found)
+    });
+    Ok(read.await.map_err(|error| Refusal::fault(format_args!("read a guide channel: {error}")))??)
+}
+
+/// Removes the former file of a changed source, and starts or stops its refresh.
+async fn after_update(call: &Call, source: &GuideSource, before: &GuideSource) {
+    if let Some(file) = before.file.clone().filter(|_| source.file != before.file) {
+        remove_upload(call, Folder::Guides, file).await;
+    }
+    let is_new = !is_same_guide(source, before);
+    if is_new || source.is_active != before.is_active {
+        refresh_if_possible(call, source, source.is_active).await;
+    }
+}
+
+/// Starts a refresh after a change if the source has something to fetch. A running refresh with the old values is stopped.
+async fn refresh_if_possible(call: &Call, source: &GuideSource, has_new_guide: bool) {
+    if source.kind.is_refreshed()
+        && let Err(error) = call.app.guide_refreshes.changed(source.id, has_new_guide).await
+    {
+        // The schedule will try again.
+        warn!(source.id = %source.id, "failed to start the refresh of a guide: {error}");
+    }
+}
+
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    let id = call.id()?;
+    let source = call.app.models.guide_sources.load().get(id).cloned();
+    while !call.write(move |write| remove_some(write, id)).await? {}
+    if let Some(source) = source {
+        refresh_if_possible(&call, &source, false).await;
+        if let Some(file) = source.file.clone() {
+            remove_upload(&call, Folder::Guides, file).await;
+        }
+        let files = call.app.guide_files.clone();
+        if tokio::task::spawn_blocking(move || files.remove(source.id)).await.is_err() {
+            warn!("failed to remove the guide of a deleted source");
+        }
+    }
+    Ok(NoContent)
+}
+
+/// Removes the links of some channels to a source. If no link is left, deletes the source with its state and its guide
+/// channels, and returns true.
+fn remove_some(write: &mut Write<'_>, id: u32) -> Result<bool, Refusal> {
+    find::<GuideSource>(write, id)?;
+    let owner = u64::from(id);
+    let is_of_source =
+        |write: &Write<'_>, it: GuideChannelId| write.owner_of::<GuideChannel>(it.0) == Some(owner);
+    let mut n_changed = 0;
+    for mut channel in write.all::<Channel>()? {
+        if !channel.guide_channel.is_some_and(|it| is_of_source(write, it)) {
+            continue;
+        }
+        if n_changed == CHANNELS_AT_ONCE {
+            return Ok(false);
+        }
+        channel.guide_channel = None;
+        write.put(&channel)?;
+        n_changed += 1;
+    }
+    write.remove_owner::<GuideChannel>(owner);
+    write.remove::<GuideState>(id)?;
+    write.remove::<GuideMarks>(id)?;
+    write.remove::<GuideSource>(id)?;
+    Ok(true)
+}

@@ -1,0 +1,220 @@
+//! Reading and rendering of guide sources. `tests/it/guide` tests the refreshes over real sockets.
+
+use domain::account::{Account, AccountProfile, PlaylistLocation};
+use domain::channel::Channel;
+use domain::guide::channel::GuideChannel;
+use domain::guide::state::{GuideState, GuideStatus};
+use domain::ids::{AccountId, ChannelId, GuideChannelId, GuideSourceId, ProfileId};
+use domain::panel::PanelLogin;
+use domain::secret::Secret;
+use domain::source_url::SourceUrl;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::LIST;
+use crate::rest::frame::testing::{Rest, SECRET};
+
+const IMPORT: &str = "/api/epg/import/";
+
+async fn make(rest: &Rest, body: Value) -> u32 {
+    let made = rest.admin("POST", LIST, body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    u32::try_from(made.body["id"].as_u64().unwrap()).unwrap()
+}
+
+fn one(id: u32) -> String {
+    format!("{LIST}{id}/")
+}
+
+fn xmltv(name: &str) -> Value {
+    json!({ "name": name, "source_type": "xmltv" })
+}
+
+fn account(id: u32, list: PlaylistLocation) -> Account {
+    let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
+    Account::new(AccountId(id), format!("account {id}"), list, profile, 0)
+}
+
+#[tokio::test]
+async fn a_source_is_created_updated_by_field_and_deleted() {
+    let rest = Rest::start().await;
+    let made = rest.admin("POST", LIST, xmltv(" Guide ")).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let id = u32::try_from(made.body["id"].as_u64().unwrap()).unwrap();
+    let mut expected = json!({
+        "id": id, "name": "Guide", "source_type": "xmltv", "url": null, "username": null, "account": null,
+        "is_active": true, "file_path": null, "refresh_interval": 0, "cron_expression": "", "priority": 0,
+        "history_days": 7, "status": "idle", "last_message": null, "created_at": made.body["created_at"],
+        "updated_at": null, "custom_properties": {}, "epg_data_count": 0, "program_count": 0,
+        "has_channels": false,
+    });
+    assert_eq!(made.body, expected);
+    for (field, value) in [
+        ("name", json!("Other")),
+        ("url", json!("https://u:p@guide.example/guide.xml?key=k")),
+        ("username", json!("anna")),
+        ("is_active", json!(false)),
+        ("refresh_interval", json!(24)),
+        ("cron_expression", json!("30 4 * * *")),
+        ("priority", json!(-3)),
+        ("history_days", json!(0)),
+        ("custom_properties", json!({ "a": [1] })),
+        ("url", Value::Null),
+        ("is_active", json!(true)),
+    ] {
+        let changed = rest.admin("PATCH", &one(id), json!({ field: value })).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        expected[field] = value;
+        expected["status"] = if expected["is_active"] == true { "idle" } else { "disabled" }.into();
+        expected["updated_at"] = changed.body["updated_at"].clone();
+        assert!(!expected["updated_at"].is_null(), "{field}");
+        assert_eq!(changed.body, expected, "{field}");
+    }
+    // A whole object as it was read can be sent back.
+    let same = rest.admin("PUT", &one(id), expected.clone()).await;
+    assert_eq!((same.status, &same.body), (200, &expected), "{}", same.text);
+    assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
+    let gone = rest.admin("GET", &one(id), Value::Null).await;
+    assert_eq!(gone.body, json!({ "detail": "No EPGSource matches the given query." }));
+}
+
+#[tokio::test]
+async fn invalid_sources_are_refused_by_field() {
+    let rest = Rest::start().await;
+    let id = make(&rest, xmltv("Guide")).await;
+    rest.put([account(5, PlaylistLocation::File("/list".to_owned()))]).await;
+    let with = |field: &str, value: Value| {
+        let mut body = xmltv("Other");
+        body[field] = value;
+        body
+    };
+    let required = json!(["This field is required."]);
+    for (body, errors) in [
+        (json!({}), json!({ "name": required, "source_type": required })),
+        (
+            with("source_type", json!("zz")),
+            json!({
+                "source_type": [
+                    "\"zz\" is not a valid choice. \
+                     Choose one of: xmltv, schedules_direct, dummy, panel, stream, written."
+                ],
+            }),
+        ),
+        (with("url", json!("nope nope")), json!({ "url": ["Enter a valid URL."] })),
+        (with("url", json!("file:///etc/passwd")), json!({ "url": ["Enter a valid URL."] })),
+        (xmltv("Guide"), json!({ "name": ["This field must be unique."] })),
+        (
+            with("history_days", json!(61)),
+            json!({ "history_days": ["Ensure this value is less than or equal to 60."] }),
+        ),
+        (
+            with("account", json!(5)),
+            json!({ "account": ["Only a source of the type panel has an account."] }),
+        ),
+        (
+            with("source_type", json!("panel")),
+            json!({ "account": ["This field is required for sources of the type panel."] }),
+        ),
+        (
+            json!({ "name": "p", "source_type": "panel", "account": 5 }),
+            json!({ "account": ["The account is not of the type XC."] }),
+        ),
+        (
+            json!({ "name": "p", "source_type": "panel", "account": 99 }),
+            json!({ "account": ["Invalid pk \"99\" - object does not exist."] }),
+        ),
+    ] {
+        let refused = rest.admin("POST", LIST, body.clone()).await;
+        assert_eq!((refused.status, &refused.body), (400, &errors), "{body}");
+    }
+    let cron = rest.admin("PATCH", &one(id), json!({ "cron_expression": "hello" })).await;
+    assert_eq!(cron.status, 400);
+    let kind = rest.admin("PATCH", &one(id), json!({ "source_type": "dummy" })).await;
+    assert_eq!(kind.body, json!({ "source_type": ["The type of a guide source cannot be changed."] }));
+}
+
+#[tokio::test]
+async fn logins_addresses_and_properties_of_sources_are_for_admins_only() {
+    let rest = Rest::start().await;
+    let body = json!({
+        "name": "Guide", "source_type": "schedules_direct", "url": format!("http://guide.example/{SECRET}"),
+        "username": format!("user {SECRET}"), "password": format!("password {SECRET}"),
+        "custom_properties": { "token": SECRET },
+    });
+    let id = make(&rest, body).await;
+    let stored = rest.models.guide_sources.load().get(id).cloned().unwrap();
+    assert_eq!(stored.password, Some(Secret::new(format!("password {SECRET}"))));
+    let shown = rest.standard("GET", &one(id), Value::Null).await;
+    assert_eq!(
+        (&shown.body["url"], &shown.body["username"]),
+        (&json!("http://guide.example/"), &Value::Null)
+    );
+    assert_eq!(shown.body["custom_properties"], json!({}));
+    let shown = rest.admin("GET", &one(id), Value::Null).await;
+    assert!(!shown.text.contains("password"), "{}", shown.text);
+    // Left out, it is kept; null removes it.
+    rest.admin("PATCH", &one(id), json!({ "name": "New" })).await;
+    assert!(rest.models.guide_sources.load().get(id).unwrap().password.is_some());
+    rest.admin("PATCH", &one(id), json!({ "password": null })).await;
+    assert!(rest.models.guide_sources.load().get(id).unwrap().password.is_none());
+}
+
+#[tokio::test]
+async fn a_source_of_generated_programmes_has_one_guide_channel_and_is_not_refreshed() {
+    let rest = Rest::start().await;
+    let id = make(&rest, json!({ "name": "Dummy Sports", "source_type": "dummy" })).await;
+    let channel = || rest.models.guide.load().of_source(GuideSourceId(id))[0].clone();
+    assert_eq!((&*channel().key, channel().name()), ("dummy_dummy_sports", "Dummy Sports"));
+    let before = channel().id;
+    let renamed = rest.admin("PATCH", &one(id), json!({ "name": "Films" })).await;
+    assert_eq!(renamed.body["epg_data_count"], 1);
+    assert_eq!((channel().id, channel().name()), (before, "Films"));
+    let refused = rest.admin("POST", IMPORT, json!({ "id": id })).await;
+    // Refreshes are not set up here; `tests/it/guide` has the answers of a gateway.
+    assert_eq!(refused.status, 404);
+}
+
+#[tokio::test]
+async fn a_deleted_source_takes_its_guide_and_the_links_to_it_along() {
+    let rest = Rest::start().await;
+    let [id, other] = [make(&rest, xmltv("a")).await, make(&rest, xmltv("b")).await];
+    let guide_channel = |id: u32, source: u32| GuideChannel {
+        id: GuideChannelId(id),
+        source: GuideSourceId(source),
+        key: format!("c{id}"),
+        names: Vec::new(),
+        icon: None,
+    };
+    rest.put([guide_channel(11, id), guide_channel(12, other)]).await;
+    rest.put([GuideState { status: GuideStatus::Success, ..GuideState::new(GuideSourceId(id)) }]).await;
+    let linked = |number: u32, to: u32| Channel {
+        guide_channel: Some(GuideChannelId(to)),
+        ..Channel::new(ChannelId(number), Uuid::from_u128(number.into()), format!("channel {number}"), 0)
+    };
+    rest.put([linked(1, 11), linked(2, 12)]).await;
+    assert_eq!(rest.admin("GET", &one(id), Value::Null).await.body["has_channels"], true);
+    assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
+    let channels = rest.models.channels.load();
+    let links: Vec<_> = channels.iter().map(|it| it.guide_channel).collect();
+    assert_eq!(links, [None, Some(GuideChannelId(12))]);
+    assert!(rest.models.guide_states.load().is_empty());
+    let left: Vec<_> = rest.models.guide.load().iter().map(|it| it.id.0).collect();
+    assert_eq!(left, [12]);
+}
+
+#[tokio::test]
+async fn an_account_that_leads_to_another_panel_has_another_guide() {
+    let rest = Rest::start().await;
+    let login = PanelLogin {
+        server: SourceUrl::new("http://panel.example"),
+        username: "anna".to_owned(),
+        password: Secret::new("secret"),
+    };
+    rest.put([account(5, PlaylistLocation::Panel(login))]).await;
+    let id = make(&rest, json!({ "name": "p", "source_type": "panel", "account": 5 })).await;
+    let known = GuideState { etag: Some("\"1\"".to_owned()), ..GuideState::new(GuideSourceId(id)) };
+    rest.put([known]).await;
+    let changed = rest.admin("PATCH", "/api/m3u/accounts/5/", json!({ "username": "ben" })).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert_eq!(rest.models.guide_states.load().get(id).unwrap().etag, None);
+}

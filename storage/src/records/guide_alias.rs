@@ -1,0 +1,17 @@
+//! Names that admins linked with guide channels.
+
+use domain::guide::matching::GuideAlias;
+
+use crate::record::{Keys, Record};
+
+impl Record for GuideAlias {
+    const COLLECTION: &'static str = "guide_aliases";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", self.name.as_str());
+    }
+}

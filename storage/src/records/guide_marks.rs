@@ -1,0 +1,15 @@
+//! Versions of days of a guide source, under the id of the source.
+
+use domain::guide::schedules_direct::GuideMarks;
+
+use crate::record::Record;
+
+impl Record for GuideMarks {
+    const COLLECTION: &'static str = "guide_marks";
+    /// Without them, the next refresh fetches every day.
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.source.0
+    }
+}

@@ -1,0 +1,19 @@
+//! Guide sources.
+
+use domain::guide::source::GuideSource;
+
+use crate::record::{Keys, Record};
+
+impl Record for GuideSource {
+    const COLLECTION: &'static str = "guide_sources";
+    /// Addresses and logins.
+    const SEALED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+    }
+}

@@ -1,0 +1,68 @@
+//! A list of 500,000 streams: rows in the page and requests stay few, whatever is done with it.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::support::gateway::TestGateway;
+use crate::web_pages::page::Page;
+
+const STREAMS: usize = 500_000;
+/// Rows in the page: those in view and a few beyond.
+const ROWS_MAX: u64 = 60;
+/// Pages that one jump of the scroll bar requests.
+const REQUESTS_MAX: u64 = 3;
+
+const ROWS: &str = "return document.querySelectorAll('tbody tr').length";
+/// Number of requests for pages of the list since the last call.
+const REQUESTS: &str = "
+    const all = performance.getEntriesByType('resource').filter((it) => it.name.includes('/api/channels/streams/?'));
+    performance.clearResourceTimings();
+    return all.length";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_million_streams_need_few_rows_and_few_requests() {
+    let mut list = "#EXTM3U\n".to_owned();
+    for n in 0..STREAMS {
+        writeln!(list, "#EXTINF:-1 group-title=\"Group {}\",Stream {n}\nhttp://127.0.0.1:9/{n}.ts", n % 100)
+            .unwrap();
+    }
+    let gateway = TestGateway::of(&list).await;
+    drop(list);
+    let page = Page::of_admin(&gateway, "/streams").await;
+    page.shows("500,000 streams").await;
+    page.until("rows", ROWS, |it| it.as_u64() > Some(0)).await;
+    let first = page.browser().script(REQUESTS).await;
+    assert!(first.as_u64() <= Some(REQUESTS_MAX), "{first} requests at the start");
+
+    for (place, shown) in [("0.5", "Stream 2"), ("1", "Stream 499999"), ("0", "Stream 0")] {
+        let jump = format!(
+            "const it = document.querySelector('table[aria-label=Streams]').parentElement;
+             it.scrollTop = {place} * (it.scrollHeight - it.clientHeight)"
+        );
+        page.browser().script(&jump).await;
+        page.shows(shown).await;
+        let rows = page.browser().script(ROWS).await;
+        assert!(rows.as_u64() <= Some(ROWS_MAX), "{rows} rows at {place}");
+        let requests = page.browser().script(REQUESTS).await;
+        assert!(requests.as_u64() <= Some(REQUESTS_MAX), "{requests} requests for a jump to {place}");
+    }
+
+    // The element is lower than browsers allow, and its last row is the last stream.
+    let height =
+        page.browser().script("return document.querySelector('table').getBoundingClientRect().height").await;
+    assert!(height.as_f64() < Some(17_895_697.0), "{height}");
+
+    // The filter counts exactly, and "all" means the matching ones.
+    page.fills("Search streams", "Stream 4999").await;
+    page.shows("111 streams").await;
+    page.selects("Streams", 1).await;
+    page.presses("Select all 111").await;
+    page.shows("111 selected").await;
+    page.presses("Delete 111 streams").await;
+    page.clicks("dialog button", "Delete 111 streams").await;
+    page.shows("Deleted 111 streams.").await;
+    page.until_is("the rest", "return location.search", json!("?sq=Stream+4999")).await;
+    page.presses("Clear filters").await;
+    page.shows("499,889 streams").await;
+}

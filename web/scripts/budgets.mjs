@@ -1,0 +1,65 @@
+// Checks the sizes of the built files, compressed with gzip, against the budgets.
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+
+const dist = new URL('../dist/', import.meta.url);
+const manifest = JSON.parse(readFileSync(new URL('manifest.json', dist), 'utf8'));
+const KIB = 1024;
+
+/** Budgets in KiB. A page counts with everything that neither the first load nor the player brings. */
+const FIRST = 150;
+const PLAYER = 75;
+const PAGE = 40;
+
+const size = (file) => gzipSync(readFileSync(new URL(file, dist)), { level: 9 }).length;
+
+/** Returns the files that load with an entry of the manifest; `deep` follows what it loads on demand. */
+function files(key, deep, seen = new Set(), keys = new Set()) {
+	if (keys.has(key)) return seen;
+	keys.add(key);
+	const entry = manifest[key];
+	if (!entry) return seen;
+	seen.add(entry.file);
+	for (const css of entry.css ?? []) seen.add(css);
+	for (const next of [...(entry.imports ?? []), ...(deep ? (entry.dynamicImports ?? []) : [])])
+		files(next, deep, seen, keys);
+	return seen;
+}
+
+const pageKeys = Object.keys(manifest).filter(
+	(it) => /^src\/pages\/[^/]+\/[^/]+\.svelte$/.test(it) && manifest[it].isDynamicEntry,
+);
+const pageOf = (key) => key.split('/')[2];
+const first = new Set();
+const firstKeys = new Set();
+files('index.html', false, first, firstKeys);
+for (const key of pageKeys)
+	if (['now', 'channels'].includes(pageOf(key))) files(key, false, first, firstKeys);
+
+// Parts of the first load are not followed, because the shell names every page.
+const player = new Set();
+const playerKeys = new Set(firstKeys);
+for (const key of Object.keys(manifest))
+	if (/^node_modules\/mpegts/.test(key)) files(key, true, player, playerKeys);
+
+const sum = (set) => [...set].reduce((all, it) => all + size(it), 0);
+const results = [
+	['first load', sum(first), FIRST],
+	['player', sum(player), PLAYER],
+];
+for (const key of pageKeys) {
+	const name = pageOf(key);
+	if (['now', 'channels'].includes(name)) continue;
+	const own = [...files(key, true, new Set(), new Set(playerKeys))].filter((it) => !first.has(it));
+	results.push([name, sum(own), PAGE]);
+}
+
+let isOver = false;
+for (const [name, bytes, budget] of results) {
+	const over = bytes > budget * KIB;
+	isOver ||= over;
+	console.log(
+		`${(bytes / KIB).toFixed(1).padStart(7)} KiB of ${String(budget).padStart(3)}  ${name}${over ? '  OVER' : ''}`,
+	);
+}
+process.exit(isOver ? 1 : 0);

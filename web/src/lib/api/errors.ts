@@ -1,0 +1,59 @@
+/** A request that failed. */
+export class ApiError extends Error {
+	constructor(
+		/** 0: the gateway was not reached. */
+		readonly status: number,
+		message: string,
+		/** Messages of a 400 by field; fields of fields are joined with a dot. */
+		readonly fields: Record<string, string> = {},
+		readonly body: unknown = null,
+	) {
+		super(message);
+		this.name = 'ApiError';
+	}
+}
+
+/** Collects the messages of the fields of a refused body. */
+function fieldsOf(body: unknown, prefix = ''): Record<string, string> {
+	const found: Record<string, string> = {};
+	if (typeof body !== 'object' || body === null || Array.isArray(body)) return found;
+	for (const [name, value] of Object.entries(body)) {
+		const path = prefix ? `${prefix}.${name}` : name;
+		if (typeof value === 'string') found[path] = value;
+		else if (Array.isArray(value) && value.every((it) => typeof it === 'string'))
+			found[path] = value.join(' ');
+		else Object.assign(found, fieldsOf(value, path));
+	}
+	return found;
+}
+
+/** The text that the gateway sends, or a sentence for the status. */
+function messageOf(status: number, body: unknown, fields: Record<string, string>): string {
+	if (typeof body === 'string' && body.trim() && body.length < 1000) return body.trim();
+	if (typeof body === 'object' && body !== null && 'detail' in body && typeof body.detail === 'string') {
+		return body.detail;
+	}
+	const first = Object.entries(fields)[0];
+	if (first) return first[0] === 'non_field_errors' ? first[1] : `${first[0]}: ${first[1]}`;
+	return `The gateway answered with status ${status}.`;
+}
+
+/** Returns the error for an answer with this status and body. */
+export function errorOf(status: number, body: unknown): ApiError {
+	const fields = status === 400 ? fieldsOf(body) : {};
+	delete fields.detail;
+	return new ApiError(status, messageOf(status, body, fields), fields, body);
+}
+
+export const unreachable = (): ApiError =>
+	new ApiError(0, 'The gateway cannot be reached. Check that it runs, and the network.');
+
+/** Returns the text of any failure. */
+export function problem(error: unknown): string {
+	if (error instanceof Error && error.message) return error.message;
+	return String(error);
+}
+
+/** Returns whether a request was given up because something newer took its place. */
+export const isAbort = (error: unknown): boolean =>
+	error instanceof DOMException && (error.name === 'AbortError' || error.name === 'TimeoutError');

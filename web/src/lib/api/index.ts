@@ -1,0 +1,124 @@
+import createClient from 'openapi-fetch';
+import { session } from '$lib/auth';
+import { base } from '../router/base';
+import { ApiError, errorOf, isAbort, unreachable } from './errors';
+import type { components, paths } from './schema';
+
+export { ApiError, isAbort, problem } from './errors';
+
+export type Schemas = components['schemas'];
+
+/** A page of a list. */
+export interface Paged<T> {
+	count: number;
+	results: T[];
+	next?: string | null;
+	previous?: string | null;
+}
+
+/** Sends a request with the token of the user, and once more with a new one after a 401. */
+async function send(request: Request): Promise<Response> {
+	const attempt = async (renew: boolean): Promise<Response> => {
+		const token = await session.token(renew);
+		const sent = request.clone();
+		if (token) sent.headers.set('Authorization', `Bearer ${token}`);
+		return fetch(sent);
+	};
+	try {
+		const answer = await attempt(false);
+		return answer.status === 401 && session.user ? await attempt(true) : answer;
+	} catch (error) {
+		if (isAbort(error) || error instanceof ApiError) throw error;
+		throw unreachable();
+	}
+}
+
+/** The client of the API. Its answers are read with `ok`. */
+export const api = createClient<paths>({
+	baseUrl: base || (typeof location === 'undefined' ? '' : location.origin),
+	fetch: send,
+	headers: { Accept: 'application/json' },
+	querySerializer: { array: { style: 'form', explode: false } },
+});
+
+/** Returns the body of an answer. Throws `ApiError`. */
+export async function ok<T>(request: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
+	const { data, error, response } = await request;
+	if (!response.ok) throw errorOf(response.status, error);
+	return data as T;
+}
+
+/** Sends a request to a path below the base path, for what `api` cannot send. Throws `ApiError` for a refusal. */
+export async function call(path: string, init: RequestInit = {}): Promise<Response> {
+	const answer = await send(new Request(new URL(base + path, location.href), init));
+	if (answer.ok) return answer;
+	const text = await answer.text();
+	let body: unknown = text;
+	try {
+		body = JSON.parse(text);
+	} catch {
+		// Text of a proxy, or no body.
+	}
+	throw errorOf(answer.status, body);
+}
+
+/** Uploads a form, and reports how much of it was sent. */
+export async function upload<T>(
+	path: string,
+	form: FormData,
+	onProgress?: (fraction: number) => void,
+	signal?: AbortSignal,
+): Promise<T> {
+	// Only this interface reports progress of an upload.
+	const token = await session.token();
+	return new Promise<T>((resolve, reject) => {
+		const request = new XMLHttpRequest();
+		request.open('POST', base + path);
+		request.responseType = 'json';
+		if (token) request.setRequestHeader('Authorization', `Bearer ${token}`);
+		request.upload.onprogress = (it) => {
+			if (it.lengthComputable) onProgress?.(it.loaded / it.total);
+		};
+		request.onload = () => {
+			if (request.status >= 200 && request.status < 300) resolve(request.response as T);
+			else reject(errorOf(request.status, request.response));
+		};
+		request.onerror = () => reject(unreachable());
+		request.onabort = () => reject(new DOMException('aborted', 'AbortError'));
+		signal?.addEventListener('abort', () => request.abort(), { once: true });
+		request.send(form);
+	});
+}
+
+/** Saves a text or a blob as a file. */
+export function saveFile(name: string, content: Blob): void {
+	const link = document.createElement('a');
+	link.href = URL.createObjectURL(content);
+	link.download = name;
+	link.click();
+	setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Saves an answer as a file. With a body, the request is a POST. */
+export async function download(path: string, name: string, body?: unknown): Promise<void> {
+	const init =
+		body === undefined
+			? {}
+			: { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
+	const answer = await call(path, init);
+	saveFile(name, await answer.blob());
+}
+
+/** Returns the address of an image on our own host; others are not loaded. */
+export function imageUrl(address: string | null | undefined): string | undefined {
+	if (!address) return undefined;
+	try {
+		const url = new URL(address, location.href);
+		// The gateway may write another host into its addresses than the one of this page.
+		const path = url.pathname.slice(url.pathname.indexOf('/api/'));
+		if (!/^\/api\/(channels\/logos|accounts\/avatars)\//.test(path)) return undefined;
+		return base + path + url.search;
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,1 @@
+export { session, type Credentials } from './session.svelte';

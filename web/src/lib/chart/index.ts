@@ -1,0 +1,2 @@
+export { added, type Sample } from './rate';
+export { default as RateChart } from './RateChart.svelte';

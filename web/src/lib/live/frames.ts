@@ -1,0 +1,93 @@
+/** The frames of the WebSocket that pages read; docs/websocket.md describes them. */
+
+/** `data` of a frame. */
+export interface Frame {
+	type: string;
+	[member: string]: unknown;
+}
+
+export interface ClientStats {
+	client_id: string;
+	ip_address: string;
+	user_agent: string;
+	username: string;
+	output_profile: number | null;
+	duration: number;
+	bytes_sent: number;
+	bitrate_kbps: number | null;
+	missed_bytes: number;
+	misses: number;
+}
+
+/** A live channel. Users below level 10 get the first members only. */
+export interface LiveChannel {
+	channel_id: string;
+	channel_name: string;
+	channel_number: string;
+	state: string;
+	uptime: number;
+	client_count: number;
+	is_preview?: boolean;
+	stream_id?: number | null;
+	m3u_profile_id?: number | null;
+	discovered_max_streams?: number | null;
+	total_bytes?: number;
+	bitrate_kbps?: number | null;
+	buffer_bytes?: number;
+	losses?: number;
+	failovers?: number;
+	waiting?: number;
+	clients?: ClientStats[];
+}
+
+export interface Totals {
+	client_count: number;
+	connections_in_use: number;
+	bitrate_in_kbps: number | null;
+	bitrate_out_kbps: number | null;
+}
+
+export interface ChannelStats {
+	sequence: number;
+	timestamp: string;
+	channels: LiveChannel[];
+	totals: Totals | null;
+}
+
+/** Reads a frame; `null` for anything else. */
+export function readFrame(text: unknown): Frame | null {
+	if (typeof text !== 'string') return null;
+	try {
+		const frame: unknown = JSON.parse(text);
+		const data = (frame as { data?: unknown } | null)?.data;
+		if (typeof data !== 'object' || data === null) return null;
+		return typeof (data as Frame).type === 'string' ? (data as Frame) : null;
+	} catch {
+		return null;
+	}
+}
+
+/** Reads the statistics; `null` if the frame has none. */
+export function readStats(frame: Frame): ChannelStats | null {
+	const stats = frame.stats as { channels?: LiveChannel[]; totals?: Totals } | undefined;
+	if (!Array.isArray(stats?.channels)) return null;
+	return {
+		sequence: Number(frame.sequence ?? 0),
+		timestamp: String(frame.timestamp ?? ''),
+		channels: stats.channels,
+		totals: stats.totals ?? null,
+	};
+}
+
+/** Returns the changed ids of a collection: `null` if they are not known, `undefined` if it did not change. */
+export function changedIds(frame: Frame, collections: string[]): Set<number> | null | undefined {
+	if (!Array.isArray(frame.collections)) return null;
+	let found: Set<number> | undefined;
+	for (const it of frame.collections as { collection: string; ids: unknown[] | null }[]) {
+		if (!collections.includes(it.collection)) continue;
+		if (!it.ids) return null;
+		found ??= new Set();
+		for (const id of it.ids) found.add(Number(id));
+	}
+	return found;
+}

@@ -1,0 +1,61 @@
+import { number, plural, texts } from '$lib/i18n';
+
+const channels = (n: number) => plural(n, '1 channel', `${number(n)} channels`);
+
+/** Texts of the links between channels and guide channels. */
+export const text = texts({
+	en: {
+		title: 'Guide channels',
+		tabsLabel: 'Parts of the page',
+		tabs: { match: 'Match', learned: 'Learned names' },
+		toChannels: 'Channels',
+		toGuides: 'Guides',
+		addGuide: 'Add guide',
+		matchMany: (n: number) => `Find guide channels for ${channels(n)}`,
+		show: 'Show',
+		results: {
+			any: 'All results',
+			link: 'Fits',
+			tie: 'Several fit',
+			below_threshold: 'Similar',
+			no_candidate: 'Nothing found',
+			no_name: 'No name',
+		},
+		replace: 'Also channels that have a guide channel',
+		link: (n: number) => `Link ${channels(n)}`,
+		linkOne: (name: string) => `Link ${name}`,
+		working: 'Comparing names',
+		summary: (n: number, of: number) => `${number(n)} of ${channels(of)} would be linked.`,
+		ties: (n: number) => `For ${channels(n)}, several guide channels fit: choose one.`,
+		skipped: (n: number) => `${channels(n)} with a guide channel left out.`,
+		listed: (n: number) => `The list shows the first ${number(n)}.`,
+		listLabel: 'Results',
+		columns: {
+			link: 'Link',
+			channel: 'Channel',
+			guide: 'Guide channel',
+			score: 'Score',
+			result: 'Result',
+			choose: 'By hand',
+		},
+		choose: 'Choose',
+		chooseFor: (name: string) => `Choose the guide channel of ${name}`,
+		noneShown: 'No result of this kind',
+		allLinked: 'Nothing to match',
+		allLinkedText: 'All channels have a guide channel, or there are none.',
+		learned: {
+			text: 'When an admin links a channel with a guide channel, matching does the same for channels with that name.',
+			search: 'Search learned names',
+			name: 'Channel name',
+			key: 'Guide channel',
+			source: 'Guide',
+			since: 'Learned',
+			forget: 'Forget',
+			forgetOne: (name: string) => `Forget ${name}`,
+			forgotten: (name: string) => `Forgot ${name}. Links of channels stay.`,
+			none: 'No learned names',
+			noneText: 'Names are learned when you choose a guide channel by hand.',
+			noMatch: 'No learned name matches',
+		},
+	},
+});

@@ -1,0 +1,32 @@
+import { number, plural, texts } from '$lib/i18n';
+
+export const text = texts({
+	en: {
+		xtreamTitle: 'Player apps that ask for a server, a user name and a password',
+		server: 'Server',
+		username: 'User name',
+		password: 'Password',
+		playlistTitle: 'Players that take addresses',
+		kinds: {
+			xtream: 'Server',
+			m3u: 'Playlist (M3U)',
+			xmltv: 'Guide (XMLTV)',
+			m3u_with_key: 'Playlist with API key',
+			xmltv_with_key: 'Guide with API key',
+			tuner: 'Tuner for media servers',
+		},
+		ofProfile: (kind: string, profile: string) => `${kind}, ${profile}`,
+		holdsPassword: 'These addresses contain the password. Whoever has one can watch.',
+		withKeyTitle: 'Addresses that need a header',
+		withKey: (header: string) => `Programs send the API key in the header ${header}.`,
+		loopback: (url: string) =>
+			`${url} is reached from this machine only. Open this page under the address of the machine in your network, or set the public address in the settings.`,
+		batch: (done: number, of: number) =>
+			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)}`,
+		stoppedAfter: (done: number, of: number, reason: string) =>
+			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)} finished, then: ${reason}`,
+		undone: 'Undone.',
+		undoFailed: (reason: string) => `Not undone: ${reason}`,
+		conflict: (name: string, reason: string) => `${name}: ${reason}`,
+	},
+});

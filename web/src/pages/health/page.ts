@@ -1,0 +1,12 @@
+import { definePage } from '$lib/router';
+import { text } from './text';
+
+export default definePage({
+	path: 'health',
+	title: () => text().title,
+	icon: 'health',
+	level: 10,
+	place: 'more',
+	order: 80,
+	load: () => import('./Health.svelte'),
+});

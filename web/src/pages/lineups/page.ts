@@ -1,0 +1,12 @@
+import { definePage } from '$lib/router';
+import { text } from './text';
+
+export default definePage({
+	path: 'lineups',
+	title: () => text().title,
+	icon: 'group',
+	level: 10,
+	place: 'more',
+	order: 27,
+	load: () => import('./Lineups.svelte'),
+});

@@ -1,0 +1,81 @@
+// The core settings as one list: each member with its own value, if it has one, and its default.
+
+import type { Schemas } from '$lib/api';
+
+export type SettingGroup = Schemas['CoreSettings'];
+type Json = Record<string, unknown>;
+
+/** A value that a field can hold. */
+export type Value = string | number | boolean | null;
+
+export interface Setting {
+	/** Name of the member; that of a part of an object is behind a dot. */
+	name: string;
+	/** The value in force while the setting has none of its own. */
+	fallback: Value;
+	/** The own value; `undefined` if there is none. */
+	own: Value | undefined;
+}
+
+const isObject = (value: unknown): value is Json =>
+	typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Lists are written with commas, as the API accepts them. */
+function plain(value: unknown): Value | undefined {
+	if (value === undefined || isObject(value)) return undefined;
+	return Array.isArray(value) ? value.join(', ') : (value as Value);
+}
+
+/** Returns the settings of a group that have an effect: those with a default. */
+export function settingsOf(group: Pick<SettingGroup, 'defaults' | 'value'>): Setting[] {
+	const [defaults, values] = [group.defaults as Json, group.value as Json];
+	return Object.entries(defaults).flatMap(([name, fallback]) => {
+		const own = values[name];
+		if (!isObject(fallback)) return [{ name, fallback: plain(fallback) ?? null, own: plain(own) }];
+		const parts = isObject(own) ? own : {};
+		return Object.entries(fallback).map(([part, it]) => ({
+			name: `${name}.${part}`,
+			fallback: plain(it) ?? null,
+			own: plain(parts[part]),
+		}));
+	});
+}
+
+/** Returns the values of the form of a group, by name. */
+export function valuesOf(settings: readonly Setting[]): Record<string, Value> {
+	return Object.fromEntries(settings.map((it) => [it.name, it.own ?? it.fallback]));
+}
+
+/** Returns the members to send for changed values. Parts of an object are sent with its other own parts. */
+export function bodyOf(group: Pick<SettingGroup, 'value'>, changed: Record<string, Value>): Json {
+	const body: Json = {};
+	for (const [path, value] of Object.entries(changed)) {
+		const [name, part] = path.split('.', 2) as [string, string?];
+		if (part === undefined) {
+			body[name] = value;
+			continue;
+		}
+		const own = (group.value as Json)[name];
+		const before = body[name] ?? own;
+		body[name] = { ...(isObject(before) ? before : {}), [part]: value };
+	}
+	return body;
+}
+
+/** Returns all own values without one of them, which gets its default back. */
+export function withoutOwn(group: Pick<SettingGroup, 'value'>, path: string): Json {
+	const [name, part] = path.split('.', 2) as [string, string?];
+	const { [name]: own, ...others } = group.value as Json;
+	if (part === undefined || !isObject(own)) return others;
+	const { [part]: _, ...parts } = own;
+	return Object.keys(parts).length > 0 ? { ...others, [name]: parts } : others;
+}
+
+/** Returns whether a setting matches all words of a search. */
+export function matches(search: string, texts: readonly string[]): boolean {
+	const all = texts.join(' ').toLowerCase();
+	return search
+		.toLowerCase()
+		.split(/\s+/)
+		.every((word) => all.includes(word));
+}

@@ -1,0 +1,111 @@
+import { bytes, number, texts } from '$lib/i18n';
+
+/** Label and explanation of a setting. */
+type Said = readonly [label: string, hint?: string];
+
+const networks = 'Networks separated by commas, such as 192.168.0.0/16. Also: all, private, loopback.';
+const seconds = 'In seconds.';
+const inBytes = 'In bytes.';
+const classes: Record<string, string> = {
+	ui: 'Interface and API',
+	streams: 'Streams',
+	xc_api: 'Player apps (panel)',
+	m3u_epg: 'Playlists and guides',
+	tuner: 'Tuner',
+	metrics: 'Metrics',
+};
+
+const said: Record<string, Said> = {
+	connect_timeout: ['Time to connect to a provider', seconds],
+	first_packet_timeout: ['Time until the first data of a stream', seconds],
+	stall_timeout: ['Time without data until a source counts as lost', seconds],
+	silence_suspected_after: ['Time without data until another stream is opened beside it', seconds],
+	buffering_timeout: ['Time over which the speed of a source is measured', seconds],
+	random_access_wait: ['Time for which a new source is searched for a picture to begin with', seconds],
+	start_timeout: ['Time for which a viewer waits for a channel that starts', seconds],
+	give_up_after: ['Time for which a channel looks for a source before it ends', seconds],
+	channel_shutdown_delay: ['Time for which a channel runs on without viewers', seconds],
+	new_client_behind_seconds: ['Distance from the newest data at which a viewer starts', seconds],
+	ring_seconds: ['Past data that a channel keeps, in time', seconds],
+	ring_bytes: ['Past data that a channel keeps, in size', inBytes],
+	ring_gop_bytes: ['Size of the last group of pictures that is always kept', inBytes],
+	recording_lead_seconds: ['Lead with which a source is read that is faster than real time', seconds],
+	ring_budget_bytes: [
+		'Memory for the past data of all channels',
+		'In bytes. Empty: a quarter of the memory.',
+	],
+	slow_client_limit: ['Times per minute that a viewer may fall behind'],
+	return_to_preferred_after: [
+		'Time until a return to the first stream is tried',
+		'In seconds. Empty: no return.',
+	],
+	at_limit: ['When a viewer changes channels and the account is full'],
+	transcoders_max: ['Programs that run at once for output profiles', '0 runs none.'],
+	default_stream_profile: ['Stream profile'],
+	default_user_agent: ['User agent'],
+	default_output_profile: ['Output profile'],
+	reason_on_screen: ['A clip with the reason instead of an error, for refused streams'],
+	time_zone: ['Time zone', 'Such as Europe/Berlin. Schedules use it.'],
+	log_level: ['Log level', 'error, warn, info, debug or trace; also by part, such as info,actors=debug.'],
+	login_password_for_players: ['Players may use the login password'],
+	public_url: [
+		'Public address',
+		'The address under which clients reach the gateway, if it is not the one they use.',
+	],
+	adult_without_user: ['Callers without a user see adult channels'],
+	schedule_enabled: ['Scheduled back-ups'],
+	schedule_frequency: ['How often'],
+	schedule_time: ['Time of day', 'Hours and minutes, such as 03:30.'],
+	schedule_day_of_week: ['Day of weekly back-ups', '0 is Sunday.'],
+	retention_count: ['Scheduled back-ups that are kept', '0 keeps all.'],
+	schedule_cron_expression: [
+		'Schedule (cron)',
+		'Minute, hour, day of month, month, day of week. Replaces the three above.',
+	],
+	tuner_count: ['Streams at the same time that the tuner offers'],
+	friendly_name: ['Name of the tuner'],
+	device_id: ['Identity of the tuner', 'Letters, digits and hyphens.'],
+	terminate_on_limit_exceeded: [
+		'End another stream of the user at the limit',
+		'Otherwise the new one is refused.',
+	],
+	terminate_oldest: ['End the oldest one', 'Otherwise the newest one.'],
+	prioritize_single_client_channels: ['End streams first that nobody else watches'],
+	ignore_same_channel_connections: ['Streams of one channel count once'],
+};
+
+/** Returns label and explanation of a setting; an unknown one has its name. */
+function saidOf(name: string): Said {
+	const [member, part] = name.split('.', 2) as [string, string?];
+	const of = classes[member] ?? member;
+	if (part === 'connect') return [`${of}: who may connect`, networks];
+	if (part === 'anonymous') return [`${of}: who may without a user`, networks];
+	return said[name] ?? [name];
+}
+
+export const text = texts({
+	en: {
+		title: 'Settings',
+		search: 'Search settings',
+		noMatch: 'No setting matches',
+		saidOf,
+		fallback: (value: string) => `Default: ${value}`,
+		reset: (label: string) => `Reset ${label}`,
+		resetShort: 'Reset to default',
+		own: 'changed',
+		none: 'none',
+		yes: 'yes',
+		no: 'no',
+		size: (n: number) => `${number(n)} (${bytes(n)})`,
+		saved: 'Saved.',
+		choices: {
+			replace_own: 'replace the connection of the same device',
+			refuse: 'refuse the new connection',
+			off: 'never',
+			unavailable: 'for streams that cannot start at the moment',
+			all: 'also for refused viewers and unknown channels',
+			daily: 'daily',
+			weekly: 'weekly',
+		} as Record<string, string>,
+	},
+});

@@ -1,0 +1,12 @@
+import { definePage } from '$lib/router';
+import { text } from './text';
+
+export default definePage({
+	path: 'slots',
+	title: () => text().title,
+	icon: 'slot',
+	level: 10,
+	place: 'more',
+	order: 15,
+	load: () => import('./SlotsPage.svelte'),
+});

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { bodyOf, connections, expiryTone, hostOf } from './accounts';
+
+const profile = (
+	current_viewers: number,
+	max_streams: number,
+	panel_max_streams: number | null = null,
+	is_active = true,
+) => ({
+	current_viewers,
+	max_streams,
+	panel_max_streams,
+	is_active,
+});
+
+it('the limit of an account is that of its active profiles', () => {
+	expect(connections({ profiles: [profile(1, 2), profile(0, 3), profile(1, 9, null, false)] })).toEqual({
+		used: 2,
+		max: 5,
+	});
+	expect(connections({ profiles: [profile(1, 0, 4)] })).toEqual({ used: 1, max: 4 });
+	expect(connections({ profiles: [profile(1, 2), profile(0, 0)] })).toEqual({ used: 1, max: 0 });
+	expect(connections({ profiles: [] })).toEqual({ used: 0, max: 0 });
+});
+
+it('an expiry is a warning a week before', () => {
+	const now = Date.parse('2026-05-01T00:00:00Z');
+	expect(expiryTone('2026-06-01T00:00:00Z', now)).toBe('neutral');
+	expect(expiryTone('2026-05-07T00:00:00Z', now)).toBe('warn');
+	expect(expiryTone('2026-04-30T00:00:00Z', now)).toBe('bad');
+});
+
+it('empty secrets stay as they are, and empty dates are removed', () => {
+	expect(bodyOf({ password: '', name: 'TV' })).toEqual({ name: 'TV' });
+	expect(bodyOf({ password: 'p', user_agent: '', exp_date: '' })).toEqual({
+		password: 'p',
+		user_agent: null,
+		exp_date: null,
+	});
+	expect(bodyOf({ exp_date: '2026-05-01' })).toEqual({ exp_date: '2026-05-01T00:00:00Z' });
+});
+
+it('an address is shown without its credentials', () => {
+	expect(hostOf('http://anna:secret@tv.example:8080/get.php?password=x')).toBe('http://tv.example:8080');
+	expect(hostOf('nonsense')).toBe('');
+});

@@ -1,0 +1,89 @@
+// Facts about accounts, and the values of their form.
+
+import type { Schemas } from '$lib/api';
+
+export type Account = Schemas['M3UAccount'];
+export type Profile = Schemas['M3UAccountProfile'];
+
+/** Limit of a profile: its own, otherwise that of the panel; 0 is none. */
+export function limitOf(profile: Pick<Profile, 'max_streams' | 'panel_max_streams'>): number {
+	return profile.max_streams > 0 ? profile.max_streams : (profile.panel_max_streams ?? 0);
+}
+
+/** Connections of an account over its active profiles; `max` is 0 if one of them has no limit. */
+export function connections(account: {
+	profiles: readonly Pick<Profile, 'is_active' | 'current_viewers' | 'max_streams' | 'panel_max_streams'>[];
+}) {
+	const active = account.profiles.filter((it) => it.is_active);
+	const used = account.profiles.reduce((sum, it) => sum + it.current_viewers, 0);
+	const limits = active.map(limitOf);
+	const max = limits.length === 0 || limits.includes(0) ? 0 : limits.reduce((sum, it) => sum + it, 0);
+	return { used, max };
+}
+
+const DAY_MS = 86_400_000;
+/** Days before the end from which an expiry is a warning. */
+const WARN_DAYS = 7;
+
+export function expiryTone(at: string, now: number): 'neutral' | 'warn' | 'bad' {
+	const left = Date.parse(at) - now;
+	if (left <= 0) return 'bad';
+	return left <= WARN_DAYS * DAY_MS ? 'warn' : 'neutral';
+}
+
+/** Values of the form of an account. Secrets are empty, and stay as they are if they stay empty. */
+export interface AccountValues {
+	name: string;
+	is_active: boolean;
+	server_url: string;
+	username: string;
+	password: string;
+	max_streams: number | null;
+	refresh_interval: number | null;
+	cron_expression: string;
+	stale_stream_days: number | null;
+	priority: number | null;
+	release_delay: number | null;
+	user_agent: string;
+	auto_enable_new_groups_live: boolean;
+	exp_date: string;
+}
+
+export function valuesOf(account: Account): AccountValues {
+	return {
+		name: account.name,
+		is_active: account.is_active,
+		server_url: account.server_url ?? '',
+		username: account.username ?? '',
+		password: '',
+		max_streams: account.max_streams,
+		refresh_interval: account.refresh_interval,
+		cron_expression: account.cron_expression,
+		stale_stream_days: account.stale_stream_days,
+		priority: account.priority,
+		release_delay: account.release_delay,
+		user_agent: account.user_agent ?? '',
+		auto_enable_new_groups_live: account.auto_enable_new_groups_live,
+		exp_date: (account.exp_date ?? '').slice(0, 10),
+	};
+}
+
+/** Returns the body of the request that changes an account, from the changed values of the form. */
+export function bodyOf(changed: Partial<AccountValues>): Record<string, unknown> {
+	const body: Record<string, unknown> = { ...changed };
+	if (changed.password === '') delete body.password;
+	if (changed.user_agent === '') body.user_agent = null;
+	if (changed.exp_date !== undefined)
+		body.exp_date = changed.exp_date === '' ? null : `${changed.exp_date}T00:00:00Z`;
+	return body;
+}
+
+/** Returns scheme and host of an address: its path and query may hold credentials. */
+export function hostOf(address: string): string {
+	try {
+		const url = new URL(address);
+		return `${url.protocol}//${url.host}`;
+	} catch {
+		return '';
+	}
+}

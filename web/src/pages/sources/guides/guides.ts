@@ -1,0 +1,93 @@
+// Guide sources: forms, what they send, and the progress of refreshes.
+
+import type { Schemas } from '$lib/api';
+
+export type Guide = Schemas['EPGSource'];
+export type GuideWay = 'url' | 'file' | 'panel' | 'schedules_direct' | 'dummy';
+
+/** Uploads beyond this size are refused by the gateway, in bytes. */
+export const FILE_BYTES_MAX = 512 * 1024 * 1024;
+
+/** The values of the form of a guide. */
+export interface GuideValues {
+	name: string;
+	is_active: boolean;
+	url: string;
+	username: string;
+	password: string;
+	refresh_interval: number;
+	cron_expression: string;
+	priority: number;
+	history_days: number;
+}
+
+export const EMPTY_GUIDE: GuideValues = {
+	name: '',
+	is_active: true,
+	url: '',
+	username: '',
+	password: '',
+	refresh_interval: 0,
+	cron_expression: '',
+	priority: 0,
+	history_days: 7,
+};
+
+export const valuesOf = (guide: Guide): GuideValues => ({
+	name: guide.name,
+	is_active: guide.is_active,
+	url: guide.url ?? '',
+	username: guide.username ?? '',
+	password: '',
+	refresh_interval: guide.refresh_interval,
+	cron_expression: guide.cron_expression,
+	priority: guide.priority,
+	history_days: guide.history_days,
+});
+
+/** Name of a guide to which the admin gave none: the host of its address, or the file without its ending. */
+export function nameFor(url: string, file: File | null): string {
+	if (file) return file.name.replace(/\.(xml|xmltv|txt)?(\.(gz|xz|zip))?$/i, '');
+	try {
+		return new URL(url.trim()).hostname;
+	} catch {
+		return '';
+	}
+}
+
+/** What a refresh reports while it runs. */
+export interface GuideProgress {
+	status: 'fetching' | 'parsing' | 'success' | 'error';
+	/** From 0 to 1. */
+	share: number;
+	programmes: number;
+	message: string;
+}
+
+const STATUSES = ['fetching', 'parsing', 'success', 'error'] as const;
+
+/** Reads a frame `epg_refresh`; `null` for one of another guide, or one that this page does not understand. */
+export function progressOf(frame: Readonly<Record<string, unknown>>, guide: number): GuideProgress | null {
+	const status = STATUSES.find((it) => it === frame.status);
+	if (frame.source !== guide || status === undefined) return null;
+	const numberOf = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
+	return {
+		status,
+		share: Math.min(1, Math.max(0, numberOf(frame.progress) / 100)),
+		programmes: numberOf(frame.programs),
+		message: typeof frame.message === 'string' ? frame.message : '',
+	};
+}
+
+/** Guides of these kinds are fetched; the others are computed, written or found in streams. */
+export const isFetched = (guide: Pick<Guide, 'source_type'>): boolean =>
+	['xmltv', 'panel', 'schedules_direct'].includes(guide.source_type);
+
+export const SHAPES = {
+	idle: 'idle',
+	fetching: 'opening',
+	parsing: 'opening',
+	error: 'failed',
+	success: 'playing',
+	disabled: 'stopped',
+} as const;

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { bodyOf, newPlayerPassword } from './model';
+
+it('empty passwords stay as they are', () => {
+	expect(bodyOf({ password: '', current_password: '', email: 'a@b' })).toEqual({ email: 'a@b' });
+	expect(bodyOf({ password: 'new password', current_password: 'old' })).toEqual({
+		password: 'new password',
+		current_password: 'old',
+	});
+});
+
+it('an empty player password is removed, and only changed properties are sent', () => {
+	expect(bodyOf({ xc_password: '' })).toEqual({ custom_properties: { xc_password: null } });
+	expect(bodyOf({ hide_adult_content: true })).toEqual({ custom_properties: { hide_adult_content: true } });
+	expect(bodyOf({ stream_limit: null })).toEqual({ stream_limit: 0 });
+});
+
+it('player passwords are random and can be typed with a remote control', () => {
+	const passwords = new Set(Array.from({ length: 100 }, newPlayerPassword));
+	expect(passwords.size).toBe(100);
+	for (const it of passwords) expect(it).toMatch(/^[a-km-np-z2-9]{12}$/);
+});

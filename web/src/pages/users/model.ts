@@ -1,0 +1,74 @@
+// The values of the form of a user, and what it sends.
+
+import type { Schemas } from '$lib/api';
+
+export type User = Schemas['UserAccount'];
+type Level = User['user_level'];
+
+export interface UserValues {
+	username: string;
+	email: string;
+	password: string;
+	current_password: string;
+	user_level: Level;
+	is_active: boolean;
+	stream_limit: number | null;
+	channel_profiles: number[];
+	xc_password: string;
+	hide_adult_content: boolean;
+}
+
+export const NEW_USER: UserValues = {
+	username: '',
+	email: '',
+	password: '',
+	current_password: '',
+	user_level: 0,
+	is_active: true,
+	stream_limit: 0,
+	channel_profiles: [],
+	xc_password: '',
+	hide_adult_content: false,
+};
+
+export function valuesOf(user: User): UserValues {
+	const custom = user.custom_properties as Record<string, unknown>;
+	return {
+		username: user.username,
+		email: user.email,
+		password: '',
+		current_password: '',
+		user_level: user.user_level,
+		is_active: user.is_active,
+		stream_limit: user.stream_limit,
+		channel_profiles: user.channel_profiles,
+		xc_password: typeof custom.xc_password === 'string' ? custom.xc_password : '',
+		hide_adult_content: custom.hide_adult_content === true,
+	};
+}
+
+/** Returns the body of the request from the changed values. Empty passwords stay as they are. */
+export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
+	const { xc_password, hide_adult_content, password, current_password, stream_limit, ...same } = changed;
+	const body: Record<string, unknown> = { ...same };
+	if (password) body.password = password;
+	if (current_password) body.current_password = current_password;
+	if (stream_limit !== undefined) body.stream_limit = stream_limit ?? 0;
+	const custom: Record<string, unknown> = {};
+	if (xc_password !== undefined) custom.xc_password = xc_password === '' ? null : xc_password;
+	if (hide_adult_content !== undefined) custom.hide_adult_content = hide_adult_content;
+	if (Object.keys(custom).length > 0) body.custom_properties = custom;
+	return body;
+}
+
+/** Characters of a player password that are typed with the remote control of a television: none look alike. */
+const CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
+const LENGTH = 12;
+
+/** Returns a random player password. */
+export function newPlayerPassword(): string {
+	// 256 is a multiple of 32, so that all characters are equally likely.
+	return [...crypto.getRandomValues(new Uint8Array(LENGTH))]
+		.map((it) => CHARACTERS[it % CHARACTERS.length])
+		.join('');
+}

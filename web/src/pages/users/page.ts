@@ -1,0 +1,12 @@
+import { definePage } from '$lib/router';
+import { text } from './text';
+
+export default definePage({
+	path: 'users',
+	title: () => text().title,
+	icon: 'users',
+	level: 10,
+	place: 'more',
+	order: 60,
+	load: () => import('./Users.svelte'),
+});

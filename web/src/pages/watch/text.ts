@@ -1,0 +1,33 @@
+import { joined, number, plural, texts } from '$lib/i18n';
+
+export const text = texts({
+	en: {
+		title: 'Watch',
+		search: 'Search channels',
+		list: 'Channels',
+		number: 'Number',
+		name: 'Name',
+		count: (n: number) => plural(n, '1 channel', `${number(n)} channels`),
+		none: 'No channels',
+		noneText: 'There is no channel that you may watch.',
+		noneYet: 'Channels are made from the streams of a source.',
+		setUp: 'Add a source',
+		noMatch: 'No channel matches',
+		clear: 'Clear the search',
+		loading: 'Connecting…',
+		retrying: (seconds: number) => `Trying again in ${number(seconds)} s…`,
+		retry: 'Try again',
+		failed: 'The channel does not play',
+		ended: 'The stream ended.',
+		unknown: 'There is no such channel, or you may not watch it.',
+		back: 'All channels',
+		now: 'See what happens',
+		slots: 'See who uses the slots',
+		external: 'Open in another player',
+		externalHow: 'Saves a playlist file with your player password. Open it with a player such as VLC.',
+		converted: 'The sound is converted for this browser.',
+		codecs: (names: string[]) => `This browser cannot play ${joined(names)}.`,
+		noMedia: 'This browser cannot play live streams in a page.',
+		player: (name: string) => `Player: ${name}`,
+	},
+});
