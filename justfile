@@ -87,12 +87,16 @@ fuzz seconds="20":
 openapi:
     HEADWATER_WRITE_OPENAPI=1 cargo test --package headwater --lib --quiet published_openapi
 
+# Builds the files of a release into target/release-files: archive, Debian package, bill of materials, checksums.
+release *targets:
+    bash .ci/release {{ targets }}
+
 # Installs the tools of the checks: Debian packages, and programs under target/tools.
 tools:
     bash .ci/tools
 
 [private]
 have-tools:
-    @for program in ffmpeg ffprobe nginx tshark tsreport tv_sort xmllint chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
+    @for program in ffmpeg ffprobe nginx caddy tshark tsreport tv_sort xmllint chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
         command -v "$program" >/dev/null || { echo "missing: $program; 'just tools' installs it"; exit 1; }; \
     done

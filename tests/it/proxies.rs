@@ -99,7 +99,7 @@ async fn the_client_that_a_trusted_proxy_names_is_the_one_that_counts() {
     eventually("the event", || gateway.events().iter().any(|it| failed(&it.body))).await;
 }
 
-/// With nginx and the configuration of `docs/deploy/nginx.conf`.
+/// With nginx and Caddy, and their configurations in `docs/deploy`.
 mod slow {
     use std::net::SocketAddr;
     use std::path::Path;
@@ -114,29 +114,23 @@ mod slow {
     use crate::support::websocket::WebSocketClient;
     use crate::support::{WAIT_MAX, until_async};
 
-    /// A running nginx; ended when it is dropped.
-    struct Nginx {
+    /// A running proxy that connects to the gateway from 127.0.0.2; ended when it is dropped.
+    struct Proxy {
         _child: Child,
         _folder: tempfile::TempDir,
         address: SocketAddr,
     }
 
-    impl Nginx {
-        /// Starts nginx in front of this port, as documented except for the lines that contain `without`. It connects to
-        /// the gateway from 127.0.0.2.
-        async fn start(gateway: SocketAddr, without: Option<&str>) -> Nginx {
-            let folder = tempfile::tempdir().unwrap();
-            // Another process could take the port in between; the test then fails to start nginx.
-            let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-            let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy/nginx.conf");
-            let site = std::fs::read_to_string(page).unwrap();
+    impl Proxy {
+        /// Starts nginx in front of this port, as documented except for the lines that contain `without`.
+        async fn nginx(gateway: SocketAddr, without: Option<&str>) -> Proxy {
+            let (address, site) = (unused_address(), documented("nginx.conf", gateway));
             let site: String = site
                 .lines()
                 .filter(|line| without.is_none_or(|it| !line.contains(it)))
                 .map(|line| format!("{line}\n"))
                 .collect();
             let site = site.replace("listen 80;", &format!("listen {address};\nproxy_bind 127.0.0.2;"));
-            let site = site.replace("127.0.0.1:9191", &gateway.to_string());
             let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
                 .map(|it| format!("{it}_temp_path {it};\n"))
                 .concat();
@@ -144,22 +138,42 @@ mod slow {
                 "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr;\nevents {{}}\n\
                  http {{\naccess_log off;\n{temporary}{site}}}\n"
             );
-            std::fs::write(folder.path().join("nginx.conf"), text).unwrap();
-            // Debian installs it where not every user looks.
-            let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
-            let child = Command::new("nginx")
+            Self::start(
+                Command::new("nginx").args(["-p", ".", "-e", "stderr", "-c", "proxy.conf"]),
+                &text,
+                address,
+            )
+            .await
+        }
+
+        /// Starts Caddy in front of this port, as documented but without certificates.
+        async fn caddy(gateway: SocketAddr) -> Proxy {
+            let (address, site) = (unused_address(), documented("Caddyfile", gateway));
+            let site = site.replace("tv.example.com", &format!("http://{address}"));
+            let source = "flush_interval -1\n\t\ttransport http {\n\t\t\tlocal_address 127.0.0.2\n\t\t}";
+            let text = format!("{{\n\tadmin off\n}}\n{}", site.replace("flush_interval -1", source));
+            let arguments = ["run", "--config", "proxy.conf", "--adapter", "caddyfile"];
+            Self::start(Command::new("caddy").args(arguments), &text, address).await
+        }
+
+        /// Starts a proxy with this configuration in `proxy.conf`, in a folder of its own.
+        async fn start(command: &mut Command, text: &str, address: SocketAddr) -> Proxy {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("proxy.conf"), text).unwrap();
+            // Debian installs nginx where not every user looks, and `just tools` has Caddy in a folder of its own.
+            let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/bin");
+            let path = format!("{}:/usr/sbin:{}", std::env::var("PATH").unwrap_or_default(), tools.display());
+            let child = command
                 .env("PATH", path)
-                .arg("-p")
-                .arg(folder.path())
-                .args(["-e", "stderr", "-c", "nginx.conf"])
+                // Caddy keeps its state there.
+                .env("HOME", folder.path())
+                .current_dir(folder.path())
                 .stdin(Stdio::null())
                 .kill_on_drop(true)
                 .spawn()
-                .unwrap_or_else(|error| {
-                    panic!("this test needs nginx ({error}): apt-get install nginx-light")
-                });
-            until_async("nginx", async || TcpStream::connect(address).await.is_ok()).await;
-            Nginx { _child: child, _folder: folder, address }
+                .unwrap_or_else(|error| panic!("this test needs a proxy ({error}): just tools"));
+            until_async("the proxy", async || TcpStream::connect(address).await.is_ok()).await;
+            Proxy { _child: child, _folder: folder, address }
         }
 
         /// Requests a path from this address of the client, with these lines of headers, and returns the status.
@@ -174,14 +188,25 @@ mod slow {
             socket.write_all(request.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
             let read = socket.read_to_end(&mut answer);
-            tokio::time::timeout(WAIT_MAX, read).await.expect("nginx closes the connection").unwrap();
+            tokio::time::timeout(WAIT_MAX, read).await.expect("the proxy closes the connection").unwrap();
             let answer = String::from_utf8_lossy(&answer);
             answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
         }
     }
 
+    /// Returns an address that is free now. Another process could take it before the proxy does; the test then fails.
+    fn unused_address() -> SocketAddr {
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    }
+
+    /// Returns a documented configuration, for a gateway at this address.
+    fn documented(file: &str, gateway: SocketAddr) -> String {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy").join(file);
+        std::fs::read_to_string(page).unwrap().replace("127.0.0.1:9191", &gateway.to_string())
+    }
+
     /// Starts a gateway to which only 127.0.0.1 is local, with an admin.
-    async fn behind_nginx(trusted_proxies: &str) -> (Provider, TestGateway, TestUser) {
+    async fn behind_proxy(trusted_proxies: &str) -> (Provider, TestGateway, TestUser) {
         let provider = Provider::start();
         provider.path("/news.ts").plays(Picture::new("news"));
         let list = provider.playlist(&[("news", "News", "/news.ts")]);
@@ -198,24 +223,40 @@ mod slow {
     /// Holds T-acc.6.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn behind_nginx_a_local_client_watches_and_a_remote_one_needs_credentials_whatever_it_claims() {
-        let (_provider, gateway, admin) = behind_nginx("127.0.0.2").await;
-        let nginx = Nginx::start(gateway.address, None).await;
-        let list = fetch(nginx.address, Request::get(PLAYLIST)).await;
+        let (_provider, gateway, admin) = behind_proxy("127.0.0.2").await;
+        let nginx = Proxy::nginx(gateway.address, None).await;
+        local_clients_watch_and_remote_ones_need_credentials(&gateway, &admin, &nginx).await;
+    }
+
+    /// Holds T-acc.6.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn behind_caddy_a_local_client_watches_and_a_remote_one_needs_credentials_whatever_it_claims() {
+        let (_provider, gateway, admin) = behind_proxy("127.0.0.2").await;
+        let caddy = Proxy::caddy(gateway.address).await;
+        local_clients_watch_and_remote_ones_need_credentials(&gateway, &admin, &caddy).await;
+    }
+
+    async fn local_clients_watch_and_remote_ones_need_credentials(
+        gateway: &TestGateway,
+        admin: &TestUser,
+        proxy: &Proxy,
+    ) {
+        let list = fetch(proxy.address, Request::get(PLAYLIST)).await;
         assert_eq!(list.status(), 200, "{}", list.text());
         assert!(
-            list.text().contains(&format!("http://{}/proxy/ts/stream/", nginx.address)),
+            list.text().contains(&format!("http://{}/proxy/ts/stream/", proxy.address)),
             "{}",
             list.text()
         );
 
-        let player = Player::watch(nginx.address, &gateway.path("News")).await;
+        let player = Player::watch(proxy.address, &gateway.path("News")).await;
         player.sees("news").await;
         player.more_bytes(500_000).await;
         let key = [("X-API-Key", admin.api_key.as_str())];
-        let api = Api::stranger_at(nginx.address).key(&admin.api_key);
+        let api = Api::stranger_at(proxy.address).key(&admin.api_key);
         let status = api.get("/proxy/ts/status").await.body;
         assert_eq!(status["channels"][0]["clients"][0]["ip_address"], "127.0.0.1", "{status}");
-        let mut socket = WebSocketClient::open(nginx.address, "/ws/", &key).await.expect("an upgrade");
+        let mut socket = WebSocketClient::open(proxy.address, "/ws/", &key).await.expect("an upgrade");
         assert!(socket.next().await.is_ok());
 
         let user = format!("X-API-Key: {}\r\n", admin.api_key);
@@ -227,21 +268,21 @@ mod slow {
             "X-Real-IP: 127.0.0.1\r\n",
         ] {
             for path in [PLAYLIST, &gateway.path("News"), "/metrics"] {
-                let status = nginx.status_from("127.0.0.5", path, claim).await;
+                let status = proxy.status_from("127.0.0.5", path, claim).await;
                 assert_eq!(status, refused(path), "{path} {claim}");
             }
             let headers = format!("{claim}{user}");
-            assert_eq!(nginx.status_from("127.0.0.5", PLAYLIST, &headers).await, 200, "{claim}");
+            assert_eq!(proxy.status_from("127.0.0.5", PLAYLIST, &headers).await, 200, "{claim}");
         }
-        assert_eq!(nginx.status_from("127.0.0.1", PLAYLIST, "").await, 200);
+        assert_eq!(proxy.status_from("127.0.0.1", PLAYLIST, "").await, 200);
     }
 
     /// Holds T-acc.6.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn behind_an_nginx_that_is_not_trusted_or_names_nobody_everyone_needs_credentials() {
         for (trusted, without) in [("none", None), ("127.0.0.2", Some("X-Forwarded-For"))] {
-            let (_provider, gateway, admin) = behind_nginx(trusted).await;
-            let nginx = Nginx::start(gateway.address, without).await;
+            let (_provider, gateway, admin) = behind_proxy(trusted).await;
+            let nginx = Proxy::nginx(gateway.address, without).await;
             for path in [PLAYLIST, &gateway.path("News"), "/metrics"] {
                 let status = nginx.status_from("127.0.0.1", path, "").await;
                 assert_eq!(status, refused(path), "{path} {without:?}");
