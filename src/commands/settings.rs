@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::config::ConfigValue;
+use crate::config::{ConfigValue, by_table};
 use crate::play::say;
 
 /// Prints the values as a configuration file, with the default and the origin of each as a comment.
@@ -12,17 +12,14 @@ pub(super) fn print(values: &[ConfigValue]) -> ExitCode {
 }
 
 fn text(values: &[ConfigValue]) -> String {
-    // The keys without a table come first, because a table begins with its name and ends with the next one.
-    let (top, in_tables): (Vec<_>, Vec<_>) = values.iter().partition(|it| !it.key.contains('.'));
     let mut text = String::new();
-    let mut table = "";
-    for value in top.into_iter().chain(in_tables) {
-        let (of_table, name) = value.key.rsplit_once('.').unwrap_or(("", &value.key));
-        if of_table != table {
-            text += &format!("\n[{of_table}]\n");
-            table = of_table;
+    for (table, values) in by_table(values.iter().map(|it| (it.key.clone(), it))) {
+        if !table.is_empty() {
+            text += &format!("\n[{table}]\n");
         }
-        text += &line(name, value);
+        for (name, value) in values {
+            text += &line(&name, value);
+        }
     }
     text
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::Networks;
+use super::layers::{by_table, keys};
 use super::values::{Listen, LogFormat};
 
-const AFTER_HELP: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   headwater user add admin --superuser
       Creates the first user in a new store and prints the generated password.
@@ -20,43 +21,39 @@ Examples:
   headwater play ~/tv.m3u
       Serves the channels of a playlist: http://localhost:9191/playlist.m3u
   headwater play --max-streams 1 'http://provider.example/get.php?username=U&password=P&type=m3u_plus'
-      The same from a URL, with at most one connection to that provider at any time.
+      The same from a URL, with at most one connection to that provider at any time.";
 
+const CONFIGURATION: &str = "\
 Configuration:
   Every key can be set in a TOML file (--config), in the environment, and by an option. Options
   override the environment, which overrides the file. For stall_timeout of table [engine]:
     HEADWATER_ENGINE_STALL_TIMEOUT=5   in the environment
     --set engine.stall_timeout=5       as an option
   Durations are in seconds.
+";
 
-  Top-level keys:          api_listen player_listen data_dir public_url user_agent stream_networks
-                           metrics_networks trusted_proxies container_proxy
-  Table [log]:             level format
-  Table [limits]:          connections_max connections_per_address_max anonymous_viewers_max
-                           header_timeout drain_timeout body_bytes_max body_timeout
-                           playlist_bytes_max playlist_timeout guide_bytes_max
-                           guide_unpacked_bytes_max guide_timeout disk_timeout
-  Table [network_access.CLASS] for ui, streams, xc_api, m3u_epg, tuner and metrics:
-                           connect anonymous
-  Table [discovery]:       enabled interface hdhomerun_port ssdp_port
-  Table [auth]:            failure_delay_max remember_login
-  Table [play]:            lists max_streams
-  Table [engine]:          connect_timeout first_packet_timeout stall_timeout
-                           silence_suspected_after buffering_timeout random_access_wait start_timeout
-                           give_up_after channel_shutdown_delay new_client_behind_seconds
-                           ring_seconds ring_bytes ring_gop_bytes recording_lead_seconds
-                           ring_budget_bytes slow_client_limit
-                           return_to_preferred_after at_limit transcoders_max
-                           default_stream_profile
-
+const SIGNALS: &str = "\
 Signals:
   SIGTERM or SIGINT ends every stream after its last packets, then exits with 0. A second signal
   exits immediately.";
 
+/// Returns the examples, and every key of the configuration with its default.
+fn long_help() -> String {
+    let mut text = format!("{EXAMPLES}\n\n{CONFIGURATION}");
+    for (table, keys) in by_table(keys()) {
+        text += &if table.is_empty() { "\n".to_owned() } else { format!("\n  [{table}]\n") };
+        for (name, default) in keys {
+            let default = if default.is_null() { "none".to_owned() } else { default.to_string() };
+            text += &format!("    {name:<28} {default}\n");
+        }
+    }
+    text + "\n" + SIGNALS
+}
+
 /// A self-hosted gateway for live TV: one upstream connection per channel for any number of viewers, failover
 /// between streams, and provider limits observed.
 #[derive(Debug, Parser)]
-#[command(name = "headwater", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "headwater", version, after_help = EXAMPLES, after_long_help = long_help(), max_term_width = 100)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -68,7 +65,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the gateway with the accounts, channels and users stored in the data folder.
-    #[command(after_help = AFTER_HELP)]
+    #[command(after_help = EXAMPLES, after_long_help = long_help())]
     Serve,
     /// Print every setting in force, with its default and where it comes from.
     Config,
@@ -122,7 +119,7 @@ pub enum Command {
     ///
     /// Entries with the same tvg-id (or the same name, if they have none) become one channel with several streams, in
     /// the order in which they are found in all lists. Each list is an account with its own limit.
-    #[command(after_help = AFTER_HELP)]
+    #[command(after_help = EXAMPLES, after_long_help = long_help())]
     Play {
         /// Files or http(s) URLs of M3U playlists [env: HEADWATER_PLAY_LISTS]
         #[arg(value_name = "LIST.m3u|URL")]
@@ -133,7 +130,7 @@ pub enum Command {
         max_streams: Option<u32>,
     },
     /// Serve test channels from a built-in source, for trying out playback and failover.
-    #[command(after_help = AFTER_HELP)]
+    #[command(after_help = EXAMPLES, after_long_help = long_help())]
     Demo {
         /// Address of the built-in source. If the port is in use, a free one is chosen.
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9190")]

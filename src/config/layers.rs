@@ -291,6 +291,16 @@ pub(super) fn keys() -> BTreeMap<String, Json> {
     leaves(&serde_json::to_value(Config::default()).expect("a configuration is plain data"))
 }
 
+/// Sorts keys such as `table.key` into their tables. Those without a table come first, as in a file.
+pub(crate) fn by_table<T>(keys: impl IntoIterator<Item = (String, T)>) -> BTreeMap<String, Vec<(String, T)>> {
+    let mut tables: BTreeMap<String, Vec<(String, T)>> = BTreeMap::new();
+    for (key, value) in keys {
+        let (table, name) = key.rsplit_once('.').unwrap_or(("", &key));
+        tables.entry(table.to_owned()).or_default().push((name.to_owned(), value));
+    }
+    tables
+}
+
 /// Returns every value that is no table, by its key as `table.key`.
 fn leaves(value: &Json) -> BTreeMap<String, Json> {
     fn collect(prefix: &str, value: &Json, keys: &mut BTreeMap<String, Json>) {

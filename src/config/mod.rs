@@ -28,6 +28,7 @@ pub use self::args::{
     Args, Command, KeysCommand, NewBackup, NewImport, NewImportFrom, NewPassword, NewUser, PASSWORD_VARIABLE,
     RestoreArgs, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
+pub(crate) use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};
 pub(crate) use self::network_access::{
     ALLOWED_NETWORKS, NetworkClass, UserNetworks, is_guide, may_stream_from,

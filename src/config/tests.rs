@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::{CommandFactory, Parser};
@@ -150,6 +150,26 @@ fn every_key_can_be_set_by_variable_and_by_option() {
     assert_eq!(config.engine.at_limit, domain::settings::AtLimit::Refuse);
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!((config.play.max_streams, config.limits.connections_max), (2, 5));
+}
+
+#[test]
+fn the_help_shows_every_key_below_its_table_with_its_default() {
+    let help = Args::command().render_long_help().to_string();
+    let mut table = "";
+    let mut shown = BTreeMap::new();
+    for line in help.lines().skip_while(|it| *it != "Configuration:").take_while(|it| *it != "Signals:") {
+        if let Some(name) = line.trim().strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            table = name;
+        } else if let Some((name, default)) = line.trim().split_once("  ") {
+            let key = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
+            shown.insert(key, default.trim().to_owned());
+        }
+    }
+    let missing: Vec<String> = keys().into_keys().filter(|it| !shown.contains_key(it)).collect();
+    assert!(missing.is_empty(), "{missing:?}\n{help}");
+    assert_eq!(shown["limits.connections_max"], "8192");
+    assert_eq!(shown["network_access.metrics.connect"], "[\"any\"]");
+    assert_eq!(shown["public_url"], "none");
 }
 
 #[test]

@@ -105,9 +105,11 @@ fn every_step_of_a_flow_names_functions_in_their_order() {
 fn every_setting_and_every_metric_is_documented() {
     let page = read(&root().join("docs/operating.md"));
     let defaults = serde_json::to_value(headwater::config::Config::default()).unwrap();
-    let missing: Vec<_> =
-        keys(&defaults).into_iter().filter(|key| !page.contains(&format!("| `{key}` |"))).collect();
-    assert!(missing.is_empty(), "settings that docs/operating.md does not explain: {missing:#?}");
+    let existing: BTreeSet<String> = keys(&defaults).into_iter().collect();
+    let explained: BTreeSet<String> = first_cells(section(&page, "Settings"))
+        .filter_map(|it| Some(it.strip_prefix('`')?.strip_suffix('`')?.to_owned()))
+        .collect();
+    assert_eq!(explained, existing, "the settings that docs/operating.md explains, and those that exist");
 
     let source = read(&root().join("src/metrics.rs"));
     let explained: Vec<String> = code_words(&page);
@@ -124,6 +126,33 @@ fn every_setting_and_every_metric_is_documented() {
         let is_explained = explained.iter().any(|it| it.starts_with(name));
         assert!(is_explained, "docs/operating.md does not explain the metric {name}");
     }
+}
+
+#[test]
+fn the_status_codes_of_a_stream_address_are_those_of_its_schema() {
+    let page = read(&root().join("docs/operating.md"));
+    let explained: BTreeSet<String> = first_cells(section(&page, "Answers on a stream address"))
+        .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect();
+    let schema: serde_json::Value = serde_json::from_str(&read(&root().join("docs/openapi.json"))).unwrap();
+    let described = &schema["paths"]["/proxy/ts/stream/{target}"]["get"]["responses"];
+    // Every address can answer these.
+    let general = ["400", "431", "500"];
+    let described = described.as_object().unwrap().keys().filter(|it| !general.contains(&it.as_str()));
+    assert_eq!(explained, described.cloned().collect());
+}
+
+/// Returns the text between a heading of the second level and the next one of any level.
+fn section<'a>(page: &'a str, heading: &str) -> &'a str {
+    let (_, rest) =
+        page.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading}"));
+    rest.split_once("\n#").map_or(rest, |(section, _)| section)
+}
+
+/// Returns the first cell of each row of the tables in a text.
+fn first_cells(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next()).map(str::trim)
 }
 
 #[test]
