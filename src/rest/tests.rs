@@ -287,6 +287,23 @@ async fn a_write_that_changes_nothing_is_not_committed() {
 }
 
 #[tokio::test]
+async fn a_change_without_any_known_field_is_refused_with_the_names() {
+    let rest = Rest::start().await;
+    let group = rest.admin("POST", GROUPS, json!({ "name": "a" })).await.body["id"].to_string();
+    let path = format!("{GROUPS}{group}/");
+    let answer = rest.admin("PATCH", &path, json!({ "nmae": "b", "x": 1 })).await;
+    let message = ["There is no such field."];
+    assert_eq!((answer.status, answer.body), (400, json!({ "nmae": message, "x": message })));
+
+    // A client that sends a record back sends more than can be changed.
+    for body in [json!({ "name": "b", "x": 1 }), json!({ "id": 7 }), json!({})] {
+        let answer = rest.admin("PATCH", &path, body.clone()).await;
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text);
+    }
+    assert_eq!(rest.admin("GET", &path, json!({})).await.body["name"], "b");
+}
+
+#[tokio::test]
 async fn a_body_that_never_arrives_times_out() {
     let rest = Rest::start().await;
     let never = futures_util::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>();

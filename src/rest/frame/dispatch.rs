@@ -132,12 +132,15 @@ pub(super) async fn run(
         call.user = None;
     }
     let (body, file) = read_input(route, &call, body).await?;
+    let is_partial = route.method == Method::PATCH;
+    if let Some(shape) = route.inputs.body.filter(|_| is_partial) {
+        shape.check_any_field(&body)?;
+    }
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
         call.app.write_pace.wait(user).await;
     }
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     call.fields.extend(file.as_ref().map(|_| FILE));
-    let is_partial = route.method == Method::PATCH;
     let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
     (route.handler)(call, input).await
 }

@@ -86,6 +86,11 @@ pub(crate) const CHARS_MAX: usize = 4096;
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
 impl Field {
+    /// Returns whether clients can call the field by this name.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
     /// Returns a field without rules.
     pub(crate) const fn new<T: Shape>(name: &'static str, description: &'static str, place: Place) -> Self {
         Field {

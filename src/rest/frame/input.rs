@@ -61,10 +61,24 @@ impl BodyShape {
             Self::Many(..) => body.as_array().map(Vec::as_slice).unwrap_or_default(),
         };
         let is_sent = |field: &&Field| {
-            let names = || iter::once(&field.name).chain(field.aliases);
-            objects.iter().filter_map(Value::as_object).any(|it| names().any(|name| it.contains_key(*name)))
+            objects.iter().filter_map(Value::as_object).any(|it| it.keys().any(|name| field.has_name(name)))
         };
         self.fields().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
+    }
+
+    /// Refuses a change whose body has members, none of which is a field: it would change nothing, and usually contains a
+    /// misspelled name. Beside a field, other members are ignored, because clients send whole records back.
+    pub(super) fn check_any_field(self, body: &Value) -> Result<(), FieldErrors> {
+        let (Self::One(_) | Self::Both(..), Some(members)) = (self, body.as_object()) else { return Ok(()) };
+        let is_field = |name: &String| self.fields().any(|it| it.has_name(name));
+        if members.keys().any(is_field) {
+            return Ok(());
+        }
+        let mut errors = FieldErrors::default();
+        for name in members.keys() {
+            errors.add(name.as_str(), "There is no such field.");
+        }
+        errors.or(())
     }
 
     /// Returns the fields of an object.
