@@ -6,7 +6,7 @@ use domain::playout::Attempt;
 use media::error::UpstreamError;
 use media::ring::EndReason;
 use media::source::Source;
-use ractor::RpcReplyPort;
+use ractor::{ActorId, RpcReplyPort};
 
 use super::{ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
 use crate::registry::SourceSlow;
@@ -33,7 +33,7 @@ pub(crate) enum Message {
     Lost(Attempt, UpstreamError),
     /// The output can continue with the source of this attempt, which is read beside the one that plays.
     Ready(Attempt),
-    /// The first packets of this attempt are in the ring.
+    /// The first packets of this attempt become readable after this message.
     Playing(Attempt),
     /// The source that plays has been silent for this long.
     Silent(Attempt, Duration),
@@ -43,6 +43,8 @@ pub(crate) enum Message {
     Slow(SourceSlow),
     /// The pump ended unexpectedly.
     PumpGone,
+    /// The actor of a client ended, for this reason.
+    ClientEnded(ActorId, String),
     /// The deadline of the playout passed.
     Tick,
     /// Nobody has watched for the linger time. The number is that of the last join.
@@ -66,6 +68,9 @@ pub(crate) enum Message {
     /// Aborts the pump, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     LosePump,
+    /// Blocks the channel until the other end is dropped, as a busy machine would.
+    #[cfg(test)]
+    Block(std::sync::mpsc::Receiver<()>),
 }
 
 impl From<slots::SlotMessage> for Message {

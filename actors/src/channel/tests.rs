@@ -8,6 +8,7 @@ use domain::settings::{AtLimit, Settings};
 use domain::stream_profile::Delivery;
 use media::ring::EndReason;
 use media::testing::{Behaviour, Break, Play, Reachability, TsSource};
+use ractor::ActorStatus;
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -226,6 +227,36 @@ async fn a_channel_ends_even_if_its_last_caller_hung_up_early() {
     drop(scenario.watch(channel(2)).await);
     assert!(tokio::time::timeout(Duration::ZERO, scenario.ask(channel(1))).await.is_err());
     scenario.is_quiet().await;
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(60 * SECOND, wait).await.expect("within a minute");
+}
+
+/// Observed defect: a viewer saw the picture and left before its channel handled the message that the source plays, so
+/// the departure was reported before the start of the channel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_start_of_a_channel_is_reported_before_the_departure_of_a_viewer_who_saw_it() {
+    let now = Settings { random_access_wait: 3 * SECOND, ..settings() };
+    let scenario = Scenario::of(now, [&[stream(1, "a")]]).await;
+    // Without a random-access point, the output starts only after the wait for one.
+    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("a") };
+    scenario.provider.set("/a", Behaviour::Play(Play::new(ts)));
+    let WatchReply::Tail { mut tail, .. } = scenario.ask(channel(1)).await else { panic!("no tail") };
+    until(|| scenario.system.has_tables()).await;
+    let release = scenario.system.block_channel(channel(1));
+    tail.ready().await.unwrap();
+    let clients = scenario.system.client_actors();
+    drop(tail);
+    until(|| clients.iter().all(|it| it.get_status() == ActorStatus::Stopped)).await;
+    drop(release);
+    until(|| scenario.event_names().len() >= 3).await;
+    assert_eq!(scenario.event_names()[..3], ["client_connect", "channel_start", "client_disconnect"]);
 }
 
 #[tokio::test(start_paused = true)]

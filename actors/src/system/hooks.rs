@@ -41,6 +41,28 @@ impl System {
         }
     }
 
+    /// Blocks this live channel until the returned sender is dropped, as a busy machine would.
+    #[cfg(test)]
+    pub(crate) fn block_channel(&self, target: Target) -> std::sync::mpsc::Sender<()> {
+        let (release, until) = std::sync::mpsc::channel();
+        let live = self.state.channel_table.all().into_iter().find(|it| it.0 == target);
+        let (_, live) = live.expect("the channel is live");
+        live.actor.cast(channel::Message::Block(until)).expect("the channel is live");
+        release
+    }
+
+    /// Returns whether the pump of any live channel has read the tables of its source.
+    #[cfg(test)]
+    pub(crate) fn has_tables(&self) -> bool {
+        self.state.env.registry.channels().iter().any(|it| it.pump.tables().is_some())
+    }
+
+    /// Returns the actors of all clients.
+    #[cfg(test)]
+    pub(crate) fn client_actors(&self) -> Vec<ActorCell> {
+        self.state.env.registry.clients().iter().map(|it| it.port.get_cell()).collect()
+    }
+
     /// Kills the actor of a client, if it exists.
     pub fn kill_client(&self, id: u64) {
         self.state.env.registry.kill_client(id);

@@ -109,7 +109,8 @@ pub enum PumpMessage {
     },
     /// The source of this attempt, which was silent, sends payload again.
     Resumed(u64),
-    /// The first packets of the source of this attempt are in the ring.
+    /// The first packets of the source of this attempt become readable directly after this message. What a viewer does
+    /// after it got them is therefore reported later.
     Playing(u64),
     /// The source of this attempt was lost. Its socket is already closing.
     Lost {
@@ -365,9 +366,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if self.splice.deadline().is_some_and(|it| self.began + it <= now) {
             let mut batch = self.writer.batch(now);
             self.splice.tick(now - self.began, &mut batch);
-            if batch.commit() > 0 {
-                self.report_playing(now);
-            }
+            let has_output = batch.close() > 0;
+            self.publish(has_output, now);
         }
         if self.writer.deadline().is_some_and(|it| it <= now) {
             self.writer.flush(now);
@@ -439,18 +439,17 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let now = Instant::now();
         let mut batch = self.writer.batch(now);
         self.splice.take_over(how, now - self.began, &mut batch);
-        let has_output = batch.commit() > 0;
+        let has_output = batch.close() > 0;
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
             if let Some(following) = &mut self.following {
                 following.reader.picture = self.splice.source_tables().and_then(PictureReader::of);
             }
         }
-        if has_output {
-            self.report_playing(now);
-        } else {
+        if !has_output {
             self.begin_gap();
         }
+        self.publish(has_output, now);
     }
 
     fn reader(&mut self, source: Box<Source>) -> SourceReader {
@@ -483,13 +482,16 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if reader.source.supply() == Supply::Recording {
             self.recorded_until = Some(reader.pacer.due());
         }
+        let (attempt, is_playing) = (following.attempt, following.is_playing);
         drop(following);
         let now = Instant::now();
         self.shared.stop_clock();
         // Here and not at the next source, because what is complete of this source is due now.
         let mut batch = self.writer.batch(now);
         self.splice.change(now - self.began, &mut batch);
-        batch.commit();
+        if batch.close() > 0 && !is_playing {
+            self.announce(attempt);
+        }
         self.writer.flush(now);
         if self.has_played {
             // The packets of the next source start a chunk that declares the break.
@@ -554,7 +556,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 }
             }
         }
-        let has_output = batch.commit() > 0;
+        let has_output = batch.close() > 0;
         // The bursts of a paced source are made by its pauses.
         let is_paced = reader.pacer.is_paced();
         let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
@@ -577,9 +579,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if has_resumed {
             (self.on_message)(PumpMessage::Resumed(*attempt));
         }
-        if has_output {
-            self.report_playing(now);
-        }
+        self.publish(has_output, now);
     }
 
     /// Collects bytes of the prepared source. Nothing of them is written.
@@ -614,13 +614,20 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         }
     }
 
-    /// Reports the first output of a source, which ends a gap.
-    fn report_playing(&mut self, now: Instant) {
-        let Some(following) = self.following.as_mut().filter(|it| !it.is_playing) else { return };
+    /// Makes the chunks readable that have ended. `has_output`: the current source has just sent something.
+    fn publish(&mut self, has_output: bool, now: Instant) {
+        let following = self.following.as_mut().filter(|it| has_output && !it.is_playing);
+        let Some(following) = following else { return self.writer.publish(now) };
         following.is_playing = true;
         let attempt = following.attempt;
-        // At once, so that waiting viewers get the first chunk without waiting until it is full.
+        self.announce(attempt);
+        // Also what has not ended, so that waiting viewers get the first chunk without waiting until it is full.
         self.writer.flush(now);
+    }
+
+    /// Reports the first output of a source, which ends a gap. It must not be readable yet: a viewer that reads it and
+    /// leaves would be gone before the channel knows that it plays.
+    fn announce(&mut self, attempt: u64) {
         self.has_played = true;
         self.gap = None;
         debug!(attempt, "pump started playing");

@@ -96,7 +96,7 @@ impl Writer {
         self.closed.extend(self.chunker.flush());
         let filler = self.chunker.filler(now);
         self.closed.push(filler);
-        self.commit(now);
+        self.publish(now);
     }
 
     /// Marks the chunk that starts with the next packet as a discontinuity.
@@ -123,7 +123,7 @@ impl Writer {
     /// Makes the collected packets readable.
     pub fn flush(&mut self, now: Instant) {
         self.closed.extend(self.chunker.flush());
-        self.commit(now);
+        self.publish(now);
     }
 
     /// Makes the collected packets readable, and ends the ring with this reason.
@@ -142,7 +142,8 @@ impl Writer {
         self.chunker.tables()
     }
 
-    fn commit(&mut self, now: Instant) {
+    /// Makes the chunks readable that have ended.
+    pub fn publish(&mut self, now: Instant) {
         if self.closed.is_empty() {
             return;
         }
@@ -199,11 +200,22 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     /// Makes the chunks readable that ended with the batch, and returns the number of packets.
     pub fn commit(self) -> usize {
+        let Self { writer, now, n_packets } = self.end();
+        writer.publish(now);
+        n_packets
+    }
+
+    /// Ends the batch and returns the number of packets. Its chunks become readable with the next [`Writer::publish`],
+    /// so that something can be done before.
+    pub fn close(self) -> usize {
+        self.end().n_packets
+    }
+
+    fn end(self) -> Self {
         if self.n_packets > 0 {
             self.writer.closed.extend(self.writer.chunker.end_batch(self.now));
         }
-        self.writer.commit(self.now);
-        self.n_packets
+        self
     }
 }
 

@@ -49,6 +49,9 @@ impl State {
         if let Some(client) = self.audience.client_ended(client, &self.channel_ref(), reason) {
             self.report(ChannelChange::ClientLeft(client));
         }
+        if self.ending.is_some() && !self.audience.has_clients() {
+            self.context.myself.stop(None);
+        }
     }
 
     /// Called after every message: the linger timer runs exactly while nobody watches, from the latest departure on.

@@ -88,6 +88,7 @@ impl ractor::Actor for Actor {
             Message::Silent(attempt, silence) => state.silent(attempt, silence),
             Message::Resumed(attempt) => state.resumed(attempt),
             Message::Slow(slow) => state.slow(slow.attempt, slow.behind),
+            Message::ClientEnded(client, reason) => state.client_ended(client, &reason),
             Message::PumpGone => return Err("the pump ended unexpectedly".into()),
             Message::Tick => {
                 state.upstream.deadline_passed();
@@ -107,6 +108,8 @@ impl ractor::Actor for Actor {
             Message::Status(reply) => answer(reply, state.status()),
             #[cfg(any(test, feature = "testing"))]
             Message::LosePump => state.upstream.abort_pump(),
+            #[cfg(test)]
+            Message::Block(until) => drop(until.recv()),
         }
         state.run_queue();
         state.update_linger();
@@ -119,23 +122,22 @@ impl ractor::Actor for Actor {
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        match event {
+        let (client, reason) = match event {
             SupervisionEvent::ActorTerminated(client, _, reason) => {
-                state.client_ended(client.get_id(), reason.as_deref().unwrap_or("ended"));
+                (client, reason.unwrap_or_else(|| "ended".to_owned()))
             }
             SupervisionEvent::ActorFailed(client, cause) => {
                 error!(
                     channel.target = %state.context.target,
                     "a client actor failed, its connection is closed: {cause}"
                 );
-                state.client_ended(client.get_id(), "failed");
+                (client, "failed".to_owned())
             }
-            _ => {}
-        }
-        if state.ending.is_some() && !state.audience.has_clients() {
-            myself.stop(None);
-        }
-        state.update_linger();
+            _ => return Ok(()),
+        };
+        // These events overtake messages. The departure of a client has to come after the message that the source plays
+        // whose packets the client got.
+        let _ = myself.cast(Message::ClientEnded(client.get_id(), reason));
         Ok(())
     }
 

@@ -39,6 +39,11 @@ impl Setup {
     }
 
     fn with(settings: PumpSettings) -> Self {
+        Self::observed(settings, |_, _| {})
+    }
+
+    /// Calls `observe` with each message at the time when it is sent.
+    fn observed(settings: PumpSettings, observe: impl Fn(&PumpMessage, &Ring) + Send + 'static) -> Self {
         let dial = MemoryDial::new();
         let provider = dial.provider("a:80");
         let closer = Closer::new(Handle::current());
@@ -51,8 +56,9 @@ impl Setup {
         let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
         let permits = PermitCount::default();
         let (send, messages) = mpsc::unbounded_channel();
-        let counted = permits.clone();
+        let (counted, observed) = (permits.clone(), ring.clone());
         let (pump, running) = pump(writer, settings, None, move |it| {
+            observe(&it, &observed);
             let _ = send.send((it, counted.n_out() - counted.n_closing()));
         });
         let task = tokio::spawn(running);
@@ -139,6 +145,24 @@ async fn the_first_source_reaches_the_ring_at_once_and_unchanged() {
     let at = memchr::memmem::find(&sent, &bytes[10 * PACKET..][..PACKET]).unwrap();
     assert_eq!(bytes[10 * PACKET..], sent[at..at + n]);
     assert_eq!(setup.pump.tables().unwrap().video().unwrap().codec(), "H.264");
+}
+
+/// A viewer that reads the first packets and leaves must not be gone before the channel knows that it plays.
+#[tokio::test(start_paused = true)]
+async fn a_source_is_reported_before_its_first_packets_are_readable() {
+    let (send, mut readable) = mpsc::unbounded_channel();
+    let mut setup = Setup::observed(PumpSettings::default(), move |message, ring| {
+        if matches!(message, PumpMessage::Playing(_)) {
+            send.send(ring.has_content()).unwrap();
+        }
+    });
+    for (attempt, path) in [(1, "/1"), (2, "/2")] {
+        setup.provider.set(path, Behaviour::play("x"));
+        setup.follow(attempt, path).await;
+        setup.plays(attempt).await;
+        assert_eq!(readable.recv().await, Some(false));
+        setup.tail().ready().await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
