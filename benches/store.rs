@@ -28,7 +28,7 @@ use std::time::Instant;
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use serde_json::{Value, json};
 use storage::records::schema;
 use storage::{Error, Store};
@@ -280,14 +280,13 @@ fn import(store: &Store, account: u32, n: u32) {
 
 fn stream(id: u32, account: u32) -> Stream {
     let facts = StreamProperties {
-        name: format!("Channel {id} HD"),
-        url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
-        headers: RequestHeaders::default(),
         tvg_id: Some(format!("channel{id}.example")),
         group: Some(format!("Group {}, all", id / 250)),
         logo: Some(format!("http://logos.example/images/{id}.png")),
-        number: None,
-        content: Default::default(),
+        ..StreamProperties::new(
+            format!("Channel {id} HD"),
+            SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
+        )
     };
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }

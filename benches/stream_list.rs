@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use domain::ids::{AccountId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::streams::{ShardBuilder, StreamOrder, StreamQuery, StreamSnapshot};
 use serde_json::{Map, Value, json};
 use storage::records::schema;
@@ -139,14 +139,12 @@ fn through_store(n: u32) -> Map<String, Value> {
 
 fn stream(id: u32, account: u32) -> Stream {
     let facts = StreamProperties {
-        name: format!("Channel {id} HD"),
-        url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
-        headers: RequestHeaders::default(),
         tvg_id: Some(format!("channel{id}.example")),
         group: Some(format!("Group {}, all", id / 250)),
-        logo: None,
-        number: None,
-        content: Default::default(),
+        ..StreamProperties::new(
+            format!("Channel {id} HD"),
+            SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
+        )
     };
     let mut stream = Stream::new(StreamId(id), AccountId(account), facts, 0);
     stream.last_seen = id.is_multiple_of(50).then_some(0);

@@ -364,16 +364,7 @@ mod tests {
     }
 
     fn stream(url: &str) -> Stream {
-        let provider = StreamProperties {
-            name: "s".to_owned(),
-            url: SourceUrl::new(url),
-            headers: RequestHeaders::default(),
-            tvg_id: None,
-            group: None,
-            logo: None,
-            number: None,
-            content: Default::default(),
-        };
+        let provider = StreamProperties::new("s", SourceUrl::new(url));
         Stream::new(StreamId(1), AccountId(2), provider, 0)
     }
 

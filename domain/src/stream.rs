@@ -67,6 +67,22 @@ pub struct StreamProperties {
     pub content: StreamContent,
 }
 
+impl StreamProperties {
+    /// Creates the properties of a live stream of which only name and address are known.
+    pub fn new(name: impl Into<String>, url: SourceUrl) -> Self {
+        Self {
+            name: name.into(),
+            url,
+            headers: RequestHeaders::default(),
+            tvg_id: None,
+            group: None,
+            logo: None,
+            number: None,
+            content: StreamContent::default(),
+        }
+    }
+}
+
 /// Values that override others. An empty text means "none".
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -364,14 +380,9 @@ mod tests {
     #[test]
     fn an_edit_overrides_a_rule_and_a_rule_the_provider_and_empty_means_none() {
         let provider = StreamProperties {
-            name: "p".to_owned(),
-            url: SourceUrl::new("http://p/1.m3u8"),
-            headers: RequestHeaders::default(),
             tvg_id: Some("p".to_owned()),
             group: Some("p".to_owned()),
-            logo: None,
-            number: None,
-            content: Default::default(),
+            ..StreamProperties::new("p", SourceUrl::new("http://p/1.m3u8"))
         };
         let mut stream = Stream::new(StreamId(1), AccountId(1), provider, 0);
         let describe =

@@ -84,16 +84,7 @@ mod tests {
     use crate::source_url::SourceUrl;
 
     fn key(account: u32, identity: StreamIdentity, url: &str) -> StreamKey {
-        let properties = StreamProperties {
-            name: "News".to_owned(),
-            url: SourceUrl::new(url),
-            headers: Default::default(),
-            tvg_id: None,
-            group: None,
-            logo: None,
-            number: None,
-            content: Default::default(),
-        };
+        let properties = StreamProperties::new("News", SourceUrl::new(url));
         StreamKey::of(AccountId(account), identity, &properties)
     }
 

@@ -11,7 +11,7 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId, GuideSourceId, StreamId, UserId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::user::{User, UserLevel};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -167,16 +167,7 @@ async fn a_renamed_stream_changes_the_generated_programmes_and_no_id_of_its_chan
     rest.put([GuideSource { custom_properties, ..guide_source(1, GuideSourceKind::Generated) }]).await;
     let (id, source, key) = (GuideChannelId(1), GuideSourceId(1), "dummy_events".to_owned());
     rest.put([GuideChannel { id, source, key, names: Vec::new(), icon: None }]).await;
-    let properties = |name: &str| StreamProperties {
-        name: name.to_owned(),
-        url: SourceUrl::new("http://tv.example/1.ts"),
-        headers: RequestHeaders::default(),
-        tvg_id: None,
-        group: None,
-        logo: None,
-        number: None,
-        content: Default::default(),
-    };
+    let properties = |name: &str| StreamProperties::new(name, SourceUrl::new("http://tv.example/1.ts"));
     let stream = Stream::new(StreamId(1), CUSTOM_ACCOUNT, properties("Cup Final"), 0);
     rest.put([stream.clone()]).await;
     let shown = |channel| Channel { streams: vec![stream.id], guide_channel: Some(id), ..channel };

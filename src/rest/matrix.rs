@@ -11,7 +11,7 @@ use domain::ids::{
 use domain::lineup::Lineup;
 use domain::output_profile::OutputProfile;
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::user::UserLevel;
 use domain::user_group::UserGroup;
 use http::Method;
@@ -421,16 +421,8 @@ async fn furnished() -> Rest {
     };
     rest.put([Account::new(AccountId(2), "provider", PlaylistLocation::Url(url("list.m3u")), profile, 0)])
         .await;
-    let facts = StreamProperties {
-        name: "one".to_owned(),
-        url: url("1.ts"),
-        headers: RequestHeaders::default(),
-        tvg_id: None,
-        group: Some("News".to_owned()),
-        logo: None,
-        number: None,
-        content: Default::default(),
-    };
+    let facts =
+        StreamProperties { group: Some("News".to_owned()), ..StreamProperties::new("one", url("1.ts")) };
     rest.put([Stream::new(StreamId(1), AccountId(2), facts, 0)]).await;
     rest.put([Group::new(GroupId(1), "News")]).await;
     let channel = Channel::new(ChannelId(1), UUID, "one", 0);

@@ -9,7 +9,7 @@ use domain::ids::{ChannelId, GroupId, GuideChannelId, GuideSourceId, LineupId, L
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::user::{User, UserLevel};
 use http::Method;
 use uuid::Uuid;
@@ -26,14 +26,12 @@ const FIRST_USER: u32 = 100;
 
 fn stream(id: u32) -> Stream {
     let facts = StreamProperties {
-        name: format!("Stream {id}"),
-        url: SourceUrl::new(format!("http://provider.example/{id}.ts")),
-        headers: RequestHeaders::default(),
         tvg_id: Some(format!("id{id}")),
         group: Some(format!("Group {}", id % 10)),
-        logo: None,
-        number: None,
-        content: Default::default(),
+        ..StreamProperties::new(
+            format!("Stream {id}"),
+            SourceUrl::new(format!("http://provider.example/{id}.ts")),
+        )
     };
     Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
 }

@@ -25,7 +25,7 @@ use domain::playout::Attempt;
 use domain::server_group::ServerGroupMembers;
 use domain::settings::LEASE_WAIT;
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::{Delivery, StreamProfile};
 use media::error::{Cause, UpstreamError};
 use media::sample::{Sample, Sampler};
@@ -366,15 +366,6 @@ fn no_account() -> Account {
 }
 
 fn stream_at(url: SourceUrl) -> Stream {
-    let facts = StreamProperties {
-        name: String::new(),
-        url,
-        headers: RequestHeaders::default(),
-        tvg_id: None,
-        group: None,
-        logo: None,
-        number: None,
-        content: Default::default(),
-    };
+    let facts = StreamProperties::new("", url);
     Stream::new(StreamId(0), NO_ACCOUNT, facts, 0)
 }

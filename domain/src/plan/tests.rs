@@ -6,16 +6,7 @@ use crate::server_group::ServerGroup;
 use crate::stream::StreamProperties;
 
 fn stream(id: u32, account: u32, url: &str) -> Stream {
-    let properties = StreamProperties {
-        name: format!("stream {id}"),
-        url: SourceUrl::new(url),
-        headers: RequestHeaders::default(),
-        tvg_id: None,
-        group: None,
-        logo: None,
-        number: None,
-        content: Default::default(),
-    };
+    let properties = StreamProperties::new(format!("stream {id}"), SourceUrl::new(url));
     Stream::new(StreamId(id), AccountId(account), properties, 0)
 }
 

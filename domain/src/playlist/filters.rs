@@ -102,7 +102,6 @@ impl StreamFilters {
 mod tests {
     use super::*;
     use crate::source_url::SourceUrl;
-    use crate::stream::RequestHeaders;
 
     fn filter(id: u32, field: FilterField, pattern: &str, exclude: bool) -> StreamFilter {
         let custom_properties = Map::new();
@@ -111,14 +110,8 @@ mod tests {
 
     fn keeps(filters: &[StreamFilter], name: &str, group: Option<&str>) -> bool {
         StreamFilters::new(filters).unwrap().keep(&StreamProperties {
-            name: name.to_owned(),
-            url: SourceUrl::new("http://tv/live/anna/hunter2/1.ts"),
-            headers: RequestHeaders::default(),
-            tvg_id: None,
             group: group.map(str::to_owned),
-            logo: None,
-            number: None,
-            content: Default::default(),
+            ..StreamProperties::new(name, SourceUrl::new("http://tv/live/anna/hunter2/1.ts"))
         })
     }
 

@@ -101,7 +101,6 @@ fn changed(pattern: &Pattern, text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::RequestHeaders;
 
     const NEWS: &str = "news";
 
@@ -111,14 +110,9 @@ mod tests {
 
     fn properties() -> StreamProperties {
         StreamProperties {
-            name: "UK | News HD".to_owned(),
-            url: SourceUrl::new("http://h/live/u/p/1.ts"),
-            headers: RequestHeaders::default(),
             tvg_id: Some(NEWS.to_owned()),
-            group: None,
             logo: Some("http://l/1.png".to_owned()),
-            number: None,
-            content: Default::default(),
+            ..StreamProperties::new("UK | News HD", SourceUrl::new("http://h/live/u/p/1.ts"))
         }
     }
 

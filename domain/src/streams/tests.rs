@@ -5,20 +5,17 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::source_url::SourceUrl;
-use crate::stream::{RequestHeaders, StreamProperties};
+use crate::stream::StreamProperties;
 
 /// Parses `NAME/TVG-ID/GROUP`, with a leading `~` for a stale stream.
 fn stream(id: u32, account: u32, text: &str) -> Stream {
     let mut parts = text.trim_start_matches('~').split('/').map(str::to_owned);
+    let name = parts.next().unwrap_or_default();
     let properties = StreamProperties {
-        name: parts.next().unwrap_or_default(),
-        url: SourceUrl::new("http://h/1"),
-        headers: RequestHeaders::default(),
         tvg_id: parts.next(),
         group: parts.next(),
-        logo: None,
-        number: None,
         content: StreamContent::ALL[id as usize % 4],
+        ..StreamProperties::new(name, SourceUrl::new("http://h/1"))
     };
     let mut stream = Stream::new(StreamId(id), AccountId(account), properties, 0);
     stream.last_seen = text.starts_with('~').then_some(0);

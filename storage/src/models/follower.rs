@@ -227,7 +227,7 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use domain::source_url::SourceUrl;
-    use domain::stream::{RequestHeaders, StreamProperties};
+    use domain::stream::StreamProperties;
     use domain::streams::StreamQuery;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -236,16 +236,7 @@ mod tests {
     use crate::records::schema;
 
     fn stream(id: u32, account: u32, name: u32) -> Stream {
-        let facts = StreamProperties {
-            name: format!("name {name}"),
-            url: SourceUrl::new("http://h/1"),
-            headers: RequestHeaders::default(),
-            tvg_id: None,
-            group: None,
-            logo: None,
-            number: None,
-            content: Default::default(),
-        };
+        let facts = StreamProperties::new(format!("name {name}"), SourceUrl::new("http://h/1"));
         Stream::new(StreamId(id), AccountId(account), facts, 0)
     }
 

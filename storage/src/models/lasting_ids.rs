@@ -105,16 +105,8 @@ mod tests {
     use crate::records::schema;
 
     fn stream(id: u32) -> Stream {
-        let properties = StreamProperties {
-            name: format!("stream {id}"),
-            url: SourceUrl::new(format!("http://tv.example/{id}")),
-            headers: Default::default(),
-            tvg_id: None,
-            group: None,
-            logo: None,
-            number: None,
-            content: Default::default(),
-        };
+        let properties =
+            StreamProperties::new(format!("stream {id}"), SourceUrl::new(format!("http://tv.example/{id}")));
         Stream::new(StreamId(id), AccountId(2), properties, 0)
     }
 

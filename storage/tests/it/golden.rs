@@ -272,14 +272,13 @@ fn setting() -> CoreSetting {
 
 fn stream(id: u32) -> Stream {
     let provider = StreamProperties {
-        name: format!("Stream {id}"),
-        url: SourceUrl::new(format!("http://tv.example/live/user/secret/{id}.ts")),
-        headers: RequestHeaders::default(),
-        tvg_id: None,
         group: Some("Free".to_owned()),
         logo: Some("http://tv.example/logo.png".to_owned()),
         number: Some("7".parse().unwrap()),
-        content: Default::default(),
+        ..StreamProperties::new(
+            format!("Stream {id}"),
+            SourceUrl::new(format!("http://tv.example/live/user/secret/{id}.ts")),
+        )
     };
     Stream {
         rule: StreamOverrides { name: Some("by rule".to_owned()), ..StreamOverrides::default() },

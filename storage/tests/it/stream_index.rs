@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::ids::{AccountId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::streams::{EDITED_MAX, StreamQuery, StreamSnapshot};
 use storage::records::schema;
 use storage::{Error, NotReady, Store, StreamIndex};
@@ -13,14 +13,8 @@ use crate::support::Place;
 
 fn stream(id: u32, account: u32, name: &str) -> Stream {
     let facts = StreamProperties {
-        name: name.to_owned(),
-        url: SourceUrl::new("http://h/1"),
-        headers: RequestHeaders::default(),
-        tvg_id: None,
         group: Some(format!("group {}", id % 3)),
-        logo: None,
-        number: None,
-        content: Default::default(),
+        ..StreamProperties::new(name, SourceUrl::new("http://h/1"))
     };
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }

@@ -187,7 +187,7 @@ mod tests {
     use domain::account::CUSTOM_ACCOUNT;
     use domain::ids::{ChannelId, StreamId};
     use domain::source_url::SourceUrl;
-    use domain::stream::{RequestHeaders, Stream, StreamProperties};
+    use domain::stream::{Stream, StreamProperties};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -248,14 +248,8 @@ mod tests {
         rest.admin("PATCH", &one(id), json!({ "name": "World" })).await;
         let stream = |id, group: &str| {
             let facts = StreamProperties {
-                name: "one".to_owned(),
-                url: SourceUrl::new("http://provider.example/1"),
-                headers: RequestHeaders::default(),
-                tvg_id: None,
                 group: Some(group.to_owned()),
-                logo: None,
-                number: None,
-                content: Default::default(),
+                ..StreamProperties::new("one", SourceUrl::new("http://provider.example/1"))
             };
             Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
         };

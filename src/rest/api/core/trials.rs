@@ -212,7 +212,7 @@ mod tests {
     use domain::account::{Account, AccountProfile, PlaylistLocation};
     use domain::ids::AccountId;
     use domain::source_url::SourceUrl;
-    use domain::stream::{RequestHeaders, StreamProperties};
+    use domain::stream::StreamProperties;
     use serde_json::{Value, json};
 
     use super::*;
@@ -226,16 +226,10 @@ mod tests {
         let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
         let account = Account::new(AccountId(2), "provider", PlaylistLocation::None, profile, 0);
         rest.put([Account { is_active, ..account }]).await;
-        let facts = StreamProperties {
-            name: "one".to_owned(),
-            url: SourceUrl::new(format!("http://anna:{SECRET}@provider.example/live/{SECRET}/1.ts")),
-            headers: RequestHeaders::default(),
-            tvg_id: None,
-            group: None,
-            logo: None,
-            number: None,
-            content: Default::default(),
-        };
+        let facts = StreamProperties::new(
+            "one",
+            SourceUrl::new(format!("http://anna:{SECRET}@provider.example/live/{SECRET}/1.ts")),
+        );
         rest.put([Stream::new(StreamId(7), AccountId(2), facts, 0)]).await;
         rest
     }

@@ -345,16 +345,10 @@ mod tests {
         let path = account(&rest).await;
         let id = rest.models.accounts.load().iter().find(|it| it.name == "a").unwrap().id;
         let stream = |n: u32, name: &str| {
-            let properties = domain::stream::StreamProperties {
-                name: name.to_owned(),
-                url: domain::source_url::SourceUrl::new("http://provider.example/1"),
-                headers: domain::stream::RequestHeaders::default(),
-                tvg_id: None,
-                group: None,
-                logo: None,
-                number: None,
-                content: Default::default(),
-            };
+            let properties = domain::stream::StreamProperties::new(
+                name,
+                domain::source_url::SourceUrl::new("http://provider.example/1"),
+            );
             Stream::new(domain::ids::StreamId(n), id, properties, 0)
         };
         rest.put([stream(1, "News"), stream(2, "Film"), stream(3, "World News")]).await;

@@ -7,7 +7,7 @@ use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
 use domain::plan::{PlanContext, PlanRecords, plan_channel};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -42,16 +42,7 @@ fn login(name: &str) -> Value {
 }
 
 fn stream(id: u32, account: u32) -> Stream {
-    let facts = StreamProperties {
-        name: format!("stream {id}"),
-        url: SourceUrl::new(format!("http://h/{id}")),
-        headers: RequestHeaders::default(),
-        tvg_id: None,
-        group: None,
-        logo: None,
-        number: None,
-        content: Default::default(),
-    };
+    let facts = StreamProperties::new(format!("stream {id}"), SourceUrl::new(format!("http://h/{id}")));
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }
 

@@ -5,7 +5,7 @@ use domain::account::CUSTOM_ACCOUNT;
 use domain::group::Group;
 use domain::ids::{StreamId, StreamProfileId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use resource_derive::Body;
 use storage::Write;
@@ -104,14 +104,10 @@ impl NewStream {
     pub(super) fn create(self, write: &mut Write<'_>) -> Result<Stream, Refusal> {
         let found = References::of(write, self.channel_group, self.stream_profile_id)?;
         let facts = StreamProperties {
-            name: self.name.0,
-            url: self.url.0,
-            headers: RequestHeaders::default(),
             tvg_id: non_empty(self.tvg_id.flatten().map(|it| it.0)),
             group: found.group.flatten(),
             logo: non_empty(self.logo_url.flatten().map(|it| it.0)),
-            number: None,
-            content: Default::default(),
+            ..StreamProperties::new(self.name.0, self.url.0)
         };
         let id = StreamId(write.next_id::<Stream>()?);
         let mut stream = Stream::new(id, CUSTOM_ACCOUNT, facts, now_ms());

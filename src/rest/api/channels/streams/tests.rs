@@ -4,7 +4,7 @@ use domain::group::Group;
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{ChannelId, GroupId, ProfileId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, StreamOverrides, StreamProperties};
+use domain::stream::{StreamOverrides, StreamProperties};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -18,14 +18,10 @@ fn account(id: u32, name: &str, is_active: bool) -> Account {
 
 fn stream(id: u32, account: u32, name: &str, group: Option<&str>, tvg_id: Option<&str>) -> Stream {
     let facts = StreamProperties {
-        name: name.to_owned(),
-        url: SourceUrl::new(format!("http://tv.example:8080/live/{SECRET}/{id}.ts")),
-        headers: RequestHeaders::default(),
         tvg_id: tvg_id.map(str::to_owned),
         group: group.map(str::to_owned),
-        logo: None,
         number: "4.1".parse().ok(),
-        content: Default::default(),
+        ..StreamProperties::new(name, SourceUrl::new(format!("http://tv.example:8080/live/{SECRET}/{id}.ts")))
     };
     Stream::new(StreamId(id), AccountId(account), facts, 1_000)
 }

@@ -4,7 +4,7 @@ use domain::group::Group;
 use domain::guide::source::GuideSourceKind;
 use domain::ids::{AccountId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::stream::{Stream, StreamProperties};
 use domain::user::User;
 use serde_json::{Value, json};
 
@@ -18,14 +18,11 @@ const LIST: &str = "/api/channels/channels/";
 
 fn stream(id: u32, name: &str, group: Option<&str>, number: Option<&str>) -> Stream {
     let facts = StreamProperties {
-        name: name.to_owned(),
-        url: SourceUrl::new(format!("http://tv.example/{id}.ts")),
-        headers: RequestHeaders::default(),
         tvg_id: Some(format!("guide.{id}")),
         group: group.map(str::to_owned),
         logo: Some(format!("http://tv.example/{id}.png")),
         number: number.map(|it| it.parse().unwrap()),
-        content: Default::default(),
+        ..StreamProperties::new(name, SourceUrl::new(format!("http://tv.example/{id}.ts")))
     };
     Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
 }
