@@ -137,7 +137,7 @@ impl Collector for Reading {
             "Bytes that clients skipped because they fell behind",
             counts.missed_bytes,
         )?;
-        page.counter("losses", "Sources lost", counts.losses)?;
+        page.counter("losses", "Streams that failed to open, and sources lost", counts.losses())?;
         page.counter("failovers", "Changes to another stream after a loss", counts.failovers)?;
         page.counter("reconnects", "Reconnections to the same stream after a loss", counts.reconnects)?;
         page.counter(

@@ -108,9 +108,7 @@ pub struct MetricsSnapshot {
     pub reconnects: u64,
     /// Manual switches that succeeded, since start.
     pub switches: u64,
-    /// Upstream losses of every kind, since start.
-    pub losses: u64,
-    /// Their causes, as the log names them, since start.
+    /// Streams that failed to open, and sources lost, since start, by their cause as the log names it.
     pub losses_by_cause: BTreeMap<&'static str, u64>,
     /// Streams opened beside a silent one, since start.
     pub speculative_openings: u64,
@@ -126,6 +124,13 @@ pub struct MetricsSnapshot {
     pub starts: DurationCounts,
     /// Gaps of reconnects and failovers: what viewers missed.
     pub gaps: DurationCounts,
+}
+
+impl MetricsSnapshot {
+    /// Returns the number of streams that failed to open and of sources lost, since start.
+    pub fn losses(&self) -> u64 {
+        self.losses_by_cause.values().sum()
+    }
 }
 
 #[derive(Default)]
@@ -251,7 +256,6 @@ impl Registry {
             failovers: self.failovers.get(),
             reconnects: self.reconnects.get(),
             switches: self.switches.get(),
-            losses: inner.losses.values().sum(),
             losses_by_cause: inner.losses.clone(),
             speculative_openings: self.speculative_openings.get(),
             channel_starts: self.channel_starts.get(),

@@ -9,7 +9,7 @@ mod slow {
     use crate::support::binary::Binary;
     use crate::support::client::Player;
     use crate::support::gateway::TestGateway;
-    use crate::support::signal::Clip;
+    use crate::support::signal::{Clip, TEST_PICTURE};
     use crate::support::upstream::Provider;
     use crate::support::web::{Web, person};
 
@@ -119,16 +119,6 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_viewer_watches_a_channel_with_ac_3_sound() {
-        let inputs = [
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=size=320x180:rate=25",
-            "-f",
-            "lavfi",
-            "-i",
-            "sine=sample_rate=48000",
-        ];
         let output = [
             "-t",
             "60",
@@ -143,7 +133,7 @@ mod slow {
             "-c:a",
             "ac3",
         ];
-        let clip = Clip::make("watch-ac3", &inputs, &output).await;
+        let clip = Clip::make("watch-ac3", &TEST_PICTURE, &output).await;
         let provider = Provider::start();
         provider.path("/news.ts").plays(clip);
         let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;

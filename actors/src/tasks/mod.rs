@@ -66,8 +66,8 @@ fn panic_text(death: JoinError) -> String {
         .unwrap_or_else(|| "it panicked".to_owned())
 }
 
-/// Sends this message to an actor now and then every `period`, until the returned handle is dropped. A late one delays
-/// those after it.
+/// Sends this message to an actor at once and again after each `period`, until the returned handle is dropped. If one is
+/// sent late, those after it are late too.
 pub(crate) fn ticks<M: Message>(
     actor: &ActorRef<M>,
     period: Duration,

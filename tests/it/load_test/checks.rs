@@ -168,7 +168,7 @@ pub async fn check_idle(
         process::resident_kib() >> 10,
         n_tasks(),
         process::n_files(),
-        counts.losses,
+        counts.losses(),
         counts.failovers,
         counts.reconnects,
         counts.switches,

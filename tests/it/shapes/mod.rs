@@ -24,7 +24,7 @@ mod slow {
     use crate::support::client::Player;
     use crate::support::eventually;
     use crate::support::gateway::{Setup, TestGateway};
-    use crate::support::signal::Clip;
+    use crate::support::signal::{Clip, TEST_PICTURE};
     use crate::support::ts_check::{Checker, PACKET};
     use crate::support::upstream::{Cut, MockResponse, Provider};
 
@@ -47,16 +47,7 @@ mod slow {
 
     const FIRST: Source = Source {
         name: "first",
-        inputs: [
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=size=320x180:rate=25",
-            "-f",
-            "lavfi",
-            "-i",
-            "sine=frequency=440:sample_rate=48000",
-        ],
+        inputs: TEST_PICTURE,
         muxer: ["-mpegts_start_pid", "0x100", "-mpegts_pmt_start_pid", "0x1000", "-output_ts_offset", "10"],
     };
 

@@ -376,6 +376,18 @@ impl std::fmt::Debug for Clip {
     }
 }
 
+/// Inputs of ffmpeg: a moving test picture and a tone.
+pub const TEST_PICTURE: [&str; 8] = [
+    "-f",
+    "lavfi",
+    "-i",
+    "testsrc2=size=320x180:rate=25",
+    "-f",
+    "lavfi",
+    "-i",
+    "sine=frequency=440:sample_rate=48000",
+];
+
 impl Clip {
     /// Returns twenty seconds of H.264 and AAC, encoded quickly and not compactly.
     pub async fn plain() -> Arc<Clip> {

@@ -80,8 +80,8 @@ impl State {
     /// them. Nothing else in a live channel writes to any of these.
     pub(super) fn report(&mut self, change: ChannelChange) {
         let target = self.context.target;
-        let channel = self.channel_ref();
-        let name = channel.name.as_str();
+        let name = self.upstream.name();
+        let name = &*name;
         match change {
             ChannelChange::SlotRequested { why } => {
                 self.write(RunEntry::new(RunEntryKind::SlotRequested).cause(match why {
@@ -315,7 +315,7 @@ impl State {
     }
 
     pub(super) fn channel_ref(&self) -> ChannelRef {
-        self.upstream.channel_ref(self.context.target)
+        self.upstream.channel_ref()
     }
 
     fn emit(&self, body: impl FnOnce(ChannelRef) -> EventBody) {

@@ -19,7 +19,6 @@ use tokio_util::task::AbortOnDropHandle;
 use super::context::{Context, DropAlarm};
 use crate::channel::Message;
 use crate::health::PlayMeter;
-use crate::plans::Target;
 use crate::registry::{Registered, WatchedChannel};
 use crate::slots::Lease;
 
@@ -78,6 +77,8 @@ pub(super) struct Released {
 /// Every attempt in `tries` was granted and is not over; at most the one that plays and one more.
 pub(super) struct ChannelUpstream {
     plan: Option<Arc<Plan>>,
+    /// Name of the channel for the log; that of its target before there is a plan.
+    name: Arc<str>,
     playout: Playout,
     tries: BTreeMap<Attempt, Try>,
     playing: Option<(Attempt, Candidate)>,
@@ -147,6 +148,7 @@ impl ChannelUpstream {
         env.health.follow(&meter);
         Self {
             plan: None,
+            name: target.to_string().into(),
             playout: Playout::new(Vec::new(), PlayoutSettings::from(&*settings), *serial),
             tries: BTreeMap::new(),
             playing: None,
@@ -164,6 +166,7 @@ impl ChannelUpstream {
     pub(super) fn load(&mut self, plan: Arc<Plan>, settings: &Settings, serial: u64) {
         let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
         self.playout = Playout::new(places, PlayoutSettings::from(settings).with_programs(), serial);
+        self.name = plan.name.as_str().into();
         self.plan = Some(plan);
     }
 
@@ -171,6 +174,7 @@ impl ChannelUpstream {
     pub(super) fn replan(&mut self, plan: Arc<Plan>) -> (Input, bool) {
         let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
         let is_changed = self.plan.as_ref() != Some(&plan);
+        self.name = plan.name.as_str().into();
         self.playlists.retain(|url, _| plan.candidates.iter().any(|it| it.url == *url));
         self.plan = Some(plan);
         (Input::Replan(places), is_changed)
@@ -183,6 +187,11 @@ impl ChannelUpstream {
 
     pub(super) fn plan(&self) -> Option<&Arc<Plan>> {
         self.plan.as_ref()
+    }
+
+    /// Returns the name of the channel for the log.
+    pub(super) fn name(&self) -> Arc<str> {
+        self.name.clone()
     }
 
     pub(super) fn ring(&self) -> &Ring {
@@ -226,10 +235,10 @@ impl ChannelUpstream {
     }
 
     /// Returns the channel as events name it.
-    pub(super) fn channel_ref(&self, target: Target) -> ChannelRef {
+    pub(super) fn channel_ref(&self) -> ChannelRef {
         match &self.plan {
             Some(plan) => ChannelRef { uuid: plan.uuid, name: plan.name.clone(), number: plan.number },
-            None => ChannelRef { uuid: uuid::Uuid::nil(), name: target.to_string(), number: None },
+            None => ChannelRef { uuid: uuid::Uuid::nil(), name: self.name.to_string(), number: None },
         }
     }
 

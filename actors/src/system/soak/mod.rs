@@ -246,7 +246,7 @@ fn check_counters(before: &MetricsSnapshot, now: &MetricsSnapshot) {
             it.failovers,
             it.reconnects,
             it.switches,
-            it.losses,
+            it.losses(),
             it.channel_starts,
             it.refused_full,
             it.refused_seats,
