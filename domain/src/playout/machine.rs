@@ -177,7 +177,11 @@ impl Playout {
         let switch = self.switches.finish();
         match &switch {
             Some(switch) if switch.accepts(index) => {
-                self.report(PlayoutChange::Switched { from: switch.from(), to: index });
+                self.report(PlayoutChange::Switched {
+                    from: switch.from(),
+                    to: index,
+                    is_manual: switch.is_manual(),
+                });
             }
             _ => {
                 self.report(match self.session.last_played() {

@@ -225,8 +225,9 @@ pub enum PlayoutChange {
     FailedOver { from: usize, to: usize },
     /// The source that plays is given up, because it is silent and another one is ready.
     LeftSilent { index: usize },
-    /// A switch succeeded. Both indices are equal when the source was opened again.
-    Switched { from: usize, to: usize },
+    /// A manual switch or a return to a preferred stream succeeded. Both indices are equal when the source was opened
+    /// again.
+    Switched { from: usize, to: usize, is_manual: bool },
     /// A manual switch failed. `returned_to` is the candidate that plays now, if any.
     SwitchFailed { to: usize, returned_to: Option<usize> },
     /// A manual switch was rejected.

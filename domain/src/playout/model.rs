@@ -534,7 +534,7 @@ impl World {
             PlayoutChange::FailedOver { from, to } => {
                 assert!(begins_to_play && from != to && *from < n_candidates && *to < self.plan.len());
             }
-            PlayoutChange::Switched { from, to } => {
+            PlayoutChange::Switched { from, to, .. } => {
                 assert!(begins_to_play && *from < n_candidates && *to < self.plan.len(), "{change:?}");
                 self.switch_due = None;
             }

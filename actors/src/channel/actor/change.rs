@@ -47,8 +47,8 @@ pub(super) enum ChannelChange {
     Reconnected { stream: StreamRef, gap: GapSummary },
     /// Another stream plays after a loss.
     FailedOver { from: StreamRef, to: StreamRef, gap: GapSummary },
-    /// Another stream plays because of a switch.
-    Switched { from: StreamRef, to: StreamRef, gap: GapSummary },
+    /// Another stream plays because of a manual switch, or because the channel returned to a preferred stream.
+    Switched { from: StreamRef, to: StreamRef, is_manual: bool, gap: GapSummary },
     /// A manual switch was requested. The candidate is known for a switch to a certain stream.
     SwitchRequested { candidate: Option<Candidate> },
     /// A manual switch failed.
@@ -194,16 +194,19 @@ impl State {
                 let cause = cause.to_owned();
                 self.emit(|channel| EventBody::ChannelFailover { channel, from, to, cause, gap_ms });
             }
-            ChannelChange::Switched { from, to, gap: GapSummary { gap_ms, .. } } => {
-                self.context.env.registry.switches.add_one();
+            ChannelChange::Switched { from, to, is_manual, gap: GapSummary { gap_ms, .. } } => {
+                let cause = if is_manual { "manual" } else { "preferred" };
+                if is_manual {
+                    self.context.env.registry.switches.add_one();
+                }
                 info!(
                     channel.target = %target, channel.name = name, stream.from = %from.id,
-                    stream.to = %to.id, stream.name = to.name, account = to.account_name, gap_ms,
+                    stream.to = %to.id, stream.name = to.name, account = to.account_name, cause, gap_ms,
                     "channel switched"
                 );
                 let detail = format_args!("from stream {}", from.id);
                 self.write_playing(RunEntry::new(RunEntryKind::Switched).gap(gap_ms).detail(detail));
-                let cause = "manual".to_owned();
+                let cause = cause.to_owned();
                 self.emit(|channel| EventBody::StreamSwitch { channel, from, to, cause, gap_ms });
             }
             ChannelChange::SwitchRequested { candidate } => {

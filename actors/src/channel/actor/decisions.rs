@@ -84,10 +84,10 @@ impl State {
                 let Some((Some(from), to)) = self.now_playing(to) else { return };
                 self.report(ChannelChange::FailedOver { from, to, gap });
             }
-            PlayoutChange::Switched { to, .. } => {
+            PlayoutChange::Switched { to, is_manual, .. } => {
                 let Some((Some(from), to)) = self.now_playing(to) else { return };
                 let (stream, previous) = (to.id, Some(from.id));
-                self.report(ChannelChange::Switched { from, to, gap });
+                self.report(ChannelChange::Switched { from, to, is_manual, gap });
                 self.answer_switch(SwitchOutcome::Switched { stream, previous, gap_ms: gap.gap_ms });
             }
             PlayoutChange::LeftSilent { .. } => return self.left_silent(),

@@ -320,7 +320,10 @@ impl Script {
             PlayoutChange::FailedOver { from, to } => {
                 format!("failed over from {} to {}", name(from), name(to))
             }
-            PlayoutChange::Switched { from, to } => format!("switched from {} to {}", name(from), name(to)),
+            PlayoutChange::Switched { from, to, is_manual } => {
+                let what = if is_manual { "switched" } else { "returned" };
+                format!("{what} from {} to {}", name(from), name(to))
+            }
             PlayoutChange::SwitchFailed { to, returned_to: Some(it) } => {
                 format!("switch to {} failed, {} plays", name(to), name(it))
             }

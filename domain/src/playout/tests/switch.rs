@@ -508,9 +508,9 @@ fn after_the_configured_play_the_channel_returns_to_the_preferred_stream() {
             ("start", "ask a b c"),
             ("c plays", "started with c"),
             ("time passes", "after 300s: ask a b to switch"),
-            ("b plays", "switched from c to b"),
+            ("b plays", "returned from c to b"),
             ("time passes", "after 300s: ask a to switch"),
-            ("a plays", "switched from b to a"),
+            ("a plays", "returned from b to a"),
             ("after 24 h", "nothing"),
         ],
     );
