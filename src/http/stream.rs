@@ -283,3 +283,69 @@ impl Wake for Alarm {
         self.task.wake_by_ref();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use media::ring::{Budget, JoinPoint, RingSettings, ring};
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use tokio::io::AsyncReadExt;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::http::socket::MeteredIo;
+
+    /// Returns numbered packets of one PID.
+    fn packets(numbers: std::ops::Range<u32>) -> Vec<u8> {
+        let packet = |number: u32| {
+            let mut packet = [number as u8; 188];
+            packet[..8].copy_from_slice(
+                &[&[0x47, 1, 0, 0x10 | number as u8 & 15], &number.to_be_bytes()[..]].concat(),
+            );
+            packet
+        };
+        numbers.flat_map(packet).collect()
+    }
+
+    /// A filter of system calls may forbid `sendfile`, and some kinds of sockets do not have it.
+    #[tokio::test]
+    async fn a_stream_is_whole_where_the_kernel_refuses_to_send_files() {
+        for is_refused in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (socket, peer) = listener.accept().await.unwrap();
+            if is_refused {
+                // The kernel sends no file to a descriptor in append mode; writes to a socket ignore the mode.
+                fcntl_setfl(&socket, fcntl_getfl(&socket).unwrap() | OFlags::APPEND).unwrap();
+            }
+            let (mut writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
+            let tail = ring.tail(JoinPoint::Oldest, None);
+            // Enough tails for memory files.
+            let _others: Vec<_> = (0..20).map(|_| ring.tail(JoinPoint::Oldest, None)).collect();
+            writer.push_packets(&packets(0..1_000), Instant::now());
+            let connection = Arc::new(Connection::new(1, peer));
+            let accepted = MeteredIo::new(socket, connection.clone()).socket();
+            let stream = Stream { head: Bytes::from_static(b"head"), tail, guard: None };
+            let mut sender = StreamSender::new(accepted, connection, stream);
+            let received = tokio::spawn(async move {
+                let mut received = Vec::new();
+                client.read_to_end(&mut received).await.unwrap();
+                received
+            });
+            let mut sent = pin!(async move {
+                let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
+                assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+                assert_eq!(sender.sends_files, !is_refused);
+                drop(sender);
+            });
+            // The second part comes while the stream is being sent.
+            let is_pending = poll_fn(|cx| Poll::Ready(sent.as_mut().poll(cx).is_pending())).await;
+            assert!(is_pending);
+            writer.push_packets(&packets(1_000..5_000), Instant::now());
+            writer.end(EndReason::Stopped);
+            sent.await;
+            let received = received.await.unwrap();
+            assert!(received == [b"head", &packets(0..5_000)[..]].concat(), "{} bytes", received.len());
+        }
+    }
+}

@@ -207,6 +207,37 @@ async fn slots_are_shown_while_they_are_used_awaited_and_cool_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_is_shown_as_closing_until_the_provider_has_closed_the_connection() {
+    let fixture = GroupFixture::new().await;
+    fixture.serve("anna", &[(1, "News", "One")]);
+    let account = fixture.account("anna", json!({ "max_streams": 1 })).await;
+    let (one, path) = fixture.channel("One").await;
+    // The provider keeps its side open, so the gateway waits for it as long as it waits for anybody.
+    fixture.provider.close_delay(Duration::from_secs(600));
+    let mut seen = Value::Null;
+    until_async("a slot that is closing", async || {
+        let player = fixture.watch(&path).await;
+        player.sees("anna 1").await;
+        player.leave().await;
+        // A slow test may miss the moment; then the channel is watched again.
+        loop {
+            seen = fixture.slots(&account).await;
+            match seen["slots"][0]["state"].as_str() {
+                Some("in_use") => {}
+                state => return state == Some("closing"),
+            }
+        }
+    })
+    .await;
+    assert_eq!((&seen["free"], &seen["slots"][0]["channel"]), (&json!(0), &one), "{seen}");
+    until_async("the slot is free", async || {
+        seen = fixture.slots(&account).await;
+        (&seen["free"], &seen["slots"]) == (&json!(1), &json!([]))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_of_a_server_group_never_open_more_connections_than_its_limit() {
     // Holds T-slot.9.
     let fixture = GroupFixture::new().await;

@@ -7,6 +7,7 @@ mod slow {
 
     use tokio::time::Instant;
 
+    use crate::shapes::{checks, edit};
     use crate::support::client::Player;
     use crate::support::gateway::{Setup, TestGateway};
     use crate::support::signal::Clip;
@@ -173,6 +174,13 @@ mod slow {
         }
     }
 
+    /// Decodes everything in the recording with ffmpeg, and checks that it has nothing to say.
+    async fn check_decoding(bytes: &[u8]) {
+        let whole = edit::without_unfinished_units(bytes);
+        let messages = checks::Recording::new(&whole).decoder_messages().await;
+        assert!(messages.is_empty(), "{}", messages.join("\n"));
+    }
+
     async fn undeclared_breaks(bytes: &[u8]) -> Vec<String> {
         let file = tools::saved(bytes);
         let path = file.path().to_string_lossy().into_owned();
@@ -214,6 +222,7 @@ mod slow {
         assert!(codecs.iter().all(|codec| seen.iter().any(|it| it == codec)), "{seen:?}");
         recording.check_with_ffmpeg().await;
         recording.check_with_tshark().await;
+        check_decoding(&recording.bytes).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::{SwitchOutcome, SwitchTo, Target, Viewer, WatchReply, WatchRequest};
+use domain::event::EventBody;
 use domain::ids::StreamId;
 use media::{Connection, ConnectionMeter, EndReason};
 
@@ -109,6 +110,51 @@ async fn a_switch_to_a_stream_that_opens_and_never_plays_leaves_the_old_one_with
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_returns_to_its_preferred_stream_without_a_gap() {
+    const SPORTS: &str = "/live/anna/sports.ts";
+    let provider = Provider::start();
+    provider.path(FIRST).plays(Picture::new("first"));
+    provider.path(SECOND).plays(Picture::new("second").pids(0x20, 0x41, 0x42).starts_at(77));
+    provider.path(SPORTS).plays(Picture::new("sports"));
+    let preferred = provider.playlist(&[("news", "News", FIRST), ("sports", "Sports", SPORTS)]);
+    let other = provider.playlist(&[("news", "News backup", SECOND)]);
+    let soon = |it: &mut domain::settings::Settings| {
+        it.return_to_preferred_after = Some(std::time::Duration::from_secs(1));
+    };
+    let gateway = Setup::new().limited_list(&preferred, 1).limited_list(&other, 1).engine(soon).start().await;
+    // The account of the preferred stream is full until this viewer leaves.
+    let sports = gateway.watch("Sports").await;
+    sports.sees("sports").await;
+    let player = gateway.watch("News").await;
+    player.sees("second").await;
+    sports.leave().await;
+    player.sees("first").await;
+    eventually("the other stream is closed", || provider.open() == 1).await;
+    eventually("its slot is released", || gateway.gateway.counts().leases == 1).await;
+    assert_eq!((provider.open_on(FIRST), provider.open_on(SECOND)), (1, 0));
+    player.more_bytes(200_000).await;
+    player.received(|r| {
+        r.ts.assert_clean();
+        assert_eq!(r.ts.labels, ["second", "first"]);
+        assert_eq!((r.ts.filler_packets, r.ts.declared_discontinuities), (0, 0), "nothing is missing");
+        for (pid, pause) in r.ts.longest_pauses() {
+            assert!(pause <= 0.1, "nothing on PID {pid:#x} for {pause:.3} s of the programme");
+        }
+    });
+    let events = gateway.events();
+    let switches: Vec<_> = events
+        .iter()
+        .filter_map(|it| match &it.body {
+            EventBody::StreamSwitch { cause, gap_ms, .. } => Some((cause.as_str(), *gap_ms)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(switches, [("preferred", 0)]);
+    let counts = gateway.gateway.counts();
+    assert_eq!((counts.losses(), counts.switches, gateway.n_events("channel_failover")), (0, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_of_an_idle_channel_starts_nothing() {
     let (provider, gateway, target) = set_up(0).await;
     let outcome = gateway.gateway.switchboard().switch(target, SwitchTo::Next).await.unwrap();
@@ -162,6 +208,7 @@ mod slow {
     use std::time::Duration;
 
     use super::*;
+    use crate::shapes::{checks, edit};
     use crate::support::signal::Clip;
     use crate::support::tools;
 
@@ -209,8 +256,12 @@ mod slow {
             assert_eq!((stream, gap_ms), (to, 0), "the old stream plays until the new one starts");
             player.more_bytes(100_000).await;
         }
-        let step = longest_picture_step(&player.recording()).await;
+        let recording = player.recording();
+        let step = longest_picture_step(&recording).await;
         assert!(step <= 0.1, "{step} s between two pictures");
+        let messages =
+            checks::Recording::new(&edit::without_unfinished_units(&recording)).decoder_messages().await;
+        assert!(messages.is_empty(), "{}", messages.join("\n"));
         assert_eq!(provider.peak(), 2);
     }
 }

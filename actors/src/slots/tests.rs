@@ -1,5 +1,6 @@
 //! Tests of slots with paused time: no socket is involved, a holder has only a lease.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -624,21 +625,42 @@ async fn all_slots_and_waiting_requests_are_seen_at_one_moment() {
 /// One step of a random scenario.
 #[derive(Clone, Debug)]
 enum Step {
-    Ask { holder: u64, order: Vec<u32>, asking: u8 },
-    Cancel { holder: u64 },
-    Closing { holder: u64 },
-    Return { holder: u64 },
+    Ask {
+        holder: u64,
+        order: Vec<u32>,
+        asking: u8,
+    },
+    Cancel {
+        holder: u64,
+    },
+    Closing {
+        holder: u64,
+    },
+    Delivers {
+        holder: u64,
+    },
+    /// The provider refuses the newest connection of the holder.
+    Refused {
+        holder: u64,
+    },
+    Return {
+        holder: u64,
+    },
     Restart,
-    Wait { ms: u64 },
+    Wait {
+        ms: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let holder = 0u64..6;
     prop_oneof![
-        4 => (holder.clone(), prop::collection::vec(0u32..4, 1..4), 0u8..3)
+        6 => (holder.clone(), prop::collection::vec(0u32..4, 1..4), 0u8..4)
             .prop_map(|(holder, order, asking)| Step::Ask { holder, order, asking }),
         1 => holder.clone().prop_map(|holder| Step::Cancel { holder }),
         2 => holder.clone().prop_map(|holder| Step::Closing { holder }),
+        3 => holder.clone().prop_map(|holder| Step::Delivers { holder }),
+        2 => holder.clone().prop_map(|holder| Step::Refused { holder }),
         3 => holder.prop_map(|holder| Step::Return { holder }),
         1 => Just(Step::Restart),
         3 => (0u64..2000).prop_map(|ms| Step::Wait { ms }),
@@ -650,7 +672,8 @@ proptest! {
 
     /// Holds T-slot.1 and T-slot.9 in this crate: after any steps, including failures of the actor, no pool has more leases than its
     /// limit, and neither has the server group of pools 1 and 2; the table contains exactly the leases of the holders; no
-    /// request that was answered is listed as waiting; and at the end no slot is in use and nobody waits.
+    /// request that was answered is listed as waiting; and at the end no slot is in use and nobody waits. Pool 0 is as
+    /// [`PoolWithoutLimit`] expects.
     #[test]
     fn leases_never_exceed_a_limit_and_all_are_returned(
         group_max in 0u32..4,
@@ -659,6 +682,82 @@ proptest! {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(random_scenario(group_max, steps));
+    }
+}
+
+/// What the steps show about pool 0, which has no configured limit.
+#[derive(Default)]
+struct PoolWithoutLimit {
+    /// The leases whose connections have delivered packets.
+    delivering: BTreeSet<u64>,
+    /// Largest number of connections that played at once, if it was more than one.
+    peak: u32,
+    limit: Option<u32>,
+    n_used: u32,
+    /// The pools for which requests wait.
+    awaited: BTreeSet<ProfileId>,
+}
+
+impl PoolWithoutLimit {
+    const POOL: ProfileId = ProfileId(0);
+
+    fn leases(table: &SlotTable) -> Vec<LeaseInfo> {
+        table.leases().into_iter().filter(|it| it.profile == Self::POOL).collect()
+    }
+
+    /// Notes the state before a step.
+    fn before_step(&mut self, fixture: &SlotsFixture) {
+        self.limit = fixture.slots.discovered_limit(Self::POOL, 0);
+        self.n_used = Self::leases(&fixture.table).len() as u32;
+        let waiting = fixture.table.snapshot().waiting;
+        self.awaited = waiting.iter().flat_map(|it| &it.pools).map(|it| it.1).collect();
+    }
+
+    /// More connections play than the limit allows: it is forgotten.
+    fn delivers(&mut self, leases: &mut [(u32, Lease)], fixture: &SlotsFixture) {
+        for (_, lease) in leases {
+            lease.delivers();
+            self.delivering.insert(lease.id());
+        }
+        let plays = |it: &&LeaseInfo| !it.closing && self.delivering.contains(&it.id);
+        let n_playing = Self::leases(&fixture.table).iter().filter(plays).count() as u32;
+        if n_playing > 1 {
+            self.peak = self.peak.max(n_playing);
+        }
+        let limit = fixture.slots.discovered_limit(Self::POOL, 0);
+        assert!(limit.is_none_or(|it| it >= n_playing), "{n_playing} play under a limit of {limit:?}");
+    }
+
+    /// A refusal beside connections that play is a limit, unless more have played at once before.
+    fn refused(&mut self, holder: &Holder, lease: &Lease, fixture: &SlotsFixture) {
+        let leases = Self::leases(&fixture.table);
+        if !leases.iter().any(|it| it.id == lease.id()) {
+            return;
+        }
+        let is_carried = |it: &&LeaseInfo| it.id != lease.id() && self.delivering.contains(&it.id);
+        let n_carried = leases.iter().filter(is_carried).count() as u32;
+        let shows_limit = n_carried > 0 && n_carried >= self.peak;
+        self.limit = if shows_limit { Some(n_carried) } else { self.limit };
+        fixture.slots.refused(lease.id(), &pool(0, 0), StreamId(holder.id as u32));
+        assert_eq!(fixture.slots.discovered_limit(Self::POOL, 0), self.limit);
+    }
+
+    /// A second connection is granted only where nobody waits, and beside others only where two have played at once.
+    fn granted_beside(&self, profile: ProfileId) {
+        assert!(!self.awaited.contains(&profile), "granted beside a request that waits");
+        if profile == Self::POOL && self.n_used > 0 {
+            assert!(self.peak >= 2, "granted beside {} connections", self.n_used);
+            assert!(self.limit.is_none_or(|it| self.n_used < it), "granted beyond the limit");
+        }
+    }
+
+    /// At most one connection more than a discovered limit is opened.
+    fn after_step(&self, fixture: &SlotsFixture) {
+        let n_used = Self::leases(&fixture.table).len() as u32;
+        let limit = fixture.slots.discovered_limit(Self::POOL, 0);
+        if n_used > self.n_used && limit == self.limit {
+            assert!(limit.is_none_or(|it| n_used <= it + 1), "{n_used} leases, limit {limit:?}");
+        }
     }
 }
 
@@ -678,11 +777,19 @@ async fn random_scenario(group_max: u32, steps: Vec<Step>) {
         holders.push((fixture.holder(id).await, Vec::<(u32, Lease)>::new(), Vec::<u32>::new()));
     }
     let mut attempt = 0;
+    let mut unlimited = PoolWithoutLimit::default();
     for step in steps {
+        unlimited.before_step(&fixture);
+        // The attempt of a second connection, until it is answered.
+        let mut beside = None;
         match step {
             Step::Ask { holder, order, asking } => {
                 attempt += 1;
-                let asking = [join(), Asking::Failover, Asking::Switch][asking as usize].clone();
+                let asking =
+                    [join(), Asking::Failover, Asking::Switch, Asking::Beside][asking as usize].clone();
+                if let Asking::Beside = asking {
+                    beside = Some(Attempt(attempt));
+                }
                 let pools: Vec<_> = order.iter().map(|it| pool(*it)).collect();
                 let holder = &mut holders[holder as usize];
                 holder.0.ask(attempt, &pools, asking);
@@ -690,6 +797,13 @@ async fn random_scenario(group_max: u32, steps: Vec<Step>) {
             }
             Step::Cancel { holder } => fixture.slots.cancel(holder, Attempt(attempt)),
             Step::Closing { holder } => holders[holder as usize].1.iter_mut().for_each(|it| it.1.closing()),
+            Step::Delivers { holder } => unlimited.delivers(&mut holders[holder as usize].1, &fixture),
+            Step::Refused { holder } => {
+                let (holder, leases, _) = &mut holders[holder as usize];
+                if let Some((_, lease)) = leases.pop() {
+                    unlimited.refused(holder, &lease, &fixture);
+                }
+            }
             Step::Return { holder } => drop(holders[holder as usize].1.pop()),
             Step::Restart => {
                 address.current().unwrap().kill();
@@ -702,10 +816,16 @@ async fn random_scenario(group_max: u32, steps: Vec<Step>) {
             while let Ok(message) = holder.messages.try_recv() {
                 match message {
                     // The reply may belong to an older request; the pool is read from the table.
-                    SlotMessage::Granted { lease, .. } => {
+                    SlotMessage::Granted { attempt, lease, .. } => {
+                        if beside.take_if(|it| *it == attempt).is_some() {
+                            let held = table.leases().into_iter().find(|it| it.id == lease.id());
+                            unlimited.granted_beside(held.expect("a lease").profile);
+                        }
                         leases.push((order.first().copied().unwrap_or(0), lease))
                     }
-                    SlotMessage::Full { .. } => {}
+                    SlotMessage::Full { attempt, .. } => {
+                        beside.take_if(|it| *it == attempt);
+                    }
                     SlotMessage::Yield { asked_by, .. } if leases.len() > 1 => {
                         drop(leases.pop());
                         let _ = asked_by;
@@ -714,6 +834,8 @@ async fn random_scenario(group_max: u32, steps: Vec<Step>) {
                 }
             }
         }
+        assert_eq!(beside, None, "a second connection is granted or refused at once");
+        unlimited.after_step(&fixture);
         let in_hands: usize = holders.iter().map(|it| it.1.len()).sum();
         assert_eq!(fixture.out(), in_hands, "the table and the leases differ");
         for limit in 1..4u32 {

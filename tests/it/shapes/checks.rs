@@ -110,7 +110,7 @@ impl Recording {
     }
 
     /// ffmpeg: what it prints while it decodes everything that it can decode.
-    async fn decoder_messages(&self) -> Vec<String> {
+    pub async fn decoder_messages(&self) -> Vec<String> {
         let before = ["-nostdin", "-hide_banner", "-v", "warning"];
         // Without `-enc_time_base` ffmpeg rounds to whole frames, and complains if a pause at a change of source is not.
         let after = [

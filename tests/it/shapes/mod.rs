@@ -1,8 +1,8 @@
 //! Streams of every shape that providers send: each plays through a reconnect and a failover, and independent programs
 //! read what the viewer got.
 
-mod checks;
-mod edit;
+pub mod checks;
+pub mod edit;
 mod table;
 mod units;
 
@@ -37,6 +37,10 @@ mod slow {
         [(Duration::from_millis(2_400), Cut::Reset), (Duration::from_millis(2_650), Cut::End)];
     /// Longest distance of two units of a stream without an interruption, in seconds.
     const DISTANCE_MAX: f64 = 1.5;
+
+    /// Period of the 33-bit 90 kHz clock.
+    const TURN_90K: u64 = 1 << 33;
+    const HALF_A_DAY: u64 = 12 * 3_600 * 90_000;
 
     /// A source of a shape. The two of them differ in picture, sound, PIDs and start time.
     struct Source {
@@ -127,7 +131,10 @@ mod slow {
     impl Added {
         fn stream(self, pid: u16, editor: &Editor) -> AddedStream {
             let (every, stream_type, descriptors): (_, u8, &[u8]) = match self {
-                Added::Teletext | Added::TeletextWithoutStamps => (120, 0x06, b"\x56\x05deu\x09\x00"),
+                Added::Teletext | Added::TeletextWithoutStamps | Added::TeletextWithForeignStamps => {
+                    (120, 0x06, b"\x56\x05deu\x09\x00")
+                }
+                Added::Klv => (120, 0x06, b"\x05\x04KLVA"),
                 Added::Subtitles => (600, 0x06, b"\x59\x08deu\x10\x00\x01\x00\x01"),
                 Added::CueMessages => (600, 0x86, b"\x8a\x01\x01"),
             };
@@ -140,6 +147,10 @@ mod slow {
                     match self {
                         Added::Teletext => units::teletext(Some(pts)),
                         Added::TeletextWithoutStamps => units::teletext(None),
+                        Added::TeletextWithForeignStamps => {
+                            units::teletext(Some((pts + HALF_A_DAY) % TURN_90K))
+                        }
+                        Added::Klv => units::klv(),
                         Added::Subtitles => units::subtitle(Some(pts), units.len() as u8),
                         Added::CueMessages => units::time_signal(pts),
                     },

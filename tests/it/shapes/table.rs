@@ -35,7 +35,11 @@ pub struct Explained {
 pub enum Added {
     Teletext,
     TeletextWithoutStamps,
+    /// With time stamps that are half a day ahead of the programme.
+    TeletextWithForeignStamps,
     Subtitles,
+    /// Metadata without time stamps.
+    Klv,
     CueMessages,
 }
 
@@ -182,6 +186,13 @@ pub const SHAPES: &[Shape] = &[
         streams: &["h264", "aac eng", "dvb_teletext deu"],
         ..PLAIN
     },
+    Shape {
+        name: "teletext-with-foreign-stamps",
+        added: Some(Added::TeletextWithForeignStamps),
+        streams: &["h264", "aac eng", "dvb_teletext deu"],
+        ..PLAIN
+    },
+    Shape { name: "klv", added: Some(Added::Klv), streams: &["h264", "aac eng", "klv"], ..PLAIN },
     Shape {
         name: "subtitles",
         added: Some(Added::Subtitles),

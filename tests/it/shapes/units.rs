@@ -1,9 +1,17 @@
-//! Payloads that ffmpeg cannot generate: teletext, DVB subtitles and cue messages.
+//! Payloads that ffmpeg cannot generate: teletext, DVB subtitles, metadata and cue messages.
 
 use crate::support::ts_check::crc32;
 
 /// Stream id of private data with a PES header.
 const PRIVATE_STREAM_1: u8 = 0xBD;
+
+/// Returns a PES packet of metadata (SMPTE 336M, MISB ST 0601) without a time stamp: a local set with one item.
+pub fn klv() -> Vec<u8> {
+    const KEY: [u8; 16] = [0x06, 0x0E, 0x2B, 0x34, 2, 0x0B, 1, 1, 0x0E, 1, 3, 1, 1, 0, 0, 0];
+    // The version of the set.
+    const ITEM: [u8; 3] = [65, 1, 19];
+    pes(PRIVATE_STREAM_1, None, 9, &[&KEY[..], &[ITEM.len() as u8], &ITEM].concat())
+}
 
 /// Returns a PES packet of EBU teletext (EN 300 472): `n_lines` data units with empty lines of page 100.
 pub fn teletext(pts: Option<u64>) -> Vec<u8> {
