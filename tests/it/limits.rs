@@ -284,7 +284,8 @@ async fn a_failover_within_one_account_closes_before_it_opens() {
     player.sees("c").await;
     player.received(|r| r.ts.assert_clean());
     assert_eq!((provider.peak_of("anna"), provider.refusals()), (1, 0));
-    assert_eq!(gateway.failovers().iter().filter(|it| it.2 == "stall").count(), 2);
+    let n_stalls = || gateway.failovers().iter().filter(|it| it.2 == "stall").count();
+    eventually("a failover for each stall", || n_stalls() == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -141,6 +141,7 @@ async fn a_channel_returns_to_its_preferred_stream_without_a_gap() {
             assert!(pause <= 0.1, "nothing on PID {pid:#x} for {pause:.3} s of the programme");
         }
     });
+    eventually("the event", || gateway.n_events("stream_switch") == 1).await;
     let events = gateway.events();
     let switches: Vec<_> = events
         .iter()

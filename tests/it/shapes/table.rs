@@ -174,6 +174,7 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape { name: "radio-mp2", video: None, audio: &[("mp2", "eng")], streams: &["mp2 eng"], ..PLAIN },
     Shape { name: "radio-aac", video: None, streams: &["aac eng"], ..PLAIN },
+    Shape { name: "radio-ac3", video: None, audio: &[("ac3", "eng")], streams: &["ac3 eng"], ..PLAIN },
     Shape {
         name: "teletext",
         added: Some(Added::Teletext),
