@@ -321,7 +321,7 @@ impl Script {
                 format!("failed over from {} to {}", name(from), name(to))
             }
             PlayoutChange::Switched { from, to, is_manual } => {
-                let what = if is_manual { "switched" } else { "returned" };
+                let what = if *is_manual { "switched" } else { "returned" };
                 format!("{what} from {} to {}", name(from), name(to))
             }
             PlayoutChange::SwitchFailed { to, returned_to: Some(it) } => {
