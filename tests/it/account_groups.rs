@@ -180,6 +180,7 @@ async fn slots_are_shown_while_they_are_used_awaited_and_cool_down() {
         (&json!("in_use"), &json!("live"), &one)
     );
     assert_eq!((&slot["channel_name"], &slot["stream_name"]), (&json!("One"), &json!("One")));
+    assert_eq!(slot["host"], "127.0.0.1");
     assert!(slot["since"].is_string() && slot["uuid"] == first.rsplit('/').next().unwrap(), "{slot}");
 
     let late = fixture.watch(&second).await;

@@ -133,6 +133,9 @@ pub(crate) struct SlotView {
     /// Name of the stream.
     #[field(example = "News HD")]
     stream_name: Option<String>,
+    /// Host of the address of the stream; redirects of the provider are not followed here.
+    #[field(example = "line.example")]
+    host: Option<String>,
     /// When the slot was granted; `null` for a cooling slot.
     since: Option<Time>,
     /// Seconds until a cooling slot is free.
@@ -188,17 +191,19 @@ struct Seen {
     slots: SlotsSnapshot,
     accounts: Arc<Table<Account>>,
     channels: Arc<Table<Channel>>,
-    stream_names: HashMap<StreamId, String>,
+    /// Name and host of each stream that plays.
+    streams: HashMap<StreamId, (String, Option<String>)>,
 }
 
 impl Seen {
     fn of(call: &Call) -> Result<Self, Refusal> {
         let slots = call.app.slots();
         let streams = call.app.models.store.collection::<Stream>();
-        let mut stream_names = HashMap::new();
+        let mut played = HashMap::new();
         for id in slots.in_use.iter().map(|it| it.stream) {
             if let Some(stream) = streams.get(id.0)? {
-                stream_names.insert(id, stream.name().to_owned());
+                let host = stream.url().host().map(str::to_owned);
+                played.insert(id, (stream.name().to_owned(), host));
             }
         }
         Ok(Seen {
@@ -206,7 +211,7 @@ impl Seen {
             slots,
             accounts: call.app.models.accounts.load(),
             channels: call.app.models.channels.load(),
-            stream_names,
+            streams: played,
         })
     }
 
@@ -289,6 +294,7 @@ impl Seen {
             channel_name: None,
             stream: None,
             stream_name: None,
+            host: None,
             since: None,
             seconds_left: Some(it.left.as_secs_f64()),
         });
@@ -299,6 +305,7 @@ impl Seen {
         let channel = self.channel(lease.target);
         // A trial of an address has no stream.
         let stream = Some(lease.stream).filter(|it| it.0 != 0);
+        let (stream_name, host) = stream.and_then(|it| self.streams.get(&it).cloned()).unzip();
         SlotView {
             state: Named(if lease.closing { SlotState::Closing } else { SlotState::InUse }),
             profile: lease.profile,
@@ -307,7 +314,8 @@ impl Seen {
             uuid: Some(lease.target.uuid()),
             channel_name: channel.map(|it| it.name.clone()),
             stream,
-            stream_name: stream.and_then(|it| self.stream_names.get(&it).cloned()),
+            stream_name,
+            host: host.flatten(),
             since: Some(self.ago(lease.age)),
             seconds_left: None,
         }

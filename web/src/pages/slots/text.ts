@@ -17,7 +17,7 @@ export const text = texts({
 		used: (n: number) => `${number(n)} in use`,
 		waiting: 'Waiting',
 		purposes: { live: '', preview: 'preview', trial: 'test' } as Record<string, string>,
-		since: (time: string) => `since ${time}`,
+		since: (time: string) => `begun ${time}`,
 		groups: 'Server groups',
 		inactive: 'inactive',
 		all: (n: number) => `Show all ${number(n)}`,
