@@ -1,13 +1,12 @@
-// Measures the speed of the pages against the budgets in a real browser: `node scripts/speed.mjs PROGRAM`.
+// Measures the speed of the pages against the budgets in a real browser: `node scripts/speed.mjs PROGRAM [FILE]`.
 //
 // PROGRAM is a release build of headwater. Chromium and chromedriver must be installed. The results are for people, who
-// record them in benches/baselines; nothing fails because of them.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+// record them in benches/baselines, FILE as JSON beside them; nothing fails because of them.
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { end, folder, LOCAL, ORIGIN, pause, start } from './programs.mjs';
 
 const STREAMS = 500_000;
 const CHANNELS = 100;
@@ -20,23 +19,8 @@ const SCROLL_SECONDS = 6;
 const NOW_SECONDS = 20;
 const ADMIN = { username: 'admin', password: 'correct horse battery' };
 
-const folder = mkdtempSync(join(tmpdir(), 'headwater-speed-'));
-const processes = [];
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-
-function start(program, args, output = 'stdout') {
-	const child = spawn(program, args, { env: { ...process.env, HOME: folder } });
-	processes.push(child);
-	return createInterface({ input: child[output] });
-}
-
-async function lineWith(lines, pattern) {
-	for await (const line of lines) {
-		const found = pattern.exec(line);
-		if (found) return found[1];
-	}
-	throw new Error(`the program ended without a line like ${pattern}`);
-}
+/** All figures, by what they measure. */
+const figures = { streams: STREAMS, load_before: loadavg()[0] };
 
 async function send(base, path, body, token) {
 	const headers = {
@@ -62,8 +46,7 @@ function provider() {
 
 class Browser {
 	static async start() {
-		const lines = start('chromedriver', ['--port=0']);
-		const port = await lineWith(lines, /successfully on port (\d+)/);
+		const port = await start('chromedriver', ['--port=0'], /successfully on port (\d+)/);
 		const args = ['--headless=new', '--no-sandbox', '--disable-gpu', '--window-size=1280,800'];
 		const capabilities = { alwaysMatch: { 'goog:chromeOptions': { args } } };
 		const { value } = await send(`http://127.0.0.1:${port}`, '/session', { capabilities });
@@ -147,9 +130,7 @@ const shareWithin = (deltas, ms) => deltas.filter((it) => it <= ms).length / del
 
 async function measure(program) {
 	const server = await provider();
-	const listen = ['--player-listen', '127.0.0.1:0', '--api-listen', '127.0.0.1:0'];
-	const lines = start(program, ['serve', '--data-dir', join(folder, 'data'), ...listen]);
-	const origin = await lineWith(lines, /(http:\/\/127\.0\.0\.1:\d+)/);
+	const origin = await start(program, ['serve', '--data-dir', join(folder, 'data'), ...LOCAL], ORIGIN);
 	await send(origin, '/api/accounts/initialize-superuser/', ADMIN);
 	const { access } = await send(origin, '/api/accounts/token/', ADMIN);
 	const list = { name: 'List', server_url: `http://127.0.0.1:${server.address().port}/list.m3u` };
@@ -157,7 +138,8 @@ async function measure(program) {
 	await send(origin, '/api/m3u/accounts/', { ...list, account_type: 'STD', max_streams: 0 }, access);
 	const streams = '/api/channels/streams/?page=1&page_size=100';
 	while ((await send(origin, streams, undefined, access)).count < STREAMS) await pause(250);
-	console.log(`import of ${STREAMS} streams: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+	figures.import_s = (performance.now() - begun) / 1000;
+	console.log(`import of ${STREAMS} streams: ${figures.import_s.toFixed(1)} s`);
 	const { results } = await send(origin, streams, undefined, access);
 	await send(
 		origin,
@@ -194,6 +176,7 @@ async function measure(program) {
 			times.push(time);
 		}
 		times.sort((a, b) => a - b);
+		figures[`first_row_ms, ${cache}`] = times;
 		console.log(
 			`first row of ${STREAMS} streams, ${cache}, slow: median ${times[2].toFixed(0)} ms, of ${times.map((it) => it.toFixed(0))}`,
 		);
@@ -205,6 +188,8 @@ async function measure(program) {
 		const deltas = await browser.command('execute/async', { script: SCROLL, args: [] });
 		const share = (100 * shareWithin(deltas, 17)).toFixed(1);
 		const worst = Math.max(...deltas).toFixed(0);
+		figures[`frames within 16.7 ms, percent, processor ${rate} times slower`] = Number(share);
+		figures[`worst frame in ms, processor ${rate} times slower`] = Number(worst);
 		console.log(
 			`scrolling, processor ${rate} times slower: ${share} % of ${deltas.length} frames within 16.7 ms, worst ${worst} ms`,
 		);
@@ -219,6 +204,8 @@ async function measure(program) {
 	const before = await browser.busySeconds();
 	await pause(NOW_SECONDS * 1000);
 	const share = (100 * ((await browser.busySeconds()) - before)) / NOW_SECONDS;
+	figures['/now, percent of a core'] = Number(share);
+	figures.load_after = loadavg()[0];
 	console.log(
 		`/now with ${rows} channels and ${VIEWERS} viewers: ${share.toFixed(1)} % of one core in the page`,
 	);
@@ -228,8 +215,7 @@ async function measure(program) {
 
 try {
 	await measure(process.argv[2]);
+	if (process.argv[3]) writeFileSync(process.argv[3], `${JSON.stringify(figures, null, 1)}\n`);
 } finally {
-	for (const child of processes.reverse()) child.kill();
-	await pause(500);
-	rmSync(folder, { recursive: true, force: true });
+	await end();
 }
