@@ -54,6 +54,24 @@ export function problem(error: unknown): string {
 	return String(error);
 }
 
+/** A record that an undo would overwrite although it has changed since. */
+interface Conflict {
+	name: string;
+	message: string;
+}
+
+/** Records that a message names. */
+const NAMED_MAX = 3;
+
+/** Returns the reason why an undo was refused, with the records that changed since. */
+export function refusal(error: unknown): string {
+	const body = error instanceof ApiError ? (error.body as { conflicts?: Conflict[] } | null) : null;
+	const conflicts = body?.conflicts ?? [];
+	if (conflicts.length === 0) return problem(error);
+	const named = conflicts.slice(0, NAMED_MAX).map((it) => `${it.name}: ${it.message}`);
+	return [...named, ...(conflicts.length > NAMED_MAX ? ['…'] : [])].join(' ');
+}
+
 /** Returns whether a request was given up because something newer took its place. */
 export const isAbort = (error: unknown): boolean =>
 	error instanceof DOMException && (error.name === 'AbortError' || error.name === 'TimeoutError');

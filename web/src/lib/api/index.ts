@@ -4,7 +4,7 @@ import { base } from '../router/base';
 import { ApiError, errorOf, isAbort, unreachable } from './errors';
 import type { components, paths } from './schema';
 
-export { ApiError, isAbort, problem } from './errors';
+export { ApiError, isAbort, problem, refusal } from './errors';
 
 export type Schemas = components['schemas'];
 
@@ -122,3 +122,7 @@ export function imageUrl(address: string | null | undefined): string | undefined
 		return undefined;
 	}
 }
+
+/** Returns the address of the cached logo of a channel. Pictures of providers are never loaded from their hosts. */
+export const logoOf = (channel: { logo_id: number | null }): string | undefined =>
+	channel.logo_id === null ? undefined : `${base}/api/channels/logos/${channel.logo_id}/cache/`;

@@ -20,6 +20,7 @@ export const common = texts({
 		add: 'Add',
 		retry: 'Retry',
 		undo: 'Undo',
+		notUndone: (reason: string) => `Not undone: ${reason}`,
 		search: 'Search',
 		show: 'Show',
 		hide: 'Hide',
@@ -45,10 +46,14 @@ const clockFormat = new Intl.DateTimeFormat(language, {
 	hour: '2-digit',
 	minute: '2-digit',
 	second: '2-digit',
-	hour12: false,
+	hourCycle: 'h23',
 });
 const dayFormat = new Intl.DateTimeFormat(language, { year: 'numeric', month: 'short', day: 'numeric' });
-const dateTimeFormat = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
+const dateTimeFormat = new Intl.DateTimeFormat(language, {
+	dateStyle: 'medium',
+	timeStyle: 'short',
+	hourCycle: 'h23',
+});
 const listFormat = new Intl.ListFormat(language, { type: 'conjunction' });
 
 export const number = (n: number): string => decimal.format(n);

@@ -1,5 +1,7 @@
+import { untrack } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
 import { isAbort, type Paged } from '$lib/api';
+import type { Selection } from './selection.svelte';
 
 /** Rows of a page that is read from the gateway. */
 export const PAGE_ROWS = 100;
@@ -120,6 +122,20 @@ export class PagedRows<T> implements Rows<T> {
 			if (this.#running.get(page) === request) this.#running.delete(page);
 		}
 	}
+}
+
+/** In a component: changed filters are another list, of which nothing is selected. */
+export function resetWith(filter: () => unknown, rows: { reset: () => void }, selection?: Selection): void {
+	let last = '';
+	$effect(() => {
+		const now = JSON.stringify(filter());
+		if (now === last) return;
+		last = now;
+		untrack(() => {
+			selection?.clear();
+			rows.reset();
+		});
+	});
 }
 
 /** A list that is already here. */

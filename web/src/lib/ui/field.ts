@@ -32,6 +32,14 @@ export function write<T>(it: FieldProps<T>, value: T): void {
 	it.onvalue?.(value);
 }
 
+/** Returns the ids of what describes a field: its error, and its hint. */
+export const describedBy = (
+	id: string,
+	error: string | undefined,
+	hint: string | undefined,
+): string | undefined =>
+	[error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
+
 /** Returns the error of a field, or of a part of it. */
 export function errorOf<T>(it: FieldProps<T>): string | undefined {
 	if (it.error || !it.form || !it.name) return it.error;

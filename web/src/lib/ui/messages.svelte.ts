@@ -1,4 +1,5 @@
-import { api, isAbort, ok, problem, type Schemas } from '$lib/api';
+import { untrack } from 'svelte';
+import { api, isAbort, ok, problem, refusal, type Schemas } from '$lib/api';
 import { common } from '$lib/i18n';
 
 export interface Message {
@@ -23,8 +24,50 @@ const MESSAGES_MAX = 4;
 export const messages = $state<{ list: Message[]; question: Question | null }>({ list: [], question: null });
 let lastId = 0;
 
+/** Where messages can be shown; of the places that are there, the highest one shows them. */
+export const PLACES = { page: 0, panel: 1, dialog: 2 } as const;
+
+interface Place {
+	id: number;
+	height: number;
+}
+let places = $state.raw<Place[]>([]);
+const highest = $derived(
+	places.reduce<Place | null>((best, it) => (best && best.height > it.height ? best : it), null),
+);
+
+/** Opens a place for messages. */
+export function openPlace(height: number): { readonly isTop: boolean; close: () => void } {
+	lastId += 1;
+	const id = lastId;
+	places = [...untrack(() => places), { id, height }];
+	return {
+		get isTop() {
+			return highest?.id === id;
+		},
+		close: () => (places = places.filter((it) => it.id !== id)),
+	};
+}
+
+let isHeld = false;
+
+/** Keeps the messages while somebody reads them. */
+export function hold(isOn: boolean): void {
+	isHeld = isOn;
+}
+
+/** Time between two attempts to remove a message that is held, in milliseconds. */
+const HELD_MS = 1_000;
+
+/** Removes a message after some time, and later while it is held. */
+function dismissAfter(id: number, ms: number): void {
+	setTimeout(() => (isHeld ? dismissAfter(id, HELD_MS) : dismiss(id)), ms);
+}
+
 export function dismiss(id: number): void {
 	messages.list = messages.list.filter((it) => it.id !== id);
+	// An element that goes away tells nobody that the pointer left it.
+	if (messages.list.length === 0) isHeld = false;
 }
 
 interface ToastOptions {
@@ -38,8 +81,10 @@ export function toast(text: string, options: ToastOptions = {}): void {
 	const tone = options.tone ?? 'info';
 	lastId += 1;
 	const id = lastId;
-	messages.list = [...messages.list.slice(1 - MESSAGES_MAX), { id, text, tone, action: options.action }];
-	setTimeout(() => dismiss(id), 1000 * (options.seconds ?? (tone === 'bad' ? 12 : 6)));
+	// The same outcome again takes the place of the earlier one, unless that offers something.
+	const others = messages.list.filter((it) => it.action !== undefined || it.text !== text);
+	messages.list = [...others.slice(1 - MESSAGES_MAX), { id, text, tone, action: options.action }];
+	dismissAfter(id, 1000 * (options.seconds ?? (tone === 'bad' ? 12 : 6)));
 }
 
 /** Asks before something that cannot be taken back. */
@@ -78,11 +123,14 @@ export function offerUndo(
 ): void {
 	const undo = answer.undo;
 	if (!undo) return toast(message, { tone: 'good' });
-	const run = (): Promise<boolean> =>
-		attempt(async () => {
+	const run = async (): Promise<void> => {
+		try {
 			const done = await ok(api.POST('/api/channels/undo/{id}/', { params: { path: { id: undo.id } } }));
 			toast(done.message, { tone: 'good' });
 			onUndone?.();
-		});
+		} catch (error) {
+			if (!isAbort(error)) toast(common().notUndone(refusal(error)), { tone: 'bad' });
+		}
+	};
 	toast(message, { tone: 'good', seconds: 15, action: { label: common().undo, run } });
 }

@@ -41,6 +41,16 @@ export interface Done<A> {
 	batches: number;
 }
 
+/** Properties of a dialog that changes the selected rows. */
+export interface DialogProps<A> {
+	selected: Chosen;
+	/** Called while the batches are sent. */
+	progress: Progress;
+	onclose: () => void;
+	/** Called with the outcome, and the number of records that have changed if that is not the number of rows. */
+	ondone: (done: Done<A>, count: number) => void;
+}
+
 async function inAll<A extends { undo?: UndoHandle | null }>(
 	{ rows, count }: Chosen,
 	ids: (filter: Filter) => Promise<number[]>,

@@ -21,12 +21,11 @@ export const text = texts({
 		withKey: (header: string) => `Programs send the API key in the header ${header}.`,
 		loopback: (url: string) =>
 			`${url} is reached from this machine only. Open this page under the address of the machine in your network, or set the public address in the settings.`,
+		favourite: (name: string) => `Favourite: ${name}`,
 		batch: (done: number, of: number) =>
 			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)}`,
 		stoppedAfter: (done: number, of: number, reason: string) =>
 			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)} finished, then: ${reason}`,
 		undone: 'Undone.',
-		undoFailed: (reason: string) => `Not undone: ${reason}`,
-		conflict: (name: string, reason: string) => `${name}: ${reason}`,
 	},
 });

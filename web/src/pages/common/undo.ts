@@ -1,30 +1,13 @@
 // Undo of an operation of several batches: the last batch first.
 
-import { ApiError, api, ok } from '$lib/api';
+import { api, ok, refusal } from '$lib/api';
 import { offerUndo, problem, toast } from '$lib/ui';
 import type { BulkOutcome, UndoHandle } from './bulk';
 import { common } from '$lib/i18n';
 import { text } from './text';
 
-interface Conflict {
-	name: string;
-	message: string;
-}
-
 /** Seconds for which a message offers the undo. */
 const SECONDS = 15;
-/** Records that a message names. */
-const NAMED_MAX = 3;
-
-/** Returns the reason why an undo was refused, with the records that changed since. */
-export function refusal(error: unknown): string {
-	const body = error instanceof ApiError ? (error.body as { conflicts?: Conflict[] } | null) : null;
-	const conflicts = body?.conflicts ?? [];
-	if (conflicts.length === 0) return problem(error);
-	const named = conflicts.slice(0, NAMED_MAX).map((it) => text().conflict(it.name, it.message));
-	return [...named, ...(conflicts.length > NAMED_MAX ? ['…'] : [])].join(' ');
-}
-
 /** Undoes the operations in this order, and ends at the first refusal. */
 export async function undoAll(handles: readonly UndoHandle[]): Promise<void> {
 	for (const { id } of handles) {
@@ -55,7 +38,7 @@ export function report<A extends { undo?: UndoHandle | null }>(
 			toast(text().undone, { tone: 'good' });
 			undone();
 		} catch (reason) {
-			toast(text().undoFailed(refusal(reason)), { tone: 'bad' });
+			toast(common().notUndone(refusal(reason)), { tone: 'bad' });
 		}
 	};
 	const action = undo.length > 0 ? { label: common().undo, run } : undefined;

@@ -10,7 +10,6 @@ export const text = texts({
 		searchChannels: 'Search channels',
 		searchProgrammes: 'Search programmes',
 		group: 'Group',
-		allGroups: 'All groups',
 		now: 'Now',
 		dayBefore: 'One day earlier',
 		dayAfter: 'One day later',

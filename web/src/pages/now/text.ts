@@ -26,7 +26,6 @@ export const text = texts({
 		stopChannel: 'Stop channel',
 		stopChannelAsk: (name: string) => `Stop “${name}”?`,
 		stopChannelText: (n: number) => `${plural(n, '1 viewer is', `${number(n)} viewers are`)} disconnected.`,
-		stopViewer: 'Disconnect',
 		stopViewerOf: (name: string) => `Disconnect ${name}`,
 		busy: 'A switch is running. Wait for its outcome.',
 		unknown: 'The outcome is unknown. Look at the timeline.',

@@ -86,3 +86,12 @@ export function fraction(status: RefreshStatus, lastEntries: number): number | u
 	if (status.state !== 'running' || lastEntries === 0 || status.entries === 0) return undefined;
 	return Math.min(0.99, status.entries / lastEntries);
 }
+
+/** The shapes for states of a refresh. */
+export const SHAPES = {
+	never: 'idle',
+	running: 'opening',
+	good: 'playing',
+	bad: 'failed',
+	ask: 'resting',
+} as const;

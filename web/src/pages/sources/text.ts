@@ -66,10 +66,8 @@ export const text = texts({
 			writing: 'Saving',
 			done: 'Finished',
 		},
-		reading: (read: number, entries: number) => (entries > 0 ? streams(entries) : bytes(read)),
 		changes: (created: number, updated: number, gone: number) =>
 			`${number(created)} new, ${number(updated)} changed, ${number(gone)} gone`,
-		guardTitle: 'Much shorter list',
 		guardText:
 			'Many known streams are missing from the list, so nothing was changed. Check with the provider before you accept it.',
 		accept: 'Accept the shorter list',

@@ -15,7 +15,6 @@ export const text = texts({
 		inactive: 'inactive',
 		you: 'you',
 		never: 'never',
-		noLimit: 'no limit',
 		limit: (n: number) => (n === 0 ? 'no limit' : number(n)),
 		allChannels: 'all channels',
 		lineups: (n: number) => plural(n, '1 lineup', `${number(n)} lineups`),

@@ -91,3 +91,12 @@ export const SHAPES = {
 	success: 'playing',
 	disabled: 'stopped',
 } as const;
+
+/** Returns the shape and the word for the state of a guide. Those that are not fetched are never behind. */
+export function stateOf(guide: Pick<Guide, 'source_type' | 'status'>): {
+	shape: (typeof SHAPES)[keyof typeof SHAPES];
+	word: keyof typeof SHAPES | 'current';
+} {
+	if (guide.status === 'idle' && !isFetched(guide)) return { shape: 'playing', word: 'current' };
+	return { shape: SHAPES[guide.status], word: guide.status };
+}
