@@ -6,12 +6,15 @@ mod page;
 mod slow {
     mod channels;
     mod direct;
+    mod favourites;
+    mod generated;
     mod guide;
     mod guide_links;
     mod hostile;
     mod keyboard;
     mod logos;
     mod many;
+    mod messages;
     mod settings;
     mod setup;
     mod sources;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use domain::user::UserLevel;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -41,6 +42,9 @@ const MARKED: &str = "[data-marked]";
 /// A browser that shows the interface, used like a person would.
 pub struct Page {
     pub web: Web,
+    /// What the person did, and when.
+    steps: Mutex<Vec<(Instant, String)>>,
+    begun: Instant,
 }
 
 fn with(script: &str, arguments: Value) -> String {
@@ -52,9 +56,33 @@ fn is_true(value: &Value) -> bool {
 }
 
 impl Page {
+    pub fn of(web: Web) -> Page {
+        Page { web, steps: Mutex::default(), begun: Instant::now() }
+    }
+
+    fn notes(&self, step: String) {
+        self.steps.lock().push((Instant::now(), step));
+    }
+
+    /// Returns the number of clicks and filled fields so far.
+    pub fn n_steps(&self) -> usize {
+        self.steps.lock().len()
+    }
+
+    /// Writes each click and each filled field with the seconds since the start, for people, if `HEADWATER_STEPS` names a
+    /// file.
+    pub fn writes_steps(&self) {
+        let Ok(file) = std::env::var("HEADWATER_STEPS") else { return };
+        let line =
+            |(at, step): &(Instant, String)| format!("{:6.1} s  {step}\n", (*at - self.begun).as_secs_f64());
+        let mut lines: String = self.steps.lock().iter().map(line).collect();
+        lines.push_str(&format!("{:6.1} s  done\n", self.begun.elapsed().as_secs_f64()));
+        std::fs::write(file, lines).expect("HEADWATER_STEPS names a file");
+    }
+
     /// Opens a path of the interface in a new browser.
     pub async fn open(address: SocketAddr, path: &str) -> Page {
-        let page = Page { web: Web::at(address).await };
+        let page = Page::of(Web::at(address).await);
         page.web.opens(path).await;
         page
     }
@@ -62,7 +90,7 @@ impl Page {
     /// Opens a path as a new admin.
     pub async fn of_admin(gateway: &TestGateway, path: &str) -> Page {
         let admin = person(gateway, "anna", UserLevel::Admin).await;
-        Page { web: Web::signed_in(gateway, &admin, path).await }
+        Page::of(Web::signed_in(gateway, &admin, path).await)
     }
 
     pub fn browser(&self) -> &Browser {
@@ -95,6 +123,7 @@ impl Page {
     pub async fn clicks(&self, selector: &str, text: &str) {
         let mark = with(MARK, json!([selector, text]));
         self.until(&format!("{selector} {text:?}"), &mark, is_true).await;
+        self.notes(format!("click {text:?}"));
         self.browser().clicks(MARKED).await;
     }
 
@@ -102,6 +131,7 @@ impl Page {
     pub async fn fills(&self, label: &str, text: &str) {
         let mark = with(MARK_FIELD, json!([label]));
         self.until(&format!("the field {label:?}"), &mark, is_true).await;
+        self.notes(format!("fill in {label:?}"));
         self.browser().types(MARKED, text).await;
     }
 
@@ -166,6 +196,7 @@ impl Page {
             json!([label, row]),
         );
         self.until(&format!("row {row} of {label}"), &mark, is_true).await;
+        self.notes(format!("click the box of row {row} of {label:?}"));
         self.browser().clicks(MARKED).await;
     }
 

@@ -84,7 +84,7 @@ async fn an_undo_after_another_change_names_the_changed_channel() {
         })
         .await;
     page.presses("Undo").await;
-    page.shows("changed since").await;
+    page.shows("Not undone: Other: The channel was changed.").await;
     // Live: the list follows the change of somebody else.
     page.lists("Channels", 3, &["Other", "Zwei"]).await;
 }

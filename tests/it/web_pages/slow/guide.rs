@@ -122,7 +122,7 @@ async fn phones_and_users_of_level_0_see_what_runs_now_and_next() {
     let page = Page::of_admin(&gateway, "/sources?kind=guides").await;
     upload(&page).await;
     let viewer = person(&gateway, "kid", UserLevel::Streamer).await;
-    let phone = Page { web: Web::at(gateway.address).await };
+    let phone = Page::of(Web::at(gateway.address).await);
     phone.browser().resizes(375, 812).await;
     phone.web.opens("/guide").await;
     phone.web.signs_in(&viewer.name).await;

@@ -88,8 +88,6 @@ async fn channels_are_matched_after_a_preview_undone_and_linked_by_hand() {
     // Both choices were learned, and one is forgotten. The link stays.
     page.presses("Learned names").await;
     page.shows("ABC2").await;
-    // Without the messages of the last operations, which may cover a button.
-    page.web.opens("/channels/guides?tab=learned").await;
     page.presses("Forget UK: Dave").await;
     page.shows("Forgot UK: Dave.").await;
     page.lists("Learned names", 1, &["ABC HD"]).await;

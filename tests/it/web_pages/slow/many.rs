@@ -8,6 +8,8 @@ use crate::support::gateway::TestGateway;
 use crate::web_pages::page::Page;
 
 const STREAMS: usize = 500_000;
+/// Streams with the same guide id form a channel, so that the gateway does not have half a million channels as well.
+const STREAMS_OF_A_CHANNEL: usize = 500;
 /// Rows in the page: those in view and a few beyond.
 const ROWS_MAX: u64 = 60;
 /// Pages that one jump of the scroll bar requests.
@@ -24,8 +26,12 @@ const REQUESTS: &str = "
 async fn half_a_million_streams_need_few_rows_and_few_requests() {
     let mut list = "#EXTM3U\n".to_owned();
     for n in 0..STREAMS {
-        writeln!(list, "#EXTINF:-1 group-title=\"Group {}\",Stream {n}\nhttp://127.0.0.1:9/{n}.ts", n % 100)
-            .unwrap();
+        let (group, channel) = (n % 100, n / STREAMS_OF_A_CHANNEL);
+        writeln!(
+            list,
+            "#EXTINF:-1 tvg-id=\"c{channel}\" group-title=\"Group {group}\",Stream {n}\nhttp://127.0.0.1:9/{n}.ts"
+        )
+        .unwrap();
     }
     let gateway = TestGateway::of(&list).await;
     drop(list);

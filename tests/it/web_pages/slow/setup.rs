@@ -76,6 +76,8 @@ async fn the_printed_address_leads_from_an_empty_folder_to_moving_pictures() {
     let time = "return document.querySelector('video').currentTime";
     let first = page.until("a moving picture", time, |it| it.as_f64() > Some(0.2)).await;
     page.until("a picture that goes on", time, |it| it.as_f64() > first.as_f64().map(|it| it + 0.5)).await;
+    assert_eq!(page.n_steps(), 8, "clicks and fields from the printed address to the picture");
+    page.writes_steps();
 
     // The step follows from the data: nothing is stored, and no other page is blocked.
     page.web.opens("/setup").await;
