@@ -1,4 +1,3 @@
-import { untrack } from 'svelte';
 import { api, isAbort, ok, problem, refusal, type Schemas } from '$lib/api';
 import { common } from '$lib/i18n';
 
@@ -31,6 +30,8 @@ interface Place {
 	id: number;
 	height: number;
 }
+// Beside the state a plain list, because a component that is destroyed reads the state as it was before.
+let opened: Place[] = [];
 let places = $state.raw<Place[]>([]);
 const highest = $derived(
 	places.reduce<Place | null>((best, it) => (best && best.height > it.height ? best : it), null),
@@ -40,12 +41,12 @@ const highest = $derived(
 export function openPlace(height: number): { readonly isTop: boolean; close: () => void } {
 	lastId += 1;
 	const id = lastId;
-	places = [...untrack(() => places), { id, height }];
+	places = opened = [...opened, { id, height }];
 	return {
 		get isTop() {
 			return highest?.id === id;
 		},
-		close: () => (places = places.filter((it) => it.id !== id)),
+		close: () => (places = opened = opened.filter((it) => it.id !== id)),
 	};
 }
 
