@@ -64,5 +64,4 @@ async fn an_admin_tries_patterns_for_event_channels_and_the_guide_shows_their_pr
         })
     };
     page.until("programmes of the event", titles, is_event).await;
-    page.web.is_clean().await;
 }

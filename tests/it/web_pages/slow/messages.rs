@@ -7,14 +7,16 @@ use crate::web_pages::page::Page;
 
 /// Names of the visible controls that a message covers.
 const COVERED: &str = "
-    return [...document.querySelectorAll('button, a, input, select')].filter((it) => {
+    // A dialog, and on phones a panel, covers everything else anyway.
+    const part = document.querySelector('[role=log] p').closest('dialog, section, body');
+    return [...part.querySelectorAll('button, a, input, select')].filter((it) => {
         if (!it.checkVisibility() || it.closest('[role=log]')) return false;
         const at = it.getBoundingClientRect();
         const [x, y] = [at.left + at.width / 2, at.top + at.height / 2];
         // What its own part of the page has scrolled away can be scrolled back.
-        for (let part = it.parentElement; part; part = part.parentElement) {
-            const clip = part.getBoundingClientRect();
-            const hides = getComputedStyle(part).overflowY !== 'visible';
+        for (let outer = it.parentElement; outer; outer = outer.parentElement) {
+            const clip = outer.getBoundingClientRect();
+            const hides = getComputedStyle(outer).overflowY !== 'visible';
             if (hides && (y < clip.top || y >= clip.bottom || x < clip.left || x >= clip.right)) return false;
         }
         return document.elementFromPoint(x, y)?.closest('[role=log]');
