@@ -30,11 +30,12 @@ fn run() -> anyhow::Result<ExitCode> {
     let mut loaded = load(&args, std::env::vars_os())?;
     loaded.config.programs.launcher = Some(OWN_BINARY.into());
     let log_level = telemetry::start(&loaded.config.log);
-    loaded.log_warnings(raise_file_limit());
 
     if let Some(done) = commands::run(&args.command, &loaded) {
         return done;
     }
+    // Only a gateway needs many files.
+    loaded.log_warnings(raise_file_limit());
 
     let packets = runtime("packets")?;
     let work = runtime("work")?;

@@ -102,7 +102,10 @@ async fn answer(stream: UnixStream, folder: &DataFolder, store: &Store, proof: &
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = AsyncBufReader::new(reader.take(REQUEST_BYTES_MAX));
-    timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
+    if timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await?? == 0 {
+        // Somebody wanted to know whether a gateway listens: see [`is_open`].
+        return Ok(());
+    }
     // Comparing hashes takes the same time however much of the proof is right.
     if Sha256::digest(line.trim_end()) != Sha256::digest(proof) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the client cannot read the key file"));

@@ -48,7 +48,8 @@ pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut Report) {
             return;
         }
     };
-    report.add(Finding::good("store", format!("{} account(s)", accounts.len())));
+    let n_accounts = accounts.iter().filter(|it| !it.is_custom()).count();
+    report.add(Finding::good("store", format!("{n_accounts} account(s)")));
     crate::install_tls();
     let runtime = Builder::new_current_thread().enable_all().build();
     let (fetch, runtime) = match (fetch(config), runtime) {
