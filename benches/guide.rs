@@ -23,7 +23,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use domain::guide::programme::{from_xml, to_xml};
-use domain::guide::xmltv::{Item, XmltvLimits, XmltvReader, write_end, write_programme, write_start};
+use domain::guide::xmltv::{
+    Item, XmltvLimits, XmltvReader, write_end, write_programme, write_programme_replacing, write_start,
+};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use serde_json::{Map, Value, json};
 use storage::guide::{
@@ -140,7 +142,7 @@ fn output(file: &GuideFile) -> Value {
         let id = channel.0.to_string();
         for cell in file.cells(channel, BEGIN, BEGIN + DAYS * 24 * HOUR) {
             for it in cell.expect("the file is valid").iter() {
-                write_programme(&mut out, &id, it.start, it.stop, it.inner);
+                write_programme_replacing(&mut out, &id, (it.start, it.stop), it.inner, |_, _| None);
             }
             if out.len() >= CHUNK_BYTES {
                 n_bytes += black_box(&out).len();

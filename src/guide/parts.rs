@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideChannelId;
 use storage::guide::{GuideCell, GuideCells, GuideFile};
 use tracing::warn;
 
 use super::DAY;
-use super::entry::GuideEntry;
+use super::entry::{EntryId, GuideEntry};
 use super::generated::GeneratedProgrammes;
 
 /// The programmes that overlap a span of time, by their start. Reading the next part blocks.
@@ -69,11 +70,16 @@ impl Iterator for GeneratedDays {
 }
 
 impl ProgrammePart {
-    /// Calls a function with start, stop and stored form of each programme.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(i64, i64, &str)) {
+    /// Calls a function with id, start, stop and stored form of each programme.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(Option<EntryId>, i64, i64, &str)) {
         match self {
-            Self::File(_, cell) => cell.iter().for_each(|it| visit(it.start, it.stop, it.inner)),
-            Self::Generated(all) => all.iter().for_each(|it| visit(it.start, it.stop, &it.inner)),
+            Self::File(channel, cell) => cell.iter().for_each(|it| {
+                let id = ProgrammeId::new(*channel, it.start).map(EntryId::Stored);
+                visit(id, it.start, it.stop, it.inner);
+            }),
+            Self::Generated(all) => {
+                all.iter().for_each(|it| visit(Some(it.id), it.start, it.stop, &it.inner));
+            }
         }
     }
 

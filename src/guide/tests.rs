@@ -115,7 +115,7 @@ async fn programmes_part_by_part_are_complete_and_each_part_is_small() {
             let (mut n_parts, mut n_bytes_max, mut starts) = (0, 0, Vec::new());
             for part in guide.parts(from, until) {
                 let mut n_bytes = 0;
-                part.for_each(|start, _, inner| {
+                part.for_each(|_, start, _, inner| {
                     n_bytes += inner.len();
                     starts.push(start);
                 });

@@ -9,6 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use storage::Table;
 use url::Url;
 
+use crate::guide::EntryId;
 use crate::logo_cache::logo_copy_address;
 
 /// The characters to encode in a segment of a path: all but the unreserved ones.
@@ -93,16 +94,35 @@ fn without_record(channel: &Channel) -> Option<&str> {
     channel.logo.as_deref().filter(|it| !it.is_empty() && !it.starts_with('/'))
 }
 
-/// Removes user name, password and query of an address.
+/// Returns the address of the copy of the image that stands for a programme. It needs no credentials.
+pub(crate) fn poster_address(origin: &str, id: EntryId) -> String {
+    format!("{origin}/api/epg/programs/{id}/poster/")
+}
+
+/// Removes user name, password and query of an address. An invalid address that may contain any is removed.
 pub(crate) fn without_credentials(url: &str) -> String {
-    let Ok(mut parsed) = Url::parse(url) else { return url.to_owned() };
-    let is_plain = parsed.username().is_empty() && parsed.password().is_none() && parsed.query().is_none();
-    if is_plain {
-        return url.to_owned();
+    match Url::parse(url) {
+        Ok(parsed) if parsed.query().is_none() => without_user(url),
+        Ok(mut parsed) => {
+            parsed.set_query(None);
+            without_user(parsed.as_str())
+        }
+        Err(_) if url.contains(['@', '?']) => String::new(),
+        Err(_) => url.to_owned(),
     }
-    let cleared = parsed.set_username("").and(parsed.set_password(None));
-    parsed.set_query(None);
-    cleared.map(|()| parsed.to_string()).unwrap_or_default()
+}
+
+/// Removes user name and password of an address. An invalid address that may contain any is removed.
+pub(crate) fn without_user(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(parsed) if parsed.username().is_empty() && parsed.password().is_none() => url.to_owned(),
+        Ok(mut parsed) => {
+            let cleared = parsed.set_username("").and(parsed.set_password(None));
+            cleared.map(|()| parsed.to_string()).unwrap_or_default()
+        }
+        Err(_) if url.contains('@') => String::new(),
+        Err(_) => url.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -128,14 +148,21 @@ mod tests {
     }
 
     #[test]
-    fn users_see_no_credentials_in_the_address_of_a_logo() {
+    fn users_see_no_credentials_in_the_address_of_an_image() {
         for (url, shown) in [
             ("http://tv.example/a.png", "http://tv.example/a.png"),
             ("http://tv.example/a.png?token=x", "http://tv.example/a.png"),
             ("http://anna:secret@tv.example/a.png", "http://tv.example/a.png"),
+            ("http://anna:secret@tv.example/a.png?token=x", "http://tv.example/a.png"),
+            ("//anna:secret@tv.example/a.png", ""),
+            ("http://anna:secret@[tv.example/a.png", ""),
+            ("images/a.png?token=x", ""),
+            ("images/a.png", "images/a.png"),
             ("/api/channels/logos/1/cache/", "/api/channels/logos/1/cache/"),
         ] {
             assert_eq!(without_credentials(url), shown);
         }
+        assert_eq!(without_user("http://anna:secret@tv.example/?id=1"), "http://tv.example/?id=1");
+        assert_eq!(without_user("//anna:secret@tv.example/"), "");
     }
 }

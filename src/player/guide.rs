@@ -9,7 +9,7 @@ use std::vec;
 
 use actors::now_ms;
 use domain::channel::Channel;
-use domain::guide::xmltv::{XmltvChannel, write_channel, write_end, write_programme, write_start};
+use domain::guide::xmltv::{XmltvChannel, write_channel, write_end, write_programme_replacing, write_start};
 use domain::logo::Logo;
 use domain::user::UserLevel;
 use http::{HeaderValue, Method, StatusCode};
@@ -218,7 +218,14 @@ impl GuideWriter {
                 if let Some((id, parts)) = current {
                     match parts.next() {
                         Some(part) => {
-                            part.for_each(|start, stop, inner| write_programme(out, id, start, stop, inner));
+                            let selection = &self.selection;
+                            part.for_each(|programme, start, stop, inner| {
+                                let mut has_copy = false;
+                                let replace = |kind, url: &str| {
+                                    selection.of_programme(programme, kind, url, &mut has_copy)
+                                };
+                                write_programme_replacing(out, id, (start, stop), inner, replace);
+                            });
                         }
                         None => *current = None,
                     }

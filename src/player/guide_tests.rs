@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
+use domain::guide::programme::{Programme, ProgrammeIcon, ProgrammeImage, ProgrammeUrl};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId, GuideSourceId, StreamId, UserId};
 use domain::source_url::SourceUrl;
@@ -94,6 +95,51 @@ async fn a_guide_has_the_programmes_of_visible_channels_under_the_ids_of_the_pla
     let expected = [of("one", &["today", "tomorrow"]), of("ONE", &["today", "tomorrow"])].concat();
     assert_eq!(programmes(&text), expected);
     assert!(guide(&rest, ADMIN, "").await.contains("<title>Two today</title>"));
+}
+
+#[tokio::test]
+async fn a_guide_has_no_credentials_in_addresses_of_images_except_for_admins_who_ask_for_them() {
+    const KEPT: &str = "http://images.example/kept.png";
+    let now = now();
+    let rest = with_guide(now).await;
+    let icon = |src: &str| ProgrammeIcon { src: src.to_owned(), ..ProgrammeIcon::default() };
+    let image = ProgrammeImage {
+        url: "http://anna:secret@images.example/image.png".to_owned(),
+        ..ProgrammeImage::default()
+    };
+    let page = ProgrammeUrl { url: "http://anna:secret@pages.example/?id=1".to_owned(), system: None };
+    let rich = Programme {
+        icons: vec![
+            icon("http://anna:secret@images.example/one.png?token=secret"),
+            icon("http://images.example/two.png?token=secret&size=2"),
+            icon(KEPT),
+        ],
+        images: vec![image],
+        urls: vec![page],
+        ..programme(now, -1, 1, "One")
+    };
+    put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", vec![rich])]).await;
+    for user in [STREAMER, ADMIN] {
+        let text = guide(&rest, user, "").await;
+        assert!(!text.contains("secret"), "{text}");
+        assert!(text.contains("<icon src=\"http://images.example/two.png\"/>"), "{text}");
+        assert!(text.contains(&format!("<icon src=\"{KEPT}\"/>")), "{text}");
+        assert!(text.contains("<image>http://images.example/image.png</image>"), "{text}");
+        assert!(text.contains("<url>http://pages.example/?id=1</url>"), "{text}");
+        // The copy of the gateway, for which no credentials are needed.
+        let (_, rest_of) = text.split_once("<icon src=\"http://192.0.2.1:9191").unwrap();
+        let path = rest_of.split_once('"').unwrap().0;
+        assert!(path.starts_with("/api/epg/programs/") && path.ends_with("/poster/"), "{path}");
+        let copy = rest.send("GET", path, &[], "").await;
+        assert_eq!((copy.status, &copy.headers["content-type"]), (200, &"image/png".parse().unwrap()));
+    }
+    let text = guide(&rest, STREAMER, "cachedlogos=false").await;
+    assert!(
+        !text.contains("secret") && text.contains("<icon src=\"http://images.example/one.png\"/>"),
+        "{text}"
+    );
+    let text = guide(&rest, ADMIN, "cachedlogos=false").await;
+    assert!(text.contains("anna:secret@images.example/one.png?token=secret\""), "{text}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::channel::Channel;
+use domain::guide::programme::AddressKind;
 use domain::ids::PersonalPlaylistId;
 use domain::lineup::{Lineup, ViewLimits, guide_channel_id, visible, visible_in_order};
 use domain::logo::Logo;
@@ -11,9 +12,12 @@ use http::HeaderValue;
 use storage::Table;
 use url::form_urlencoded::Serializer;
 
-use super::addresses::{StreamAddresses, logo_address, original_logo_address};
+use super::addresses::{
+    StreamAddresses, logo_address, original_logo_address, poster_address, without_credentials, without_user,
+};
 use super::options::{IdSource, OutputOptions};
 use super::output_profile::is_output_profile;
+use crate::guide::EntryId;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::weak_tag;
@@ -127,6 +131,25 @@ impl OutputChannels {
             Logos::Originals { with_credentials } => {
                 original_logo_address(&self.origin, logos, channel, with_credentials)
             }
+        }
+    }
+
+    /// Returns what a guide contains instead of an address of a programme that may contain credentials; `None` keeps it. For
+    /// its icon that is the copy of the gateway. `has_copy` tells whether another icon is replaced by it already.
+    pub(super) fn of_programme(
+        &self,
+        id: Option<EntryId>,
+        kind: AddressKind,
+        url: &str,
+        has_copy: &mut bool,
+    ) -> Option<String> {
+        match (self.logos, kind, id) {
+            (Logos::Originals { with_credentials: true }, ..) => None,
+            (_, AddressKind::Page, _) => Some(without_user(url)),
+            (Logos::Copies, AddressKind::Icon, Some(id)) if !std::mem::replace(has_copy, true) => {
+                Some(poster_address(&self.origin, id))
+            }
+            _ => Some(without_credentials(url)),
         }
     }
 

@@ -4,6 +4,7 @@
 //! The stored form of a programme is the inside of its element in canonical XMLTV: [`to_xml`] writes it, [`from_xml`]
 //! reads it. Output copies it as it is.
 
+mod addresses;
 mod episode;
 mod id;
 mod names;
@@ -12,6 +13,7 @@ mod read;
 mod text;
 mod write;
 
+pub use self::addresses::{AddressKind, push_replacing_addresses};
 pub use self::id::ProgrammeId;
 pub use self::parts::{
     Credit, CreditRole, EpisodeNumber, ImageKind, LengthUnit, LocalText, PreviouslyShown, ProgrammeAudio,

@@ -20,7 +20,9 @@ mod write;
 
 pub use self::limits::{XmltvLimits, XmltvSkip, XmltvSummary};
 pub use self::reader::{Item, XmltvError, XmltvReader};
-pub use self::write::{XmltvChannel, write_channel, write_end, write_programme, write_start};
+pub use self::write::{
+    XmltvChannel, write_channel, write_end, write_programme, write_programme_replacing, write_start,
+};
 
 #[cfg(test)]
 mod tests;

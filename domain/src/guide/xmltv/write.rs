@@ -4,6 +4,7 @@
 //! The document has no DOCTYPE: readers that refuse document types for safety refuse the whole guide.
 
 use super::time::push_time;
+use crate::guide::programme::{AddressKind, push_replacing_addresses};
 use crate::xml::push_escaped;
 
 /// A channel of a guide.
@@ -48,6 +49,27 @@ pub fn write_channel(out: &mut String, channel: &XmltvChannel<'_>) {
 /// Writes a programme. `start` and `stop` are seconds since 1970-01-01; `inner` is the inside of the element as
 /// [`to_xml`](crate::guide::programme::to_xml) writes it, and is copied.
 pub fn write_programme(out: &mut String, channel_id: &str, start: i64, stop: i64, inner: &str) {
+    write_with(out, channel_id, (start, stop), inner, |out| out.push_str(inner));
+}
+
+/// Writes a programme like [`write_programme`], with other addresses: see [`push_replacing_addresses`].
+pub fn write_programme_replacing(
+    out: &mut String,
+    channel_id: &str,
+    times: (i64, i64),
+    inner: &str,
+    replace: impl FnMut(AddressKind, &str) -> Option<String>,
+) {
+    write_with(out, channel_id, times, inner, |out| push_replacing_addresses(out, inner, replace));
+}
+
+fn write_with(
+    out: &mut String,
+    channel_id: &str,
+    (start, stop): (i64, i64),
+    inner: &str,
+    push_inner: impl FnOnce(&mut String),
+) {
     out.push_str("  <programme start=\"");
     push_time(out, start);
     out.push_str("\" stop=\"");
@@ -58,7 +80,7 @@ pub fn write_programme(out: &mut String, channel_id: &str, start: i64, stop: i64
     if !inner.starts_with(' ') {
         out.push('>');
     }
-    out.push_str(inner);
+    push_inner(out);
     out.push_str("</programme>\n");
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::values::{ImageAddresses, ProgramImageView, time};
 use crate::guide::{EntryId, GuideEntry};
+use crate::player::addresses::poster_address;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;
 
@@ -235,11 +236,6 @@ impl ProgramCreditsView {
 /// Returns the image that stands for a programme.
 pub(super) fn poster(programme: &Programme) -> Option<&str> {
     programme.poster().or_else(|| programme.icon())
-}
-
-/// Returns the address of the copy of that image.
-pub(super) fn poster_address(origin: &str, id: EntryId) -> String {
-    format!("{origin}/api/epg/programs/{id}/poster/")
 }
 
 /// Returns the properties of a programme that search results contain, without those that it does not have.
