@@ -42,6 +42,8 @@ impl SourceChange {
         file: Option<String>,
     ) -> Result<(), Refusal> {
         let edit = self.0;
+        // Every stored source has a name.
+        let is_new = source.name.is_empty();
         set(&mut source.name, edit.name);
         let url = edit.url.map(|it| it.filter(|it| !it.is_empty()).map(SourceUrl::new));
         if url.as_ref().is_some_and(Option::is_some) {
@@ -51,6 +53,7 @@ impl SourceChange {
         if file.is_some() {
             (source.file, source.url) = (file, None);
         }
+        let changes_login = edit.username.is_some() || edit.password.is_some();
         set_text(&mut source.username, edit.username);
         let password = edit.password.map(|it| it.filter(|it| !it.expose().is_empty()));
         set(&mut source.password, password);
@@ -64,8 +67,26 @@ impl SourceChange {
         if source.kind == GuideSourceKind::Generated {
             generated_guide(&source.custom_properties)?;
         }
+        check_login(source, is_new || changes_login)?;
         check_account(write, source)
     }
+}
+
+/// Refuses a source of Schedules Direct without a login, whose refresh could not succeed. Other changes of a source that
+/// was stored without one are possible.
+fn check_login(source: &GuideSource, is_checked: bool) -> Result<(), Refusal> {
+    if source.kind != GuideSourceKind::SchedulesDirect || !is_checked {
+        return Ok(());
+    }
+    const REQUIRED: &str = "This field is required for sources of the type schedules_direct.";
+    let mut errors = FieldErrors::default();
+    if source.username.as_ref().is_none_or(|it| it.trim().is_empty()) {
+        errors.add("username", REQUIRED);
+    }
+    if source.password.is_none() {
+        errors.add("password", REQUIRED);
+    }
+    Ok(errors.or(())?)
 }
 
 /// Refuses a source of a panel without an account of a panel, and other sources with an account.

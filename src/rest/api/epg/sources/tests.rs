@@ -3,6 +3,7 @@
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
+use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::ids::{AccountId, ChannelId, GuideChannelId, GuideSourceId, ProfileId};
 use domain::panel::PanelLogin;
@@ -152,11 +153,45 @@ async fn logins_addresses_and_properties_of_sources_are_for_admins_only() {
     assert_eq!(shown.body["custom_properties"], json!({}));
     let shown = rest.admin("GET", &one(id), Value::Null).await;
     assert!(!shown.text.contains("password"), "{}", shown.text);
-    // Left out, it is kept; null removes it.
+    // Left out, it is kept; null removes it, except where a login is required.
+    let has_password = |id: u32| rest.models.guide_sources.load().get(id).unwrap().password.is_some();
     rest.admin("PATCH", &one(id), json!({ "name": "New" })).await;
-    assert!(rest.models.guide_sources.load().get(id).unwrap().password.is_some());
-    rest.admin("PATCH", &one(id), json!({ "password": null })).await;
-    assert!(rest.models.guide_sources.load().get(id).unwrap().password.is_none());
+    assert!(has_password(id));
+    assert_eq!(rest.admin("PATCH", &one(id), json!({ "password": null })).await.status, 400);
+    assert!(has_password(id));
+    let other = make(&rest, json!({ "name": "Other", "source_type": "xmltv", "password": "p" })).await;
+    assert!(has_password(other));
+    rest.admin("PATCH", &one(other), json!({ "password": null })).await;
+    assert!(!has_password(other));
+}
+
+#[tokio::test]
+async fn a_source_of_schedules_direct_needs_a_login() {
+    let rest = Rest::start().await;
+    let required = json!(["This field is required for sources of the type schedules_direct."]);
+    let kind = json!({ "name": "SD", "source_type": "schedules_direct" });
+    let with = |login: Value| {
+        let mut body = kind.clone();
+        body.as_object_mut().unwrap().extend(login.as_object().unwrap().clone());
+        body
+    };
+    for (login, errors) in [
+        (json!({}), json!({ "username": required, "password": required })),
+        (json!({ "username": "anna" }), json!({ "password": required })),
+        (json!({ "username": " ", "password": "p" }), json!({ "username": required })),
+        (json!({ "username": "anna", "password": "" }), json!({ "password": required })),
+        (json!({ "username": null, "password": "p" }), json!({ "username": required })),
+    ] {
+        let refused = rest.admin("POST", LIST, with(login.clone())).await;
+        assert_eq!((refused.status, &refused.body), (400, &errors), "{login}");
+    }
+    let id = make(&rest, with(json!({ "username": "anna", "password": "p" }))).await;
+    let refused = rest.admin("PATCH", &one(id), json!({ "username": "" })).await;
+    assert_eq!((refused.status, &refused.body), (400, &json!({ "username": required })));
+    // One that was stored without a login can be switched off.
+    rest.put([GuideSource::new(GuideSourceId(90), "Old", GuideSourceKind::SchedulesDirect, 0)]).await;
+    let changed = rest.admin("PATCH", &one(90), json!({ "is_active": false })).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
 }
 
 #[tokio::test]

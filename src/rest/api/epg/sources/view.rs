@@ -42,10 +42,10 @@ pub(crate) struct EPGSourceView {
     /// uploaded file.
     #[field(edit, blank, chars_max = 2_048, example = "http://guide.example/guide.xml.gz")]
     url: Option<String>,
-    /// User name at the service. Visible to admins only.
+    /// User name at the service; required for `schedules_direct`. Visible to admins only.
     #[field(edit, blank, chars_max = 255, example = "")]
     username: Option<String>,
-    /// Password at the service; omit it to keep it.
+    /// Password at the service; required for `schedules_direct`. Omit it to keep it.
     #[field(write_only, blank, chars_max = 255)]
     #[serde(skip)]
     password: WriteOnly<Option<Secret>>,
