@@ -266,7 +266,11 @@ impl Auth {
                 return Ok(Arc::clone(user));
             }
         }
-        let lane = if admitted.is_known() { Lane::Known } else { Lane::New };
+        let lane = match (admitted.is_known(), admitted.is_delayed()) {
+            (true, _) => Lane::Known,
+            (false, false) => Lane::New,
+            (false, true) => Lane::Delayed,
+        };
         let verifying = self.0.passwords.verify(lane, user.as_deref(), password);
         let Ok(fits) = verifying.await else {
             admitted.withdraw();

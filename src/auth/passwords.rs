@@ -15,16 +15,20 @@ use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::keys::random;
 
-/// Maximum number of passwords hashed at the same time. Each takes one core for about 40 ms, and 19 MiB.
-const HASHING_MAX: usize = 2;
-/// Maximum number of them that are not from known devices.
-const HASHING_NEW_MAX: usize = 1;
-/// Maximum number of passwords waiting to be hashed, in each lane. The last of them waits two to four seconds.
-const WAITING_MAX: usize = 64;
+/// Maximum number of passwords hashed at the same time that are not from known devices: half of the cores, at most this
+/// many. Each takes one core for about 40 ms, and 19 MiB. One more is hashed for known devices.
+const HASHING_NEW_MAX: usize = 4;
+/// Maximum number of passwords waiting to be hashed, in each lane but [`Lane::Delayed`]: all apps of a large installation
+/// that start at the same moment. With one core, the last of them waits for about 40 s.
+const WAITING_MAX: usize = 1024;
+/// The same for [`Lane::Delayed`].
+const WAITING_DELAYED_MAX: usize = 64;
+/// Longest wait. Most apps show an error after a refusal and none while they wait.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Maximum length of a password, in bytes. Longer ones are wrong.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
 /// Length of the hash in a hash of Django, in bytes.
@@ -44,16 +48,18 @@ pub fn hash_password(password: &str) -> Secret {
     Secret::new(hash.to_string())
 }
 
-/// A queue of passwords to be hashed. Each has its own places, so that guessing leaves those of the other free.
+/// A queue of passwords to be hashed. Each has its own places, so that guessing leaves those of the others free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Logins from devices from which the user has logged in before, and new passwords of users.
     Known,
-    /// All other logins.
+    /// Logins from other devices.
     New,
+    /// Those of them that were delayed, because logins of the same name or from the same address failed.
+    Delayed,
 }
 
-/// Too many passwords are waiting to be hashed.
+/// Too many passwords are waiting to be hashed, or this one has waited too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -70,6 +76,7 @@ pub(super) struct Passwords {
     working_new: Arc<Semaphore>,
     waiting_known: Semaphore,
     waiting_new: Semaphore,
+    waiting_delayed: Semaphore,
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     cache_for: Duration,
     /// Random key of this process. Without it, the cached digests reveal nothing.
@@ -79,11 +86,18 @@ pub(super) struct Passwords {
 impl Passwords {
     /// A `cache_for` of zero disables the cache.
     pub(super) fn new(cache_for: Duration) -> Self {
+        let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::with(cache_for, (n_cores / 2).clamp(1, HASHING_NEW_MAX))
+    }
+
+    /// Hashes this many passwords at the same time for devices that are not known.
+    fn with(cache_for: Duration, n_new: usize) -> Self {
         Self {
-            working: Arc::new(Semaphore::new(HASHING_MAX)),
-            working_new: Arc::new(Semaphore::new(HASHING_NEW_MAX)),
+            working: Arc::new(Semaphore::new(n_new + 1)),
+            working_new: Arc::new(Semaphore::new(n_new)),
             waiting_known: Semaphore::new(WAITING_MAX),
             waiting_new: Semaphore::new(WAITING_MAX),
+            waiting_delayed: Semaphore::new(WAITING_DELAYED_MAX),
             verified: Mutex::new(HashMap::new()),
             cache_for,
             cache_key: random(),
@@ -177,14 +191,18 @@ impl Passwords {
         let waiting = match lane {
             Lane::Known => &self.waiting_known,
             Lane::New => &self.waiting_new,
+            Lane::Delayed => &self.waiting_delayed,
         };
         let _waiting = waiting.try_acquire().map_err(|_| TooMany)?;
         let acquire = async |of: &Arc<Semaphore>| Arc::clone(of).acquire_owned().await.map_err(|_| TooMany);
-        let of_new = match lane {
-            Lane::Known => None,
-            Lane::New => Some(acquire(&self.working_new).await?),
+        let permit = async {
+            let of_new = match lane {
+                Lane::Known => None,
+                Lane::New | Lane::Delayed => Some(acquire(&self.working_new).await?),
+            };
+            Ok(Permit { _working: acquire(&self.working).await?, _of_new: of_new })
         };
-        Ok(Permit { _working: acquire(&self.working).await?, _of_new: of_new })
+        timeout(WAIT_MAX, permit).await.unwrap_or(Err(TooMany))
     }
 }
 
@@ -272,28 +290,39 @@ mod tests {
     #[tokio::test]
     async fn the_number_of_waiting_passwords_is_limited() {
         let passwords = Passwords::new(Duration::ZERO);
-        let _permits: Vec<_> =
-            (0..HASHING_MAX).map(|_| passwords.working.clone().try_acquire_owned().unwrap()).collect();
-        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(passwords.permit(Lane::New))).collect();
-        for it in &mut waiting {
-            assert!(futures_util::poll!(it.as_mut()).is_pending());
+        let n_working = passwords.working.available_permits() as u32;
+        let _permits = passwords.working.clone().try_acquire_many_owned(n_working).unwrap();
+        for (lane, places) in [
+            (Lane::Delayed, WAITING_DELAYED_MAX),
+            // Each lane has places of its own.
+            (Lane::New, WAITING_MAX),
+            (Lane::Known, WAITING_MAX),
+        ] {
+            let mut waiting: Vec<_> = (0..places).map(|_| Box::pin(passwords.permit(lane))).collect();
+            for it in &mut waiting {
+                assert!(futures_util::poll!(it.as_mut()).is_pending(), "{lane:?}");
+            }
+            assert_eq!(passwords.verify(lane, None, "x").await, Err(TooMany), "{lane:?}");
+            waiting.pop();
+            let next = Box::pin(passwords.permit(lane));
+            assert!(futures_util::poll!(next).is_pending(), "a waiting place of {lane:?} is free again");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever() {
+        let passwords = Passwords::new(Duration::ZERO);
+        let n_working = passwords.working.available_permits() as u32;
+        let _permits = passwords.working.clone().try_acquire_many_owned(n_working).unwrap();
+        let begun = Instant::now();
         assert_eq!(passwords.verify(Lane::New, None, "x").await, Err(TooMany));
-        assert!(
-            futures_util::poll!(Box::pin(passwords.permit(Lane::Known))).is_pending(),
-            "known devices have places of their own"
-        );
-        waiting.pop();
-        assert!(
-            futures_util::poll!(Box::pin(passwords.permit(Lane::New))).is_pending(),
-            "a waiting place is free again"
-        );
+        assert_eq!(begun.elapsed(), WAIT_MAX);
     }
 
     /// Holds T-guess.2.
     #[tokio::test]
     async fn known_devices_wait_for_one_guess_at_most() {
-        let passwords = Passwords::new(Duration::ZERO);
+        let passwords = Passwords::with(Duration::ZERO, 1);
         let guess = passwords.permit(Lane::New).await;
         let mut next = Box::pin(passwords.permit(Lane::New));
         assert!(guess.is_ok() && futures_util::poll!(next.as_mut()).is_pending());

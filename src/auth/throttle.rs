@@ -8,14 +8,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::UserId;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
+use super::passwords::WAIT_MAX;
 use crate::http::network::client_network;
 
 /// Number of failures without a delay, for typing mistakes.
@@ -26,8 +28,14 @@ const FIRST_DELAY: Duration = Duration::from_millis(250);
 const COUNTED_MAX: u32 = 12;
 /// Interval after which one failure is forgotten.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of logins in progress of one client network, and of one known device.
+/// Maximum number of logins in progress of one client network, of one known device, and of one name as long as logins of
+/// the name are not delayed: more could be guessed from many addresses before the first guess has failed.
 const SHARE: u32 = 16;
+/// Maximum number of further logins of these that wait for their turn while none of them has to be delayed: the apps of
+/// all users behind one address.
+const QUEUE: u32 = 512;
+/// Maximum number of logins that wait for their turn in all.
+const QUEUED_MAX: usize = 1024;
 /// Maximum number of counters. Hashing takes so long that fewer failures are possible within the time in which they are
 /// forgotten. If it is reached nevertheless, new keys are not counted but delayed as long as possible.
 const COUNTERS_MAX: usize = 32_768;
@@ -41,6 +49,7 @@ const DEVICES_MAX: usize = 32;
 /// Counts failures and logins in progress, and remembers devices.
 pub(super) struct Throttle {
     state: Mutex<State>,
+    queued: Semaphore,
     delayed: Semaphore,
     delay_max: Duration,
     /// Random keys of this process, so that nobody can choose names whose counters collide.
@@ -53,16 +62,17 @@ struct State {
     purged: Instant,
 }
 
-#[derive(Clone, Copy)]
 struct Counter {
     n_failures: u32,
-    /// Logins in progress.
+    /// Logins in progress, and those that wait for their turn.
     n_open: u32,
     /// Time at which the last failure was added or forgotten.
     since: Instant,
+    /// One permit for each login in progress. `None` until the first one.
+    turns: Option<Arc<Semaphore>>,
 }
 
-/// Too many logins are in progress: in total, or from this client.
+/// Too many logins are in progress, in total or from this client, or this one has waited too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -80,12 +90,20 @@ pub(super) struct Attempt<'a> {
 /// client may have left while the password was being verified.
 pub(super) struct Admitted<'a> {
     throttle: &'a Throttle,
-    /// The key that a place was taken of.
-    place: u64,
+    /// The places that were taken: of the client network or the known device, and of the name.
+    places: [Option<Place>; 2],
     /// Keys that a failure counts for.
     counted: [Option<u64>; 2],
     device: u64,
     is_known: bool,
+    is_delayed: bool,
+}
+
+/// A place among the logins of a client network, a known device or a name.
+struct Place {
+    key: u64,
+    /// `None` while it waits for its turn.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Throttle {
@@ -93,6 +111,7 @@ impl Throttle {
         let state = State { counters: HashMap::new(), devices: HashMap::new(), purged: Instant::now() };
         Self {
             state: Mutex::new(state),
+            queued: Semaphore::new(QUEUED_MAX),
             delayed: Semaphore::new(DELAYED_MAX),
             delay_max,
             hasher: RandomState::new(),
@@ -102,14 +121,24 @@ impl Throttle {
     /// Waits until the password of this login may be verified.
     ///
     /// # Errors
-    /// Returns an error at once if too many logins are in progress.
+    /// Returns an error at once if too many logins are in progress or wait for their turn, and later if this one has
+    /// waited too long.
     pub(super) async fn admit(&self, attempt: Attempt<'_>) -> Result<Admitted<'_>, TooMany> {
-        let (waiting, delay) = self.enter(attempt)?;
+        let (mut waiting, mut delay) = self.enter(attempt)?;
+        while let Some((at, turns)) = waiting.next_turn() {
+            let _permit = self.queued.try_acquire().map_err(|_| TooMany)?;
+            let turn = timeout(WAIT_MAX, turns.acquire_owned()).await.map_err(|_| TooMany)?;
+            // Others may have failed meanwhile.
+            delay = self.delay(waiting.begin(at, turn.map_err(|_| TooMany)?));
+            if !delay.is_zero() {
+                waiting.release_name();
+            }
+        }
         if !delay.is_zero() {
             let _permit = self.delayed.try_acquire().map_err(|_| TooMany)?;
             tokio::time::sleep(delay).await;
         }
-        Ok(waiting.admit())
+        Ok(waiting.admit(!delay.is_zero()))
     }
 
     /// Takes a place, and returns it with the delay.
@@ -123,13 +152,21 @@ impl Throttle {
         let is_known =
             attempt.user.and_then(|it| state.devices.get(&it)).is_some_and(|it| it.contains(&device));
         let counted = if is_known { [Some(device), None] } else { [Some(of_network), Some(of_name)] };
-        let n_failures =
-            counted.iter().flatten().map(|key| state.failures(*key)).max().unwrap_or(COUNTED_MAX);
-        let place = if is_known { device } else { of_network };
-        state.open(place)?;
+        let delay = self.delay(state.most_failures(counted));
+        let key = if is_known { device } else { of_network };
+        let place = state.open(key, if delay.is_zero() { QUEUE } else { 0 })?;
+        // A delayed login takes no place of its name, so that nobody can take all of them.
+        let place_of_name = match (!is_known && delay.is_zero()).then(|| state.open(of_name, QUEUE)) {
+            Some(Err(error)) => {
+                state.close(place);
+                return Err(error);
+            }
+            of_name => of_name.transpose()?,
+        };
         drop(state);
-        let admitted = Admitted { throttle: self, place, counted, device, is_known };
-        Ok((Waiting(Some(admitted)), self.delay(n_failures)))
+        let places = [Some(place), place_of_name];
+        let admitted = Admitted { throttle: self, places, counted, device, is_known, is_delayed: false };
+        Ok((Waiting(Some(admitted)), delay))
     }
 
     /// Fails `n` times without waiting, and returns the delays in milliseconds.
@@ -137,7 +174,7 @@ impl Throttle {
     pub(super) fn fail(&self, attempt: Attempt<'_>, n: usize) -> Vec<u128> {
         let once = |_| {
             let (waiting, delay) = self.enter(attempt).unwrap();
-            drop(waiting.admit());
+            drop(waiting.admit(false));
             delay.as_millis()
         };
         (0..n).map(once).collect()
@@ -166,6 +203,11 @@ impl State {
         if self.has_room() { 0 } else { COUNTED_MAX }
     }
 
+    /// Returns the largest number of recent failures of some keys.
+    fn most_failures(&mut self, keys: [Option<u64>; 2]) -> u32 {
+        keys.iter().flatten().map(|key| self.failures(*key)).max().unwrap_or(COUNTED_MAX)
+    }
+
     fn has_room(&mut self) -> bool {
         let now = Instant::now();
         if self.counters.len() >= COUNTERS_MAX && now.duration_since(self.purged) >= PURGE_INTERVAL {
@@ -183,20 +225,23 @@ impl State {
         if !self.counters.contains_key(&key) && !self.has_room() {
             return None;
         }
-        let new = || Counter { n_failures: 0, n_open: 0, since: Instant::now() };
+        let new = || Counter { n_failures: 0, n_open: 0, since: Instant::now(), turns: None };
         Some(self.counters.entry(key).or_insert_with(new))
     }
 
-    fn open(&mut self, key: u64) -> Result<(), TooMany> {
+    /// Takes a place, if at most so many wait for their turn.
+    fn open(&mut self, key: u64, n_waiting_max: u32) -> Result<Place, TooMany> {
         let counter = self.counter(key).ok_or(TooMany)?;
-        if counter.n_open >= SHARE {
+        if counter.n_open >= SHARE + n_waiting_max {
             return Err(TooMany);
         }
         counter.n_open += 1;
-        Ok(())
+        let turns = counter.turns.get_or_insert_with(|| Arc::new(Semaphore::new(SHARE as usize)));
+        Ok(Place { key, turn: Arc::clone(turns).try_acquire_owned().ok() })
     }
 
-    fn close(&mut self, key: u64) {
+    fn close(&mut self, Place { key, turn }: Place) {
+        drop(turn);
         if let Some(counter) = self.counters.get_mut(&key) {
             counter.n_open = counter.n_open.saturating_sub(1);
             counter.forget(Instant::now());
@@ -244,8 +289,37 @@ impl Counter {
 struct Waiting<'a>(Option<Admitted<'a>>);
 
 impl<'a> Waiting<'a> {
-    fn admit(mut self) -> Admitted<'a> {
-        self.0.take().expect("taken only here, which consumes it")
+    /// Returns the next place whose turn this login has to wait for, and where the turn comes from.
+    fn next_turn(&self) -> Option<(usize, Arc<Semaphore>)> {
+        let waiting = self.0.as_ref()?;
+        let is_waiting = |it: &Option<Place>| it.as_ref().is_some_and(|it| it.turn.is_none());
+        let at = waiting.places.iter().position(is_waiting)?;
+        let key = waiting.places[at].as_ref()?.key;
+        Some((at, waiting.throttle.state.lock().counters.get(&key)?.turns.clone()?))
+    }
+
+    /// Takes the turn of this place. Returns the number of recent failures.
+    fn begin(&mut self, at: usize, turn: OwnedSemaphorePermit) -> u32 {
+        let Some(admitted) = &mut self.0 else { return COUNTED_MAX };
+        if let Some(place) = &mut admitted.places[at] {
+            place.turn = Some(turn);
+        }
+        admitted.throttle.state.lock().most_failures(admitted.counted)
+    }
+
+    /// Gives the place of the name back.
+    fn release_name(&mut self) {
+        if let Some(admitted) = &mut self.0
+            && let Some(place) = admitted.places[1].take()
+        {
+            admitted.throttle.state.lock().close(place);
+        }
+    }
+
+    fn admit(mut self, is_delayed: bool) -> Admitted<'a> {
+        let mut admitted = self.0.take().expect("taken only here, which consumes it");
+        admitted.is_delayed = is_delayed;
+        admitted
     }
 }
 
@@ -261,6 +335,11 @@ impl Admitted<'_> {
     /// Returns whether the user has logged in from this device before.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// Returns whether it was delayed because of failures.
+    pub(super) fn is_delayed(&self) -> bool {
+        self.is_delayed
     }
 
     /// Gives the place back: the password was not verified.
@@ -281,13 +360,16 @@ impl Drop for Admitted<'_> {
         for key in self.counted.iter().flatten() {
             state.fail(*key);
         }
-        state.close(self.place);
+        for place in self.places.iter_mut().filter_map(Option::take) {
+            state.close(place);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+    use std::task::Poll;
 
     use super::*;
 
@@ -377,6 +459,81 @@ mod tests {
         drop(held);
         assert_eq!(throttle.fail(guess("anna", HOME), 4), [0, 0, 0, 250], "its own failures count");
         assert_eq!(delay(&throttle, guess("berta", address(1))), Duration::ZERO);
+    }
+
+    /// All apps behind one address start at the same moment.
+    #[tokio::test(start_paused = true)]
+    async fn logins_of_an_address_without_failures_wait_for_their_turn() {
+        let throttle = Throttle::new(DELAY_MAX);
+        let names: Vec<String> = (0..SHARE + QUEUE).map(|it| format!("user{it}")).collect();
+        let mut logins: Vec<_> = names.iter().map(|it| Box::pin(throttle.admit(guess(it, HOME)))).collect();
+        let mut admitted = VecDeque::new();
+        for (n, login) in (0..).zip(&mut logins) {
+            match futures_util::poll!(login.as_mut()) {
+                Poll::Ready(it) if n < SHARE => admitted.push_back(it.ok().unwrap()),
+                other => assert!(n >= SHARE && other.is_pending(), "{n}"),
+            }
+        }
+        assert!(throttle.admit(guess("one more", HOME)).await.is_err());
+        assert!(throttle.admit(guess("elsewhere", address(1))).await.is_ok());
+        for login in logins.drain(SHARE as usize..) {
+            admitted.pop_front().unwrap().withdraw();
+            admitted.push_back(login.await.ok().unwrap());
+        }
+        drop(admitted);
+        assert_eq!(delay(&throttle, guess("user0", HOME)), DELAY_MAX, "the last ones failed");
+    }
+
+    /// Waiting is no way around the delay, and no way to hold places of others.
+    #[tokio::test(start_paused = true)]
+    async fn a_login_that_waited_for_its_turn_is_delayed_by_failures_meanwhile() {
+        let throttle = Throttle::new(DELAY_MAX);
+        let mut held: Vec<_> = (0..SHARE).map(|_| throttle.enter(guess("anna", HOME)).unwrap().0).collect();
+        let mut next = Box::pin(throttle.admit(guess("berta", HOME)));
+        assert!(futures_util::poll!(next.as_mut()).is_pending());
+        held.drain(..12).for_each(|it| drop(it.admit(false)));
+        let begun = Instant::now();
+        let next = next.await.ok().unwrap();
+        assert_eq!((begun.elapsed(), next.is_delayed()), (DELAY_MAX, true));
+        drop(next);
+        let held: Vec<_> =
+            (4..SHARE).map(|_| throttle.enter(guess("anna", HOME)).unwrap().0).chain(held).collect();
+        assert!(throttle.enter(guess("cara", HOME)).is_err(), "nobody waits after failures");
+        drop(held);
+    }
+
+    /// Holds T-guess.1.
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_guessed_a_few_times_only_before_its_guesses_are_delayed() {
+        let throttle = Throttle::new(DELAY_MAX);
+        let mut guesses: Vec<_> =
+            (0..200).map(|it| Box::pin(throttle.admit(guess("anna", address(it))))).collect();
+        let mut begun = Vec::new();
+        for it in &mut guesses {
+            if let Poll::Ready(guess) = futures_util::poll!(it.as_mut()) {
+                begun.push(guess.ok().unwrap());
+            }
+        }
+        assert_eq!(begun.len(), SHARE as usize);
+        drop(begun);
+        let at = Instant::now();
+        for guess in futures_util::future::join_all(guesses.drain(SHARE as usize..)).await {
+            let guess = guess.ok().unwrap();
+            assert!(guess.is_delayed());
+            guess.withdraw();
+        }
+        assert_eq!(at.elapsed(), DELAY_MAX);
+        // A new device of the user is delayed as well, and not kept out.
+        assert_eq!(delay(&throttle, guess("anna", HOME)), DELAY_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_never_comes_is_not_waited_for_without_end() {
+        let throttle = Throttle::new(DELAY_MAX);
+        let _held: Vec<_> = (0..SHARE).map(|_| throttle.enter(guess("anna", HOME)).unwrap().0).collect();
+        let begun = Instant::now();
+        assert!(throttle.admit(guess("berta", HOME)).await.is_err());
+        assert_eq!(begun.elapsed(), WAIT_MAX);
     }
 
     #[tokio::test(start_paused = true)]
