@@ -13,6 +13,8 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
+#[path = "support/measure.rs"]
+mod measure;
 #[path = "store/plain.rs"]
 mod plain;
 mod support;
@@ -34,6 +36,7 @@ use storage::records::schema;
 use storage::{Error, Store};
 use uuid::Uuid;
 
+use self::measure::{micros, resident_bytes, seconds};
 use self::plain::Plain;
 use self::support::percentile;
 
@@ -42,6 +45,9 @@ const SMALL_WRITES: usize = 500;
 const CHANNELS: u32 = 5_000;
 /// As many as fit one slice.
 const RECORDS_PER_COMMIT: usize = 100;
+/// Bounds of a process that writes for ever. A store of 1.4 MiB takes 64 MiB before it is compacted, and is copied then.
+const MEMORY_MAX_MIB: f64 = 96.0;
+const DISK_MAX_MIB: f64 = 96.0;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -219,7 +225,8 @@ fn write_until_killed(folder: &Path) {
     }
 }
 
-/// Writes this many records, and prints and records memory and disk after each tenth of them.
+/// Writes this many records, and prints and records memory and disk after each tenth of them. Fails if they exceed their
+/// bounds.
 fn many_writes(n: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(folder.path());
@@ -247,11 +254,20 @@ fn many_writes(n: usize) {
                 "compactions": store.statistics().n_compactions,
             });
             println!("{row}");
+            for (name, bound) in [("memory_max_mib", MEMORY_MAX_MIB), ("disk_max_mib", DISK_MAX_MIB)] {
+                let is_bounded = row[name].as_f64().is_some_and(|it| it <= bound);
+                assert!(is_bounded, "{name} exceeds {bound} MiB after {} writes", row["writes"]);
+            }
             rows.push(row);
         }
     }
     let live_mib = store.statistics().live_bytes as f64 / MIB;
-    support::record("store-writes", json!({ "live_mib": live_mib, "rows": rows }));
+    support::record(
+        "store-writes",
+        json!({
+            "live_mib": live_mib, "memory_bound_mib": MEMORY_MAX_MIB, "disk_bound_mib": DISK_MAX_MIB, "rows": rows,
+        }),
+    );
 }
 
 /// Stores channels in both databases.
@@ -327,21 +343,4 @@ fn small_writes(
         rows["redb"] = row("redb", &mut redb);
     }
     rows
-}
-
-fn seconds(work: impl FnOnce()) -> f64 {
-    let started = Instant::now();
-    work();
-    started.elapsed().as_secs_f64()
-}
-
-fn micros(work: impl FnOnce()) -> f64 {
-    seconds(work) * 1e6
-}
-
-/// Returns the resident memory of this process, in bytes.
-fn resident_bytes() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").expect("this runs on Linux");
-    let line = status.lines().find(|it| it.starts_with("VmRSS:")).expect("a process has memory");
-    line.split_whitespace().nth(1).and_then(|it| it.parse::<f64>().ok()).expect("a number of KiB") * 1024.0
 }

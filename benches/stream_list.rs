@@ -9,11 +9,12 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
+#[path = "support/measure.rs"]
+mod measure;
 mod support;
 
 use std::fs;
 use std::hint::black_box;
-use std::time::Instant;
 
 use domain::ids::{AccountId, StreamId};
 use domain::source_url::SourceUrl;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value, json};
 use storage::records::schema;
 use storage::{Error, Store, StreamIndex};
 
+use self::measure::{micros, resident_bytes, seconds};
 use self::support::percentile;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -149,21 +151,4 @@ fn stream(id: u32, account: u32) -> Stream {
     let mut stream = Stream::new(StreamId(id), AccountId(account), facts, 0);
     stream.last_seen = id.is_multiple_of(50).then_some(0);
     stream
-}
-
-fn seconds(work: impl FnOnce()) -> f64 {
-    let started = Instant::now();
-    work();
-    started.elapsed().as_secs_f64()
-}
-
-fn micros(work: impl FnOnce()) -> f64 {
-    seconds(work) * 1e6
-}
-
-/// Returns the resident memory of this process, in bytes.
-fn resident_bytes() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").expect("this runs on Linux");
-    let line = status.lines().find(|it| it.starts_with("VmRSS:")).expect("a process has memory");
-    line.split_whitespace().nth(1).and_then(|it| it.parse::<f64>().ok()).expect("a number of KiB") * 1024.0
 }

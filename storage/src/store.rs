@@ -210,9 +210,16 @@ impl Store {
         self.writer.write_blocking(fill)
     }
 
-    /// Begins to replace all records of one owner of a paged collection. Blocks.
+    /// Begins to replace all records of one owner of a paged collection. Blocks. Refused if the disk has no room for as
+    /// many bytes as the owner has now.
     pub fn bulk_write<T: Record>(&self, owner: u64) -> Result<BulkWrite<T>> {
-        BulkWrite::begin(self.writer.clone(), Arc::clone(&self.shared), owner)
+        self.bulk_write_of(owner, 0)
+    }
+
+    /// Does the same as [`Store::bulk_write`] for records that will take about this many bytes. Refused if the disk has no
+    /// room for them.
+    pub fn bulk_write_of<T: Record>(&self, owner: u64, n_bytes: u64) -> Result<BulkWrite<T>> {
+        BulkWrite::begin(self.writer.clone(), Arc::clone(&self.shared), owner, n_bytes)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

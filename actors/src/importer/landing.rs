@@ -25,6 +25,8 @@ use super::selection::{GroupChanges, Selection};
 
 /// Number of streams that are written between two progress reports.
 const REPORT_PERIOD: usize = 1_000;
+/// Size of the streams of a typical list in the store, in relation to that of the compressed entries in memory.
+const STORED_PER_SPOOLED: u64 = 2;
 
 /// The records that are written together with the streams.
 struct AccountRecords {
@@ -134,7 +136,7 @@ pub(super) fn land(
     let mut bulk = match begun {
         Some(bulk) => bulk,
         None => {
-            let bulk = Box::new(store.bulk_write::<Stream>(owner)?);
+            let bulk = Box::new(store.bulk_write_of::<Stream>(owner, expected_bytes(list))?);
             if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
                 return Ok(Landing::Again(bulk));
             }
@@ -158,6 +160,12 @@ pub(super) fn land(
         records.put(write)
     })?;
     Ok(Landing::Done(Box::new(selection)))
+}
+
+/// Returns about how many bytes the streams of a list take in the store, so that an import without room for them does not
+/// begin. Blocks of the store are smaller than those of a spool and compress less.
+fn expected_bytes(list: &ReadList) -> u64 {
+    STORED_PER_SPOOLED * list.entries.compressed_bytes()
 }
 
 impl AccountRecords {
@@ -327,4 +335,45 @@ fn keep_used(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::stream::RequestHeaders;
+
+    use super::*;
+    use crate::importer::spool::Spool;
+
+    /// An estimate that is far too high would refuse imports that fit, one that is far too low would be useless.
+    #[test]
+    fn the_expected_size_of_an_import_is_near_the_size_that_it_has_then() {
+        let properties = |id: u32| StreamProperties {
+            name: format!("UK: Channel {id} HD"),
+            url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
+            headers: RequestHeaders::default(),
+            tvg_id: Some(format!("channel{id}.uk")),
+            group: Some(format!("Group {}, all", id / 250)),
+            logo: Some(format!("http://logos.example/images/{id}.png")),
+            number: None,
+            content: Default::default(),
+        };
+        for n in [1_000, 30_000] {
+            let mut entries = Spool::new(u64::MAX);
+            (1..=n).for_each(|id| entries.push(&properties(id)).unwrap());
+            let (findings, contents) = (Default::default(), Default::default());
+            let expected = expected_bytes(&ReadList { entries, findings, contents, origin: None });
+            let store = Store::temporary(storage::records::schema()).unwrap();
+            let mut bulk = store.bulk_write::<Stream>(2).unwrap();
+            for id in 1..=n {
+                let id = StreamId(id);
+                bulk.put(&Stream::new(id, AccountId(2), properties(id.0), 0)).unwrap();
+            }
+            bulk.commit(|_, _| Ok::<_, storage::Error>(())).unwrap();
+            let stored = store.statistics().live_bytes;
+            assert!(
+                (stored / 2..=stored * 3).contains(&expected),
+                "{n}: {expected} expected, {stored} stored"
+            );
+        }
+    }
 }

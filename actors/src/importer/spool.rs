@@ -14,6 +14,9 @@ use serde::de::DeserializeOwned;
 /// Size of a block before compression, in bytes. Larger blocks compress little better.
 const BLOCK_BYTES: usize = 256 * 1024;
 
+/// How much smaller typical entries are when they are compressed.
+const COMPRESSION: usize = 8;
+
 /// Maximum compressed size of a spool, in bytes. Half a million typical entries take about a twentieth of it.
 const BYTES_MAX: u64 = 256 << 20;
 /// The share of the usable memory that a spool may take at most, as a divisor. Two imports can run at the same time.
@@ -61,6 +64,11 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns the compressed size of all values, in bytes; about, because the last ones are not compressed yet.
+    pub(crate) fn compressed_bytes(&self) -> u64 {
+        self.bytes + (self.open.len() / COMPRESSION) as u64
     }
 
     fn close_block(&mut self) -> io::Result<()> {

@@ -16,7 +16,8 @@ const RESERVE_BYTES: u64 = if cfg!(test) { 0 } else { 16 * 1024 * 1024 };
 pub(crate) fn ensure_room(folder: &Path, what: &'static str, bytes: u64) -> Result<()> {
     // A file system that does not say how much room it has is taken to have enough.
     let Ok(found) = rustix::fs::statvfs(folder) else { return Ok(()) };
-    let (needed, available) = (bytes + RESERVE_BYTES, found.f_bavail.saturating_mul(found.f_frsize));
+    let (needed, available) =
+        (bytes.saturating_add(RESERVE_BYTES), found.f_bavail.saturating_mul(found.f_frsize));
     match available < needed {
         true => Err(Error::NoRoom { what, needed, available }),
         false => Ok(()),

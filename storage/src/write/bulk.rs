@@ -38,10 +38,10 @@ pub struct BulkWrite<T: Record> {
 }
 
 impl<T: Record> BulkWrite<T> {
-    pub(crate) fn begin(writer: WriterHandle, shared: Arc<Shared>, owner: u64) -> Result<Self> {
+    pub(crate) fn begin(writer: WriterHandle, shared: Arc<Shared>, owner: u64, n_bytes: u64) -> Result<Self> {
         assert_eq!(T::KIND, CollectionKind::Paged, "bulk writes are for paged collections");
         let type_number = shared.schema.number::<T>();
-        let stage = writer.request(|reply| Job::BeginStage { type_number, owner, reply })?;
+        let stage = writer.request(|reply| Job::BeginStage { type_number, owner, n_bytes, reply })?;
         Ok(Self {
             writer,
             shared,

@@ -27,14 +27,15 @@ impl Writer {
         Ok(self.last)
     }
 
-    pub(crate) fn begin_stage(&mut self, type_number: usize, owner: u64) -> Result<u64> {
+    /// `n_bytes` is what the caller expects to write.
+    pub(crate) fn begin_stage(&mut self, type_number: usize, owner: u64, n_bytes: u64) -> Result<u64> {
         self.ensure_writable()?;
         // An import usually replaces the records of its owner by about as many.
-        let bytes = {
+        let present = {
             let state = self.shared.state.read();
             state.directories[type_number].partitions.get(&owner).map_or(0, Partition::bytes)
         };
-        ensure_room(&self.shared.folder, "begin the import", bytes)?;
+        ensure_room(&self.shared.folder, "begin the import", present.max(n_bytes))?;
         if self.stages.values().any(|it| (it.type_number, it.owner) == (type_number, owner)) {
             return Err(Error::Busy(self.shared.record_type(type_number).name));
         }

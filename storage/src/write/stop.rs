@@ -390,6 +390,20 @@ mod tests {
     }
 
     #[test]
+    fn a_first_import_is_refused_without_room_for_what_it_expects_to_write() {
+        let disk = SmallDisk::new(48);
+        let store = open(&disk);
+        disk.fill(disk.available_mib() - 3);
+        let refused = store.bulk_write_of::<Item>(0, 4 << 20).map(drop);
+        let is_named = |it: &Error| matches!(it, Error::NoRoom { what: "begin the import", .. });
+        assert!(refused.as_ref().is_err_and(is_named), "{refused:?}");
+        assert_eq!(*store.stop_reason().borrow(), None);
+        // A smaller one has enough, and nothing is left of the other.
+        drop(store.bulk_write_of::<Item>(0, 1 << 20).unwrap());
+        put(&store, 1).unwrap();
+    }
+
+    #[test]
     fn check_needs_no_room_in_the_data_folder() {
         let disk = SmallDisk::new(8);
         let store = open(&disk);

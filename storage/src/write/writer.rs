@@ -89,10 +89,11 @@ pub(crate) type StageFill = Box<dyn FnOnce(Result<(&mut Write<'_>, &[u32])>) -> 
 /// A request to the writer thread.
 pub(crate) enum Job {
     Write(Fill),
-    /// Begins a bulk write of one owner. Replies with the number of its stage.
+    /// Begins a bulk write of one owner, of about this many bytes. Replies with the number of its stage.
     BeginStage {
         type_number: usize,
         owner: u64,
+        n_bytes: u64,
         reply: oneshot::Sender<Result<u64>>,
     },
     /// Reserves `n` ids for a bulk write. Replies with the first.
@@ -200,8 +201,8 @@ impl Writer {
             while self.leftovers.len() > LEFTOVERS_MAX && self.sweep_one_slice() {}
             match job {
                 Job::Write(fill) => next = self.write_group(fill, &mut jobs),
-                Job::BeginStage { type_number, owner, reply } => {
-                    if let Err(Ok(stage)) = reply.send(self.begin_stage(type_number, owner)) {
+                Job::BeginStage { type_number, owner, n_bytes, reply } => {
+                    if let Err(Ok(stage)) = reply.send(self.begin_stage(type_number, owner, n_bytes)) {
                         // The caller has given up.
                         self.abandon_stage(stage, Vec::new());
                     }
