@@ -1,9 +1,9 @@
 //! Every later version must read the files of all released versions.
 //!
-//! `records.json` has one entry per record type and version: the encoded bytes, and their content. `store-1.bin` is a
-//! complete small store of the first format. `store-2.bin` is one of the second format, as a crash leaves it: with a long
-//! record in pieces, the leftovers of a bulk write, and a record that was set aside. `backup-1.tar.gz` is a back-up with the
-//! same records. Existing entries never change:
+//! `records.json` has an entry for each record type and version, and for each case that a first one cannot have as well: the
+//! encoded bytes, and their content. `store-1.bin` is a complete small store of the first format. `store-2.bin` is one of
+//! the second format, as a crash leaves it: with a long record in pieces, the leftovers of a bulk write, and a record that
+//! was set aside. `backup-1.tar.gz` is a back-up with the same records. Existing entries never change:
 //! `cargo test -p storage --test it golden::write -- --ignored` adds the missing ones.
 
 use std::collections::BTreeMap;
@@ -386,6 +386,18 @@ fn undo_part() -> UndoPart {
     UndoPart { id: 9, changes }
 }
 
+/// The kinds of changes that came after those of [`undo_part`].
+fn undo_part_of_lineups() -> UndoPart {
+    let mut changes = vec![
+        UndoChange::StreamCreated(Box::new(stream(1))),
+        UndoChange::StreamDeleted(Box::new(stream(2))),
+        UndoChange::GuideAliasCreated(guide_alias()),
+        UndoChange::GuideAliasDeleted(guide_alias()),
+    ];
+    changes.extend(UndoChange::of_lineup(&lineup(), &[(ChannelId(11), true), (ChannelId(12), false)]));
+    UndoPart { id: 10, changes }
+}
+
 fn stream_profile() -> StreamProfile {
     let [proxy, ..] = StreamProfile::built_in();
     proxy
@@ -457,6 +469,7 @@ fn now() -> Vec<Value> {
         written(&tuner_device()),
         written(&undo()),
         written(&undo_part()),
+        written_as("lineups", &undo_part_of_lineups()),
         written(&user_agent()),
     ]
 }
@@ -475,6 +488,18 @@ fn written<T: Record>(record: &T) -> Value {
     bytes.extend(rmp_serde::to_vec_named(record).unwrap());
     let says = serde_json::to_value(record).unwrap();
     json!({ "collection": T::COLLECTION, "version": T::VERSION, "bytes": hex(&bytes), "says": says })
+}
+
+/// Encodes another record of a type, for values that the first one cannot have as well.
+fn written_as<T: Record>(case: &str, record: &T) -> Value {
+    let mut line = written(record);
+    line["case"] = case.into();
+    line
+}
+
+/// Returns whether two lines are of the same type, version and case.
+fn is_same(one: &Value, other: &Value) -> bool {
+    ["collection", "version", "case"].iter().all(|it| one[*it] == other[*it])
 }
 
 fn reads<T: Record>(line: &Value) {
@@ -546,10 +571,36 @@ fn records_of_every_released_version_still_decode() {
     }
     // This version has its entries too.
     for now in now() {
-        let is_present =
-            |it: &Value| it["collection"] == now["collection"] && it["version"] == now["version"];
-        assert!(lines.iter().any(is_present), "no golden record of {} {}", now["collection"], now["version"]);
+        let is_present = lines.iter().any(|it| is_same(it, &now));
+        assert!(is_present, "no golden record of {} {} {}", now["collection"], now["version"], now["case"]);
     }
+}
+
+#[test]
+fn every_kind_of_change_that_can_be_undone_has_a_golden_record() {
+    // A new kind does not compile here: it needs a golden record of its own.
+    let number = |change: &UndoChange| match change {
+        UndoChange::ChannelEdited { .. } => 0,
+        UndoChange::ChannelCreated(_) => 1,
+        UndoChange::ChannelDeleted(_) => 2,
+        UndoChange::GroupCreated(_) => 3,
+        UndoChange::GroupDeleted(_) => 4,
+        UndoChange::LogoCreated(_) => 5,
+        UndoChange::LogoDeleted(_) => 6,
+        UndoChange::StreamCreated(_) => 7,
+        UndoChange::StreamDeleted(_) => 8,
+        UndoChange::GuideAliasCreated(_) => 9,
+        UndoChange::GuideAliasDeleted(_) => 10,
+        UndoChange::LineupEdited { .. } => 11,
+    };
+    let parts = records().into_iter().filter(|it| it["collection"] == UndoPart::COLLECTION);
+    let mut found: Vec<i32> = parts
+        .map(|it| storage::decode::<UndoPart>(&bytes(it["bytes"].as_str().unwrap())).unwrap())
+        .flat_map(|it| it.changes.iter().map(number).collect::<Vec<_>>())
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found, (0..=11).collect::<Vec<_>>());
 }
 
 /// A setting that is stored in pieces.
@@ -667,9 +718,7 @@ fn write() {
     let now = now();
     let mut lines = if golden("records.json").exists() { records() } else { Vec::new() };
     for line in now {
-        let is_present =
-            |it: &Value| it["collection"] == line["collection"] && it["version"] == line["version"];
-        if !lines.iter().any(is_present) {
+        if !lines.iter().any(|it| is_same(it, &line)) {
             lines.push(line);
         }
     }
