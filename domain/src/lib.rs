@@ -20,7 +20,8 @@
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`]. Text in [`xml`].
+//! 6. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
+//!    parameters: [`query`]. Text in [`xml`].
 
 pub mod account;
 pub mod account_group;
@@ -54,6 +55,7 @@ pub mod personal_playlist;
 pub mod plan;
 pub mod playlist;
 pub mod playout;
+pub mod query;
 pub mod secret;
 pub mod server_group;
 pub mod setting;

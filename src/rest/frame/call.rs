@@ -7,6 +7,7 @@ use actors::{now_ms, view_limits};
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::lineup::{ViewLimits, visible};
+use domain::query::Query;
 use domain::secret::Secret;
 use domain::user::{User, UserLevel};
 use http::{HeaderMap, Method};
@@ -15,7 +16,6 @@ use storage::records::append_audit_entry;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
-use super::input::Query;
 use crate::app::App;
 use crate::config::NetworkClass;
 use crate::http::caller::Caller;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Buf;
+use domain::query::Query;
 use futures_util::{Stream, StreamExt};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -27,7 +28,7 @@ use warp::reply::Response as Reply;
 
 use super::access::Access;
 use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
-use super::input::{FileInput, Query, RequestInput};
+use super::input::{FieldErrors, FileInput, RequestInput};
 use super::route::{Answer, Redirect, Route};
 use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
@@ -121,7 +122,9 @@ pub(super) async fn run(
     if matches!(route.access, Access::QueryLogin) {
         let form = if route.takes_form() { read_form(&call, body.as_mut()).await? } else { Vec::new() };
         let names = route.inputs.query.iter().map(|it| it.name).chain([QUERY_USERNAME, QUERY_PASSWORD]);
-        call.query = Arc::new(call.query.with_form(&form, names)?);
+        let query = call.query.with_form(&form, names);
+        let twice = |name| FieldErrors::of(name, "This parameter occurs several times.");
+        call.query = Arc::new(query.map_err(twice)?);
     }
     call.user = route.access.authenticate(&call).await?;
     if let Err(refusal) = call.check_user() {

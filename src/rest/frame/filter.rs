@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use domain::query::Query;
 use serde_json::{Map, Value};
 
-use super::input::{FieldErrors, Input, Query, RequestInput};
+use super::input::{FieldErrors, Input, RequestInput};
 
 /// Name of the field that contains the filters.
 const FIELD: &str = "filter";

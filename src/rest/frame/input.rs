@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
+use domain::query::Query;
 use serde_json::{Map, Value};
-use url::form_urlencoded;
 
 use super::field::{Field, Record};
 use super::upload::Upload;
@@ -185,64 +185,6 @@ impl FieldErrors {
     }
 }
 
-/// The decoded query of a URL. A repeated name keeps all its values.
-#[derive(Default)]
-pub(crate) struct Query {
-    pairs: Vec<(String, String)>,
-}
-
-impl Query {
-    /// Decodes a query. Bytes that are not UTF-8 become the replacement character.
-    pub(crate) fn parse(text: &str) -> Self {
-        Query { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect() }
-    }
-
-    pub(super) fn of(pairs: Vec<(String, String)>) -> Self {
-        Query { pairs }
-    }
-
-    pub(crate) fn pairs(&self) -> &[(String, String)] {
-        &self.pairs
-    }
-
-    /// Returns the parameters of these names, of the query and of a form.
-    ///
-    /// # Errors
-    /// Returns the names that have several values, because nobody knows which one is meant. The same value twice is one.
-    pub(super) fn with_form(
-        &self,
-        form: &[u8],
-        names: impl IntoIterator<Item = &'static str>,
-    ) -> Result<Self, FieldErrors> {
-        let names: Vec<&'static str> = names.into_iter().collect();
-        let (mut pairs, mut errors) = (Vec::<(String, String)>::new(), FieldErrors::default());
-        let of_query = self.pairs.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into()));
-        for (name, value) in of_query.chain(form_urlencoded::parse(form)) {
-            let Some(name) = names.iter().find(|it| ***it == *name) else { continue };
-            match pairs.iter().find(|it| it.0 == *name) {
-                None => pairs.push(((*name).to_owned(), value.into_owned())),
-                Some((_, before)) if **before == *value => {}
-                Some(_) => errors = FieldErrors::of(*name, "This parameter occurs several times."),
-            }
-        }
-        errors.or(Query { pairs })
-    }
-
-    /// Returns the value of a name that occurs exactly once.
-    pub(super) fn single(&self, name: &str) -> Option<&str> {
-        let mut values = self.pairs.iter().filter(|it| it.0 == name);
-        let value = values.next()?;
-        values.next().is_none().then_some(value.1.as_str())
-    }
-
-    /// Returns the value of a name. Repeated values are joined by commas; empty values are ignored.
-    fn get(&self, name: &str) -> Option<String> {
-        let values = self.pairs.iter().filter(|it| it.0 == name && !it.1.is_empty()).map(|it| it.1.as_str());
-        let values: Vec<&str> = values.collect();
-        (!values.is_empty()).then(|| values.join(","))
-    }
-}
-
 /// Reads one field after another and collects the errors.
 pub(crate) struct Reader<'a> {
     fields: &'a [Field],
@@ -299,7 +241,7 @@ fn read<T: Readable>(source: &Source<'_>, field: &Field) -> Result<Option<T>, St
             (names.filter_map(|it| values.get(*it)).next(), field.is_required && !is_partial)
         }
         Source::Query(query) => {
-            text = query.get(field.name).map(Value::from);
+            text = query.joined(field.name).map(Value::from);
             (text.as_ref(), field.is_required)
         }
     };
@@ -393,10 +335,7 @@ impl<T: Element, const MAX: usize> Input for Many<T, MAX> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use domain::secret::Secret;
-    use proptest::prelude::*;
     use resource_derive::{Body, Query, View};
     use serde::Serialize;
     use serde_json::json;
@@ -553,26 +492,6 @@ mod tests {
             "ids": ["Item 2: A valid integer is required."], "flag": ["Must be a valid boolean."],
         });
         assert_eq!(errors, expected);
-    }
-
-    proptest! {
-        #[test]
-        fn a_query_and_a_form_of_any_bytes_are_read_without_a_second_value(
-            query in "[ab=&%+;\\PC]{0,40}",
-            form in proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'='), Just(b'&'), any::<u8>()], 0..40),
-        ) {
-            let sent = Query::parse(&query);
-            let all: Vec<_> = sent.pairs().iter().cloned().chain(form_urlencoded::parse(&form).into_owned()).collect();
-            let values = |name: &str| all.iter().filter(|it| it.0 == name).map(|it| &it.1).collect::<BTreeSet<_>>();
-            let names = ["a", "b"];
-            match sent.with_form(&form, names) {
-                Ok(read) => for name in names {
-                    prop_assert_eq!(read.single(name), values(name).first().map(|it| it.as_str()));
-                    prop_assert!(values(name).len() <= 1);
-                },
-                Err(_) => prop_assert!(names.iter().any(|it| values(it).len() > 1)),
-            }
-        }
     }
 
     #[test]
