@@ -23,6 +23,8 @@ mod client_pool;
 mod clients;
 #[path = "support/list.rs"]
 mod list;
+#[path = "support/options.rs"]
+mod options;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench includes the time of ended threads")]
 mod process;
@@ -43,6 +45,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use self::options::Options;
 use self::process::{Process, free_port};
 use self::program::{BITS_PER_SECOND, channel, import, refresh};
 use self::support::percentile;
@@ -57,21 +60,17 @@ const PASSWORD: &str = "right and long enough";
 const SETTINGS: [&str; 1] = ["auth.remember_login=0"];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if arguments.first().is_some_and(|it| it == "clients") {
-        return clients::run(&arguments[1..]);
+    let options = Options::of_process();
+    if let Some(arguments) = options.role("clients") {
+        return clients::run(arguments);
     }
-    let option = |name: &str, default: u32| -> u32 {
-        let at = arguments.iter().position(|argument| argument == name);
-        at.map_or(default, |at| arguments[at + 1].parse().unwrap_or_else(|_| panic!("{name} N")))
-    };
     let size = Size {
-        viewers: option("--viewers", 100),
-        channels: option("--channels", 4),
-        guessers: option("--guessers", 2_000),
-        slow: option("--slow", 1_000),
-        seconds: option("--seconds", 20),
-        entries: option("--entries", 500_000).into(),
+        viewers: options.number("--viewers", 100),
+        channels: options.number("--channels", 4),
+        guessers: options.number("--guessers", 2_000),
+        slow: options.number("--slow", 1_000),
+        seconds: options.number("--seconds", 20),
+        entries: options.number("--entries", 500_000),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(measure(&size));

@@ -26,6 +26,8 @@ mod clients;
 mod guide;
 #[path = "support/list.rs"]
 mod list;
+#[path = "support/options.rs"]
+mod options;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench includes the time of ended threads")]
 mod process;
@@ -44,6 +46,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use self::options::Options;
 use self::process::{Process, free_port};
 use self::program::{BITS_PER_SECOND, channel, import, picture, refresh};
 use self::test_support::api::Api;
@@ -57,20 +60,16 @@ const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_pe
 const CHANGED_EVERY: u64 = 10;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if arguments.first().is_some_and(|it| it == "clients") {
-        return clients::run(&arguments[1..]);
+    let options = Options::of_process();
+    if let Some(arguments) = options.role("clients") {
+        return clients::run(arguments);
     }
-    let option = |name: &str, default: u64| -> u64 {
-        let at = arguments.iter().position(|argument| argument == name);
-        at.map_or(default, |at| arguments[at + 1].parse().unwrap_or_else(|_| panic!("{name} N")))
-    };
     let size = Size {
-        clients: option("--clients", 1_000),
-        channels: option("--channels", 10),
-        entries: option("--entries", 500_000),
-        programmes: option("--programmes", 2_000_000),
-        seconds: option("--seconds", 20),
+        clients: options.number("--clients", 1_000),
+        channels: options.number("--channels", 10),
+        entries: options.number("--entries", 500_000),
+        programmes: options.number("--programmes", 2_000_000),
+        seconds: options.number("--seconds", 20),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(measure(&size));

@@ -3,7 +3,9 @@
 //! The real program has 20,000 channels with logos in 400 groups, and 500 users. First one app lists the channels: after a
 //! change, so that the list is built, and then again, compressed, and with the entity tag that it got. Then 500 viewers
 //! watch ten channels at 1 Mbit/s, and as many apps log in at the same moment, each as another user, and request the
-//! account, the categories and the channels. *Lag* is as in `mixed_load`.
+//! account, the categories and the channels: first with their player passwords, which are compared at once, and then with
+//! their account passwords, none of which the program has verified since its start. The apps have addresses of their own.
+//! *Lag* is as in `mixed_load`.
 //!
 //! `cargo bench --bench player_panel -- [--channels 20000] [--viewers 500] [--logins 500]`
 
@@ -13,6 +15,8 @@
 mod client_pool;
 #[path = "mixed_load/clients.rs"]
 mod clients;
+#[path = "support/options.rs"]
+mod options;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench measures memory and time only")]
 mod process;
@@ -25,7 +29,7 @@ mod support;
 mod test_support;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -37,10 +41,12 @@ use domain::logo::Logo;
 use domain::secret::Secret;
 use domain::user::{User, UserLevel};
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 use storage::Store;
 use uuid::Uuid;
 
 use self::client_pool::now;
+use self::options::Options;
 use self::process::{Process, free_port};
 use self::support::percentile;
 use self::test_support::api::Api;
@@ -55,18 +61,15 @@ const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_pe
 const N_REQUESTS: usize = 50;
 const MIB: f64 = 1024.0 * 1024.0;
 const PASSWORD: &str = "player";
+const ACCOUNT_PASSWORD: &str = "right and long enough";
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if arguments.first().is_some_and(|it| it == "clients") {
-        return clients::run(&arguments[1..]);
+    let options = Options::of_process();
+    if let Some(arguments) = options.role("clients") {
+        return clients::run(arguments);
     }
-    let option = |name: &str, default: u32| -> u32 {
-        let at = arguments.iter().position(|argument| argument == name);
-        at.map_or(default, |at| arguments[at + 1].parse().unwrap_or_else(|_| panic!("{name} N")))
-    };
-    let (channels, viewers) = (option("--channels", 20_000), option("--viewers", 500));
-    let logins = option("--logins", 500);
+    let (channels, viewers) = (options.number("--channels", 20_000), options.number("--viewers", 500));
+    let logins = options.number("--logins", 500);
     let folder = tempfile::tempdir().expect("a temporary directory");
     fill(folder.path(), channels, logins);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -79,13 +82,16 @@ fn fill(folder: &Path, channels: u32, users: u32) {
     std::fs::create_dir_all(&store).expect("the folder can be written");
     let store = Store::open(&store, &folder.join("key"), storage::records::schema()).expect("a store");
     storage::seed(&store).expect("the store can be written");
+    // One hash takes as long to verify as another.
+    let hash = headwater::hash_password(ACCOUNT_PASSWORD);
     let write = move |write: &mut storage::Write<'_>| {
         for id in 1..=GROUPS {
             write.put(&Group::new(GroupId(id + 100), format!("Group {id}, all")))?;
         }
         for id in 1..=users {
             let user = User::new(UserId(id), format!("user{id}"), UserLevel::Streamer, 0);
-            write.put(&User { player_password: Some(Secret::new(PASSWORD)), ..user })?;
+            let (password, player_password) = (Some(hash.clone()), Some(Secret::new(PASSWORD)));
+            write.put(&User { password, player_password, ..user })?;
         }
         Ok::<_, storage::Error>(())
     };
@@ -136,25 +142,28 @@ async fn measure(folder: &Path, channels: u32, viewers: u32, logins: u32) {
     assert_eq!(watching.line(), "watching");
     watching.send_line("before");
     tokio::time::sleep(Duration::from_secs(10)).await;
-    watching.send_line("logins");
-    server.reset_peak();
-    let all =
-        tokio::task::spawn_blocking(move || log_in(address, logins)).await.expect("the apps are answered");
-    let peak = server.peak() as f64 / MIB;
-    watching.send_line("after");
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut apps = Vec::new();
+    for (name, password) in [("player passwords", PASSWORD), ("account passwords", ACCOUNT_PASSWORD)] {
+        watching.send_line(name);
+        server.reset_peak();
+        let times = tokio::task::spawn_blocking(move || log_in(address, logins, password)).await;
+        let mut times = times.expect("the apps are answered");
+        times["peak_resident_mib"] = json!(server.peak() as f64 / MIB);
+        println!("{logins} apps with {name}: {times}");
+        apps.push(json!({ "name": name, "times": times }));
+        watching.send_line(&format!("after {name}"));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
     watching.send_line("end");
     let mut parts = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..5 {
         let mut part: Value = serde_json::from_str(&watching.line()).expect("clients report");
         part.as_object_mut().map(|it| it.remove("spans"));
         println!("{}: lag p99 {} ms, lost {}", part["name"], part["lag_p99_ms"], part["lost"]);
         parts.push(part);
     }
-    println!("{logins} apps: {all}, peak memory {peak:.0} MiB");
     let results = json!({
-        "channels": channels, "viewers": viewers, "lists": lists, "logins": logins, "apps": all,
-        "server_peak_resident_mib": peak, "playback": parts,
+        "channels": channels, "viewers": viewers, "lists": lists, "logins": logins, "apps": apps, "playback": parts,
     });
     support::record("player_panel", results);
 }
@@ -171,7 +180,8 @@ async fn add_admin(folder: &Path, address: SocketAddr) -> Api {
 
 /// Measures the list of channels as one app requests it.
 fn lists(address: SocketAddr, channels: u32) -> Value {
-    let built = request(address, 1, "get_live_streams", "");
+    let app = (1, PASSWORD);
+    let built = request(address, app, "get_live_streams", "");
     let tag = built.head.lines().find_map(|it| it.strip_prefix("Etag: ")).expect("an entity tag").to_owned();
     println!(
         "built: {:.1} ms to the first byte, {:.1} ms in all, {} bytes",
@@ -187,7 +197,7 @@ fn lists(address: SocketAddr, channels: u32) -> Value {
         ("not modified", format!("If-None-Match: {tag}\r\n")),
     ] {
         let answers: Vec<Timed> =
-            (0..N_REQUESTS).map(|_| request(address, 1, "get_live_streams", &header)).collect();
+            (0..N_REQUESTS).map(|_| request(address, app, "get_live_streams", &header)).collect();
         let mut first: Vec<f64> = answers.iter().map(|it| it.first_ms).collect();
         let mut all: Vec<f64> = answers.iter().map(|it| it.all_ms).collect();
         let figures = [
@@ -208,8 +218,9 @@ fn lists(address: SocketAddr, channels: u32) -> Value {
     rows.into()
 }
 
-/// Opens as many apps as there are users at the same moment; each requests one thing after the other.
-fn log_in(address: SocketAddr, users: u32) -> Value {
+/// Opens as many apps as there are users at the same moment; each requests one thing after the other. Fails if one of them
+/// is refused.
+fn log_in(address: SocketAddr, users: u32, password: &'static str) -> Value {
     let barrier = std::sync::Barrier::new(users as usize);
     let mut times: Vec<f64> = std::thread::scope(|scope| {
         let apps: Vec<_> = (1..=users)
@@ -219,7 +230,7 @@ fn log_in(address: SocketAddr, users: u32) -> Value {
                     barrier.wait();
                     let begun = now();
                     for action in ["", "get_live_categories", "get_live_streams"] {
-                        request(address, user, action, "Accept-Encoding: gzip\r\n");
+                        request(address, (user, password), action, "Accept-Encoding: gzip\r\n");
                     }
                     milliseconds(begun)
                 })
@@ -239,10 +250,11 @@ struct Timed {
     bytes: usize,
 }
 
-fn request(address: SocketAddr, user: u32, action: &str, header: &str) -> Timed {
+fn request(address: SocketAddr, (user, password): (u32, &str), action: &str, header: &str) -> Timed {
     let begun = now();
-    let mut socket = TcpStream::connect(address).expect("the server accepts");
-    let path = format!("/player_api.php?username=user{user}&password={PASSWORD}&action={action}");
+    let mut socket = connect(address, user);
+    let password = password.replace(' ', "+");
+    let path = format!("/player_api.php?username=user{user}&password={password}&action={action}");
     write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n\r\n")
         .expect("the server reads");
     let mut answer = vec![0; 64 << 10];
@@ -255,6 +267,15 @@ fn request(address: SocketAddr, user: u32, action: &str, header: &str) -> Timed 
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     assert!(head.starts_with("HTTP/1.1 200") || head.starts_with("HTTP/1.1 304"), "{head}");
     Timed { head, first_ms, all_ms, bytes: answer.len() - end }
+}
+
+/// Connects from an address of this user.
+fn connect(address: SocketAddr, user: u32) -> TcpStream {
+    let own = SocketAddr::from((Ipv4Addr::from_bits(Ipv4Addr::LOCALHOST.to_bits() + (user << 8)), 0));
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&own.into()).expect("all of 127.0.0.0/8 is this machine");
+    socket.connect(&address.into()).expect("the server accepts");
+    socket.into()
 }
 
 fn milliseconds(begun: Instant) -> f64 {

@@ -22,6 +22,8 @@ mod clients;
 mod keep_alive;
 #[path = "support/list.rs"]
 mod list;
+#[path = "support/options.rs"]
+mod options;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench measures no CPU time")]
 mod process;
@@ -43,6 +45,7 @@ use serde_json::{Value, json};
 
 use self::client_pool::now;
 use self::keep_alive::{KeepAlive, Reply};
+use self::options::Options;
 use self::process::{Process, free_port};
 use self::support::percentile;
 use self::test_support::api::{ADMIN, Api, PASSWORD};
@@ -66,19 +69,15 @@ const BACKUP_GOAL_MS: f64 = 5_000.0;
 const RESTORE_GOAL_MS: f64 = 15_000.0;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if arguments.first().is_some_and(|it| it == "clients") {
-        return clients::run(&arguments[1..]);
+    let options = Options::of_process();
+    if let Some(arguments) = options.role("clients") {
+        return clients::run(arguments);
     }
-    let option = |name: &str, default: u64| -> u64 {
-        let at = arguments.iter().position(|argument| argument == name);
-        at.map_or(default, |at| arguments[at + 1].parse().unwrap_or_else(|_| panic!("{name} N")))
-    };
     let size = Size {
-        streams: option("--streams", 500_000),
-        channels: option("--channels", 20_000),
-        requests: option("--requests", 1_000),
-        clients: option("--clients", 100),
+        streams: options.number("--streams", 500_000),
+        channels: options.number("--channels", 20_000),
+        requests: options.number("--requests", 1_000),
+        clients: options.number("--clients", 100),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(measure(&size));
