@@ -30,6 +30,7 @@ mod player;
 mod push;
 mod recent_log;
 pub mod rest;
+mod slots;
 mod status;
 mod store_watch;
 pub mod telemetry;

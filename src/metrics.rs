@@ -3,13 +3,12 @@
 //! This module counts nothing itself. Each scrape builds a registry from one reading of the existing counters, so
 //! several gateways can run in one process.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use actors::{DurationCounts, MetricsSnapshot, SlotsSnapshot};
 use domain::account::Account;
-use domain::ids::{AccountId, GuideSourceId};
+use domain::ids::GuideSourceId;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -19,6 +18,7 @@ use prometheus_client::registry::{Registry, Unit};
 use storage::{Models, Store, StoreStatistics};
 
 use crate::http::admission::Admission;
+use crate::slots;
 
 /// Renders one reading of the counters as text.
 pub(crate) fn text(reading: Reading) -> Result<String, fmt::Error> {
@@ -49,31 +49,26 @@ pub(crate) struct AccountReading {
     name: String,
     n_used: u64,
     /// Sum over the active profiles; `None` if one of them has no limit.
-    n_slots: Option<u64>,
+    n_free: Option<u64>,
     /// End of the last successful refresh, in seconds since 1970.
-    good_at: Option<i64>,
+    good_at: Option<u64>,
 }
 
 impl AccountReading {
     /// Reads all active accounts.
     pub(crate) fn all(models: &Models, slots: &SlotsSnapshot) -> Vec<Self> {
         let refreshes = models.refreshes.load();
-        let mut n_used: HashMap<AccountId, u64> = HashMap::new();
-        for account in
-            slots.in_use.iter().map(|it| it.account_id).chain(slots.cooling.iter().map(|it| it.account))
-        {
-            *n_used.entry(account).or_default() += 1;
-        }
         let reading = |account: &Account| {
-            let limits = account.profiles.iter().filter(|it| it.is_active).map(|it| match it.max_streams {
-                0 => slots.discovered_limit(it.id, account.updated_at),
-                limit => Some(limit),
+            let profiles = account.profiles.iter().filter(|it| it.is_active);
+            let free = profiles.map(|it| {
+                let limit = slots::limit(slots, account, it);
+                slots::free(limit, slots::n_used(slots, |_, profile| profile == it.id))
             });
             Self {
                 name: account.name.clone(),
-                n_used: n_used.get(&account.id).copied().unwrap_or_default(),
-                n_slots: limits.map(|it| it.map(u64::from)).sum(),
-                good_at: refreshes.get(account.id.0).and_then(|it| it.good_at).map(seconds),
+                n_used: slots::n_used(slots, |it, _| it == account.id) as u64,
+                n_free: free.map(|it| it.map(|it| it as u64)).sum(),
+                good_at: refreshes.get(account.id.0).and_then(|it| it.good_at).and_then(seconds),
             }
         };
         let accounts = models.accounts.load();
@@ -86,22 +81,23 @@ impl AccountReading {
 pub(crate) struct GuideReading {
     name: String,
     /// End of the last successful refresh, in seconds since 1970.
-    good_at: Option<i64>,
+    good_at: Option<u64>,
 }
 
 impl GuideReading {
     /// Reads all active guide sources.
     pub(crate) fn all(models: &Models) -> Vec<Self> {
         let states = models.guide_states.load();
-        let good_at = |id: GuideSourceId| states.get(id.0).and_then(|it| it.good_at).map(seconds);
+        let good_at = |id: GuideSourceId| states.get(id.0).and_then(|it| it.good_at).and_then(seconds);
         let sources = models.guide_sources.load();
         let active = sources.iter().filter(|it| it.is_active);
         active.map(|it| Self { name: it.name.clone(), good_at: good_at(it.id) }).collect()
     }
 }
 
-fn seconds(milliseconds: i64) -> i64 {
-    milliseconds.div_euclid(1000)
+/// Returns a time in seconds since 1970; `None` if it is before.
+fn seconds(milliseconds: i64) -> Option<u64> {
+    u64::try_from(milliseconds.div_euclid(1000)).ok()
 }
 
 /// Everything that a page of metrics shows.
@@ -120,7 +116,7 @@ impl Collector for Reading {
         let counts = &self.counts;
         let mut page = Page(encoder);
         let version = [([("version", env!("CARGO_PKG_VERSION"))], 1)];
-        page.gauges("build_info", "The version of the gateway; always 1", version)?;
+        page.each("build_info", "The version of the gateway; always 1", ConstGauge::new, version)?;
         page.gauge("leases", "Leases of provider slots, including those being closed", counts.leases as u64)?;
         page.gauge("leases_closing", "Leases whose socket is being closed", counts.leases_closing as u64)?;
         page.gauge("upstream_sockets", "Open sockets to providers", counts.sockets_open as u64)?;
@@ -164,9 +160,10 @@ impl Collector for Reading {
             &counts.starts,
         )?;
         page.histogram("gap", "Time that viewers missed at a reconnect or a failover", &counts.gaps)?;
-        page.counters(
+        page.each(
             "source_failures",
             "Streams that failed to open, and sources lost, by cause",
+            ConstCounter::new,
             counts.losses_by_cause.iter().map(|(cause, n)| ([("cause", *cause)], *n)),
         )?;
         self.accounts(&mut page)?;
@@ -195,29 +192,30 @@ impl Collector for Reading {
 
 impl Reading {
     fn accounts(&self, page: &mut Page<'_>) -> fmt::Result {
-        let slots = self.accounts.iter().filter_map(|it| Some((it, it.n_slots?)));
-        page.gauges(
+        let accounts = || self.accounts.iter();
+        page.each(
             "account_slots_used",
             "Provider slots of an account in use, closing or cooling",
-            self.accounts.iter().map(|it| ([("account", it.name.as_str())], it.n_used)),
+            ConstGauge::new,
+            accounts().map(|it| ([("account", it.name.as_str())], it.n_used)),
         )?;
-        page.gauges(
+        page.each(
             "account_slots_free",
             "Free provider slots of an account; missing without a limit",
-            slots.map(|(it, n)| ([("account", it.name.as_str())], n.saturating_sub(it.n_used))),
+            ConstGauge::new,
+            accounts().filter_map(|it| Some(([("account", it.name.as_str())], it.n_free?))),
         )?;
-        let refreshed = |good_at: Option<i64>| good_at.and_then(|it| u64::try_from(it).ok());
-        let accounts = self.accounts.iter().filter_map(|it| Some((it.name.as_str(), refreshed(it.good_at)?)));
-        page.gauges(
+        page.each(
             "account_refreshed_timestamp_seconds",
             "Time of the last successful refresh of an account, in seconds since 1970",
-            accounts.map(|(name, at)| ([("account", name)], at)),
+            ConstGauge::new,
+            accounts().filter_map(|it| Some(([("account", it.name.as_str())], it.good_at?))),
         )?;
-        let guides = self.guides.iter().filter_map(|it| Some((it.name.as_str(), refreshed(it.good_at)?)));
-        page.gauges(
+        page.each(
             "guide_refreshed_timestamp_seconds",
             "Time of the last successful refresh of a guide source, in seconds since 1970",
-            guides.map(|(name, at)| ([("source", name)], at)),
+            ConstGauge::new,
+            self.guides.iter().filter_map(|it| Some(([("source", it.name.as_str())], it.good_at?))),
         )
     }
 
@@ -267,43 +265,38 @@ struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        ConstGauge::new(value).encode(encoder)
+        self.one(name, help, None, &ConstGauge::new(value))
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(value).encode(encoder)
+        self.one(name, help, None, &ConstCounter::new(value))
     }
 
     fn bytes(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Counter)?;
-        ConstCounter::new(value).encode(encoder)
+        self.one(name, help, Some(&Unit::Bytes), &ConstCounter::new(value))
     }
 
-    /// One value for each set of labels.
-    fn gauges<'a>(
+    fn one(
         &mut self,
         name: &str,
         help: &str,
-        values: impl IntoIterator<Item = ([(&'a str, &'a str); 1], u64)>,
+        unit: Option<&Unit>,
+        metric: &impl EncodeMetric,
     ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        values
-            .into_iter()
-            .try_for_each(|(labels, value)| ConstGauge::new(value).encode(encoder.encode_family(&labels)?))
+        metric.encode(self.0.encode_descriptor(name, help, unit, metric.metric_type())?)
     }
 
-    fn counters<'a>(
+    /// One metric, made by `new`, for each label.
+    fn each<'a, M: EncodeMetric>(
         &mut self,
         name: &str,
         help: &str,
+        new: impl Fn(u64) -> M,
         values: impl IntoIterator<Item = ([(&'a str, &'a str); 1], u64)>,
     ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        values
-            .into_iter()
-            .try_for_each(|(labels, value)| ConstCounter::new(value).encode(encoder.encode_family(&labels)?))
+        // The type is written even if there are no values.
+        let mut encoder = self.0.encode_descriptor(name, help, None, new(0).metric_type())?;
+        values.into_iter().try_for_each(|(label, value)| new(value).encode(encoder.encode_family(&label)?))
     }
 
     /// The encoder takes the count of each single bucket and accumulates them itself.
@@ -403,14 +396,14 @@ mod tests {
             losses_by_cause: [("stall", 2), ("connect", 1)].into(),
             ..MetricsSnapshot::default()
         };
-        let account = |name: &str, n_slots, good_at| AccountReading {
+        let account = |name: &str, n_free, good_at| AccountReading {
             name: name.to_owned(),
             n_used: 1,
-            n_slots,
+            n_free,
             good_at,
         };
         let mut reading = reading(counts, &store);
-        reading.accounts = vec![account("A \"1\"\n", Some(3), Some(1_700_000_000)), account("B", None, None)];
+        reading.accounts = vec![account("A \"1\"\n", Some(2), Some(1_700_000_000)), account("B", None, None)];
         reading.guides = vec![GuideReading { name: "G".to_owned(), good_at: Some(5) }];
         let text = super::text(reading).unwrap();
         has(&text, "headwater_source_failures_total{cause=\"stall\"} 2");

@@ -49,6 +49,10 @@ pub enum PlayError {
     Start(#[from] StartError),
 }
 
+/// Reason why a text that looks like an address without a scheme is not read.
+pub(crate) const NO_SCHEME: &str =
+    "there is no such file; to fetch it from a server, write http:// or https:// before it";
+
 /// Reason why one playlist was not read to its end. The others are played nevertheless.
 #[derive(Debug, thiserror::Error)]
 enum ListError {
@@ -56,6 +60,8 @@ enum ListError {
     Read(#[from] PlaylistReadError),
     #[error("it did not arrive within {} s", .0.as_secs())]
     Slow(Duration),
+    #[error("{NO_SCHEME}")]
+    NoScheme,
 }
 
 /// The result of reading one playlist.
@@ -101,6 +107,13 @@ pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
 
 /// Reads all playlists, one after the other.
 pub(crate) async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayError> {
+    read_with_pauses(config, &RETRY_PAUSES).await
+}
+
+async fn read_with_pauses(
+    config: &Config,
+    pauses: &[Duration],
+) -> Result<(Catalogue, Vec<Report>), PlayError> {
     let lists = &config.play.lists;
     if lists.is_empty() {
         return Err(PlayError::NoLists);
@@ -110,7 +123,7 @@ pub(crate) async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report
     let catalogue = Arc::new(Mutex::new(CatalogueBuilder::new()));
     let mut reports = Vec::with_capacity(lists.len());
     for list in lists {
-        reports.push(read_list(config, list, &fetch, &catalogue).await);
+        reports.push(read_list(config, list, &fetch, &catalogue, pauses).await);
     }
     // A reader that was stopped by the time-out may still hold a reference.
     let catalogue = std::mem::take(&mut *catalogue.lock());
@@ -124,14 +137,19 @@ async fn read_list(
     list: &ListSource,
     fetch: &Fetch,
     catalogue: &Arc<Mutex<CatalogueBuilder>>,
+    pauses: &[Duration],
 ) -> Report {
     let headers = RequestHeaders::default();
     let account = catalogue.lock().account(&account_name(list), config.play.max_streams, headers.clone());
-    let mut pauses = RETRY_PAUSES.into_iter();
+    let mut pauses = pauses.iter().copied();
     loop {
         let source = match list {
             ListSource::File(path) => PlaylistSource::File(path.clone()),
             ListSource::Url(url) => PlaylistSource::Url(url.clone(), headers.clone(), Reach::default()),
+            ListSource::NoScheme(_) => {
+                let (read, findings) = (Err(ListError::NoScheme), PlaylistFindings::default());
+                return Report { list: list.clone(), read, findings };
+            }
         };
         let findings = Arc::new(Mutex::new(PlaylistFindings::default()));
         let (entries, progress) = (Arc::clone(catalogue), Arc::clone(&findings));
@@ -184,6 +202,7 @@ pub(crate) fn account_name(list: &ListSource) -> String {
     match list {
         ListSource::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         ListSource::Url(url) => url.host().unwrap_or("provider").to_owned(),
+        ListSource::NoScheme(_) => list.to_string(),
     }
 }
 
@@ -194,12 +213,7 @@ impl fmt::Display for Report {
         match &self.read {
             Ok(()) if !has_header && *n_entries == 0 => write!(f, "; is it a playlist?")?,
             Ok(()) => {}
-            Err(error) => {
-                write!(f, "; failed to read: {error}")?;
-                if let Some(advice) = self.list.scheme_advice() {
-                    write!(f, "; {advice}")?;
-                }
-            }
+            Err(error) => write!(f, "; failed to read: {error}")?,
         }
         for problem in problems {
             write!(f, "\n  line {}: {}", problem.line, printable(&problem.text))?;
@@ -303,7 +317,8 @@ mod tests {
     use domain::source_url::SourceUrl;
     use flate2::Compression;
     use flate2::write::GzEncoder;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::task::JoinHandle;
 
     use super::*;
 
@@ -355,22 +370,30 @@ mod tests {
         assert!(text.ends_with("and 5 more"), "{text}");
     }
 
-    #[tokio::test]
-    async fn a_list_from_the_network_may_not_name_files_of_this_machine() {
+    /// Answers one request after the other with these status lines and bodies. Returns the configuration to read them.
+    async fn served(answers: Vec<(&'static str, &'static str)>) -> (Config, JoinHandle<()>) {
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap();
-        tokio::spawn(async move {
-            let list = "#EXTM3U\n#EXTINF:-1,Ours\nfile:///etc/passwd\n#EXTINF:-1,Kept\nhttp://a.example/1\n";
-            let (mut socket, _) = server.accept().await.unwrap();
-            let n_asked = socket.read(&mut [0; 4096]).await.unwrap();
-            assert!(n_asked > 0);
-            let head =
-                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", list.len());
-            let answer = format!("{head}{list}");
-            tokio::io::AsyncWriteExt::write_all(&mut socket, answer.as_bytes()).await.unwrap();
+        let serving = tokio::spawn(async move {
+            for (status, body) in answers {
+                let (mut socket, _) = server.accept().await.unwrap();
+                assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                );
+                socket.write_all(answer.as_bytes()).await.unwrap();
+            }
         });
         let mut config = Config::default();
         config.play.lists = vec![ListSource::Url(SourceUrl::new(format!("http://{address}/list.m3u")))];
+        (config, serving)
+    }
+
+    #[tokio::test]
+    async fn a_list_from_the_network_may_not_name_files_of_this_machine() {
+        let list = "#EXTM3U\n#EXTINF:-1,Ours\nfile:///etc/passwd\n#EXTINF:-1,Kept\nhttp://a.example/1\n";
+        let (config, _) = served(vec![("200 OK", list)]).await;
         let (catalogue, reports) = read_lists(&config).await.unwrap();
         assert_eq!(catalogue.channels.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["Kept"]);
         assert!(reports[0].to_string().contains("line 2: a list from the network"), "{}", reports[0]);
@@ -391,27 +414,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_that_is_not_there_yet_is_fetched_again() {
-        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = server.local_addr().unwrap();
-        let asked = tokio::spawn(async move {
-            let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n";
-            for (status, body) in [("503 Service Unavailable", ""), ("200 OK", list)] {
-                let (mut socket, _) = server.accept().await.unwrap();
-                let n_asked = socket.read(&mut [0; 4096]).await.unwrap();
-                assert!(n_asked > 0);
-                let length = body.len();
-                let answer = format!(
-                    "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-                );
-                tokio::io::AsyncWriteExt::write_all(&mut socket, answer.as_bytes()).await.unwrap();
-            }
-        });
-        let mut config = Config::default();
-        config.play.lists = vec![ListSource::Url(SourceUrl::new(format!("http://{address}/list.m3u")))];
-        let (catalogue, reports) = read_lists(&config).await.unwrap();
+        let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n";
+        let (config, served) = served(vec![("503 Service Unavailable", ""), ("200 OK", list)]).await;
+        let (catalogue, reports) = read_with_pauses(&config, &[Duration::ZERO]).await.unwrap();
         assert_eq!(catalogue.channels.len(), 1);
         assert!(reports[0].is_complete());
-        asked.await.unwrap();
+        served.await.unwrap();
     }
 
     #[tokio::test]
@@ -423,7 +431,7 @@ mod tests {
         assert!(text.starts_with("tv.example:8080/…: ") && !text.contains("secret"), "{text}");
         assert!(text.ends_with("; to fetch it from a server, write http:// or https:// before it"), "{text}");
         for file in ["lists/tv.m3u", "tv.m3u", "./tv.example/list.m3u", "/srv/tv.example/list.m3u"] {
-            assert_eq!(ListSource::from(file).scheme_advice(), None, "{file}");
+            assert_eq!(ListSource::from(file), ListSource::File(file.into()), "{file}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use domain::source_url::SourceUrl;
@@ -103,47 +103,41 @@ pub enum ContainerProxy {
 pub enum ListSource {
     File(PathBuf),
     Url(SourceUrl),
+    /// A text that names no file and looks like an address without a scheme, such as `tv.example.com/get.php`. Only its host
+    /// is printed, because the rest may contain credentials.
+    NoScheme(String),
 }
 
 impl From<&str> for ListSource {
+    /// Looks for a file with this name if the text could be both a file and an address without a scheme.
     fn from(text: &str) -> Self {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         match scheme.as_deref() {
             Some("http" | "https") => ListSource::Url(SourceUrl::new(text)),
             Some("file") => ListSource::File(PathBuf::from(&text["file://".len()..])),
+            _ if host_of(text).is_some() && !Path::new(text).exists() => {
+                ListSource::NoScheme(text.to_owned())
+            }
             _ => ListSource::File(PathBuf::from(text)),
         }
     }
 }
 
-impl ListSource {
-    /// Advice for a file that does not exist, if its name looks like an address without a scheme.
-    pub(crate) fn scheme_advice(&self) -> Option<&'static str> {
-        let advice = "to fetch it from a server, write http:// or https:// before it";
-        self.host_of_missing_scheme().map(|_| advice)
-    }
-
-    /// Returns the host of an address without a scheme, such as `tv.example.com/get.php`, if this is not a file.
-    fn host_of_missing_scheme(&self) -> Option<&str> {
-        let ListSource::File(path) = self else { return None };
-        let text = path.to_str().filter(|_| !path.exists())?;
-        let (host, _) = text.split_once(['/', '?'])?;
-        let is_of_host = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | ':');
-        let is_host = host.contains(['.', ':']) || host == "localhost";
-        (is_host && host.starts_with(|it: char| it.is_ascii_alphanumeric()) && host.chars().all(is_of_host))
-            .then_some(host)
-    }
+/// Returns the host if the text looks like an address without a scheme.
+fn host_of(text: &str) -> Option<&str> {
+    let (host, _) = text.split_once(['/', '?'])?;
+    let is_of_host = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | ':');
+    let is_host = host.contains(['.', ':']) || host == "localhost";
+    (is_host && host.starts_with(|it: char| it.is_ascii_alphanumeric()) && host.chars().all(is_of_host))
+        .then_some(host)
 }
 
 impl fmt::Display for ListSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ListSource::File(path) => match self.host_of_missing_scheme() {
-                // The rest may contain credentials.
-                Some(host) => write!(f, "{host}/…"),
-                None => path.display().fmt(f),
-            },
+            ListSource::File(path) => path.display().fmt(f),
             ListSource::Url(url) => url.fmt(f),
+            ListSource::NoScheme(text) => write!(f, "{}/…", host_of(text).unwrap_or_default()),
         }
     }
 }
@@ -159,6 +153,7 @@ impl Serialize for ListSource {
         match self {
             ListSource::File(path) => path.serialize(serializer),
             ListSource::Url(url) => url.serialize(serializer),
+            ListSource::NoScheme(text) => text.serialize(serializer),
         }
     }
 }

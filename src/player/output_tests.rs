@@ -6,6 +6,11 @@ use domain::channel::Channel;
 use domain::ids::{ChannelId, LineupId, LogoId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -235,36 +240,34 @@ const PIECES: [&str; 43] = [
     ";",
 ];
 
-/// A sequence of numbers that is the same in every run.
-struct Numbers(u64);
+/// Some pieces.
+fn text() -> impl Strategy<Value = String> {
+    vec(select(&PIECES), 0..12).prop_map(|it| it.concat())
+}
 
-impl Numbers {
-    /// Returns a number below `n`.
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-
-    fn text(&mut self) -> String {
-        let n_pieces = self.below(12);
-        (0..n_pieces).map(|_| PIECES[self.below(PIECES.len())]).collect()
-    }
-
-    fn bytes(&mut self) -> Vec<u8> {
-        let mut bytes = self.text().into_bytes();
-        for _ in 0..self.below(4) {
-            let at = self.below(bytes.len() + 1);
-            bytes.insert(at, self.below(256) as u8);
+/// Some pieces with other bytes in between.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    (text(), vec((any::<Index>(), any::<u8>()), 0..4)).prop_map(|(text, others)| {
+        let mut bytes = text.into_bytes();
+        for (at, byte) in others {
+            bytes.insert(at.index(bytes.len() + 1), byte);
         }
         bytes
-    }
+    })
+}
+
+/// Returns the next value of a strategy.
+fn next<S: Strategy>(runner: &mut TestRunner, values: &S) -> S::Value {
+    values.new_tree(runner).expect("these strategies reject nothing").current()
 }
 
 /// Holds T-rest.1 for players. [`Rest`] checks that no handler fails, and that each answer is documented.
 #[tokio::test]
 async fn no_query_form_or_path_makes_a_player_surface_fail_or_answer_a_page() {
     let rest = with_channels().await;
-    let mut numbers = Numbers(1);
+    // The same values in every run.
+    let mut runner = TestRunner::deterministic();
+    let (texts, bodies) = (text(), bytes());
     let login = rest.query_login(STREAMER);
     let bearer = rest.bearer(STREAMER);
     let form = "application/x-www-form-urlencoded";
@@ -295,7 +298,7 @@ async fn no_query_form_or_path_makes_a_player_surface_fail_or_answer_a_page() {
         &format!("/streamer/{SECRET}%20{STREAMER}/1"),
     ] {
         for round in 0..60 {
-            let query = numbers.text();
+            let query = next(&mut runner, &texts);
             let known = if round % 2 == 0 { login.as_str() } else { "" };
             // A stream that is opened would end with 503, because no provider of this test sends one.
             let is_stream = ["/auto", "/proxy", "/live", "/streamer"].iter().any(|it| path.starts_with(it));
@@ -305,9 +308,9 @@ async fn no_query_form_or_path_makes_a_player_surface_fail_or_answer_a_page() {
                 1 => "HEAD",
                 _ => "POST",
             };
-            let body = if method == "POST" { numbers.bytes() } else { Vec::new() };
+            let body = if method == "POST" { next(&mut runner, &bodies) } else { Vec::new() };
             let headers = [("authorization", bearer.as_str()), ("content-type", form)];
-            let n_headers = numbers.below(headers.len() + 1);
+            let n_headers = next(&mut runner, &(0..=headers.len()));
             let address = format!("{path}?{known}&{query}");
             let answer = rest.send(method, &address, &headers[..n_headers], body).await;
             let content_type = answer.headers.get("content-type").map(|it| it.to_str().unwrap());
@@ -321,7 +324,7 @@ async fn no_query_form_or_path_makes_a_player_surface_fail_or_answer_a_page() {
     }
     for _ in 0..200 {
         let [a, b, c] = [(); 3].map(|()| {
-            let piece = PIECES[numbers.below(PIECES.len())];
+            let piece = next(&mut runner, &select(&PIECES));
             // A percent sign alone and a separator of the query are part of a path as they are.
             if piece == "%" { "%25" } else { piece }
         });

@@ -7,7 +7,7 @@ mod preview;
 use std::process::ExitCode;
 
 use actors::{ImportError, ImportOptions, ImportSummary, import, now_ms};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
 use domain::ids::AccountId;
 use domain::stream::Stream;
@@ -18,7 +18,7 @@ use tokio::runtime::Builder;
 use crate::config::{Config, ListSource, NewImport};
 use crate::data::DataFolder;
 use crate::gateway::fetch;
-use crate::play::{account_name, printable, say};
+use crate::play::{NO_SCHEME, account_name, printable, say};
 
 /// Error while choosing the account of a list.
 #[derive(Debug, thiserror::Error)]
@@ -125,14 +125,12 @@ fn list_of(source: &ListSource) -> anyhow::Result<PlaylistLocation> {
         ListSource::File(path) => {
             let whole = std::path::absolute(path)?;
             // Do not create an account for a mistyped path.
-            std::fs::metadata(&whole).with_context(|| match source.scheme_advice() {
-                Some(advice) => format!("failed to read {source}; {advice}"),
-                None => format!("failed to read {}", whole.display()),
-            })?;
+            std::fs::metadata(&whole).with_context(|| format!("failed to read {}", whole.display()))?;
             let text =
                 whole.to_str().with_context(|| format!("the path {} is not valid UTF-8", whole.display()))?;
             PlaylistLocation::File(text.to_owned())
         }
+        ListSource::NoScheme(_) => bail!("failed to read {source}: {NO_SCHEME}"),
     })
 }
 

@@ -20,6 +20,7 @@ use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, Time, choice};
+use crate::slots;
 
 /// All provider slots and the requests that wait for one, at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -216,12 +217,8 @@ impl Seen {
     }
 
     fn profile(&self, account: &Account, profile: &AccountProfile) -> ProfileSlotsView {
-        let discovered = match profile.max_streams {
-            0 => self.slots.discovered_limit(profile.id, account.updated_at),
-            _ => None,
-        };
+        let limit = slots::limit(&self.slots, account, profile);
         let slots = self.slots(|_, it| it == profile.id);
-        let limit = if profile.max_streams == 0 { discovered.unwrap_or(0) } else { profile.max_streams };
         ProfileSlotsView {
             account: account.id,
             account_name: account.name.clone(),
@@ -230,9 +227,9 @@ impl Seen {
             is_active: account.is_active && profile.is_active,
             server_group: account.server_group,
             max_streams: profile.max_streams,
-            discovered_max_streams: discovered,
+            discovered_max_streams: limit.filter(|_| profile.max_streams == 0),
             current_viewers: n_open(&slots),
-            free: free(limit, slots.len()),
+            free: slots::free(limit, slots.len()),
             waiting: self.waiting(|_, it| it == profile.id),
             slots,
         }
@@ -274,7 +271,7 @@ impl Seen {
             name: group.name.clone(),
             max_streams: group.max_streams,
             current_viewers: n_open(&slots),
-            free: free(group.max_streams, slots.len()),
+            free: slots::free(Some(group.max_streams), slots.len()),
             waiting: self.waiting(|it, _| accounts.contains(&it)),
             slots,
             accounts,
@@ -352,11 +349,6 @@ impl Seen {
 
 fn n_open(slots: &[SlotView]) -> usize {
     slots.iter().filter(|it| it.state != Named(SlotState::Cooling)).count()
-}
-
-/// Returns the number of free slots; none is below zero, as after a limit was lowered.
-fn free(limit: u32, n_used: usize) -> Option<usize> {
-    (limit > 0).then(|| (limit as usize).saturating_sub(n_used))
 }
 
 #[cfg(test)]
