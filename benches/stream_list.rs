@@ -13,7 +13,6 @@
 mod measure;
 mod support;
 
-use std::fs;
 use std::hint::black_box;
 
 use domain::ids::{AccountId, StreamId};
