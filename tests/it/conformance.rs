@@ -177,6 +177,10 @@ mod slow {
     /// Decodes everything in the recording with ffmpeg, and checks that it has nothing to say.
     async fn check_decoding(bytes: &[u8]) {
         let whole = edit::without_unfinished_units(bytes);
+        if let Ok(folder) = std::env::var("RECORDINGS_FOLDER") {
+            let file = format!("{folder}/{}.ts", uuid::Uuid::new_v4());
+            std::fs::write(file, &whole).expect("the folder can be written");
+        }
         let messages = checks::Recording::new(&whole).decoder_messages().await;
         assert!(messages.is_empty(), "{}", messages.join("\n"));
     }
@@ -213,7 +217,7 @@ mod slow {
         }
     }
 
-    async fn check_with_all_programs(clips: &[Arc<Clip>], codecs: &[&str]) {
+    async fn check_with_all_programs(clips: &[Arc<Clip>], codecs: &[&str]) -> Recording {
         let began = Instant::now();
         let recording = record(clips).await;
         assert!(began.elapsed() > Duration::from_secs_f64(PLAYED));
@@ -222,7 +226,7 @@ mod slow {
         assert!(codecs.iter().all(|codec| seen.iter().any(|it| it == codec)), "{seen:?}");
         recording.check_with_ffmpeg().await;
         recording.check_with_tshark().await;
-        check_decoding(&recording.bytes).await;
+        recording
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -234,12 +238,14 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_recording_of_a_radio_that_fails_over_is_one_clean_file() {
         let clips = [radio().await, radio().await, radio().await];
-        check_with_all_programs(&clips, &["aac"]).await;
+        let recording = check_with_all_programs(&clips, &["aac"]).await;
+        check_decoding(&recording.bytes).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_recording_of_one_source_that_keeps_breaking_off_is_one_clean_file() {
-        let clips = [other_h264().await, other_h264().await, other_h264().await];
-        check_with_all_programs(&clips, &["h264", "ac3"]).await;
+        let clips = [other_h264().await, other_h264().await, other_h264().await, other_h264().await];
+        let recording = check_with_all_programs(&clips, &["h264", "ac3"]).await;
+        check_decoding(&recording.bytes).await;
     }
 }

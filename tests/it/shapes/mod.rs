@@ -148,7 +148,7 @@ mod slow {
                         Added::Teletext => units::teletext(Some(pts)),
                         Added::TeletextWithoutStamps => units::teletext(None),
                         Added::TeletextWithForeignStamps => {
-                            units::teletext(Some((pts + HALF_A_DAY) % TURN_90K))
+                            units::teletext(Some((pts + TURN_90K - HALF_A_DAY) % TURN_90K))
                         }
                         Added::Klv => units::klv(),
                         Added::Subtitles => units::subtitle(Some(pts), units.len() as u8),

@@ -35,7 +35,7 @@ pub struct Explained {
 pub enum Added {
     Teletext,
     TeletextWithoutStamps,
-    /// With time stamps that are half a day ahead of the programme.
+    /// With time stamps that are half a day behind the programme.
     TeletextWithForeignStamps,
     Subtitles,
     /// Metadata without time stamps.
@@ -191,9 +191,27 @@ pub const SHAPES: &[Shape] = &[
         name: "teletext-with-foreign-stamps",
         added: Some(Added::TeletextWithForeignStamps),
         streams: &["h264", "aac eng", "dvb_teletext deu"],
+        explained: &[
+            Explained {
+                part: "ffprobe: stream 2: decoding time",
+                times_max: 1,
+                reason: "the first source arrives unchanged: its stamps are foreign until the first change of source",
+            },
+            Explained { part: "< PCR", times_max: 2, reason: "tsreport marks these stamps, and counts them" },
+        ],
         ..PLAIN
     },
-    Shape { name: "klv", added: Some(Added::Klv), streams: &["h264", "aac eng", "klv"], ..PLAIN },
+    Shape {
+        name: "klv",
+        added: Some(Added::Klv),
+        streams: &["h264", "aac eng", "klv"],
+        explained: &[Explained {
+            part: "start time for stream 2 is not set",
+            times_max: 1,
+            reason: "the metadata has no time stamps",
+        }],
+        ..PLAIN
+    },
     Shape {
         name: "subtitles",
         added: Some(Added::Subtitles),
