@@ -57,8 +57,9 @@ const SINGLE_USER: [(&str, &str); 14] = [
 ];
 
 /// The dependencies of `domain`: data and text, without I/O, waiting or clocks.
-const DOMAIN_MAY_USE: [&str; 12] = [
+const DOMAIN_MAY_USE: [&str; 13] = [
     "encoding_rs",
+    "form_urlencoded",
     "html-escape",
     "icu_normalizer",
     "jiff",

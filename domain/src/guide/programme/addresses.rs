@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 use crate::xml::push_escaped;
 
-/// What an address in a programme leads to.
+/// The target of an address in a programme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
     /// An icon of the programme.
