@@ -62,3 +62,5 @@ try {
 } finally {
 	await end();
 }
+// Pipes of the browser may still be open.
+process.exit();
