@@ -42,7 +42,7 @@ const MARKED: &str = "[data-marked]";
 /// A browser that shows the interface, used like a person would.
 pub struct Page {
     pub web: Web,
-    /// What the person did, and when.
+    /// The clicks and filled fields so far, with their times.
     steps: Mutex<Vec<(Instant, String)>>,
     begun: Instant,
 }
