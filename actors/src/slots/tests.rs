@@ -685,7 +685,7 @@ proptest! {
     }
 }
 
-/// What the steps show about pool 0, which has no configured limit.
+/// Facts that the steps show about pool 0, which has no configured limit.
 #[derive(Default)]
 struct PoolWithoutLimit {
     /// The leases whose connections have delivered packets.
