@@ -291,9 +291,9 @@ async fn a_change_without_any_known_field_is_refused_with_the_names() {
     let rest = Rest::start().await;
     let group = rest.admin("POST", GROUPS, json!({ "name": "a" })).await.body["id"].to_string();
     let path = format!("{GROUPS}{group}/");
-    let answer = rest.admin("PATCH", &path, json!({ "nmae": "b", "x": 1 })).await;
+    let answer = rest.admin("PATCH", &path, json!({ "label": "b", "x": 1 })).await;
     let message = ["There is no such field."];
-    assert_eq!((answer.status, answer.body), (400, json!({ "nmae": message, "x": message })));
+    assert_eq!((answer.status, answer.body), (400, json!({ "label": message, "x": message })));
 
     // A client that sends a record back sends more than can be changed.
     for body in [json!({ "name": "b", "x": 1 }), json!({ "id": 7 }), json!({})] {
