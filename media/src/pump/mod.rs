@@ -21,6 +21,7 @@ mod tests;
 use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -48,6 +49,11 @@ pub use crate::pump::handle::PumpHandle;
 const TURN_BYTES: usize = 256 << 10;
 /// Bytes of a paced source that are processed at once. One read of a radio stream may contain half a minute.
 const PACED_BYTES: usize = 16 << 10;
+/// Time for which a live source that plays is not read after everything was read that had arrived. Sources send a few
+/// packets at a time; waking up for each of them costs more than processing it, and chunks end no more often than this.
+const READ_REST: Duration = Duration::from_millis(20);
+/// A source that sends more than this in such a time is read without rest, so that the receive buffer never fills up.
+const RESTED_BYTES_MAX: usize = 64 << 10;
 
 /// The time limits of a pump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,6 +213,8 @@ struct SourceReader {
     picture: Option<PictureReader>,
     service_info: ServiceInfoReader,
     unsynced_since: Option<Instant>,
+    /// The end of the present rest, which began when everything was read that had arrived.
+    rest_until: Option<Instant>,
 }
 
 impl SourceReader {
@@ -221,6 +229,7 @@ impl SourceReader {
             picture: None,
             service_info: ServiceInfoReader::default(),
             unsynced_since: None,
+            rest_until: None,
         }
     }
 
@@ -233,9 +242,18 @@ impl SourceReader {
         Ok(self.pending.split_to(n_bytes.min(self.pending.len())))
     }
 
-    /// Returns the end of the current pause in reading, if there is one.
+    /// Returns what can be read without waiting; `None` if nothing has arrived.
+    fn read_now(&mut self) -> Option<Result<Bytes, UpstreamError>> {
+        // Nobody is woken for what arrives later: it is read after the rest.
+        match pin!(self.read()).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(read) => Some(read),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Returns the end of the current pause or rest in reading, if there is one.
     fn paused_until(&self, now: Instant) -> Option<Instant> {
-        self.pacer.until(now)
+        self.rest_until.or_else(|| self.pacer.until(now))
     }
 
     /// Returns the time at which the source counts as lost.
@@ -246,6 +264,8 @@ impl SourceReader {
 
     /// Returns why the source counts as lost at this time, if it does.
     fn loss(&self, settings: &PumpSettings, now: Instant) -> Option<Cause> {
+        // What has arrived during a rest is unknown.
+        let now = self.rest_until.map_or(now, |it| now.min(it - READ_REST));
         if self.unsynced_since.is_some_and(|it| it + settings.sync_lost_timeout <= now) {
             return Some(Cause::SyncLost);
         }
@@ -258,7 +278,7 @@ impl SourceReader {
     fn was_read(&mut self, has_payload: bool, now: Instant) -> (bool, Option<Instant>) {
         let has_resumed = has_payload && self.silence.payload(now);
         self.unsynced_since = if self.aligner.in_sync() { None } else { self.unsynced_since.or(Some(now)) };
-        let paused_until = self.paused_until(now);
+        let paused_until = self.pacer.until(now);
         if let Some(until) = paused_until {
             // Time without reading does not count as time without data.
             self.silence.pause(until);
@@ -289,6 +309,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let mut n_bytes = 0;
         loop {
             let now = Instant::now();
+            if let Some(following) = &mut self.following {
+                following.reader.rest_until.take_if(|it| *it <= now);
+            }
             let paused_until = self.following.as_ref().and_then(|it| it.reader.paused_until(now));
             let prepared_paused_until = self.prepared.as_ref().and_then(|it| it.reader.paused_until(now));
             let deadline = [self.deadline(), paused_until, prepared_paused_until].into_iter().flatten().min();
@@ -328,6 +351,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 PumpEvent::Read(Ok(bytes)) => {
                     n_bytes += bytes.len();
                     self.take(bytes);
+                    n_bytes += self.take_arrived();
                 }
                 PumpEvent::Read(Err(cause)) => self.lose(cause),
                 PumpEvent::ReadPrepared(Ok(bytes)) => {
@@ -349,9 +373,10 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     /// Returns the time of the next timer.
     fn deadline(&self) -> Option<Instant> {
         let splice = self.splice.deadline().map(|it| self.began + it);
-        let source = self.following.as_ref().map(|it| it.reader.deadline(&self.settings));
-        let silence = self.following.as_ref().filter(|it| it.is_playing);
-        let silence = silence.and_then(|it| it.reader.silence.deadline());
+        // Nothing is decided about a source during its rest.
+        let read = self.following.as_ref().filter(|it| it.reader.rest_until.is_none());
+        let source = read.map(|it| it.reader.deadline(&self.settings));
+        let silence = read.filter(|it| it.is_playing).and_then(|it| it.reader.silence.deadline());
         let prepared = self.prepared.as_ref().map(|it| it.reader.deadline(&self.settings));
         let ready = self.prepared.as_ref().filter(|it| !it.is_ready);
         let ready = ready.and_then(|_| self.splice.prepared_deadline(self.continuation()));
@@ -384,7 +409,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     /// Reports a source that has been silent for longer than usual.
     fn check_silence(&mut self) {
-        let Some(following) = self.following.as_mut().filter(|it| it.is_playing) else { return };
+        let is_read = |it: &&mut Following| it.is_playing && it.reader.rest_until.is_none();
+        let Some(following) = self.following.as_mut().filter(is_read) else { return };
         if let Some(silence) = following.reader.silence.check(Instant::now()) {
             let attempt = following.attempt;
             debug!(attempt, silence_ms = silence.as_millis() as u64, "source is silent");
@@ -580,6 +606,38 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             (self.on_message)(PumpMessage::Resumed(*attempt));
         }
         self.publish(has_output, now);
+    }
+
+    /// Takes everything else that has arrived from a live source that plays, and then lets it rest. Returns the number of
+    /// bytes.
+    fn take_arrived(&mut self) -> usize {
+        let mut n_bytes = 0;
+        while let Some(Following { reader, is_playing: true, .. }) = &mut self.following
+            && reader.source.supply() == Supply::Live
+            && !reader.pacer.is_paced()
+            && n_bytes < RESTED_BYTES_MAX
+        {
+            match reader.read_now() {
+                Some(Ok(bytes)) => {
+                    n_bytes += bytes.len();
+                    self.take(bytes);
+                }
+                Some(Err(cause)) => self.lose(cause),
+                None => {
+                    // Before the rest, because nobody can tell during it.
+                    self.check_silence();
+                    self.rest();
+                    break;
+                }
+            }
+        }
+        n_bytes
+    }
+
+    fn rest(&mut self) {
+        if let Some(Following { reader, .. }) = &mut self.following {
+            reader.rest_until = Some(Instant::now() + READ_REST);
+        }
     }
 
     /// Collects bytes of the prepared source. Nothing of them is written.

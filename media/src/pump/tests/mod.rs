@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 use super::*;
 use crate::closer::Closer;
@@ -28,6 +28,8 @@ pub(super) struct Setup {
     pub(super) permits: PermitCount,
     pub(super) pump: PumpHandle,
     pub(super) task: JoinHandle<()>,
+    /// How often the task of the pump was polled.
+    n_turns: Arc<AtomicUsize>,
     pub(super) ring: Ring,
     /// Each message with the number of permits that were not closing when it was sent.
     pub(super) messages: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
@@ -61,8 +63,13 @@ impl Setup {
             observe(&it, &observed);
             let _ = send.send((it, counted.n_out() - counted.n_closing()));
         });
-        let task = tokio::spawn(running);
-        Self { provider, upstream, permits, pump, task, ring, messages }
+        let n_turns = Arc::new(AtomicUsize::new(0));
+        let (counted, mut running) = (n_turns.clone(), Box::pin(running));
+        let task = tokio::spawn(std::future::poll_fn(move |cx| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            running.as_mut().poll(cx)
+        }));
+        Self { provider, upstream, permits, pump, task, n_turns, ring, messages }
     }
 
     pub(super) async fn open(&self, path: &str) -> Source {
@@ -217,6 +224,21 @@ async fn every_loss_is_reported_with_its_cause_in_time() {
         assert!(!setup.task.is_finished());
         assert_eq!(setup.pump.clock(), None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_source_is_read_less_often_than_it_sends() {
+    let mut setup = Setup::new();
+    // A piece every 2 ms.
+    let ts = TsSource { frame_rate: 500, ..TsSource::new("x") };
+    setup.provider.set("/x", Behaviour::Play(Play::new(ts)));
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
+    let before = setup.n_turns.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(10)).await;
+    let n_turns = setup.n_turns.load(Ordering::Relaxed) - before;
+    assert!(n_turns < 5_000 / 4, "{n_turns} turns for 5,000 pieces");
+    assert!(setup.pump.clock().unwrap().behind < Duration::from_millis(100));
 }
 
 #[tokio::test(start_paused = true)]
@@ -511,13 +533,14 @@ async fn a_burst_does_not_starve_other_tasks() {
     let other = tokio::spawn(std::future::poll_fn(move |cx| {
         counted.fetch_add(1, Ordering::Relaxed);
         cx.waker().wake_by_ref();
-        std::task::Poll::<()>::Pending
+        Poll::<()>::Pending
     }));
     let source = setup.open("/x").await;
     let turns = n_turns.load(Ordering::Relaxed);
     setup.pump.follow(1, source);
     while setup.ring.meter().bytes_in() < 12_000_000 {
-        yield_now().await;
+        // Because of the other task, time does not pass by itself.
+        advance(Duration::from_millis(1)).await;
     }
     let turns = n_turns.load(Ordering::Relaxed) - turns;
     assert!(turns >= 12_000_000 / (2 * TURN_BYTES), "{turns}");
