@@ -110,3 +110,13 @@ id! {
     /// A guide channel: a channel as a guide source names it.
     GuideChannelId
 }
+
+id! {
+    /// A category of films or of series. Taken from the ids of channel groups, so that the ids of both differ.
+    VodCategoryId
+}
+
+id! {
+    /// An episode of a series.
+    EpisodeId
+}

@@ -20,7 +20,8 @@
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
+//! 6. Films and series: [`vod`].
+//! 7. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
 //!    parameters: [`query`]. Text in [`xml`].
 
 pub mod account;
@@ -72,4 +73,5 @@ pub mod user;
 pub mod user_agent;
 pub mod user_group;
 pub mod user_limits;
+pub mod vod;
 pub mod xml;

@@ -6,6 +6,7 @@ mod lasting_ids;
 mod link_logos;
 mod seed;
 pub(crate) mod stream_index;
+pub(crate) mod vod_titles;
 
 use domain::account::{Account, RefreshRecord};
 use domain::account_group::AccountGroup;
@@ -29,12 +30,14 @@ use domain::undo::UndoEntry;
 use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
+use domain::vod::{AccountCategory, VodCategory, VodSync};
 
 pub use self::lasting_ids::{LostStreamIds, StreamIdChanges, drop_unused_stream_ids};
 pub use self::link_logos::{link_logo, link_logos};
 pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;
 use crate::models::stream_index::StreamIndex;
+use crate::models::vod_titles::VodTitles;
 use crate::read::table::Table;
 use crate::read::view::View;
 use crate::store::Store;
@@ -69,6 +72,11 @@ pub struct Models {
     pub user_groups: View<Table<UserGroup>>,
     pub user_agents: View<Table<UserAgent>>,
     pub streams: StreamIndex,
+    pub vod_categories: View<Table<VodCategory>>,
+    /// The links of accounts with categories of films and series.
+    pub vod_account_categories: View<Table<AccountCategory>>,
+    pub vod_syncs: View<Table<VodSync>>,
+    pub vod: VodTitles,
 }
 
 impl Models {
@@ -100,6 +108,10 @@ impl Models {
             user_groups: store.table()?,
             user_agents: store.table()?,
             streams: StreamIndex::start(&store)?,
+            vod_categories: store.table()?,
+            vod_account_categories: store.table()?,
+            vod_syncs: store.table()?,
+            vod: VodTitles::new(&store),
             store,
         })
     }

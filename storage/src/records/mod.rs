@@ -29,11 +29,13 @@ mod undo;
 mod user;
 mod user_agent;
 mod user_group;
+pub(crate) mod vod;
 
 pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
 pub use self::personal_playlist::remove_playlists_of;
+pub use self::vod::{category_key, category_link_key};
 
 use crate::record::Schema;
 
@@ -72,4 +74,10 @@ pub fn schema() -> Schema {
         .with::<domain::user::User>()
         .with::<domain::user_group::UserGroup>()
         .with::<domain::user_agent::UserAgent>()
+        .with::<domain::vod::AccountCategory>()
+        .with::<domain::vod::Episode>()
+        .with::<domain::vod::Title>()
+        .with::<domain::vod::TitleDetails>()
+        .with::<domain::vod::VodCategory>()
+        .with::<domain::vod::VodSync>()
 }
