@@ -11,6 +11,7 @@
 mod exchange;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unpacked;
 
 use std::future::ready;
@@ -21,11 +22,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::egress::{Distance, EgressError, Reach};
+use domain::ids::AccountId;
 use domain::stream::RequestHeaders;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
-    LOCATION, REFERER, USER_AGENT,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, LOCATION, REFERER, RETRY_AFTER, USER_AGENT,
 };
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use tokio::net::lookup_host;
@@ -34,6 +36,8 @@ use url::Host;
 
 use self::exchange::Direct;
 pub(crate) use self::exchange::ServiceRequest;
+pub(crate) use self::turns::Turn;
+use self::turns::Turns;
 pub(crate) use self::unpacked::Unpacked;
 use crate::egress::Egress;
 
@@ -124,6 +128,8 @@ pub enum FetchError {
         host: String,
         /// The status.
         status: StatusCode,
+        /// How long the server asks to wait before the next request.
+        retry_after: Option<Duration>,
     },
     /// A redirect has no valid target, or too many of them follow each other.
     #[error("\"{host}\" sent an invalid redirect, or too many")]
@@ -158,6 +164,7 @@ pub struct Fetch {
     limits: FetchLimits,
     /// `User-Agent` for requests without one.
     user_agent: Arc<str>,
+    turns: Turns,
 }
 
 impl Fetch {
@@ -166,7 +173,12 @@ impl Fetch {
     /// # Errors
     /// The client cannot be created.
     pub fn new(limits: FetchLimits) -> Result<Self, FetchError> {
-        let fetch = Self { own_listeners: [].into(), limits, user_agent: DEFAULT_USER_AGENT.into() };
+        let fetch = Self {
+            own_listeners: [].into(),
+            limits,
+            user_agent: DEFAULT_USER_AGENT.into(),
+            turns: Turns::default(),
+        };
         // A client that cannot be created is reported at the start.
         fetch.client_for(Vec::new())?;
         Ok(fetch)
@@ -244,7 +256,11 @@ impl Fetch {
             || Url::parse(url).ok().and_then(|it| it.host_str().map(str::to_owned)).unwrap_or_default();
         let body = self.get_if_changed(url, headers, reach, &Validators::default()).await?;
         // Nothing was known that could be unchanged.
-        body.ok_or_else(|| FetchError::Status { host: host(), status: StatusCode::NOT_MODIFIED })
+        body.ok_or_else(|| FetchError::Status {
+            host: host(),
+            status: StatusCode::NOT_MODIFIED,
+            retry_after: None,
+        })
     }
 
     /// Does the same as [`Fetch::get`] if the content differs from the one that had these validators. Returns `None` if
@@ -310,6 +326,12 @@ impl Fetch {
             return Err(FetchError::Redirect { host });
         }
         FetchBody::of(response, None, host, self.limits.bytes_max, deadline)
+    }
+
+    /// Waits until no other request is sent to the panel of an account. The turn ends when the value is dropped. Panels
+    /// block accounts that ask several questions at once.
+    pub(crate) async fn turn(&self, account: AccountId) -> Turn {
+        self.turns.of(account).await
     }
 
     /// Returns the limits of this client.
@@ -426,7 +448,8 @@ impl FetchBody {
         deadline: Deadline,
     ) -> Result<Self, FetchError> {
         if !response.status().is_success() {
-            return Err(FetchError::Status { host, status: response.status() });
+            let retry_after = retry_after(response.headers(), crate::clock::now_ms());
+            return Err(FetchError::Status { host, status: response.status(), retry_after });
         }
         Self::of_any_status(response, origin, host, bytes_max, deadline)
     }
@@ -502,7 +525,29 @@ impl FetchBody {
     }
 }
 
+/// Reads the header `Retry-After`: seconds, or a date.
+fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp().as_millisecond();
+    Some(Duration::from_millis(u64::try_from(at.saturating_sub(now_ms)).unwrap_or(0)))
+}
+
 impl FetchError {
+    /// Returns how long the server asks to wait before the next request, if it refuses this one for that reason.
+    pub(crate) fn asks_to_wait(&self) -> Option<Option<Duration>> {
+        match self {
+            Self::Status { status, retry_after, .. }
+                if [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(status) =>
+            {
+                Some(*retry_after)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether another try soon may help.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {

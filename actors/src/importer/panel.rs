@@ -37,6 +37,7 @@ pub(super) async fn work(fetch: &Fetch, job: Job, login: PanelLogin) -> Result<I
         let reach = domain::egress::Reach::typed(account.allowed_networks);
         PlaylistSource::Url(login.api_url(action), account.headers.clone(), reach)
     };
+    let turn = stop.run_until_cancelled(fetch.turn(account.id)).await.ok_or(ImportError::Stopped)?;
     let (fed, read) =
         playlist::feed(fetch, source(PanelAction::LiveCategories), &stop, read_categories).await;
     fed.map_err(ImportError::Fetch)?;
@@ -47,6 +48,7 @@ pub(super) async fn work(fetch: &Fetch, job: Job, login: PanelLogin) -> Result<I
         run::import_list(&job, &list)
     })
     .await;
+    drop(turn);
     fed.map_err(ImportError::Fetch)?;
     worked.unwrap_or(Err(ImportError::Panicked))
 }

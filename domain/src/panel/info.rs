@@ -111,7 +111,7 @@ impl PanelAnswer {
         let max_connections = value("max_connections").whole().and_then(|it| u32::try_from(it).ok());
         Ok(Self {
             state: state(&value("auth"), &value("status")),
-            expires_at: expiry(&value("exp_date")),
+            expires_at: time_ms(&value("exp_date")),
             max_connections: max_connections.filter(|it| *it != 0),
             user_info: kept(user),
             server_info: kept(server),
@@ -136,9 +136,9 @@ fn state(auth: &LooseValue, status: &LooseValue) -> LoginState {
     }
 }
 
-/// Returns an expiry in milliseconds since 1970. Panels write seconds, rarely milliseconds or a date, and `null`, an empty
+/// Returns a time in milliseconds since 1970. Panels write seconds, rarely milliseconds or a date, and `null`, an empty
 /// text or 0 for "never".
-fn expiry(value: &LooseValue) -> Option<i64> {
+pub(super) fn time_ms(value: &LooseValue) -> Option<i64> {
     let ms = match value.whole() {
         Some(seconds) if (0..=SECONDS_MAX).contains(&seconds) => seconds * 1000,
         Some(ms) => ms,
@@ -152,7 +152,7 @@ fn expiry(value: &LooseValue) -> Option<i64> {
 }
 
 /// Keeps plain values of an object, within limits, and without the password, which the panel repeats.
-fn kept(values: Map<String, Value>) -> Map<String, Value> {
+pub(super) fn kept(values: Map<String, Value>) -> Map<String, Value> {
     let is_short = |text: &str, max| text.chars().count() <= max;
     let is_plain = |it: &Value| match it {
         Value::String(text) => is_short(text, TEXT_CHARS_MAX),

@@ -23,7 +23,7 @@ const LOGO_BYTES_MAX: usize = 4096;
 pub type Categories = HashMap<String, String>;
 
 /// Why an element of a list cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum ElementProblem {
     #[error("it is not a JSON object")]
     NotAnObject,
@@ -115,7 +115,7 @@ pub fn read_stream(json: &[u8]) -> Result<PanelStream, ElementProblem> {
 }
 
 /// Reads an object. Invalid UTF-8 is replaced, because it must not cost the whole element.
-fn read<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, ElementProblem> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, ElementProblem> {
     if !json.trim_ascii_start().starts_with(b"{") {
         return Err(ElementProblem::NotAnObject);
     }
@@ -126,7 +126,7 @@ fn is_short(id: &str) -> bool {
     id.chars().count() <= ID_CHARS_MAX
 }
 
-fn truncated(mut text: String, chars_max: usize) -> String {
+pub(super) fn truncated(mut text: String, chars_max: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(chars_max) {
         text.truncate(end);
     }

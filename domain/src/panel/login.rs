@@ -27,6 +27,28 @@ pub enum PanelAction {
     LiveStreams,
 }
 
+/// A question about films and series. Ids are those of the panel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VodQuestion<'a> {
+    MovieCategories,
+    SeriesCategories,
+    /// The films of a category, or all.
+    Movies {
+        category: Option<&'a str>,
+    },
+    /// The series of a category, or all.
+    Series {
+        category: Option<&'a str>,
+    },
+    MovieInfo {
+        id: &'a str,
+    },
+    /// The details of a series, with its episodes.
+    SeriesInfo {
+        id: &'a str,
+    },
+}
+
 /// The parts of a pasted address of a panel.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PanelAddress {
@@ -85,6 +107,43 @@ impl PanelLogin {
             PanelAction::LiveStreams => "&action=get_live_streams",
         };
         SourceUrl::new(format!("{server}/player_api.php?username={user}&password={password}{action}"))
+    }
+
+    /// Returns the address that answers a question about films and series.
+    pub fn vod_url(&self, question: VodQuestion<'_>) -> SourceUrl {
+        let (action, parameter) = match question {
+            VodQuestion::MovieCategories => ("get_vod_categories", None),
+            VodQuestion::SeriesCategories => ("get_series_categories", None),
+            VodQuestion::Movies { category } => ("get_vod_streams", category.map(|it| ("category_id", it))),
+            VodQuestion::Series { category } => ("get_series", category.map(|it| ("category_id", it))),
+            VodQuestion::MovieInfo { id } => ("get_vod_info", Some(("vod_id", id))),
+            VodQuestion::SeriesInfo { id } => ("get_series_info", Some(("series_id", id))),
+        };
+        let server = self.server.expose();
+        let (user, password) = (escaped(&self.username), escaped(self.password.expose()));
+        let parameter =
+            parameter.map(|(name, value)| format!("&{name}={}", escaped(value))).unwrap_or_default();
+        SourceUrl::new(format!(
+            "{server}/player_api.php?username={user}&password={password}&action={action}{parameter}"
+        ))
+    }
+
+    /// Returns the address of a film.
+    pub fn movie_url(&self, id: &str, extension: &str) -> SourceUrl {
+        self.file_url("movie", id, extension)
+    }
+
+    /// Returns the address of an episode.
+    pub fn episode_url(&self, id: &str, extension: &str) -> SourceUrl {
+        self.file_url("series", id, extension)
+    }
+
+    fn file_url(&self, folder: &str, id: &str, extension: &str) -> SourceUrl {
+        let server = self.server.expose();
+        let (user, password) = (escaped(&self.username), escaped(self.password.expose()));
+        let separator = if extension.is_empty() { "" } else { "." };
+        let (id, extension) = (escaped(id), escaped(extension));
+        SourceUrl::new(format!("{server}/{folder}/{user}/{password}/{id}{separator}{extension}"))
     }
 
     /// Returns the address of the guide.

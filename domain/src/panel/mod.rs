@@ -10,6 +10,7 @@ mod info;
 mod lists;
 mod login;
 mod loose;
+pub mod vod;
 
 pub use self::elements::{Element, ElementParser, ListEnd, NotAList};
 pub use self::info::{
@@ -17,5 +18,5 @@ pub use self::info::{
     due_notice,
 };
 pub use self::lists::{CATEGORIES_MAX, Categories, ElementProblem, PanelStream, read_category, read_stream};
-pub use self::login::{PanelAction, PanelAddress, PanelAddressError, PanelLogin};
+pub use self::login::{PanelAction, PanelAddress, PanelAddressError, PanelLogin, VodQuestion};
 pub use self::loose::LooseValue;

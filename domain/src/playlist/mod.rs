@@ -8,4 +8,5 @@ pub mod filters;
 pub mod m3u;
 pub mod rules;
 pub mod tags;
+pub mod titles;
 pub mod write;

@@ -5,6 +5,7 @@
 
 pub mod category;
 pub mod episode;
+pub mod episode_name;
 pub mod found;
 pub mod relation;
 pub mod sync;

@@ -242,7 +242,11 @@ impl SchedulesDirect {
             true => Ok(answer.body),
             false => {
                 let host = host_of(&key.base_url);
-                Err(ServiceError::Fetch(FetchError::Status { host, status: answer.status }))
+                Err(ServiceError::Fetch(FetchError::Status {
+                    host,
+                    status: answer.status,
+                    retry_after: None,
+                }))
             }
         }
     }

@@ -32,6 +32,11 @@ pub(super) fn panel_id(url: &SourceUrl) -> Option<(PanelContent, &str)> {
     }
 }
 
+/// Returns the id of a film or an episode in `/movie/user/password/ID.mkv` and `/series/…`.
+pub fn film_id(url: &SourceUrl) -> Option<&str> {
+    panel_id(url).filter(|it| it.0 != PanelContent::Live).map(|it| it.1)
+}
+
 fn kind(segment: &str) -> Option<PanelContent> {
     match segment {
         "live" => Some(PanelContent::Live),

@@ -14,6 +14,8 @@ mod identity;
 #[cfg(any(test, fuzzing))]
 pub mod model;
 
+pub use self::identity::film_id;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

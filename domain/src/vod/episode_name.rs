@@ -1,0 +1,173 @@
+//! Season and episode in the name of an episode.
+//!
+//! Providers write `Name S01E02 Title`, `Name 1x02` or `Name Season 1 Episode 2`. The rest of a name is read by
+//! [`TitleName`](super::TitleName).
+
+/// Longer names are not searched, in bytes.
+const NAME_BYTES_MAX: usize = 2_048;
+
+/// Words before the number of a season and of an episode, in lower case.
+const SEASON_WORDS: [&str; 8] =
+    ["season", "staffel", "saison", "temporada", "stagione", "sezon", "seizoen", "sezona"];
+const EPISODE_WORDS: [&str; 9] =
+    ["episode", "folge", "épisode", "episodio", "capitulo", "capítulo", "bölüm", "aflevering", "epizoda"];
+
+/// The name of an episode with its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EpisodeName<'a> {
+    /// The text before the number: the name of the series. May be empty.
+    pub series: &'a str,
+    /// 0 has the specials.
+    pub season: u32,
+    pub number: u32,
+    /// The text after the number: the name of the episode alone. May be empty.
+    pub title: &'a str,
+}
+
+/// Reads the name of an episode. `None` if it contains no season and number.
+pub fn episode_name(text: &str) -> Option<EpisodeName<'_>> {
+    let text = text.trim();
+    let Marker { start, end, season, episode } = marker(text).filter(|_| text.len() <= NAME_BYTES_MAX)?;
+    let title = text[end..].trim_start_matches([')', ']']).trim_matches(is_separator);
+    let series = text[..start].trim_end_matches(is_separator).trim_end_matches(['(', '[']);
+    Some(EpisodeName { series: series.trim_end_matches(is_separator), season, number: episode, title })
+}
+
+fn is_separator(it: char) -> bool {
+    it.is_whitespace() || "-–—|:,.·•_┃▎".contains(it)
+}
+
+/// The place of `S01E02` in a name, and what it says.
+struct Marker {
+    start: usize,
+    end: usize,
+    season: u32,
+    episode: u32,
+}
+
+/// Finds the last season and episode of a name: `S01E02`, `S01 E02`, `S01.EP02`, `1x02`, `Season 1 Episode 2`.
+fn marker(text: &str) -> Option<Marker> {
+    let bytes = text.as_bytes();
+    let is_start = |at: usize| at == 0 || !text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
+    let starts = (0..bytes.len()).rev().filter(|at| text.is_char_boundary(*at) && is_start(*at));
+    starts.into_iter().find_map(|at| short_marker(bytes, at).or_else(|| long_marker(text, at)))
+}
+
+/// Reads up to four digits.
+fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
+    let n = bytes.get(at..)?.iter().take_while(|it| it.is_ascii_digit()).count();
+    let digits = str::from_utf8(&bytes[at..at + n]).ok()?;
+    ((1..=4).contains(&n)).then_some(()).and_then(|()| Some((digits.parse().ok()?, at + n)))
+}
+
+fn skip(bytes: &[u8], mut at: usize, skipped: &[u8]) -> usize {
+    // One or two of them: "S01 E02", "S01 - E02".
+    for _ in 0..3 {
+        if bytes.get(at).is_some_and(|it| skipped.contains(it)) {
+            at += 1;
+        }
+    }
+    at
+}
+
+fn short_marker(bytes: &[u8], start: usize) -> Option<Marker> {
+    let is_marked = bytes.get(start)?.eq_ignore_ascii_case(&b's');
+    let (season, at) = number(bytes, start + usize::from(is_marked))?;
+    let at = if is_marked { skip(bytes, at, b" .-_") } else { at };
+    let letter = bytes.get(at)?.to_ascii_lowercase();
+    if letter != if is_marked { b'e' } else { b'x' } || (!is_marked && season > 99) {
+        return None;
+    }
+    let mut at = at + 1;
+    if is_marked && bytes.get(at).is_some_and(|it| it.eq_ignore_ascii_case(&b'p')) {
+        at += 1;
+    }
+    let at = if is_marked { skip(bytes, at, b" .") } else { at };
+    let (episode, end) = number(bytes, at)?;
+    let is_end =
+        !bytes.get(end).is_some_and(|it| it.is_ascii_digit() || (!is_marked && it.is_ascii_alphabetic()));
+    // "1920x1080" and "4x4" are none.
+    let is_likely = is_marked || (end - at >= 2 && end - at <= 3);
+    (is_end && is_likely).then_some(Marker { start, end, season, episode })
+}
+
+fn long_marker(text: &str, start: usize) -> Option<Marker> {
+    let (season, at) = word_and_number(text, start, &SEASON_WORDS)?;
+    let at = skip(text.as_bytes(), at, b" .,-:");
+    let (episode, end) = word_and_number(text, at, &EPISODE_WORDS)?;
+    Some(Marker { start, end, season, episode })
+}
+
+fn word_and_number(text: &str, start: usize, known: &[&str]) -> Option<(u32, usize)> {
+    let rest = text.get(start..)?;
+    let n_bytes = rest.char_indices().find(|it| !it.1.is_alphabetic()).map_or(rest.len(), |it| it.0);
+    let word = rest[..n_bytes].to_lowercase();
+    if !known.contains(&word.as_str()) {
+        return None;
+    }
+    number(text.as_bytes(), skip(text.as_bytes(), start + n_bytes, b" .:#"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_episode_is_read_with_its_series_and_its_own_name() {
+        for (text, series, season, number, title) in [
+            ("Name S01E02", "Name", 1, 2, ""),
+            ("Name s1e2", "Name", 1, 2, ""),
+            ("Name S01 E02", "Name", 1, 2, ""),
+            ("Name S01.E02.Pilot", "Name", 1, 2, "Pilot"),
+            ("Name - S01E02 - Pilot", "Name", 1, 2, "Pilot"),
+            ("Name (S01E02)", "Name", 1, 2, ""),
+            ("Name S01EP02", "Name", 1, 2, ""),
+            ("Name 1x02", "Name", 1, 2, ""),
+            ("Name 1x02 Pilot", "Name", 1, 2, "Pilot"),
+            ("Name Season 1 Episode 2", "Name", 1, 2, ""),
+            ("Name - Season 1, Episode 2: Pilot", "Name", 1, 2, "Pilot"),
+            ("Name Staffel 3 Folge 12", "Name", 3, 12, ""),
+            ("Name Saison 3 Épisode 12", "Name", 3, 12, ""),
+            ("Name S00E01", "Name", 0, 1, ""),
+            ("Name S2019E1204", "Name", 2019, 1204, ""),
+            ("S01E02", "", 1, 2, ""),
+            ("EN - Name (2019) S01E02", "EN - Name (2019)", 1, 2, ""),
+            ("24 S01E02", "24", 1, 2, ""),
+            ("Amélie S01E02 Café", "Amélie", 1, 2, "Café"),
+        ] {
+            assert_eq!(episode_name(text), Some(EpisodeName { series, season, number, title }), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_names_have_no_number() {
+        for text in [
+            "",
+            "Name",
+            "Name (2019)",
+            "4x4 TV",
+            "1920x1080",
+            "Area 51x",
+            "Se7en",
+            "S1",
+            "E02",
+            "Season 1",
+            "ß",
+        ] {
+            assert_eq!(episode_name(text), None, "{text}");
+        }
+        assert_eq!(episode_name(&format!("{} S01E02", "x".repeat(NAME_BYTES_MAX))), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_read_within_itself(text in "[a-zA-Z0-9 é()\\[\\]|:.x-]{0,40}(S01E02|1x02| Season 1 Episode 2|)[ é-]{0,3}") {
+            if let Some(read) = episode_name(&text) {
+                prop_assert!(text.contains(read.series) && text.contains(read.title));
+                prop_assert!(read.season <= 9_999 && read.number <= 9_999);
+            }
+        }
+    }
+}
