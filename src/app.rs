@@ -19,9 +19,10 @@ use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
 use domain::setting::CoreSetting;
 use domain::user::User;
+use domain::vod::Title;
 use parking_lot::RwLock;
 use storage::guide::GuideFiles;
-use storage::{Models, Table};
+use storage::{Models, Record, Table, View};
 use tracing::warn;
 
 use crate::auth::{Auth, SetupCode};
@@ -38,10 +39,11 @@ use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
 use crate::matching::Matching;
-use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TunerSeats};
+use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
 use crate::recent_log::RecentLog;
 use crate::rest::ChannelRowCache;
 use crate::rest::frame::pace::WritePace;
+use crate::strm_export::StrmExports;
 
 /// Services and configuration of one gateway.
 pub(crate) struct App {
@@ -84,6 +86,11 @@ pub(crate) struct App {
     pub(crate) picture_changes: tokio::sync::Mutex<()>,
     /// Lists that many players request.
     pub(crate) prepared_answers: PreparedAnswers,
+    /// The same for lists of films and series.
+    pub(crate) prepared_titles: PreparedAnswers<TitleTables>,
+    /// Another value after each commit to films and series.
+    pub(crate) title_commits: View<()>,
+    pub(crate) strm_exports: StrmExports,
     /// Lines of the log, if this gateway shows them.
     pub(crate) recent_log: OnceLock<RecentLog>,
     /// Present in the demo only.
@@ -134,6 +141,9 @@ impl App {
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
             prepared_answers: PreparedAnswers::new(),
+            prepared_titles: PreparedAnswers::new(),
+            title_commits: models.store.view(const { &[Title::COLLECTION] }, |_, _| Ok(()))?,
+            strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),
             demo: OnceLock::new(),
             is_draining: AtomicBool::new(false),

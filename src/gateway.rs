@@ -40,7 +40,7 @@ use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::recent_log::RecentLog;
 use crate::rest::Port;
-use crate::{matching, push, rest, store_watch};
+use crate::{matching, push, rest, store_watch, strm_export};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -99,6 +99,7 @@ pub struct Gateway {
     matching: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
+    _strm_schedule: AbortOnDropHandle<()>,
 }
 
 impl Gateway {
@@ -154,6 +155,8 @@ impl Gateway {
         let (models, events) = (app.models.clone(), app.events.clone());
         let matching = async move { matching::follow(models, &events).await };
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
+        let strm_schedule = strm_export::follow(app.strm_exports.clone());
+        let _strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         Ok(Gateway {
             system,
@@ -167,13 +170,14 @@ impl Gateway {
             matching,
             discovery,
             backup_schedule: None,
+            _strm_schedule,
         })
     }
 
     /// Lets commands of the operator reach the gateway over a socket in its data folder. Without the socket, these
     /// commands work only while the gateway is stopped, so a failure is only logged.
     pub(crate) fn open_control_socket(&mut self, folder: &DataFolder) {
-        match ControlSocket::open(folder, self.models().store.clone()) {
+        match ControlSocket::open(folder, self.models().clone()) {
             Ok(socket) => self.control = Some(socket),
             Err(error) => {
                 let path = folder.control_socket();

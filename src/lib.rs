@@ -33,7 +33,9 @@ pub mod rest;
 mod slots;
 mod status;
 mod store_watch;
+mod strm_export;
 pub mod telemetry;
+mod titles;
 mod ui;
 
 pub use self::auth::hash_password;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::backup_schedule::BackupSchedule;
 use crate::guide::matching::MatchSettings;
 use crate::ids::{OutputProfileId, StreamProfileId};
+use crate::library_settings::{EXPORT_CRON_MEMBER, LibrarySettings};
 use crate::settings::Settings;
 use crate::tuner::TunerSettings;
 use crate::user_limits::UserLimits;
@@ -39,11 +40,13 @@ pub const TUNER_SETTINGS: &str = "tuner_settings";
 pub const USER_LIMIT_SETTINGS: &str = "user_limit_settings";
 /// Members of the [`MatchSettings`].
 pub const EPG_SETTINGS: &str = "epg_settings";
+/// Members of the [`LibrarySettings`].
+pub const LIBRARY_SETTINGS: &str = "library_settings";
 /// Settings of recordings, which do not exist yet. Checked and stored, without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
 
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 9] = [
+pub const SETTING_KEYS: [(&str, &str); 10] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
@@ -53,6 +56,7 @@ pub const SETTING_KEYS: [(&str, &str); 9] = [
     (USER_LIMIT_SETTINGS, "User limit settings"),
     (DVR_SETTINGS, "DVR settings"),
     (EPG_SETTINGS, "Guide settings"),
+    (LIBRARY_SETTINGS, "Library settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
@@ -304,6 +308,13 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Ok(()) => return None,
             Err(reason) => reason,
         },
+        (LIBRARY_SETTINGS, _) => match LibrarySettings::default().set(name, value) {
+            Ok(()) => {
+                let expression = value.as_str().filter(|_| name == EXPORT_CRON_MEMBER);
+                return expression.and_then(checks.cron_error).map(|reason| error(name, reason));
+            }
+            Err(reason) => reason,
+        },
         // Clients send names of regions that are no countries, too; these have no effect.
         (SYSTEM_SETTINGS, PREFERRED_REGION) => {
             return Expected::Text.check(value).err().map(|reason| error(name, reason));
@@ -498,6 +509,16 @@ mod tests {
         );
         refused(EPG_SETTINGS, json!({"epg_match_threshold": 90, "epg_match_mode": "advanced"}), &[]);
         refused(EPG_SETTINGS, json!({"epg_match_threshold": 101}), &[("epg_match_threshold", "50 to 100")]);
+        refused(
+            LIBRARY_SETTINGS,
+            json!({"panel_rows": "versions", "strm_cron_expression": "5 * * * *"}),
+            &[],
+        );
+        refused(
+            LIBRARY_SETTINGS,
+            json!({"strm_cron_expression": "x", "strm_folder": "a"}),
+            &[("strm_cron_expression", "cron"), ("strm_folder", "absolute path")],
+        );
         refused("other", json!({}), &[("key", "core setting")]);
     }
 

@@ -11,8 +11,8 @@
 //!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, a
 //!    [`personal_playlist`] those that a user has chosen, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
-//!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`] and [`tuner`]
-//!    that of two of them; an [`output_profile`] changes a stream for some clients. [`discovery`] announces tuners, and
+//!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`], [`tuner`]
+//!    and [`library_settings`] that of three of them; an [`output_profile`] changes a stream for some clients. [`discovery`] announces tuners, and
 //!    [`clients`] lists programs with needs of their own.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
@@ -20,7 +20,7 @@
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Films and series: [`vod`].
+//! 6. Films and series: [`vod`], as files for media servers: [`strm`].
 //! 7. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
 //!    parameters: [`query`]. Text in [`xml`].
 
@@ -43,6 +43,7 @@ pub mod guide;
 pub mod health;
 pub mod ids;
 pub mod import_from;
+pub mod library_settings;
 pub mod limits;
 pub mod lineup;
 pub mod login;
@@ -66,6 +67,7 @@ pub mod stream;
 pub mod stream_ids;
 pub mod stream_profile;
 pub mod streams;
+pub mod strm;
 pub mod time;
 pub mod tuner;
 pub mod undo;

@@ -37,6 +37,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use storage::{Models, Record, Store, Table, View};
 use tracing::warn;
+use uuid::Uuid;
 
 pub(crate) use self::denied::Denied;
 use self::failures::{FailedLogin, FailureReports};
@@ -80,6 +81,18 @@ impl fmt::Debug for Auth {
 /// Id of the only record of server keys.
 pub(crate) const SERVER_KEYS: u32 = 1;
 
+/// Returns the player secret of a user, for code that has the store only. Blocks.
+///
+/// # Errors
+/// Returns an error if the store cannot be read or has no keys.
+pub(crate) fn player_secret_of(store: &Store, user: &User) -> Result<Secret, storage::Error> {
+    Ok(PlayerSecrets::new(&server_keys(store.collection::<ServerKeys>().get(SERVER_KEYS)?)?).of(user))
+}
+
+fn server_keys(stored: Option<ServerKeys>) -> Result<ServerKeys, storage::Error> {
+    stored.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))
+}
+
 /// Reason of a failed login in log and events.
 const UNKNOWN_USER: &str = "unknown user";
 
@@ -107,12 +120,9 @@ impl Auth {
         limits: &AuthLimits,
         publish: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Self, storage::Error> {
-        let stored = |keys: Option<ServerKeys>| {
-            keys.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))
-        };
-        let keys = stored(store.collection::<ServerKeys>().get(SERVER_KEYS)?)?;
+        let keys = server_keys(store.collection::<ServerKeys>().get(SERVER_KEYS)?)?;
         let signer = store.view(const { &[ServerKeys::COLLECTION] }, move |reader, _| {
-            let keys = stored(reader.collection::<ServerKeys>().get(SERVER_KEYS)?)?;
+            let keys = server_keys(reader.collection::<ServerKeys>().get(SERVER_KEYS)?)?;
             Ok(Signer::new(&keys.tokens))
         })?;
         Ok(Self(Arc::new(Inner {
@@ -157,6 +167,27 @@ impl Auth {
     /// changed the password.
     pub(crate) fn user_of_token(&self, token: &str) -> Result<Arc<User>, Denied> {
         self.subject(token, TokenUse::Access, |expired| Denied::Token { expired }).map(|it| it.0)
+    }
+
+    /// Returns a token with which this user plays one film or episode, and when it expires, in milliseconds since 1970. It
+    /// ends with the login of these headers, if they have one.
+    pub(crate) fn play_token(&self, user: &User, headers: &HeaderMap, title: Uuid) -> (String, i64) {
+        let (login, now) = (self.login_of(headers), now_seconds());
+        let token = self.0.signer.load().play(user, login.as_deref(), title, now);
+        (token, (now + tokens::PLAY_SECONDS) * 1000)
+    }
+
+    /// Returns the user of a token that plays this film or episode. Reads only memory.
+    ///
+    /// # Errors
+    /// Returns an error if the token is invalid or for another title, or if [`user_of_token`](Self::user_of_token) would.
+    pub(crate) fn user_of_play_token(&self, token: &str, title: Uuid) -> Result<Arc<User>, Denied> {
+        let bad = |expired| Denied::Token { expired };
+        let subject = self.0.signer.load().read(token.trim(), TokenUse::Play, now_seconds());
+        if subject.is_ok_and(|it| it.title != Some(title)) {
+            return Err(bad(false));
+        }
+        self.subject(token, TokenUse::Play, bad).map(|it| it.0)
     }
 
     /// Returns the login of the access token in these headers, if they have a valid one.

@@ -13,6 +13,9 @@ use super::hs256;
 
 /// Lifetime of an access token, in seconds. It is short, because programs can refresh it and a stolen one soon expires.
 pub(crate) const ACCESS_SECONDS: i64 = 30 * 60;
+/// Lifetime of a token that plays one film or episode, in seconds: longer than any film with its pauses, because players
+/// seek with the address that they began with.
+pub(crate) const PLAY_SECONDS: i64 = 6 * 60 * 60;
 /// Maximum length of a token, in bytes. Valid ones have about 300.
 const TOKEN_BYTES_MAX: usize = 4096;
 
@@ -36,6 +39,8 @@ pub(super) enum TokenUse {
     Access,
     /// Obtains new access tokens.
     Refresh,
+    /// Plays one film or episode, and nothing else. In addresses, which players and proxies store.
+    Play,
 }
 
 /// Identity in a valid token.
@@ -45,6 +50,8 @@ pub(super) struct Subject {
     pub(super) generation: u32,
     /// Key of the login; `None` if the store refused it.
     pub(super) login: Option<Uuid>,
+    /// The film or episode that the token plays.
+    pub(super) title: Option<Uuid>,
 }
 
 /// Reason why a token is rejected.
@@ -69,6 +76,9 @@ struct Claims {
     /// Key of the login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sid: Option<Uuid>,
+    /// The film or episode that the token plays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<Uuid>,
 }
 
 /// Signs tokens, and verifies those signed with the same key.
@@ -91,15 +101,28 @@ impl Signer {
     /// Creates both tokens of a login. `now` is in seconds since 1970.
     pub(super) fn both(&self, user: &User, login: Option<&DeviceLogin>, now: i64) -> Tokens {
         Tokens {
-            access: self.sign(user, login, TokenUse::Access, now),
-            refresh: self.sign(user, login, TokenUse::Refresh, now),
+            access: self.sign(user, login, TokenUse::Access, None, now),
+            refresh: self.sign(user, login, TokenUse::Refresh, None, now),
         }
     }
 
-    fn sign(&self, user: &User, login: Option<&DeviceLogin>, token_type: TokenUse, now: i64) -> String {
+    /// Creates a token that plays one film or episode. It ends with the login, if there is one.
+    pub(super) fn play(&self, user: &User, login: Option<&DeviceLogin>, title: Uuid, now: i64) -> String {
+        self.sign(user, login, TokenUse::Play, Some(title), now)
+    }
+
+    fn sign(
+        &self,
+        user: &User,
+        login: Option<&DeviceLogin>,
+        token_type: TokenUse,
+        title: Option<Uuid>,
+        now: i64,
+    ) -> String {
         let seconds = match token_type {
             TokenUse::Access => ACCESS_SECONDS,
             TokenUse::Refresh => REFRESH_SECONDS,
+            TokenUse::Play => PLAY_SECONDS,
         };
         let claims = Claims {
             token_type,
@@ -109,6 +132,7 @@ impl Signer {
             user_id: user.id.0.to_string(),
             generation: user.generation,
             sid: login.map(|it| it.key),
+            title,
         };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encode)
             .expect("the claims are valid JSON, and the key is valid for HS256")
@@ -124,7 +148,12 @@ impl Signer {
             return Err(TokenError::Expired);
         }
         let user = claims.user_id.parse().map_err(|_| TokenError::Invalid)?;
-        Ok(Subject { user: UserId(user), generation: claims.generation, login: claims.sid })
+        Ok(Subject {
+            user: UserId(user),
+            generation: claims.generation,
+            login: claims.sid,
+            title: claims.title,
+        })
     }
 
     /// Returns the expiry of a token with a valid signature, in seconds since 1970.
@@ -204,7 +233,7 @@ mod tests {
         let signer = Signer::new(&KEY);
         let login = login();
         let tokens = signer.both(&user(), Some(&login), NOW);
-        let subject = Ok(Subject { user: UserId(42), generation: 3, login: Some(login.key) });
+        let subject = Ok(Subject { user: UserId(42), generation: 3, login: Some(login.key), title: None });
         for (token, wanted, seconds) in [
             (&tokens.access, TokenUse::Access, ACCESS_SECONDS),
             (&tokens.refresh, TokenUse::Refresh, REFRESH_SECONDS),
@@ -221,6 +250,14 @@ mod tests {
         let tokens = signer.both(&user(), None, NOW);
         assert_eq!(signer.read(&tokens.refresh, TokenUse::Access, NOW), Err(TokenError::Invalid));
         assert_eq!(signer.read(&tokens.access, TokenUse::Refresh, NOW), Err(TokenError::Invalid));
+        let play = signer.play(&user(), None, Uuid::from_u128(9), NOW);
+        for other in [TokenUse::Access, TokenUse::Refresh] {
+            assert_eq!(signer.read(&play, other, NOW), Err(TokenError::Invalid));
+        }
+        assert_eq!(signer.read(&tokens.access, TokenUse::Play, NOW), Err(TokenError::Invalid));
+        let title = |now| signer.read(&play, TokenUse::Play, now).map(|it| it.title);
+        assert_eq!(title(NOW + PLAY_SECONDS - 1), Ok(Some(Uuid::from_u128(9))));
+        assert_eq!(title(NOW + PLAY_SECONDS), Err(TokenError::Expired));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod backup;
 mod doctor;
+mod export;
 mod import;
 mod import_from;
 mod serve;
@@ -12,7 +13,7 @@ mod user;
 use std::process::ExitCode;
 
 pub use self::serve::{ServeError, serve};
-use crate::config::{Command, KeysCommand, Loaded, StoreCommand};
+use crate::config::{Command, ExportCommand, KeysCommand, Loaded, StoreCommand};
 
 /// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
 pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode>> {
@@ -22,6 +23,7 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Doctor => Ok(doctor::run(config)),
         Command::Check => store::check(config),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
+        Command::Export { command: ExportCommand::Strm(new) } => export::strm(config, new),
         Command::User { command } => user::run(config, command),
         Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
         Command::Backup(new) => backup::back_up(config, new),

@@ -105,6 +105,11 @@ pub enum Command {
     /// The password or API key for an address is read from HEADWATER_SOURCE_PASSWORD or HEADWATER_SOURCE_API_KEY, from
     /// standard input (--password-stdin), or typed.
     ImportFrom(NewImportFrom),
+    /// Export films and series, also while the gateway runs.
+    Export {
+        #[command(subcommand)]
+        command: ExportCommand,
+    },
     /// Manage users, also while the gateway runs.
     User {
         #[command(subcommand)]
@@ -147,6 +152,31 @@ pub enum StoreCommand {
         #[arg(value_name = "NEW_FOLDER")]
         into: PathBuf,
     },
+}
+
+/// Subcommands of `headwater export`.
+#[derive(Debug, Subcommand)]
+pub enum ExportCommand {
+    /// Write STRM files for Jellyfin, Emby and Kodi into a folder.
+    ///
+    /// Writes only what has changed, and removes only files that an earlier export wrote. The addresses contain the
+    /// player secret of a user, and the titles are those that this user may see. Values that are not named here are those
+    /// of the library settings.
+    Strm(NewStrmExport),
+}
+
+/// Arguments of `headwater export strm`.
+#[derive(Debug, clap::Args)]
+pub struct NewStrmExport {
+    /// Folder to write to; created if it does not exist
+    #[arg(value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// User who may see the titles, and with whose player secret they play
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Write NFO files with the facts of titles too
+    #[arg(long)]
+    pub nfo: bool,
 }
 
 /// Subcommands of `headwater keys`.

@@ -25,8 +25,9 @@ use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
 pub use self::args::{
-    Args, Command, KeysCommand, NewBackup, NewImport, NewImportFrom, NewPassword, NewUser, PASSWORD_VARIABLE,
-    RestoreArgs, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
+    Args, Command, ExportCommand, KeysCommand, NewBackup, NewImport, NewImportFrom, NewPassword,
+    NewStrmExport, NewUser, PASSWORD_VARIABLE, RestoreArgs, SOURCE_API_KEY_VARIABLE,
+    SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub(crate) use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};

@@ -35,7 +35,7 @@ pub(crate) fn run(folder: &DataFolder, request: ControlRequest) -> anyhow::Resul
                 bail!("there is no store at {}", folder.store().display());
             }
             let store = folder.open()?;
-            let reply = request::execute(folder, &store, request)?;
+            let reply = request::execute(folder, &store, None, request)?;
             store.close();
             Ok(reply)
         }

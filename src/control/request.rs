@@ -14,12 +14,14 @@ use domain::user::{PasswordHash, User, UserLevel, check_admin_password, check_us
 use serde::{Deserialize, Serialize};
 use storage::backup::{BackupSecret, create_backup};
 use storage::records::remove_playlists_of;
-use storage::{Error, Store, Write};
+use storage::{Error, Models, Store, Write};
 
 use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
 use crate::backups::uploaded_files;
+use crate::config::PublicUrl;
 use crate::data::DataFolder;
 use crate::files::Files;
+use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
 
 /// A request of the operator.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +40,14 @@ pub(crate) enum ControlRequest {
     RotateTokenKey,
     /// Lists all accounts with their logins, so that a command can try them.
     ListAccounts,
+    /// Writes STRM files. Missing values are those of the settings.
+    ExportStrm {
+        folder: Option<String>,
+        username: Option<String>,
+        has_nfo: Option<bool>,
+        /// That of the configuration.
+        public_url: Option<PublicUrl>,
+    },
     /// Writes a back-up to a new file.
     BackUp { file: PathBuf, passphrase: Option<Secret> },
 }
@@ -50,6 +60,7 @@ pub(crate) enum ControlReply {
     Users { users: Vec<UserSummary> },
     Accounts { accounts: Vec<Account> },
     BackedUp { records: u64, bytes: u64 },
+    Exported { folder: String, report: ExportReport },
 }
 
 /// A user in the list.
@@ -71,10 +82,12 @@ impl ControlRequest {
     }
 }
 
-/// Executes a request on the store of a data folder. Blocks, for the disk and for the hash of a password.
+/// Executes a request on the store of a data folder. `models` are those of the running gateway. Blocks, for the disk and
+/// for the hash of a password.
 pub(super) fn execute(
     folder: &DataFolder,
     store: &Store,
+    models: Option<&Models>,
     request: ControlRequest,
 ) -> anyhow::Result<ControlReply> {
     match request {
@@ -125,6 +138,16 @@ pub(super) fn execute(
         }),
         ControlRequest::ListAccounts => {
             Ok(ControlReply::Accounts { accounts: store.collection::<Account>().all()? })
+        }
+        ControlRequest::ExportStrm { folder, username, has_nfo, public_url } => {
+            let models = match models {
+                Some(models) => models.clone(),
+                None => Models::of(store.clone())?,
+            };
+            let choices = ExportChoices { folder, username, has_nfo };
+            let order = ExportOrder::new(&models, choices, public_url.as_ref())?;
+            let report = order.run(&models)?;
+            Ok(ControlReply::Exported { folder: order.folder.display().to_string(), report })
         }
         ControlRequest::BackUp { file, passphrase } => back_up(folder, store, &file, passphrase),
         ControlRequest::RotateTokenKey => change(store, |write| {

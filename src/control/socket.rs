@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
-use storage::Store;
+use storage::Models;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_blocking;
@@ -37,6 +37,8 @@ const REPLY_BYTES_MAX: u64 = 32 << 20;
 const TRANSFER_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 2_000 } else { 10_000 });
 /// Maximum time that a command waits for the gateway.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The same for an export, which may write a hundred thousand files to a slow network disk.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Pause after a failed accept, which would otherwise repeat at once, e.g. without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -51,9 +53,9 @@ pub(crate) struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Opens the socket of a data folder, and executes requests on its store. Replaces the socket of a gateway that was
+    /// Opens the socket of a data folder, and executes requests on its records. Replaces the socket of a gateway that was
     /// killed: the caller has the store open, so no other gateway uses the folder.
-    pub(crate) fn open(folder: &DataFolder, store: Store) -> io::Result<Self> {
+    pub(crate) fn open(folder: &DataFolder, models: Models) -> io::Result<Self> {
         let path = folder.control_socket();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -64,7 +66,7 @@ impl ControlSocket {
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(serve(listener, folder.clone(), store, proof));
+        let task = tokio::spawn(serve(listener, folder.clone(), models, proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -76,11 +78,11 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn serve(listener: UnixListener, folder: DataFolder, store: Store, proof: String) {
+async fn serve(listener: UnixListener, folder: DataFolder, models: Models, proof: String) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_permitted(&stream) => {
-                if let Err(error) = answer(stream, &folder, &store, &proof).await {
+                if let Err(error) = answer(stream, &folder, &models, &proof).await {
                     warn!("failed to serve the control socket: {error}");
                 }
             }
@@ -98,7 +100,7 @@ fn is_permitted(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|it| it.uid() == 0 || it.uid() == geteuid().as_raw())
 }
 
-async fn answer(stream: UnixStream, folder: &DataFolder, store: &Store, proof: &str) -> io::Result<()> {
+async fn answer(stream: UnixStream, folder: &DataFolder, models: &Models, proof: &str) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = AsyncBufReader::new(reader.take(REQUEST_BYTES_MAX));
@@ -114,8 +116,9 @@ async fn answer(stream: UnixStream, folder: &DataFolder, store: &Store, proof: &
     timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
     let outcome: Outcome = match serde_json::from_str::<ControlRequest>(&line) {
         Ok(request) => {
-            let (folder, store) = (folder.clone(), store.clone());
-            let executed = spawn_blocking(move || execute(&folder, &store, request)).await;
+            let (folder, models) = (folder.clone(), models.clone());
+            let executed =
+                spawn_blocking(move || execute(&folder, &models.store, Some(&models), request)).await;
             executed.map_err(io::Error::other)?.map_err(|error| format!("{error:#}"))
         }
         // The cause could quote the password.
@@ -135,7 +138,8 @@ pub(super) fn is_open(folder: &DataFolder) -> bool {
 pub(super) fn ask(folder: &DataFolder, request: &ControlRequest) -> io::Result<Outcome> {
     let short = ShortPath::new(&folder.control_socket())?;
     let mut stream = BlockingStream::connect(&short.path)?;
-    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    let is_export = matches!(request, ControlRequest::ExportStrm { .. });
+    stream.set_read_timeout(Some(if is_export { EXPORT_TIMEOUT } else { REPLY_TIMEOUT }))?;
     stream.set_write_timeout(Some(TRANSFER_TIMEOUT))?;
     let proof = proof(folder).map_err(io::Error::other)?;
     let request = serde_json::to_string(request)?;
@@ -187,8 +191,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let data = DataFolder::new(folder.path());
             let opening = data.clone();
-            let store = spawn_blocking(move || opening.open()).await.unwrap().unwrap();
-            Self { folder, _socket: ControlSocket::open(&data, store).unwrap() }
+            let models = spawn_blocking(move || Models::of(opening.open().unwrap()).unwrap()).await.unwrap();
+            Self { folder, _socket: ControlSocket::open(&data, models).unwrap() }
         }
 
         /// Sends the proof and bytes, and returns the reply.

@@ -5,7 +5,9 @@ use domain::channel::Channel;
 use domain::logo::Logo;
 use domain::secret::Secret;
 use domain::user::User;
+use domain::vod::{Episode, Title, TitleKind};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::{Digest, Sha256};
 use storage::Table;
 use url::Url;
 
@@ -31,7 +33,7 @@ enum Place {
     /// For callers on a network that needs no credentials.
     Open { origin: String },
     /// With a login in the path: everything up to the id of the channel.
-    WithLogin { prefix: String },
+    WithLogin { prefix: String, titles: TitleAddresses },
 }
 
 impl StreamAddresses {
@@ -44,7 +46,9 @@ impl StreamAddresses {
     pub(crate) fn with_login(origin: &str, user: &User, password: &Secret) -> Self {
         let encoded = |text| utf8_percent_encode(text, SEGMENT);
         let (name, password) = (encoded(&user.username), encoded(password.expose()));
-        let place = Place::WithLogin { prefix: format!("{origin}/live/{name}/{password}/") };
+        let prefix = format!("{origin}/live/{name}/{password}/");
+        let titles = TitleAddresses { origin: origin.to_owned(), login: format!("{name}/{password}") };
+        let place = Place::WithLogin { prefix, titles };
         Self { place, output_profile: None }
     }
 
@@ -53,16 +57,92 @@ impl StreamAddresses {
         Self { output_profile, ..self }
     }
 
+    /// Returns the address of a film.
+    pub(crate) fn of_film(&self, film: &Title, extension: &str) -> String {
+        match &self.place {
+            Place::Open { origin } => format!("{origin}/proxy/vod/movie/{}", film.uuid),
+            Place::WithLogin { titles, .. } => titles.film(film.id.number(), extension),
+        }
+    }
+
+    /// Returns the address of an episode.
+    pub(crate) fn of_episode(&self, episode: &Episode, extension: &str) -> String {
+        match &self.place {
+            Place::Open { origin } => format!("{origin}/proxy/vod/episode/{}", episode.uuid),
+            Place::WithLogin { titles, .. } => titles.episode(episode.id.0, extension),
+        }
+    }
+
     pub(crate) fn of(&self, channel: &Channel) -> String {
         let mut address = match &self.place {
             Place::Open { origin } => stream_address(origin, channel),
-            Place::WithLogin { prefix } => format!("{prefix}{}", channel.id),
+            Place::WithLogin { prefix, .. } => format!("{prefix}{}", channel.id),
         };
         if let Some(id) = self.output_profile {
             address.push_str(&format!("?output_profile={id}"));
         }
         address
     }
+}
+
+/// The addresses of films and episodes, with a login in the path: everything up to the kind.
+pub(crate) struct TitleAddresses {
+    origin: String,
+    login: String,
+}
+
+impl TitleAddresses {
+    /// Returns the addresses for players that log in with this user name and password.
+    pub(crate) fn with_login(origin: &str, user: &User, password: &Secret) -> Self {
+        let encoded = |text| utf8_percent_encode(text, SEGMENT);
+        let login = format!("{}/{}", encoded(&user.username), encoded(password.expose()));
+        Self { origin: origin.to_owned(), login }
+    }
+
+    /// Returns the address of a film, or of one version of it, by the number that apps use.
+    pub(crate) fn film(&self, number: u32, extension: &str) -> String {
+        self.of("movie", number, extension)
+    }
+
+    /// Returns the address of an episode.
+    pub(crate) fn episode(&self, number: u32, extension: &str) -> String {
+        self.of("series", number, extension)
+    }
+
+    fn of(&self, kind: &str, number: u32, extension: &str) -> String {
+        let dot = if extension.is_empty() { "" } else { "." };
+        format!("{}/{kind}/{}/{number}{dot}{extension}", self.origin, self.login)
+    }
+}
+
+/// Returns the address of the copy of the picture of a film or a series, which anybody may read. Its parameter changes with
+/// the picture.
+pub(crate) fn image_address(origin: &str, title: &Title) -> String {
+    let version = image_version(title.logo().unwrap_or_default());
+    format!("{origin}{}?v={version}", image_path(title.id.kind(), title.id.number()))
+}
+
+/// Returns the address of a background picture of a title, by its position.
+pub(crate) fn backdrop_address(origin: &str, title: &Title, index: usize, url: &str) -> String {
+    let path = image_path(title.id.kind(), title.id.number());
+    format!("{origin}{path}?kind=backdrop&index={index}&v={}", image_version(url))
+}
+
+/// Returns the address of the copy of the picture of an episode.
+pub(crate) fn episode_image_address(origin: &str, episode: &Episode, url: &str) -> String {
+    format!("{origin}/api/vod/episodes/{}/image/?v={}", episode.id, image_version(url))
+}
+
+fn image_path(kind: TitleKind, number: u32) -> String {
+    match kind {
+        TitleKind::Movie => format!("/api/vod/movies/{number}/image/"),
+        TitleKind::Series => format!("/api/vod/series/{number}/image/"),
+    }
+}
+
+/// Returns a text that changes with an address.
+fn image_version(url: &str) -> String {
+    Sha256::digest(url).iter().take(4).map(|it| format!("{it:02x}")).collect()
 }
 
 /// Returns the address of the logo of a channel: that of the copy of the gateway, which needs no credentials and reveals
@@ -129,6 +209,7 @@ pub(crate) fn without_user(url: &str) -> String {
 mod tests {
     use domain::ids::{ChannelId, UserId};
     use domain::user::UserLevel;
+    use domain::vod::TitleId;
     use uuid::Uuid;
 
     use super::*;
@@ -140,7 +221,13 @@ mod tests {
         let addresses =
             StreamAddresses::with_login("https://tv.example/base", &user, &Secret::new("a/b c_d"));
         assert_eq!(addresses.of(&channel), "https://tv.example/base/live/anna%40home/a%2Fb%20c_d/7");
+        let film = Title::new(TitleId::movie(5).unwrap(), Uuid::from_u128(5), 0);
+        assert_eq!(
+            addresses.of_film(&film, "mkv"),
+            "https://tv.example/base/movie/anna%40home/a%2Fb%20c_d/5.mkv"
+        );
         let open = StreamAddresses::open("http://h:9191");
+        assert_eq!(open.of_film(&film, "mkv"), format!("http://h:9191/proxy/vod/movie/{}", film.uuid));
         assert_eq!(open.of(&channel), format!("http://h:9191/proxy/ts/stream/{}", channel.uuid));
         let small = open.with_output_profile(Some(2));
         let address = format!("http://h:9191/proxy/ts/stream/{}?output_profile=2", channel.uuid);

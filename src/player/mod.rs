@@ -18,11 +18,13 @@ pub(crate) mod selection;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod title_entries;
 mod tuner;
 mod watch;
 
 pub(crate) use self::addresses::stream_address;
 pub(crate) use self::output_profile::CompiledOutputRules;
+pub(crate) use self::panel::TitleTables;
 pub(crate) use self::prepared::PreparedAnswers;
 pub(crate) use self::screen::{ScreenClips, Screens};
 pub(crate) use self::tuner::{Device, TunerSeats, announced_devices};

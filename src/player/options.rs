@@ -4,6 +4,7 @@
 //! ignored like an unknown option.
 
 use domain::ids::PersonalPlaylistId;
+use domain::vod::TitleKind;
 use resource_derive::Query;
 use url::form_urlencoded::Serializer;
 
@@ -37,6 +38,10 @@ pub(crate) struct OutputOptions {
     /// Name of a channel profile, to whose channels the answer is limited.
     #[field(example = "Kids")]
     profile: Option<String>,
+    /// `movies`, `series` or `all`: films, episodes or both follow the channels of a playlist. Episodes of a series are listed
+    /// after they were loaded.
+    #[field(example = "all")]
+    vod: Option<String>,
     /// Id of a personal playlist, whose channels the answer contains in its order.
     #[field(example = "3")]
     pub(super) playlist: Option<PersonalPlaylistId>,
@@ -63,6 +68,16 @@ impl OutputOptions {
 
     pub(super) fn is_direct(&self) -> bool {
         self.direct.as_deref().is_some_and(is_yes)
+    }
+
+    /// Returns the kinds of titles that a playlist contains besides channels.
+    pub(super) fn title_kinds(&self) -> &'static [TitleKind] {
+        match self.vod.as_deref() {
+            Some("movies" | "movie" | "films") => &[TitleKind::Movie],
+            Some("series") => &[TitleKind::Series],
+            Some(text) if text == "all" || is_yes(text) => &TitleKind::ALL,
+            _ => &[],
+        }
     }
 
     pub(super) fn ids(&self) -> IdSource {

@@ -11,6 +11,7 @@ use http::{Method, StatusCode};
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::{OutputChannels, is_direct};
+use super::title_entries::TitleEntries;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
@@ -80,7 +81,8 @@ pub(crate) async fn answer<M: MediaTypes>(
         coding: Coding::Negotiated,
     };
     let plans = is_direct(call, options).then(|| Arc::clone(&call.app.plans));
-    let write = writer(call, selection, options.is_plain(), plans);
+    let titles = TitleEntries::new(call, options.title_kinds());
+    let write = writer(call, selection, options.is_plain(), plans, titles);
     LongText::new(&call.headers, head, write).await
 }
 
@@ -91,6 +93,7 @@ fn writer(
     selection: OutputChannels,
     is_plain: bool,
     plans: Option<Arc<dyn Plans>>,
+    mut titles: TitleEntries,
 ) -> impl FnMut(&mut String) -> bool + Send + 'static {
     let (groups, logos) = (call.app.models.groups.load(), call.app.models.logos.load());
     let (mut channels, mut n_written) = (None, 0);
@@ -100,11 +103,13 @@ fn writer(
             let tags = selection.lineup.as_ref().map(|it| &it.tags).filter(|_| !is_plain);
             let guide_url = (!is_plain).then_some(selection.guide_url.as_str());
             write_header(out, guide_url, tags);
-            let has_more = !selected.is_empty();
+            let has_more = !selected.is_empty() || titles.has_more();
             channels = Some(selected);
             return has_more;
         };
-        let Some(channel) = channels.get(n_written) else { return false };
+        let Some(channel) = channels.get(n_written) else {
+            return titles.write_next(out, &selection.addresses, &selection.origin, is_plain);
+        };
         let url = match &plans {
             Some(plans) => provider_url(&**plans, channel),
             None => Some(selection.addresses.of(channel)),
@@ -128,7 +133,7 @@ fn writer(
             }
         }
         n_written += 1;
-        n_written < channels.len()
+        n_written < channels.len() || titles.has_more()
     }
 }
 

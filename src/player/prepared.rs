@@ -36,9 +36,24 @@ const BUILDING_MAX: usize = 2;
 /// Size of the pieces in which text is compressed, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Everything that an answer depends on, besides the tables.
+/// What answers of one kind are built from, at one moment.
+pub(crate) trait AnswerTables: Clone + Send + 'static {
+    /// Everything that an answer depends on besides.
+    type Key: PartialEq + Send + 'static;
+
+    /// Returns true if nothing was committed in between.
+    fn are_same(&self, other: &Self) -> bool;
+
+    /// Returns whether the text is compressed.
+    fn is_gzip(key: &Self::Key) -> bool;
+
+    /// Returns whether an answer is a part of a list: built quickly, and one of hundreds.
+    fn is_part(key: &Self::Key) -> bool;
+}
+
+/// Everything that a list of channels depends on, besides the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct AnswerKey {
+pub(crate) struct AnswerKey {
     /// Name of the list.
     pub(super) list: &'static str,
     /// The part of the list that was requested, if only a part was.
@@ -52,9 +67,9 @@ pub(super) struct AnswerKey {
     pub(super) is_gzip: bool,
 }
 
-/// The tables that answers are built from, at one moment.
+/// The tables that lists of channels are built from, at one moment.
 #[derive(Clone)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     pub(super) channels: Arc<Table<Channel>>,
     pub(super) groups: Arc<Table<Group>>,
     pub(super) logos: Arc<Table<Logo>>,
@@ -70,41 +85,57 @@ impl Tables {
             playlists: models.personal_playlists.load(),
         }
     }
+}
 
-    /// Returns true if nothing was committed to the tables in between.
+impl AnswerTables for Tables {
+    type Key = AnswerKey;
+
     fn are_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.channels, &other.channels)
             && Arc::ptr_eq(&self.groups, &other.groups)
             && Arc::ptr_eq(&self.logos, &other.logos)
             && Arc::ptr_eq(&self.playlists, &other.playlists)
     }
+
+    fn is_gzip(key: &AnswerKey) -> bool {
+        key.is_gzip
+    }
+
+    fn is_part(key: &AnswerKey) -> bool {
+        key.part.is_some()
+    }
 }
 
 /// A built answer; clones share the text.
 #[derive(Clone, Debug)]
-pub(super) struct PreparedAnswer {
+pub(crate) struct PreparedAnswer {
     pub(super) text: Bytes,
     pub(super) tag: HeaderValue,
 }
 
-/// The kept answers. Clones share them.
-#[derive(Clone)]
-pub(crate) struct PreparedAnswers(Arc<Inner>);
+/// The kept answers of one kind. Clones share them.
+pub(crate) struct PreparedAnswers<T: AnswerTables = Tables>(Arc<Inner<T>>);
 
-struct Inner {
+impl<T: AnswerTables> Clone for PreparedAnswers<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Inner<T: AnswerTables> {
     /// The least recently used one is first.
-    kept: Mutex<VecDeque<KeptAnswer>>,
+    kept: Mutex<VecDeque<KeptAnswer<T>>>,
     building: Semaphore,
     mebibytes: Arc<Semaphore>,
 }
 
-struct KeptAnswer {
-    key: AnswerKey,
-    tables: Tables,
+struct KeptAnswer<T: AnswerTables> {
+    key: T::Key,
+    tables: T,
     answer: PreparedAnswer,
 }
 
-impl PreparedAnswers {
+impl<T: AnswerTables> PreparedAnswers<T> {
     pub(crate) fn new() -> Self {
         Self::with_limit(MEBIBYTES_MAX)
     }
@@ -123,9 +154,9 @@ impl PreparedAnswers {
     /// Returns 503 if all answers together would be too large.
     pub(super) async fn get(
         &self,
-        key: AnswerKey,
-        tables: Tables,
-        build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
+        key: T::Key,
+        tables: T,
+        build: impl FnOnce(&T::Key, &T, &mut dyn Write) -> io::Result<()> + Send + 'static,
     ) -> Result<PreparedAnswer, Refusal> {
         if let Some(answer) = self.kept(&key, &tables) {
             return Ok(answer);
@@ -152,7 +183,7 @@ impl PreparedAnswers {
         }
     }
 
-    fn kept(&self, key: &AnswerKey, tables: &Tables) -> Option<PreparedAnswer> {
+    fn kept(&self, key: &T::Key, tables: &T) -> Option<PreparedAnswer> {
         let mut kept = self.0.kept.lock();
         let at = kept.iter().position(|it| it.key == *key && it.tables.are_same(tables))?;
         let found = kept.remove(at)?;
@@ -162,8 +193,8 @@ impl PreparedAnswers {
     }
 
     /// Keeps an answer, and drops those of earlier tables. A part is built quickly, and there may be hundreds of them.
-    fn keep(&self, key: AnswerKey, tables: Tables, answer: PreparedAnswer) {
-        if key.part.is_some() {
+    fn keep(&self, key: T::Key, tables: T, answer: PreparedAnswer) {
+        if T::is_part(&key) {
             return;
         }
         let mut kept = self.0.kept.lock();
@@ -176,12 +207,12 @@ impl PreparedAnswers {
 
     fn build(
         &self,
-        key: &AnswerKey,
-        tables: &Tables,
-        build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()>,
+        key: &T::Key,
+        tables: &T,
+        build: impl FnOnce(&T::Key, &T, &mut dyn Write) -> io::Result<()>,
     ) -> io::Result<PreparedAnswer> {
         let text = CountedText { answers: self, bytes: Vec::new(), permits: Vec::new() };
-        let text = if key.is_gzip {
+        let text = if T::is_gzip(key) {
             let mut pieces = BufWriter::with_capacity(PIECE_BYTES, GzEncoder::new(text, Compression::fast()));
             build(key, tables, &mut pieces)?;
             pieces.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?
@@ -209,13 +240,13 @@ impl PreparedAnswers {
 }
 
 /// A text that takes a permit for each MiB.
-struct CountedText<'a> {
-    answers: &'a PreparedAnswers,
+struct CountedText<'a, T: AnswerTables> {
+    answers: &'a PreparedAnswers<T>,
     bytes: Vec<u8>,
     permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl Write for CountedText<'_> {
+impl<T: AnswerTables> Write for CountedText<'_, T> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         while self.bytes.len() + piece.len() > self.permits.len() * MEBIBYTE {
             self.permits.push(self.answers.take_mebibyte()?);

@@ -27,7 +27,7 @@ pub(crate) struct OutputChannels {
     source: ChannelSource,
     /// The lineup that limits the channels, and whose tags a playlist contains.
     pub(super) lineup: Option<Arc<Lineup>>,
-    origin: String,
+    pub(super) origin: String,
     pub(super) addresses: StreamAddresses,
     logos: Logos,
     ids: IdSource,
@@ -219,6 +219,9 @@ fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
     ];
     // The guide's address contains the name of the user, the secret and the origin.
     let user = call.user().ok().map(|it| (it.id, it.effective_level(), it.hide_adult, it.lineups.clone()));
-    let about = (env!("CARGO_PKG_VERSION"), call.is_admin(), user, options, guide_url, call.app.has_users());
+    // Titles have no version of their own.
+    let titles = (!options.title_kinds().is_empty()).then(|| models.store.version());
+    let about =
+        (env!("CARGO_PKG_VERSION"), call.is_admin(), user, options, guide_url, call.app.has_users(), titles);
     weak_tag(format!("{versions:?} {about:?}").as_bytes())
 }

@@ -29,6 +29,7 @@ use crate::rest::frame::route::{AnswerShape, Route};
 use crate::rest::frame::testing::{
     ADMIN, INACTIVE, REMOTE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER, TRUSTED_PROXY,
 };
+use crate::titles::testing::put_titles;
 
 /// Holds T-acc.1, T-acc.6.
 #[tokio::test]
@@ -437,5 +438,6 @@ async fn furnished() -> Rest {
     rest.put([UserGroup { id: UserGroupId(1), name: SECRET.to_owned(), permissions: BTreeSet::new() }]).await;
     let output = OutputProfile::new(OutputProfileId(1), "small");
     rest.put([OutputProfile { command: "ffmpeg".to_owned(), parameters: SECRET.to_owned(), ..output }]).await;
+    put_titles(&rest).await;
     rest
 }

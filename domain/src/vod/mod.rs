@@ -6,6 +6,7 @@
 pub mod category;
 pub mod episode;
 pub mod episode_name;
+pub mod favorites;
 pub mod found;
 pub mod relation;
 pub mod sync;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 
 pub use self::category::{AccountCategory, VodCategory};
 pub use self::episode::{Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer};
+pub use self::favorites::TitleFavorites;
 pub use self::found::{FoundCategory, FoundDetails, FoundEpisode, FoundTitle};
 pub use self::relation::{MatchReason, Relation, RelationId, TitleDetails};
 pub use self::sync::{KindSync, VodSync};

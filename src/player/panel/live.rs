@@ -73,10 +73,11 @@ pub(super) async fn streams(call: &Call, category: Option<&str>) -> Result<Panel
     list(call, "live_streams", part, |key, tables, out| write_array(out, streams_of(key, tables))).await
 }
 
-/// Returns the members `categories` and `available_channels` of the answer that contains everything, without its braces.
+/// Returns the rest of the answer that contains everything, from the live categories in its `categories` on, without the
+/// brace that ends it.
 pub(super) async fn all(call: &Call) -> Result<Bytes, Refusal> {
     let prepared = prepared(call, "panel", None, false, |key, tables, out| {
-        out.write_all(br#""categories":{"movie":[],"series":[],"live":"#)?;
+        out.write_all(br#""live":"#)?;
         write_categories(out, key, tables)?;
         out.write_all(br#"},"available_channels":"#)?;
         let streams = streams_of(key, tables).map(|it| (it.stream_id.to_string(), it));

@@ -6,11 +6,13 @@
 mod account;
 mod guide;
 mod live;
-mod on_demand;
 #[cfg(test)]
 mod tests;
+mod title_info;
+mod titles;
 
 use bytes::Bytes;
+use domain::vod::TitleKind;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
 use resource_derive::Query;
@@ -19,6 +21,7 @@ use warp::Reply as _;
 use warp::reply::Response as Reply;
 
 use self::account::AccountView;
+pub(crate) use self::titles::TitleTables;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -29,10 +32,6 @@ const PARAMETER_CHARS_MAX: usize = 300;
 
 /// The request of an app. Parameters of actions that have none are ignored.
 #[derive(Debug, Query)]
-#[expect(
-    dead_code,
-    reason = "the ids of actions whose answers are always empty are declared and not used yet"
-)]
 struct PanelRequest {
     /// `get_live_categories`, `get_live_streams`, `get_vod_categories`, `get_vod_streams`, `get_vod_info`,
     /// `get_series_categories`, `get_series`, `get_series_info`, `get_short_epg` or `get_simple_data_table`. The account is
@@ -74,6 +73,8 @@ pub(super) fn routes() -> Vec<Route> {
     );
     let current = "The client has the current list.";
     let of_action = of_action.into_iter().map(|it| it.refuses(StatusCode::NOT_MODIFIED, current));
+    let unknown = "The film or the series does not exist.";
+    let of_action = of_action.map(|it| it.refuses(StatusCode::NOT_FOUND, unknown));
     of_action.chain(everything).map(|it| it.that_reads().for_any_origin()).collect()
 }
 
@@ -118,11 +119,16 @@ async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Ref
     let value = match request.action.as_deref().unwrap_or_default() {
         "get_live_categories" => return live::categories(&call).await,
         "get_live_streams" => return live::streams(&call, request.category_id.as_deref()).await,
-        "get_vod_categories" | "get_vod_streams" | "get_series_categories" | "get_series" => {
-            on_demand::nothing()
+        "get_vod_categories" => return titles::categories(&call, TitleKind::Movie).await,
+        "get_vod_streams" => {
+            return titles::titles(&call, TitleKind::Movie, request.category_id.as_deref()).await;
         }
-        "get_vod_info" => on_demand::unknown_film(),
-        "get_series_info" => on_demand::unknown_series(),
+        "get_series_categories" => return titles::categories(&call, TitleKind::Series).await,
+        "get_series" => {
+            return titles::titles(&call, TitleKind::Series, request.category_id.as_deref()).await;
+        }
+        "get_vod_info" => title_info::film(&call, request.vod_id.as_deref()).await?,
+        "get_series_info" => title_info::series(&call, request.series_id.as_deref()).await?,
         "get_short_epg" => {
             guide::short(&call, request.stream_id.as_deref(), request.limit.as_deref()).await?
         }
@@ -134,10 +140,19 @@ async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Ref
 
 /// Answers the account and all channels, of which the largest part is prepared.
 async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
-    let lists = live::all(&call).await?;
+    let [films, series] = titles::all_categories(&call).await?;
+    let channels = live::all(&call).await?;
     let account = AccountView::of(&call)?.to_json().to_string();
-    let start = account.strip_suffix('}').ok_or_else(Refusal::bug)?.to_owned() + ",";
-    let parts = [Bytes::from(start), lists, Bytes::from_static(b"}")];
+    let start = account.strip_suffix('}').ok_or_else(Refusal::bug)?.to_owned();
+    let parts = [
+        Bytes::from(start + r#","categories":{"movie":"#),
+        films,
+        Bytes::from_static(br#","series":"#),
+        series,
+        Bytes::from_static(b","),
+        channels,
+        Bytes::from_static(b"}"),
+    ];
     let parts = futures_util::stream::iter(parts.map(Ok::<_, std::io::Error>));
     let mut reply = warp::reply::stream(parts).into_response();
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

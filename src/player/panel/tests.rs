@@ -9,10 +9,12 @@ use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::personal_playlist::PersonalPlaylist;
 use domain::user::{User, UserLevel};
+use domain::vod::TitleId;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::rest::frame::testing::{ADMIN, Answer, INACTIVE, Rest, SECRET, STREAMER, TRUSTED_PROXY};
+use crate::titles::testing::put_titles;
 
 fn channel(id: u32, name: &str, number: Option<&str>, group: Option<u32>) -> Channel {
     Channel {
@@ -182,7 +184,7 @@ async fn a_user_gets_the_channels_and_groups_that_the_user_may_watch_with_the_sa
 }
 
 #[tokio::test]
-async fn lists_without_content_and_unknown_ids_have_the_shape_of_their_action() {
+async fn lists_without_content_have_the_shape_of_their_action_and_unknown_titles_are_not_found() {
     let rest = with_channels().await;
     let long = "9".repeat(300);
     for (query, expected) in [
@@ -190,7 +192,6 @@ async fn lists_without_content_and_unknown_ids_have_the_shape_of_their_action() 
         ("action=get_vod_streams&category_id=x".to_owned(), json!([])),
         ("action=get_series_categories".to_owned(), json!([])),
         ("action=get_series".to_owned(), json!([])),
-        (format!("action=get_vod_info&vod_id={long}"), json!({ "info": [], "movie_data": [] })),
         ("action=get_short_epg&stream_id=1&limit=abc".to_owned(), json!({ "epg_listings": [] })),
         (format!("action=get_simple_data_table&stream_id={long}"), json!({ "epg_listings": [] })),
         ("action=get_short_epg".to_owned(), json!({ "epg_listings": [] })),
@@ -199,9 +200,18 @@ async fn lists_without_content_and_unknown_ids_have_the_shape_of_their_action() 
         let answer = ask(&rest, STREAMER, &query).await;
         assert_eq!((answer.status, answer.body), (200, expected), "{query}");
     }
-    let series = ask(&rest, STREAMER, &format!("action=get_series_info&series_id={long}")).await.body;
-    assert_eq!((&series["seasons"], &series["episodes"]), (&json!([]), &json!({})));
-    assert_eq!((&series["info"]["name"], &series["info"]["backdrop_path"]), (&Value::Null, &json!([])));
+    let long_vod = format!("action=get_vod_info&vod_id={long}");
+    for (query, what) in [
+        (&*long_vod, "Movie"),
+        ("action=get_vod_info", "Movie"),
+        ("action=get_vod_info&vod_id=-1", "Movie"),
+        ("action=get_series_info&series_id=7", "Series"),
+        ("action=get_series_info&series_id=abc", "Series"),
+    ] {
+        let answer = ask(&rest, STREAMER, query).await;
+        let expected = json!({ "detail": format!("No {what} matches the given query.") });
+        assert_eq!((answer.status, answer.body), (404, expected), "{query}");
+    }
     let path = format!("/panel_api.php?{}", rest.query_login(STREAMER));
     let everything = rest.send("GET", &path, &[], "").await.body;
     assert_eq!(everything["user_info"]["auth"], 1);
@@ -211,6 +221,159 @@ async fn lists_without_content_and_unknown_ids_have_the_shape_of_their_action() 
     );
     let too_long = ask(&rest, STREAMER, &format!("action=get_short_epg&stream_id={long}9")).await;
     assert_eq!((too_long.status, too_long.body["stream_id"].is_array()), (400, true));
+}
+
+async fn with_titles() -> Rest {
+    let rest = Rest::start().await;
+    put_titles(&rest).await;
+    rest
+}
+
+#[tokio::test]
+async fn a_film_has_the_types_of_panels_and_only_addresses_of_the_gateway() {
+    let rest = with_titles().await;
+    let films = list(&rest, STREAMER, "action=get_vod_streams").await;
+    assert_eq!(films.len(), 2, "{films:?}");
+    let mut film = films[0].clone();
+    let icon = film["stream_icon"].take();
+    assert!(icon.as_str().unwrap().contains("/api/vod/movies/1/image/?v="), "{icon}");
+    assert_eq!(
+        film,
+        json!({
+            "num": 1, "name": "Metropolis", "title": "Metropolis", "stream_type": "movie", "stream_id": 1,
+            "stream_icon": null, "rating": "8.3", "rating_5based": 4.15, "added": "1500000000",
+            "is_adult": "0", "tmdb_id": "19", "imdb_id": "tt0017136", "trailer": "", "plot": "A city",
+            "genre": "Science Fiction, Drama", "year": 1927, "director": "Fritz Lang",
+            "cast": "Brigitte Helm", "release_date": "", "category_id": "101", "category_ids": [101],
+            "container_extension": "mkv", "custom_sid": "", "direct_source": "",
+        })
+    );
+    assert_eq!(
+        (&films[1]["is_adult"], &films[1]["year"], &films[1]["rating"]),
+        (&json!("1"), &json!(""), &json!("0"))
+    );
+    let category = |id: &str, name: &str| json!({ "category_id": id, "category_name": name, "parent_id": 0 });
+    let categories = list(&rest, STREAMER, "action=get_vod_categories").await;
+    assert_eq!(categories, [category("101", "Drama"), category("102", "Late Night")]);
+    let of_series = list(&rest, STREAMER, "action=get_series_categories").await;
+    assert_eq!(of_series, [category("103", "Space")]);
+    for (id, expected) in [("101", vec![1]), ("102", vec![2]), ("104", vec![]), ("7", vec![]), ("*", vec![])]
+    {
+        let found = list(&rest, STREAMER, &format!("action=get_vod_streams&category_id={id}")).await;
+        assert_eq!(ids(&found), expected, "{id}");
+    }
+    let user = (*rest.user(STREAMER)).clone();
+    rest.put([User { hide_adult: true, ..user }]).await;
+    assert_eq!(ids(&list(&rest, STREAMER, "action=get_vod_streams").await), [1]);
+    assert_eq!(list(&rest, STREAMER, "action=get_vod_categories").await, [category("101", "Drama")]);
+    assert_eq!(ask(&rest, STREAMER, "action=get_vod_info&vod_id=2").await.status, 404);
+    let path = format!("/panel_api.php?{}", rest.query_login(STREAMER));
+    let everything = rest.send("GET", &path, &[], "").await.body;
+    assert_eq!(everything["categories"]["series"], json!(of_series));
+}
+
+#[tokio::test]
+async fn a_film_is_described_by_its_number_or_by_that_of_a_version() {
+    let rest = with_titles().await;
+    let whole = ask(&rest, STREAMER, "action=get_vod_info&vod_id=1").await.body;
+    let info = &whole["info"];
+    let fields = ["name", "year", "duration", "duration_secs", "actors", "tmdb_id", "rating", "bitrate"];
+    let values: Vec<&Value> = fields.iter().map(|it| &info[*it]).collect();
+    assert_eq!(json!(values), json!(["Metropolis", 1927, "02:33:00", 9180, "Brigitte Helm", "19", "8.3", 0]));
+    assert_eq!((info["backdrop_path"].as_array().unwrap().len(), &info["video"]), (1, &json!({})));
+    assert_eq!(
+        (&whole["movie_data"]["stream_id"], &whole["movie_data"]["category_ids"]),
+        (&json!(1), &json!([101]))
+    );
+    let version = ask(&rest, STREAMER, "action=get_vod_info&vod_id=18").await.body;
+    assert_eq!(
+        (&version["movie_data"]["stream_id"], &version["info"]["name"]),
+        (&json!(18), &json!("Metropolis [4K]"))
+    );
+    let rows = json!({ "value": { "panel_rows": "versions" } });
+    assert_eq!(rest.admin("PATCH", "/api/core/settings/10/", rows).await.status, 200);
+    let films = list(&rest, STREAMER, "action=get_vod_streams&category_id=101").await;
+    let names: Vec<_> = films.iter().map(|it| json!([it["stream_id"], it["name"]])).collect();
+    assert_eq!(names, [json!([17, "Metropolis"]), json!([18, "Metropolis [4K]"])]);
+}
+
+#[tokio::test]
+async fn a_series_has_its_own_id_and_its_episodes_by_season() {
+    let rest = with_titles().await;
+    let all = list(&rest, STREAMER, "action=get_series").await;
+    let fields = [
+        "series_id",
+        "name",
+        "releaseDate",
+        "last_modified",
+        "rating_5based",
+        "episode_run_time",
+        "category_id",
+    ];
+    let values: Vec<&Value> = fields.iter().map(|it| &all[0][*it]).collect();
+    assert_eq!(json!(values), json!([1, "Andor", "2022", "1600000000", 0.0, "0", "103"]));
+    let info = ask(&rest, STREAMER, "action=get_series_info&series_id=1").await.body;
+    let seasons: Vec<_> = info["seasons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| json!([it["season_number"], it["name"], it["episode_count"], it["air_date"]]))
+        .collect();
+    assert_eq!(seasons, [json!([0, "Specials", 1, "2022-09-21"]), json!([1, "Season 1", 2, "2022-09-21"])]);
+    assert!(info["seasons"][0]["id"].is_u64());
+    let episode = &info["episodes"]["1"][1];
+    assert_eq!(
+        json!([episode["id"], episode["episode_num"], episode["title"], episode["container_extension"]]),
+        json!(["2", 2, "That Would Be Me", "mkv"])
+    );
+    assert_eq!((&episode["info"]["duration"], &episode["info"]["rating"]), (&json!("00:40:00"), &json!(0.0)));
+    assert_eq!(info["info"]["series_id"], 1);
+}
+
+#[tokio::test]
+async fn a_list_of_films_is_not_sent_again_until_a_title_changes() {
+    let rest = with_titles().await;
+    let path = format!("/player_api.php?{}&action=get_vod_streams", rest.query_login(ADMIN));
+    let first = rest.send("GET", &path, &[], "").await;
+    let tag = first.headers["etag"].to_str().unwrap().to_owned();
+    let again = rest.send("GET", &path, &[("if-none-match", &tag)], "").await;
+    assert_eq!((again.status, &*again.text), (304, ""));
+    let mut film = rest.models.vod.get(TitleId::movie(1).unwrap()).unwrap().unwrap();
+    film.edits.name = Some("M".to_owned());
+    rest.put([film]).await;
+    let changed = rest.send("GET", &path, &[("if-none-match", &tag)], "").await;
+    assert_eq!((changed.status, &changed.body[0]["name"]), (200, &json!("M")));
+}
+
+#[tokio::test]
+async fn films_and_episodes_follow_the_channels_of_a_playlist_by_an_option() {
+    let rest = with_titles().await;
+    rest.put([channel(1, "One", Some("1"), None)]).await;
+    let get = async |query: &str| {
+        let path = format!("/get.php?{}&{query}", rest.query_login(STREAMER));
+        rest.send("GET", &path, &[], "").await.text
+    };
+    let addresses = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|it| !it.starts_with('#'));
+        lines.map(|it| it.splitn(7, '/').collect::<Vec<_>>()[3..].join("/")).collect()
+    };
+    assert_eq!(addresses(&get("type=m3u_plus").await).len(), 1);
+    let secret = rest.auth.player_secret(&rest.user(STREAMER));
+    let login = format!("streamer/{}", secret.expose());
+    let films = get("vod=movies").await;
+    assert_eq!(
+        addresses(&films),
+        [format!("live/{login}/1"), format!("movie/{login}/1.mkv"), format!("movie/{login}/2.mkv")]
+    );
+    assert!(films.contains("group-title=\"Drama\",Metropolis (1927)"), "{films}");
+    let all = get("vod=all").await;
+    assert!(
+        all.contains("Andor S01E02\n") && addresses(&all).contains(&format!("series/{login}/2.mkv")),
+        "{all}"
+    );
+    assert_eq!(addresses(&get("vod=series").await).len(), 4);
+    assert_eq!(addresses(&get("vod=false").await).len(), 1);
+    assert!(!all.contains(SECRET));
 }
 
 #[tokio::test]

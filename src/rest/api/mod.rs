@@ -12,6 +12,7 @@ mod proxy;
 mod root;
 mod schema;
 mod tuner;
+mod vod;
 
 pub(crate) use self::channels::{ChannelMaker, ChannelRowCache};
 use crate::rest::frame::route::Route;
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
         schema::routes(),
         proxy::routes(),
         tuner::routes(),
+        vod::routes(),
     ];
     areas.into_iter().flatten().collect()
 }

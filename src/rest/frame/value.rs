@@ -1,9 +1,9 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
+    AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
     OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId,
-    TunerDeviceId, UserGroupId, UserId,
+    TunerDeviceId, UserGroupId, UserId, VodCategoryId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -268,6 +268,7 @@ ids!(
     AccountId,
     ChannelId,
     DeviceLoginId,
+    EpisodeId,
     GroupId,
     GuideChannelId,
     GuideSourceId,
@@ -282,7 +283,8 @@ ids!(
     StreamProfileId,
     TunerDeviceId,
     UserGroupId,
-    UserId
+    UserId,
+    VodCategoryId
 );
 
 impl Shape for f64 {

@@ -30,7 +30,7 @@ use domain::undo::UndoEntry;
 use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
-use domain::vod::{AccountCategory, VodCategory, VodSync};
+use domain::vod::{AccountCategory, TitleFavorites, VodCategory, VodSync};
 
 pub use self::lasting_ids::{LostStreamIds, StreamIdChanges, drop_unused_stream_ids};
 pub use self::link_logos::{link_logo, link_logos};
@@ -72,6 +72,7 @@ pub struct Models {
     pub user_groups: View<Table<UserGroup>>,
     pub user_agents: View<Table<UserAgent>>,
     pub streams: StreamIndex,
+    pub title_favorites: View<Table<TitleFavorites>>,
     pub vod_categories: View<Table<VodCategory>>,
     /// The links of accounts with categories of films and series.
     pub vod_account_categories: View<Table<AccountCategory>>,
@@ -108,6 +109,7 @@ impl Models {
             user_groups: store.table()?,
             user_agents: store.table()?,
             streams: StreamIndex::start(&store)?,
+            title_favorites: store.table()?,
             vod_categories: store.table()?,
             vod_account_categories: store.table()?,
             vod_syncs: store.table()?,

@@ -189,7 +189,7 @@ impl<'a, T: Record> Collection<'a, T> {
     }
 
     /// Does the same as [`Collection::for_each_of`], until `visit` returns false.
-    pub(crate) fn while_of(&self, owner: u64, mut visit: impl FnMut(T) -> bool) -> Result<()> {
+    pub fn while_of(&self, owner: u64, mut visit: impl FnMut(T) -> bool) -> Result<()> {
         let _scan = self.shared.begin_scan();
         let blocks = {
             let state = self.shared.state.read();

@@ -24,6 +24,7 @@ mod setting;
 mod stream;
 mod stream_ids;
 mod stream_profile;
+mod title_favorites;
 mod tuner_device;
 mod undo;
 mod user;
@@ -77,6 +78,7 @@ pub fn schema() -> Schema {
         .with::<domain::vod::AccountCategory>()
         .with::<domain::vod::Episode>()
         .with::<domain::vod::Title>()
+        .with::<domain::vod::TitleFavorites>()
         .with::<domain::vod::TitleDetails>()
         .with::<domain::vod::VodCategory>()
         .with::<domain::vod::VodSync>()

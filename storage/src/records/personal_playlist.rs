@@ -2,6 +2,7 @@
 
 use domain::ids::UserId;
 use domain::personal_playlist::PersonalPlaylist;
+use domain::vod::TitleFavorites;
 
 use crate::error::Result;
 use crate::record::{Keys, Record};
@@ -26,7 +27,7 @@ impl Record for PersonalPlaylist {
     }
 }
 
-/// Removes the playlists of a user who is deleted, and the user from those that are assigned to others.
+/// Removes the playlists and favourites of a user who is deleted, and the user from playlists that are assigned to others.
 pub fn remove_playlists_of(write: &mut Write<'_>, user: UserId) -> Result<()> {
     for mut playlist in write.by::<PersonalPlaylist>("assigned", user.0.to_be_bytes())? {
         playlist.assigned_to.remove(&user);
@@ -35,5 +36,6 @@ pub fn remove_playlists_of(write: &mut Write<'_>, user: UserId) -> Result<()> {
     for playlist in write.by::<PersonalPlaylist>("owner", user.0.to_be_bytes())? {
         write.remove::<PersonalPlaylist>(playlist.id.0)?;
     }
+    write.remove::<TitleFavorites>(user.0)?;
     Ok(())
 }

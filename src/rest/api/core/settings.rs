@@ -7,10 +7,12 @@ use std::sync::Arc;
 use actors::{check_cron, check_time_zone};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS,
-    SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS,
+    PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TUNER_SETTINGS,
+    USER_LIMIT_SETTINGS,
 };
 use domain::guide::matching::MatchSettings;
+use domain::library_settings::LibrarySettings;
 use domain::output_profile::OutputProfile;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -195,6 +197,7 @@ fn description(key: &str) -> &'static str {
         TUNER_SETTINGS => "The tuner that media servers see.",
         USER_LIMIT_SETTINGS => "What happens when a user reaches the limit of streams.",
         EPG_SETTINGS => "How channels are matched with the channels of guides.",
+        LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
         DVR_SETTINGS => "Stored for clients, without effect: this version makes no recordings.",
         _ => "",
     }
@@ -209,6 +212,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         TUNER_SETTINGS => return TunerSettings::default().to_setting(),
         USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
         EPG_SETTINGS => return MatchSettings::default().to_setting(),
+        LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
         DVR_SETTINGS => return Map::new(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
@@ -261,6 +265,7 @@ mod tests {
                 "user_limit_settings",
                 "dvr_settings",
                 "epg_settings",
+                "library_settings",
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
@@ -276,7 +281,7 @@ mod tests {
             })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/10/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/11/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 

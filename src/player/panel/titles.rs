@@ -1,0 +1,431 @@
+//! Films, series and their categories, as a panel describes them.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::core_settings::LIBRARY_SETTINGS;
+use domain::library_settings::{LibrarySettings, PanelRows};
+use domain::vod::{AccountCategory, Relation, Title, TitleKind, VodCategory};
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use storage::{Models, Table};
+
+use super::PanelAnswer;
+use crate::http::encoding::accepts_gzip;
+use crate::http::reply::Refusal;
+use crate::player::addresses::{backdrop_address, image_address};
+use crate::player::prepared::{AnswerTables, PreparedAnswer};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Document;
+use crate::titles::{Properties, SeenTitles, numeric_rating};
+
+/// What lists of titles are built from, at one moment.
+#[derive(Clone)]
+pub(crate) struct TitleTables {
+    models: Models,
+    /// Another one after each commit to the titles.
+    titles: Arc<()>,
+    categories: Arc<Table<VodCategory>>,
+    links: Arc<Table<AccountCategory>>,
+}
+
+/// Everything that a list of titles depends on besides.
+#[derive(PartialEq)]
+pub(crate) struct TitleListKey {
+    list: List,
+    /// The requested category, if one was requested.
+    category: Option<u32>,
+    /// Start of all addresses in the answer.
+    origin: String,
+    seen: SeenTitles,
+    rows: PanelRows,
+    /// Whether the text is compressed.
+    is_gzip: bool,
+}
+
+/// A list of an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    Categories(TitleKind),
+    Titles(TitleKind),
+}
+
+impl AnswerTables for TitleTables {
+    type Key = TitleListKey;
+
+    fn are_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.titles, &other.titles)
+            && Arc::ptr_eq(&self.categories, &other.categories)
+            && Arc::ptr_eq(&self.links, &other.links)
+    }
+
+    fn is_gzip(key: &TitleListKey) -> bool {
+        key.is_gzip
+    }
+
+    fn is_part(key: &TitleListKey) -> bool {
+        key.category.is_some()
+    }
+}
+
+/// A category. Its id is a text that contains a number, and differs from those of channels.
+#[derive(Serialize)]
+struct CategoryRow<'a> {
+    category_id: String,
+    category_name: &'a str,
+    parent_id: u32,
+}
+
+/// A film, or a version of one. Its types are those of panels: `category_id`, `added` and `is_adult` are texts that contain
+/// numbers.
+#[derive(Serialize)]
+struct FilmRow<'a> {
+    /// Unique, and the same in every list.
+    num: u32,
+    name: &'a str,
+    title: &'a str,
+    stream_type: &'static str,
+    stream_id: u32,
+    stream_icon: Option<String>,
+    rating: String,
+    rating_5based: f64,
+    /// In seconds since 1970.
+    added: String,
+    is_adult: &'static str,
+    tmdb_id: &'a str,
+    imdb_id: &'a str,
+    trailer: String,
+    plot: &'a str,
+    genre: &'a str,
+    year: Year,
+    director: String,
+    cast: String,
+    release_date: String,
+    category_id: String,
+    category_ids: Vec<u32>,
+    container_extension: &'a str,
+    custom_sid: &'static str,
+    direct_source: &'static str,
+}
+
+/// A year as a number, or an empty text, as apps expect it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Year {
+    Known(u16),
+    Unknown(&'static str),
+}
+
+/// A series.
+#[derive(Serialize)]
+struct SeriesRow<'a> {
+    num: u32,
+    name: &'a str,
+    title: &'a str,
+    series_id: u32,
+    cover: String,
+    plot: &'a str,
+    cast: String,
+    director: String,
+    genre: &'a str,
+    release_date: &'a str,
+    #[serde(rename = "releaseDate")]
+    release_date_2: &'a str,
+    /// In seconds since 1970.
+    last_modified: String,
+    rating: String,
+    rating_5based: f64,
+    backdrop_path: Vec<String>,
+    youtube_trailer: String,
+    /// In minutes.
+    episode_run_time: String,
+    category_id: String,
+    category_ids: Vec<u32>,
+    tmdb_id: &'a str,
+    imdb_id: &'a str,
+}
+
+/// Where a film or a series is from, and its fields that both have.
+pub(super) struct Common<'a> {
+    pub(super) title: &'a Title,
+    pub(super) properties: Properties<'a>,
+    /// The preferred relation.
+    pub(super) first: &'a Relation,
+    pub(super) category_ids: Vec<u32>,
+}
+
+impl<'a> Common<'a> {
+    /// Describes a title by these relations, the preferred one first; `None` without one.
+    pub(super) fn of(
+        title: &'a Title,
+        properties: Properties<'a>,
+        relations: &[&'a Relation],
+    ) -> Option<Self> {
+        let first = *relations.first()?;
+        let mut category_ids = vec![first.category.0];
+        for relation in relations {
+            if !category_ids.contains(&relation.category.0) {
+                category_ids.push(relation.category.0);
+            }
+        }
+        Some(Self { title, properties, first, category_ids })
+    }
+
+    /// Returns the rating as a text and on a scale to five; labels count as none.
+    pub(super) fn rating(&self) -> (String, f64) {
+        match numeric_rating(self.title.rating()).filter(|it| *it > 0.0) {
+            Some(rating) => (self.title.rating().unwrap_or_default().trim().to_owned(), rating / 2.0),
+            None => ("0".to_owned(), 0.0),
+        }
+    }
+
+    /// Returns when the provider added or changed it, in seconds since 1970.
+    pub(super) fn added(&self) -> String {
+        self.first.last_modified.unwrap_or(self.first.added_at / 1000).to_string()
+    }
+
+    pub(super) fn picture(&self, origin: &str) -> Option<String> {
+        self.title.logo().is_some().then(|| image_address(origin, self.title))
+    }
+
+    pub(super) fn backdrops(&self, origin: &str) -> Vec<String> {
+        let urls = self.properties.backdrops().into_iter().enumerate();
+        urls.map(|(n, url)| backdrop_address(origin, self.title, n, url)).collect()
+    }
+
+    /// Returns the date of release, or at least the year.
+    pub(super) fn release_date(&self) -> String {
+        let date = self.properties.release_date();
+        match self.title.year() {
+            Some(year) if date.is_empty() => year.to_string(),
+            _ => date,
+        }
+    }
+
+    pub(super) fn adult(&self) -> &'static str {
+        if self.title.is_adult() { "1" } else { "0" }
+    }
+}
+
+/// The extension of a film whose provider names none.
+pub(super) fn extension_of(relation: &Relation) -> &str {
+    if relation.extension.is_empty() { "mp4" } else { &relation.extension }
+}
+
+pub(super) async fn categories(call: &Call, kind: TitleKind) -> Result<PanelAnswer, Refusal> {
+    answer(call, List::Categories(kind), None).await
+}
+
+/// Returns the titles of a category, or all. A category that the caller does not see has none.
+pub(super) async fn titles(
+    call: &Call,
+    kind: TitleKind,
+    category: Option<&str>,
+) -> Result<PanelAnswer, Refusal> {
+    // 0 is the id of no category.
+    answer(call, List::Titles(kind), category.map(|it| it.trim().parse().unwrap_or(0))).await
+}
+
+/// Returns the categories of films, and those of series.
+pub(super) async fn all_categories(call: &Call) -> Result<[Bytes; 2], Refusal> {
+    let films = prepared(call, List::Categories(TitleKind::Movie), None, false).await?;
+    let series = prepared(call, List::Categories(TitleKind::Series), None, false).await?;
+    Ok([films.text, series.text])
+}
+
+async fn answer(call: &Call, list: List, category: Option<u32>) -> Result<PanelAnswer, Refusal> {
+    let is_gzip = accepts_gzip(&call.headers);
+    let PreparedAnswer { text, tag } = prepared(call, list, category, is_gzip).await?;
+    Ok(PanelAnswer::List(Document::new(text, tag, "application/json", &call.headers).with_gzip(is_gzip)))
+}
+
+async fn prepared(
+    call: &Call,
+    list: List,
+    category: Option<u32>,
+    is_gzip: bool,
+) -> Result<PreparedAnswer, Refusal> {
+    let models = call.app.models.clone();
+    let tables = TitleTables {
+        titles: call.app.title_commits.load(),
+        categories: models.vod_categories.load(),
+        links: models.vod_account_categories.load(),
+        models,
+    };
+    let key = TitleListKey {
+        list,
+        category,
+        origin: call.player_origin(),
+        seen: SeenTitles::of_call(call),
+        rows: library_settings(call).panel_rows,
+        is_gzip,
+    };
+    call.app.prepared_titles.get(key, tables, |key, tables, out| write(out, key, tables)).await
+}
+
+pub(super) fn library_settings(call: &Call) -> LibrarySettings {
+    let settings = call.app.models.settings.load();
+    LibrarySettings::of_setting(settings.one_by("key", LIBRARY_SETTINGS).map(|it| &it.value))
+}
+
+fn write(out: &mut dyn Write, key: &TitleListKey, tables: &TitleTables) -> io::Result<()> {
+    match key.list {
+        List::Categories(kind) => write_categories(out, key, tables, kind),
+        List::Titles(kind) => write_titles(out, key, tables, kind),
+    }
+}
+
+/// Writes the categories that contain a title.
+fn write_categories(
+    out: &mut dyn Write,
+    key: &TitleListKey,
+    tables: &TitleTables,
+    kind: TitleKind,
+) -> io::Result<()> {
+    let enabled: BTreeSet<u32> =
+        tables.links.iter().filter(|it| it.enabled && it.kind == kind).map(|it| it.category.0).collect();
+    let mut used = BTreeSet::new();
+    if !enabled.is_empty() {
+        let visited = tables.models.vod.while_each(|title| {
+            if title.id.kind() == kind && key.seen.shows(&title) {
+                used.extend(key.seen.relations(&title).map(|it| it.category.0));
+            }
+            // The rest can add none.
+            used.len() < enabled.len()
+        });
+        visited.map_err(io::Error::other)?;
+    }
+    let categories = used.iter().filter_map(|it| tables.categories.get(*it));
+    let rows = categories.map(|it| CategoryRow {
+        category_id: it.id.to_string(),
+        category_name: &it.name,
+        parent_id: 0,
+    });
+    Ok(serde_json::Serializer::new(out).collect_seq(rows)?)
+}
+
+fn write_titles(
+    out: &mut dyn Write,
+    key: &TitleListKey,
+    tables: &TitleTables,
+    kind: TitleKind,
+) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::new(out);
+    let mut rows = serializer.serialize_seq(None)?;
+    let mut written = Ok(());
+    let visited = tables.models.vod.while_each(|title| {
+        if title.id.kind() == kind && key.seen.shows(&title) {
+            written = match kind {
+                TitleKind::Movie => write_film(&mut rows, key, &title),
+                TitleKind::Series => write_series(&mut rows, key, &title),
+            };
+        }
+        written.is_ok()
+    });
+    written?;
+    visited.map_err(io::Error::other)?;
+    Ok(rows.end()?)
+}
+
+/// Writes a film, or its versions, if it is in the requested category.
+fn write_film<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, film: &Title) -> Result<(), S::Error> {
+    let properties = || Properties::of_title(film, None);
+    let is_wanted = |it: &Common<'_>| key.category.is_none_or(|wanted| it.category_ids.contains(&wanted));
+    match key.rows {
+        PanelRows::Titles => {
+            let relations: Vec<_> = key.seen.relations(film).collect();
+            let common = Common::of(film, properties(), &relations).filter(is_wanted);
+            common.map_or(Ok(()), |it| {
+                rows.serialize_element(&film_row(&it, key, film.id.number(), film.name()))
+            })
+        }
+        PanelRows::Versions => {
+            for relation in key.seen.versions(film) {
+                let name = version_name(film, relation);
+                let Some(common) = Common::of(film, properties(), &[relation]).filter(is_wanted) else {
+                    continue;
+                };
+                rows.serialize_element(&film_row(&common, key, relation.id.0, &name))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Returns the name of a version of a film.
+pub(super) fn version_name(film: &Title, relation: &Relation) -> String {
+    match &relation.label {
+        Some(label) => format!("{} [{label}]", film.name()),
+        None => film.name().to_owned(),
+    }
+}
+
+fn film_row<'a>(common: &'a Common<'a>, key: &TitleListKey, number: u32, name: &'a str) -> FilmRow<'a> {
+    let (film, properties) = (common.title, &common.properties);
+    let (rating, rating_5based) = common.rating();
+    FilmRow {
+        num: number,
+        name,
+        title: name,
+        stream_type: "movie",
+        stream_id: number,
+        stream_icon: common.picture(&key.origin),
+        rating,
+        rating_5based,
+        added: common.added(),
+        is_adult: common.adult(),
+        tmdb_id: film.tmdb_id().unwrap_or_default(),
+        imdb_id: film.imdb_id().unwrap_or_default(),
+        trailer: properties.trailer(),
+        plot: film.description().unwrap_or_default(),
+        genre: film.genre().unwrap_or_default(),
+        year: film.year().map_or(Year::Unknown(""), Year::Known),
+        director: properties.director(),
+        cast: properties.cast(),
+        release_date: properties.release_date(),
+        category_id: common.first.category.to_string(),
+        category_ids: common.category_ids.clone(),
+        container_extension: extension_of(common.first),
+        custom_sid: "",
+        direct_source: "",
+    }
+}
+
+fn write_series<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, series: &Title) -> Result<(), S::Error> {
+    let relations: Vec<_> = key.seen.relations(series).collect();
+    let Some(common) = Common::of(series, Properties::of_title(series, None), &relations) else {
+        return Ok(());
+    };
+    if key.category.is_some_and(|it| !common.category_ids.contains(&it)) {
+        return Ok(());
+    }
+    let (rating, rating_5based) = common.rating();
+    let release_date = common.release_date();
+    rows.serialize_element(&SeriesRow {
+        num: series.id.number(),
+        name: series.name(),
+        title: series.name(),
+        series_id: series.id.number(),
+        cover: common.picture(&key.origin).unwrap_or_default(),
+        plot: series.description().unwrap_or_default(),
+        cast: common.properties.cast(),
+        director: common.properties.director(),
+        genre: series.genre().unwrap_or_default(),
+        release_date: &release_date,
+        release_date_2: &release_date,
+        last_modified: common.added(),
+        rating,
+        rating_5based,
+        backdrop_path: common.backdrops(&key.origin),
+        youtube_trailer: common.properties.trailer(),
+        episode_run_time: Some(common.properties.run_time())
+            .filter(|it| !it.is_empty())
+            .unwrap_or("0".to_owned()),
+        category_id: common.first.category.to_string(),
+        category_ids: common.category_ids.clone(),
+        tmdb_id: series.tmdb_id().unwrap_or_default(),
+        imdb_id: series.imdb_id().unwrap_or_default(),
+    })
+}

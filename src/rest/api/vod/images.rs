@@ -1,0 +1,162 @@
+//! The pictures of films, series and episodes, as copies of the gateway like those of logos; and `/api/vod/vodlogos/`.
+//!
+//! Players and media servers fetch pictures without credentials. Every title has one at once: a placeholder, where the
+//! gateway has no copy or none yet.
+
+use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
+use domain::ids::{AccountId, EpisodeId};
+use domain::vod::{Title, TitleId, TitleKind};
+use http::StatusCode;
+use resource_derive::Query;
+
+use super::filters::{Found, TitleFilters};
+use super::titles::find_id;
+use super::view::{VodLogoView, VodLookup, unknown};
+use crate::http::reply::Refusal;
+use crate::images::Image;
+use crate::rest::frame::access::{Access, STREAMER};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::list::{Page, Paging};
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::{Named, choice};
+use crate::titles::{Properties, reading};
+
+/// 100 pictures per page by default, at most 1,000.
+type Pages = Paging<100, 1000>;
+
+choice!(
+    enum PictureKind {
+        Main = "movie_image",
+        Backdrop = "backdrop",
+    }
+);
+
+/// Selects a picture of a title.
+#[derive(Debug, Query)]
+struct WhichPicture {
+    /// The main picture by default.
+    kind: Option<Named<PictureKind>>,
+    /// Position among the background pictures, from 0.
+    #[field(at_most = 100)]
+    index: Option<usize>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    const OF_TITLE: &str = "Returns a picture of a title, or a placeholder while there is none.";
+    const OF_EPISODE: &str = "Returns the picture of an episode, or a placeholder while there is none.";
+    const CACHED: &str = "The client has the current image.";
+    const UNKNOWN: &str = "The title does not exist.";
+    let open = |route: Route| {
+        route
+            .refuses(StatusCode::NOT_MODIFIED, CACHED)
+            .refuses(StatusCode::NOT_FOUND, UNKNOWN)
+            .for_any_origin()
+    };
+    vec![
+        open(Route::get("/api/vod/movies/{id}/image/", Access::Anyone, OF_TITLE, of_movie)),
+        open(Route::get("/api/vod/series/{id}/image/", Access::Anyone, OF_TITLE, of_series)),
+        open(Route::get("/api/vod/episodes/{id}/image/", Access::Anyone, OF_EPISODE, of_episode)),
+        open(Route::get("/api/vod/vodlogos/{id}/cache/", Access::Anyone, OF_TITLE, of_logo)),
+        Route::get(
+            "/api/vod/vodlogos/",
+            STREAMER,
+            "Lists the pictures of titles that the caller may see.",
+            logos,
+        ),
+        Route::get("/api/vod/vodlogos/{id}/", STREAMER, "Returns the picture of a title.", logo),
+    ]
+}
+
+async fn of_movie(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
+    let id = TitleId::movie(call.id()?);
+    of_title(&call, id, TitleKind::Movie, which).await
+}
+
+async fn of_series(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
+    let id = TitleId::series(call.id()?);
+    of_title(&call, id, TitleKind::Series, which).await
+}
+
+async fn of_logo(call: Call) -> Result<Image, Refusal> {
+    let id = TitleId::of_key(call.id()?);
+    of_title(&call, Some(id), id.kind(), WhichPicture { kind: None, index: None }).await
+}
+
+async fn of_title(
+    call: &Call,
+    id: Option<TitleId>,
+    kind: TitleKind,
+    which: WhichPicture,
+) -> Result<Image, Refusal> {
+    let id = id.ok_or_else(|| unknown(kind))?;
+    let titles = call.app.models.vod.clone();
+    let picture = reading(move || {
+        let Some(title) = titles.get(id)? else { return Ok(None) };
+        let url = match which.kind.map(|it| it.0) {
+            None | Some(PictureKind::Main) => title.logo().map(str::to_owned),
+            Some(PictureKind::Backdrop) => {
+                let opened = title.relations.first().map(|it| titles.details(it.id)).transpose()?.flatten();
+                let properties = Properties::of_title(&title, opened.as_ref());
+                let found = properties.backdrops();
+                let lists_only = Properties::of_title(&title, None);
+                // Addresses of lists count the pictures of lists, and those of one title all of its pictures.
+                let n = which.index.unwrap_or_default();
+                found.get(n).or(lists_only.backdrops().get(n)).map(|it| (*it).to_owned())
+            }
+        };
+        Ok(Some(url.map(|it| (it, named_by(&title)))))
+    });
+    let picture = picture.await?.ok_or_else(|| unknown(kind))?;
+    Ok(image(call, picture).await)
+}
+
+async fn of_episode(call: Call) -> Result<Image, Refusal> {
+    let (titles, id) = (call.app.models.vod.clone(), EpisodeId(call.id()?));
+    let episode = reading(move || titles.episode(id)).await?;
+    let episode = episode.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))?;
+    let picture = episode.first(|it| it.logo.clone());
+    let account = episode.offers.iter().find(|it| it.facts.logo.is_some()).map(|it| it.account);
+    Ok(image(&call, picture.map(|it| (it, account))).await)
+}
+
+/// Returns the account that named the picture of a title; `None` for one that an admin chose.
+fn named_by(title: &Title) -> Option<AccountId> {
+    if title.edits.logo.is_some() {
+        return None;
+    }
+    title.relations.iter().find(|it| it.first(|it| it.logo.as_ref()).is_some()).map(|it| it.account)
+}
+
+/// Returns the copy of a picture, which this account named.
+async fn image(call: &Call, picture: Option<(String, Option<AccountId>)>) -> Image {
+    let Some((url, account)) = picture else { return Image::placeholder(&call.headers) };
+    let bytes = call.app.logo_cache.get(&url, reach(call, account)).await;
+    let image = bytes.and_then(|it| Image::new(it, &call.headers));
+    image.unwrap_or_else(|| Image::placeholder(&call.headers))
+}
+
+/// Returns the addresses that a picture may lead to: no nearer than the list that named it.
+fn reach(call: &Call, account: Option<AccountId>) -> Reach {
+    let Some(account) = account else { return Reach::default() };
+    let models = &call.app.models;
+    match models.accounts.load().get(account.0) {
+        Some(account) => reach_of_account(account, models.refreshes.load().get(account.id.0).map(|it| &**it)),
+        // The account was deleted.
+        None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist),
+    }
+}
+
+async fn logos(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<Page<VodLogoView>, Refusal> {
+    let (offset, limit) = paging.window();
+    let wanted = filters.wanted(&call, &TitleKind::ALL).with_picture();
+    let Found { count, titles } = wanted.find(&call, offset, limit).await?;
+    let lookup = VodLookup::load(&call);
+    paging.envelope(&call, count, titles.iter().filter_map(|it| lookup.logo(it)).collect())
+}
+
+async fn logo(call: Call) -> Result<VodLogoView, Refusal> {
+    let id = TitleId::of_key(call.id()?);
+    let unknown = || Refusal::not_found("No VODLogo matches the given query.");
+    let title = find_id(&call, id.kind(), id.number()).await.map_err(|_| unknown())?;
+    VodLookup::load(&call).logo(&title).ok_or_else(unknown)
+}

@@ -1,0 +1,31 @@
+//! `/api/vod/`: films, series and episodes over all accounts.
+//!
+//! Every user reads the titles that the user may see, with one rule for lists, details, favourites, players and exports
+//! ([`crate::titles::SeenTitles`]). Only admins read addresses of providers.
+
+mod categories;
+mod episodes;
+mod exports;
+mod favorites;
+mod filters;
+mod images;
+mod providers;
+#[cfg(test)]
+mod tests;
+mod titles;
+mod view;
+
+use crate::rest::frame::route::Route;
+
+pub(super) fn routes() -> Vec<Route> {
+    let routes = [
+        titles::routes(),
+        episodes::routes(),
+        providers::routes(),
+        categories::routes(),
+        images::routes(),
+        favorites::routes(),
+        exports::routes(),
+    ];
+    routes.into_iter().flatten().collect()
+}

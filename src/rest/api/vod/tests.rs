@@ -1,0 +1,280 @@
+//! Films and series for whom, in which order, and what admins change.
+
+use domain::user::User;
+use serde_json::{Value, json};
+
+use crate::rest::frame::testing::{ADMIN, Rest, SECRET, STREAMER};
+use crate::titles::testing::{DRAMA, put_titles};
+
+async fn with_titles() -> Rest {
+    let rest = Rest::start().await;
+    put_titles(&rest).await;
+    rest
+}
+
+async fn ids(rest: &Rest, user: u32, path: &str) -> Vec<u64> {
+    let answer = rest.ask(user, "GET", path, Value::Null).await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+    let results = answer.body.get("results").unwrap_or(&answer.body);
+    results.as_array().unwrap().iter().map(|it| it["id"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn every_user_lists_the_titles_that_the_user_may_see() {
+    let rest = with_titles().await;
+    let movies = "/api/vod/movies/?ordering=id";
+    assert_eq!(ids(&rest, ADMIN, movies).await, [1, 2, 3, 4]);
+    assert_eq!(ids(&rest, STREAMER, movies).await, [1, 2]);
+    let user = (*rest.user(STREAMER)).clone();
+    rest.put([User { hide_adult: true, ..user }]).await;
+    assert_eq!(ids(&rest, STREAMER, movies).await, [1]);
+    assert_eq!(ids(&rest, STREAMER, "/api/vod/all/?search=a").await, [1, 1]);
+    for (path, expected) in [
+        ("/api/vod/movies/1/", 200),
+        ("/api/vod/movies/2/", 404),
+        ("/api/vod/movies/3/", 404),
+        ("/api/vod/movies/4/", 404),
+        ("/api/vod/movies/9/", 404),
+        ("/api/vod/movies/4294967295/", 404),
+        ("/api/vod/series/1/", 200),
+        ("/api/vod/movies/2/stream/", 404),
+        ("/api/vod/movies/3/providers/", 404),
+        ("/api/vod/episodes/2/", 200),
+    ] {
+        let answer = rest.streamer("GET", path, Value::Null).await;
+        assert_eq!(answer.status, expected, "{path}: {}", answer.text);
+        assert!(!answer.text.contains(SECRET));
+    }
+    let unknown = rest.streamer("GET", "/api/vod/movies/9/", Value::Null).await;
+    assert_eq!(unknown.body, json!({ "detail": "No Movie matches the given query." }));
+}
+
+#[tokio::test]
+async fn a_film_has_the_values_of_its_accounts_and_no_address_of_them_for_users() {
+    let rest = with_titles().await;
+    let film = rest.streamer("GET", "/api/vod/movies/1/", Value::Null).await.body;
+    let fields =
+        ["name", "year", "rating", "genre", "duration_secs", "tmdb_id", "ext_id_b", "provider_count"];
+    let values: Vec<&Value> = fields.iter().map(|it| &film[*it]).collect();
+    let expected = json!(["Metropolis", 1927, "8.3", "Science Fiction, Drama", 9180, "19", "tt0017136", 2]);
+    assert_eq!(json!(values), expected);
+    let properties = film["custom_properties"].as_object().unwrap();
+    assert_eq!(properties.keys().collect::<Vec<_>>(), ["backdrop_path", "cast", "director"]);
+    let of_admin = rest.admin("GET", "/api/vod/movies/1/providers/", Value::Null).await.body;
+    let of_user = rest.streamer("GET", "/api/vod/movies/1/providers/", Value::Null).await.body;
+    assert!(of_admin[0]["url"].as_str().unwrap().contains(SECRET));
+    assert_eq!((&of_user[0]["url"], &of_user[0]["stream_id"]), (&Value::Null, &json!("")));
+    assert_eq!((&of_user[1]["label"], &of_user[1]["stream_id"]), (&json!("4K"), &json!("18")));
+    let info = rest.streamer("GET", "/api/vod/movies/1/provider-info/", Value::Null).await.body;
+    assert_eq!((&info["director"], &info["m3u_account"]["name"]), (&json!("Fritz Lang"), &json!("One")));
+    let wrong = rest.streamer("GET", "/api/vod/movies/1/provider-info/?relation_id=25", Value::Null).await;
+    assert_eq!(wrong.status, 404);
+}
+
+#[tokio::test]
+async fn lists_are_filtered_searched_ordered_and_paged() {
+    let rest = with_titles().await;
+    for (query, expected) in [
+        ("category=Drama|movie", vec![3, 1]),
+        ("category=101", vec![3, 1]),
+        ("category=Drama|series", vec![]),
+        ("year=1927", vec![1]),
+        ("year_gte=1900&year_lte=1930", vec![1]),
+        ("year_gte=1930", vec![]),
+        ("rating=8.3", vec![1]),
+        ("rating_gte=8", vec![1]),
+        ("is_adult=true", vec![2]),
+        ("hidden=true", vec![3]),
+        ("m3u_account=13&category=101", vec![1]),
+        ("name=TROPO", vec![1]),
+        ("search=fiction", vec![1]),
+        ("ids=1,2&ordering=-id", vec![2, 1]),
+        ("ordering=-year&page_size=1", vec![1]),
+    ] {
+        assert_eq!(ids(&rest, ADMIN, &format!("/api/vod/movies/?{query}")).await, expected, "{query}");
+    }
+    let page = rest.admin("GET", "/api/vod/movies/?page_size=3&page=2", Value::Null).await.body;
+    assert_eq!((&page["count"], page["results"].as_array().unwrap().len()), (&json!(4), 1));
+    assert_eq!(rest.admin("GET", "/api/vod/movies/?page=3", Value::Null).await.status, 404);
+    let all = rest.admin("GET", "/api/vod/all/?ordering=name&search=andor", Value::Null).await.body;
+    let first = &all["results"][0];
+    assert_eq!((&first["content_type"], &first["episode_count"]), (&json!("series"), &json!(3)));
+}
+
+#[tokio::test]
+async fn episodes_are_listed_by_season_and_number() {
+    let rest = with_titles().await;
+    assert_eq!(ids(&rest, STREAMER, "/api/vod/series/1/episodes/").await, [3, 1, 2]);
+    assert_eq!(ids(&rest, STREAMER, "/api/vod/episodes/?series=1&season_number=1").await, [1, 2]);
+    assert_eq!(ids(&rest, STREAMER, "/api/vod/episodes/?search=would").await, [2]);
+    let info = rest.streamer("GET", "/api/vod/series/1/provider-info/", Value::Null).await.body;
+    assert_eq!(info["episodes"]["1"][1]["title"], "That Would Be Me");
+    assert_eq!(info["episodes"]["0"][0]["container_extension"], "mkv");
+}
+
+#[tokio::test]
+async fn titles_are_not_created_replaced_or_deleted() {
+    let rest = with_titles().await;
+    for path in ["/api/vod/movies/", "/api/vod/movies/1/", "/api/vod/series/1/", "/api/vod/episodes/1/"] {
+        for method in ["POST", "PUT", "DELETE"] {
+            assert_eq!(rest.admin(method, path, json!({})).await.status, 405, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn categories_are_listed_created_and_enabled() {
+    let rest = with_titles().await;
+    let names = async |user: u32, query: &str| -> Vec<Value> {
+        let answer = rest.ask(user, "GET", &format!("/api/vod/categories/{query}"), Value::Null).await;
+        answer.body.as_array().unwrap().iter().map(|it| it["name"].clone()).collect()
+    };
+    assert_eq!(names(STREAMER, "").await, ["Drama", "Late Night", "Space"]);
+    assert_eq!(names(ADMIN, "?category_type=movie&enabled=false").await, [SECRET]);
+    let create = |ignores: bool| {
+        let body =
+            json!({ "names": ["Drama", "New"], "category_type": "movie", "ignore_conflicts": ignores });
+        rest.admin("POST", "/api/vod/categories/bulk-create/", body)
+    };
+    assert_eq!(create(false).await.status, 400);
+    let created = create(true).await;
+    assert_eq!((created.status, &created.body["created_count"]), (201, &json!(1)), "{}", created.text);
+    assert_eq!(created.body["ids"][0], DRAMA.0);
+    assert_ne!(created.body["ids"][1], 0);
+    let enable = json!({ "ids": [DRAMA.0], "m3u_account": 12, "enabled": false });
+    let done = rest.admin("POST", "/api/vod/categories/bulk-enable/", enable).await;
+    assert_eq!(done.body["updated_count"], 1, "{}", done.text);
+    // The other account still offers it.
+    let film = rest.streamer("GET", "/api/vod/movies/1/", Value::Null).await.body;
+    assert_eq!(film["provider_count"], 1);
+    let all = json!({ "ids": [DRAMA.0], "enabled": false });
+    rest.admin("POST", "/api/vod/categories/bulk-enable/", all).await;
+    assert_eq!(rest.streamer("GET", "/api/vod/movies/1/", Value::Null).await.status, 404);
+}
+
+#[tokio::test]
+async fn favourites_are_those_of_each_user_that_the_user_may_see() {
+    let rest = with_titles().await;
+    for path in ["/api/vod/movies/2/favorite/", "/api/vod/series/1/favorite/", "/api/vod/movies/1/favorite/"]
+    {
+        assert_eq!(rest.streamer("PUT", path, Value::Null).await.status, 204, "{path}");
+        assert_eq!(rest.streamer("PUT", path, Value::Null).await.status, 204, "{path}");
+    }
+    let names = async || -> Vec<Value> {
+        let list = rest.streamer("GET", "/api/vod/favorites/", Value::Null).await.body;
+        list["results"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect()
+    };
+    assert_eq!(names().await, ["Metropolis", "Andor", "Late"]);
+    assert_eq!(rest.streamer("PUT", "/api/vod/movies/3/favorite/", Value::Null).await.status, 404);
+    assert_eq!(rest.streamer("DELETE", "/api/vod/movies/1/favorite/", Value::Null).await.status, 204);
+    assert_eq!(names().await, ["Andor", "Late"]);
+    let of_admin = rest.admin("GET", "/api/vod/favorites/", Value::Null).await.body;
+    assert_eq!(of_admin["count"], 0);
+}
+
+#[tokio::test]
+async fn an_address_to_play_contains_a_token_for_this_title_only() {
+    let rest = with_titles().await;
+    let answer = rest.streamer("GET", "/api/vod/movies/1/stream/", Value::Null).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let url = answer.body["url"].as_str().unwrap();
+    let film = rest.streamer("GET", "/api/vod/movies/1/", Value::Null).await.body;
+    let uuid = film["uuid"].as_str().unwrap();
+    let (address, token) = url.split_once("?token=").unwrap();
+    assert!(address.ends_with(&format!("/proxy/vod/movie/{uuid}")), "{address}");
+    let user = rest.auth.user_of_play_token(token, uuid.parse().unwrap()).unwrap();
+    assert_eq!(user.id.0, STREAMER);
+    assert!(rest.auth.user_of_play_token(token, uuid::Uuid::from_u128(1)).is_err());
+    assert!(rest.auth.user_of_token(token).is_err(), "it is no access token");
+    let episode = rest.streamer("GET", "/api/vod/episodes/2/stream/", Value::Null).await;
+    assert!(episode.body["url"].as_str().unwrap().contains("/proxy/vod/episode/"), "{}", episode.text);
+}
+
+#[tokio::test]
+async fn pictures_are_served_to_everybody_as_copies() {
+    let rest = with_titles().await;
+    for path in [
+        "/api/vod/movies/1/image/",
+        "/api/vod/movies/1/image/?kind=backdrop&index=0",
+        "/api/vod/movies/1/image/?kind=backdrop&index=9",
+        "/api/vod/series/1/image/",
+        "/api/vod/episodes/1/image/",
+        "/api/vod/vodlogos/2/cache/",
+    ] {
+        let answer = rest.send("GET", path, &[], "").await;
+        let media_type = answer.headers["content-type"].to_str().unwrap();
+        assert_eq!((answer.status, media_type), (200, "image/png"), "{path}");
+    }
+    assert_eq!(rest.send("GET", "/api/vod/movies/99/image/", &[], "").await.status, 404);
+    let logos = rest.streamer("GET", "/api/vod/vodlogos/", Value::Null).await.body;
+    assert_eq!(logos["count"], 2);
+    let film = rest.streamer("GET", "/api/vod/movies/1/", Value::Null).await.body;
+    let id = film["logo"]["id"].as_u64().unwrap();
+    let logo = rest.streamer("GET", &format!("/api/vod/vodlogos/{id}/"), Value::Null).await.body;
+    assert_eq!((&logo["name"], &logo), (&json!("Metropolis"), &film["logo"]));
+}
+
+#[tokio::test]
+async fn an_export_needs_its_settings_and_reports_what_it_did() {
+    let rest = with_titles().await;
+    let path = "/api/vod/export/";
+    let refused = rest.admin("POST", path, Value::Null).await;
+    assert!(refused.status == 400 && refused.text.contains("strm_folder"), "{}", refused.text);
+    let folder = tempfile::tempdir().unwrap();
+    let settings =
+        json!({ "value": { "strm_folder": folder.path(), "strm_user": STREAMER, "strm_nfo": true } });
+    assert_eq!(rest.admin("PATCH", "/api/core/settings/10/", settings).await.status, 200);
+    let refused = rest.admin("POST", path, Value::Null).await;
+    assert!(refused.status == 400 && refused.text.contains("public_url"), "{}", refused.text);
+    let url = json!({ "value": { "public_url": "https://tv.example" } });
+    assert_eq!(rest.admin("PATCH", "/api/core/settings/3/", url).await.status, 200);
+    let state = exported(&rest).await;
+    // Two versions and the facts of a film, another film with facts, three episodes with facts, and those of the series.
+    assert_eq!((&state["error"], &state["written"], &state["kept"]), (&Value::Null, &json!(12), &json!(0)));
+    let secret = rest.auth.player_secret(&rest.user(STREAMER));
+    let login = format!("https://tv.example/movie/streamer/{}", secret.expose());
+    let film = folder.path().join("Movies/Metropolis (1927) [tmdbid-19]");
+    let read = |name: &str| std::fs::read_to_string(film.join(name)).unwrap();
+    assert_eq!(read("Metropolis (1927) [tmdbid-19].strm"), format!("{login}/17.mkv\n"));
+    assert_eq!(read("Metropolis (1927) [tmdbid-19] - 4K.strm"), format!("{login}/18.mkv\n"));
+    assert!(read("movie.nfo").contains("<title>Metropolis</title>"));
+    assert!(
+        folder.path().join("Series/Andor (2022)/Season 01/Andor S01E02 - That Would Be Me.strm").exists()
+    );
+}
+
+/// Exports, and returns the state afterwards.
+async fn exported(rest: &Rest) -> Value {
+    let path = "/api/vod/export/";
+    let started = rest.admin("POST", path, Value::Null).await;
+    assert_eq!(started.status, 202, "{}", started.text);
+    loop {
+        let state = rest.admin("GET", path, Value::Null).await.body;
+        if state["is_running"] == false {
+            return state;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn an_export_without_titles_keeps_the_earlier_one() {
+    let rest = with_titles().await;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = json!({ "value": { "strm_folder": folder.path(), "strm_user": STREAMER } });
+    rest.admin("PATCH", "/api/core/settings/10/", settings).await;
+    let url = json!({ "value": { "public_url": "https://tv.example" } });
+    rest.admin("PATCH", "/api/core/settings/3/", url).await;
+    assert_eq!(exported(&rest).await["written"], 6);
+    let disable = json!({ "m3u_account": 12, "enabled": false });
+    rest.admin("POST", "/api/vod/categories/bulk-enable/", disable).await;
+    let partly = exported(&rest).await;
+    assert_eq!((&partly["error"], &partly["removed"]), (&Value::Null, &json!(5)));
+    let disable = json!({ "m3u_account": 13, "enabled": false });
+    rest.admin("POST", "/api/vod/categories/bulk-enable/", disable).await;
+    let empty = exported(&rest).await;
+    assert!(empty["error"].as_str().unwrap().contains("earlier export is kept"), "{empty}");
+    // The film is still offered by the first version of the file.
+    let film = folder.path().join("Movies/Metropolis (1927) [tmdbid-19]");
+    assert_eq!(std::fs::read_dir(film).unwrap().count(), 1);
+}

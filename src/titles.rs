@@ -1,0 +1,418 @@
+//! What a viewer may see of the films and series, with the accounts that offer them at this moment.
+
+use std::collections::HashSet;
+
+use domain::ids::{AccountId, VodCategoryId};
+use domain::user::{User, UserLevel};
+use domain::vod::{Episode, Relation, RelationId, Title, TitleDetails};
+use serde_json::{Map, Value};
+use storage::Models;
+
+use crate::app::App;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+
+/// The titles that a viewer may see, and the relations that can play. A snapshot of one moment. Two viewers with equal ones
+/// see the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SeenTitles {
+    hides_adult: bool,
+    is_admin: bool,
+    /// Of active accounts.
+    enabled: HashSet<(AccountId, VodCategoryId)>,
+}
+
+impl SeenTitles {
+    pub(crate) fn of_call(call: &Call) -> Self {
+        Self::of(&call.app.models, call.user().ok().map(|it| &**it))
+    }
+
+    /// For a user, or for callers without credentials.
+    pub(crate) fn of(models: &Models, user: Option<&User>) -> Self {
+        let accounts = models.accounts.load();
+        let is_active = |id: AccountId| accounts.get(id.0).is_some_and(|it| it.is_active);
+        let links = models.vod_account_categories.load();
+        let enabled = links.iter().filter(|it| it.enabled && is_active(it.account));
+        let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
+        Self {
+            hides_adult: !is_admin && user.is_none_or(|it| it.hide_adult),
+            is_admin,
+            enabled: enabled.map(|it| (it.account, it.category)).collect(),
+        }
+    }
+
+    /// Returns whether the interface lists a title: admins find all titles, also those that cannot play, and others those
+    /// that they may watch.
+    pub(crate) fn lists(&self, title: &Title) -> bool {
+        self.is_admin || self.shows(title)
+    }
+
+    /// Returns whether the viewer may see and watch a title.
+    pub(crate) fn shows(&self, title: &Title) -> bool {
+        (self.is_admin || !title.hidden)
+            && !(self.hides_adult && title.is_adult())
+            && title.relations.iter().any(|it| self.is_playable(it))
+    }
+
+    fn is_playable(&self, relation: &Relation) -> bool {
+        self.enabled.contains(&(relation.account, relation.category))
+    }
+
+    /// Returns the relations that play a title, the preferred one first.
+    pub(crate) fn relations<'a>(&'a self, title: &'a Title) -> impl Iterator<Item = &'a Relation> {
+        title.relations.iter().filter(|it| self.is_playable(it))
+    }
+
+    /// Returns the preferred relation of each version of a title.
+    pub(crate) fn versions<'a>(&self, title: &'a Title) -> Vec<&'a Relation> {
+        let mut labels = HashSet::new();
+        let playable = title.relations.iter().filter(|it| self.is_playable(it));
+        playable.filter(|it| labels.insert(it.label.as_deref().unwrap_or_default().to_lowercase())).collect()
+    }
+}
+
+/// A title with the details of one of its relations, if an account has them.
+pub(crate) struct OpenedTitle {
+    pub(crate) title: Title,
+    pub(crate) details: Option<TitleDetails>,
+}
+
+/// Opens a title: its details are loaded if they are missing or old. `relation` is the version to open; `None` is the
+/// preferred one.
+pub(crate) async fn open_title(
+    app: &App,
+    title: Title,
+    relation: Option<RelationId>,
+) -> Result<OpenedTitle, Refusal> {
+    let titles = app.models.vod.clone();
+    reading(move || {
+        let opened = relation.or_else(|| title.relations.first().map(|it| it.id));
+        let details = opened.map(|it| titles.details(it)).transpose()?.flatten();
+        Ok(OpenedTitle { title, details })
+    })
+    .await
+}
+
+/// Opens a series: its details and its episodes are loaded if they are missing or old. The episodes are in order.
+pub(crate) async fn open_series(app: &App, series: Title) -> Result<(OpenedTitle, Vec<Episode>), Refusal> {
+    let opened = open_title(app, series, None).await?;
+    let (titles, id) = (app.models.vod.clone(), opened.title.id);
+    let episodes = reading(move || titles.episodes_of(id)).await?;
+    Ok((opened, episodes))
+}
+
+/// Reads titles on a thread that may block.
+pub(crate) async fn reading<R: Send + 'static>(
+    read: impl FnOnce() -> Result<R, storage::Error> + Send + 'static,
+) -> Result<R, Refusal> {
+    let done = tokio::task::spawn_blocking(read).await;
+    Ok(done.map_err(|error| Refusal::fault(format_args!("read titles: {error}")))??)
+}
+
+/// The facts of a title or an episode that interfaces show besides its fields: those of admins first, then those of the
+/// details, then those of the lists of accounts.
+pub(crate) struct Properties<'a>(Vec<&'a Map<String, Value>>);
+
+impl<'a> Properties<'a> {
+    /// Those of a title, with the details of one of its relations if they were loaded.
+    pub(crate) fn of_title(title: &'a Title, details: Option<&'a TitleDetails>) -> Self {
+        let own = std::iter::once(&title.custom_properties);
+        let details = details.map(|it| &it.properties);
+        let of_lists = title.relations.iter().map(|it| &it.custom_properties);
+        Self(own.chain(details).chain(of_lists).filter(|it| !it.is_empty()).collect())
+    }
+
+    pub(crate) fn of_episode(episode: &'a Episode) -> Self {
+        let offers = episode.offers.iter().map(|it| &it.facts.custom_properties);
+        Self(offers.filter(|it| !it.is_empty()).collect())
+    }
+
+    /// Returns the first value that is not empty under one of the names that panels use for it.
+    fn find(&self, names: &[&str]) -> Option<&'a Value> {
+        let is_value = |it: &&Value| match it {
+            Value::Null => false,
+            Value::String(text) => !text.trim().is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+            Value::Bool(_) | Value::Number(_) => true,
+        };
+        self.0.iter().find_map(|properties| names.iter().find_map(|it| properties.get(*it).filter(is_value)))
+    }
+
+    /// Returns a text; numbers become texts, and lists of texts become one.
+    pub(crate) fn text(&self, names: &[&str]) -> String {
+        let of_item = |it: &Value| match it {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        match self.find(names) {
+            Some(Value::Array(items)) => items.iter().filter_map(of_item).collect::<Vec<_>>().join(", "),
+            Some(value) => of_item(value).unwrap_or_default(),
+            None => String::new(),
+        }
+    }
+
+    /// Returns a whole number, which may be written as a text.
+    pub(crate) fn number(&self, names: &[&str]) -> Option<u64> {
+        match self.find(names)? {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns the addresses of pictures.
+    pub(crate) fn pictures(&self, names: &[&str]) -> Vec<&'a str> {
+        match self.find(names) {
+            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+            Some(Value::String(text)) => vec![text],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the short values of an object, such as the codec of a video. Long ones may contain anything.
+    pub(crate) fn facts(&self, names: &[&str]) -> Map<String, Value> {
+        let Some(Value::Object(members)) = self.find(names) else { return Map::new() };
+        let is_short = |it: &Value| match it {
+            Value::Number(_) | Value::Bool(_) => true,
+            Value::String(text) => text.len() <= FACT_BYTES_MAX && !text.contains("://"),
+            _ => false,
+        };
+        let short = members.iter().filter(|it| is_short(it.1)).take(FACTS_MAX);
+        short.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    pub(crate) fn cast(&self) -> String {
+        self.text(&["cast", "actors"])
+    }
+
+    pub(crate) fn director(&self) -> String {
+        self.text(&["director", "directed_by"])
+    }
+
+    pub(crate) fn country(&self) -> String {
+        self.text(&["country"])
+    }
+
+    pub(crate) fn trailer(&self) -> String {
+        self.text(&["youtube_trailer", "trailer"])
+    }
+
+    pub(crate) fn release_date(&self) -> String {
+        self.text(&["release_date", "releaseDate", "releasedate"])
+    }
+
+    pub(crate) fn run_time(&self) -> String {
+        self.text(&["episode_run_time", "runtime"])
+    }
+
+    pub(crate) fn original_name(&self) -> String {
+        self.text(&["o_name", "original_name"])
+    }
+
+    pub(crate) fn age(&self) -> String {
+        self.text(&["age", "mpaa_rating"])
+    }
+
+    pub(crate) fn bitrate(&self) -> u64 {
+        self.number(&["bitrate"]).unwrap_or_default()
+    }
+
+    pub(crate) fn video(&self) -> Map<String, Value> {
+        self.facts(&["video"])
+    }
+
+    pub(crate) fn audio(&self) -> Map<String, Value> {
+        self.facts(&["audio"])
+    }
+
+    pub(crate) fn backdrops(&self) -> Vec<&'a str> {
+        self.pictures(&["backdrop_path", "backdrops"])
+    }
+}
+
+/// Maximum length of a fact in an object, in bytes, and maximum number of facts.
+const FACT_BYTES_MAX: usize = 100;
+const FACTS_MAX: usize = 50;
+
+/// Returns a rating that is a number from 0 to 10; labels such as `PG-13` are none.
+pub(crate) fn numeric_rating(rating: Option<&str>) -> Option<f64> {
+    rating?.trim().parse().ok().filter(|it: &f64| (0.0..=10.0).contains(it))
+}
+
+/// Returns a duration such as `01:45:09`.
+pub(crate) fn clock_time(seconds: u32) -> String {
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::vod::TitleId;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_first_usable_value_of_a_property_counts_whatever_its_type_is() {
+        let mut title = Title::new(TitleId::movie(1).unwrap(), Uuid::from_u128(1), 0);
+        let properties = json!({
+            "cast": " ", "actors": ["A", "B", null], "director": 7, "country": {}, "youtube_trailer": null,
+            "bitrate": "4500", "backdrop_path": "http://p/1.jpg",
+            "video": { "codec_name": "h264", "width": 1280, "tags": {}, "file": "http://u:p@p/1.mp4" },
+        });
+        title.custom_properties = properties.as_object().unwrap().clone();
+        let it = Properties::of_title(&title, None);
+        assert_eq!(
+            (it.cast(), it.director(), it.country(), it.trailer()),
+            ("A, B".to_owned(), "7".to_owned(), String::new(), String::new())
+        );
+        assert_eq!((it.bitrate(), it.backdrops()), (4500, vec!["http://p/1.jpg"]));
+        assert_eq!(Value::from(it.video()), json!({ "codec_name": "h264", "width": 1280 }));
+        assert_eq!((numeric_rating(Some("7.5")), numeric_rating(Some("PG-13"))), (Some(7.5), None));
+        assert_eq!(clock_time(6309), "01:45:09");
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Films and series for tests: what everybody sees, what only some see, and secrets that only admins see.
+
+    use domain::account::{Account, AccountProfile, PlaylistLocation};
+    use domain::ids::{EpisodeId, ProfileId};
+    use domain::source_url::SourceUrl;
+    use domain::vod::{
+        AccountCategory, EpisodeFacts, EpisodeOffer, ExternalIds, TitleFacts, TitleId, TitleKind,
+        VodCategory, uuid_of,
+    };
+    use serde_json::json;
+
+    use super::*;
+    use crate::rest::frame::testing::{Rest, SECRET};
+
+    pub(crate) const DRAMA: VodCategoryId = VodCategoryId(101);
+    pub(crate) const LATE_NIGHT: VodCategoryId = VodCategoryId(102);
+    pub(crate) const SPACE: VodCategoryId = VodCategoryId(103);
+    /// Imported by no account.
+    pub(crate) const OFF: VodCategoryId = VodCategoryId(104);
+
+    fn url(path: &str) -> String {
+        format!("http://{SECRET}:{SECRET}@provider.example/{path}?token={SECRET}")
+    }
+
+    fn relation(id: u32, account: u32, category: VodCategoryId, name: &str) -> Relation {
+        let facts = TitleFacts { name: name.to_owned(), ..TitleFacts::default() };
+        let new =
+            Relation::new(RelationId(id), AccountId(account), category, id.to_string(), 1_600_000_000_000);
+        Relation { extension: "mkv".to_owned(), facts, ..new }
+    }
+
+    pub(crate) fn title(id: TitleId, relations: Vec<Relation>) -> Title {
+        let new = Title::new(id, uuid_of(id.key(), u128::from(id.key()) << 64), 1_600_000_000_000);
+        Title { relations, ..new }
+    }
+
+    fn episode(id: u32, season: u32, number: u32, name: &str) -> Episode {
+        let facts = EpisodeFacts {
+            name: name.to_owned(),
+            description: Some(format!("Plot of {name}")),
+            air_date: Some("2022-09-21".to_owned()),
+            duration_secs: Some(2400),
+            logo: Some(url("e.jpg")),
+            ..EpisodeFacts::default()
+        };
+        Episode {
+            id: EpisodeId(id),
+            uuid: uuid_of(id, u128::from(id) << 64),
+            series: TitleId::series(1).unwrap(),
+            season,
+            number,
+            offers: vec![EpisodeOffer {
+                account: AccountId(12),
+                relation: RelationId(25),
+                provider_id: format!("9{id}"),
+                address: Some(SourceUrl::new(url("e.mkv"))),
+                extension: "mkv".to_owned(),
+                facts,
+                last_seen: None,
+            }],
+            aliases: Vec::new(),
+            created_at: 1_600_000_000_000,
+            updated_at: 1_600_000_000_000,
+        }
+    }
+
+    /// Stores two accounts, categories, the films 1 (two versions), 2 (adult), 3 (hidden) and 4 (of a category that is not
+    /// imported), and the series 1 with three episodes.
+    pub(crate) async fn put_titles(rest: &Rest) {
+        for (id, name) in [(12, "One"), (13, "Two")] {
+            let list = PlaylistLocation::Url(SourceUrl::new(url("list.m3u")));
+            let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
+            rest.put([Account::new(AccountId(id), name, list, profile, 0)]).await;
+        }
+        let categories = [
+            (DRAMA, "Drama", TitleKind::Movie),
+            (LATE_NIGHT, "Late Night", TitleKind::Movie),
+            (SPACE, "Space", TitleKind::Series),
+            (OFF, SECRET, TitleKind::Movie),
+        ];
+        rest.put(categories.map(|(id, name, kind)| VodCategory { id, name: name.to_owned(), kind })).await;
+        let links = [(12, DRAMA), (12, LATE_NIGHT), (12, SPACE), (13, DRAMA), (13, OFF)];
+        rest.put((1..).zip(links).map(|(id, (account, category))| AccountCategory {
+            id,
+            account: AccountId(account),
+            category,
+            kind: if category == SPACE { TitleKind::Series } else { TitleKind::Movie },
+            provider_ids: vec![id.to_string()],
+            enabled: category != OFF,
+            custom_properties: Map::new(),
+            last_seen: None,
+        }))
+        .await;
+
+        let mut first = relation(17, 12, DRAMA, "Metropolis");
+        first.facts = TitleFacts {
+            description: Some("A city".to_owned()),
+            year: Some(1927),
+            rating: Some("8.3".to_owned()),
+            genre: Some("Science Fiction, Drama".to_owned()),
+            duration_secs: Some(9180),
+            logo: Some(url("p.jpg")),
+            ids: ExternalIds { tmdb: Some("19".to_owned()), imdb: Some("tt0017136".to_owned()) },
+            ..first.facts
+        };
+        first.address = Some(SourceUrl::new(url("m.mkv")));
+        first.provider_id = url("m.mkv");
+        first.last_modified = Some(1_500_000_000);
+        let properties = json!({
+            "cast": "Brigitte Helm", "director": "Fritz Lang", "direct_source": url("m.mkv"),
+            "backdrop_path": [url("b.jpg")], "custom": SECRET,
+        });
+        first.custom_properties = properties.as_object().unwrap().clone();
+        let second = Relation { label: Some("4K".to_owned()), ..relation(18, 13, DRAMA, "Metropolis 4K") };
+        let mut adult = relation(19, 12, LATE_NIGHT, "Late");
+        adult.facts.is_adult = true;
+        let hidden = relation(20, 12, DRAMA, SECRET);
+        let off = relation(21, 13, OFF, SECRET);
+        let film = |number| TitleId::movie(number).unwrap();
+        let mut series = relation(25, 12, SPACE, "Andor");
+        series.extension = String::new();
+        series.facts.year = Some(2022);
+        series.facts.logo = Some(url("s.jpg"));
+        rest.put([
+            title(film(1), vec![first, second]),
+            title(film(2), vec![adult]),
+            Title { hidden: true, ..title(film(3), vec![hidden]) },
+            title(film(4), vec![off]),
+            title(TitleId::series(1).unwrap(), vec![series]),
+        ])
+        .await;
+        rest.put([
+            episode(1, 1, 1, "Kassa"),
+            episode(2, 1, 2, "That Would Be Me"),
+            episode(3, 0, 1, "Making of"),
+        ])
+        .await;
+    }
+}
