@@ -33,6 +33,7 @@ mod guide;
 mod http_server;
 mod import;
 mod import_from;
+mod library;
 mod lifecycle;
 mod limits;
 mod lineups;

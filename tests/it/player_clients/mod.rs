@@ -8,6 +8,7 @@ mod slow {
     use domain::ids::GroupId;
     use serde_json::{Value, json};
 
+    use crate::library::put_titles;
     use crate::support::gateway::{Setup, TestGateway};
     use crate::support::tools::text_of;
     use crate::support::users::{TestUser, create_user};
@@ -30,7 +31,7 @@ mod slow {
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// Starts a gateway with three channels, one of them without a number and a group, and a user.
+    /// Starts a gateway with three channels, one of them without a number and a group, with films and series, and a user.
     async fn set_up() -> (TestGateway, TestUser) {
         let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:1/1.ts\n#EXTINF:-1,Two\nhttp://127.0.0.1:1/2.ts\n\
                     #EXTINF:-1,Three\nhttp://127.0.0.1:1/3.ts\n";
@@ -49,7 +50,8 @@ mod slow {
         gateway
             .change(move |write| {
                 write.put(&Group::new(GroupId(500), "News & more"))?;
-                changed.iter().try_for_each(|it| write.put(it))
+                changed.iter().try_for_each(|it| write.put(it))?;
+                put_titles(write)
             })
             .await;
         // The libraries do not escape passwords.
@@ -73,7 +75,10 @@ mod slow {
         };
         let found = load(&anna.password).await;
         assert_eq!((&found["authenticated"], &found["loaded"]), (&json!(true), &json!(true)));
-        assert_eq!(found["groups"], json!([["News & more", 500], ["Other", i32::MAX]]));
+        assert_eq!(
+            found["groups"],
+            json!([["News & more", 500], ["Other", i32::MAX], ["Drama", 901], ["Space", 902]])
+        );
         let url = |name: &str| format!("{address}/live/anna/remote/{}.ts", gateway.channel(name).id);
         let three = format!("id-{}", gateway.channel("Three").id);
         let expected = json!([
@@ -82,7 +87,12 @@ mod slow {
             ["Three", "Other", three, 0, url("Three"), null],
         ]);
         assert_eq!(found["channels"], expected);
-        assert_eq!((&found["movies"], &found["series"]), (&json!(0), &json!(0)));
+        let movie = |id: u32| format!("{address}/movie/anna/remote/{id}.mkv");
+        assert_eq!(
+            found["movies"],
+            json!([["Metropolis", "Drama", movie(5)], ["../../Escape", "Drama", movie(6)]])
+        );
+        assert_eq!(found["series"], json!(["Andor"]));
         let guide = json!({ "epg_listings": [] });
         assert_eq!([&found["short_guide"], &found["guide"]], [&guide, &guide]);
         let refused = load("wrong").await;
@@ -113,10 +123,14 @@ mod slow {
         assert_eq!(names("categoryIds", channels)[0], json!(["500"]));
         let one = format!("{address}/live/anna/remote/{}.ts", gateway.channel("One").id);
         assert_eq!(names("url", channels)[1], json!(one));
-        for nothing in ["movies", "shows", "guide"] {
-            assert_eq!(found[nothing], json!([[], []]), "{nothing}");
-        }
-        assert_eq!(found["unknown"], json!(["Movie Not Found", "Show Not Found"]));
+        assert_eq!(found["guide"], json!([[], []]));
+        let lists = |kind: &str, n: usize| names("name", &found[kind][n]);
+        assert_eq!([lists("movies", 0), lists("shows", 0)], [[json!("Drama")], [json!("Space")]]);
+        assert_eq!(lists("movies", 1), [json!("Metropolis"), json!("../../Escape")]);
+        assert_eq!(lists("shows", 1), [json!("Andor")]);
+        assert_eq!(found["movie"]["name"], "Metropolis");
+        assert_eq!(found["show"]["name"], "Andor");
+        assert_eq!(found["unknown"], json!(["Not Found", "Not Found"]));
     }
 
     #[tokio::test(flavor = "multi_thread")]

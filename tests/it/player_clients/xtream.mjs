@@ -22,6 +22,8 @@ console.log(JSON.stringify({
   channels: await panel.getChannels(),
   movies: [await panel.getMovieCategories(), await panel.getMovies()],
   shows: [await panel.getShowCategories(), await panel.getShows()],
+  movie: await panel.getMovie({ movieId: 5 }),
+  show: await panel.getShow({ showId: 7 }),
   unknown: [await failure(panel.getMovie({ movieId: 9 })), await failure(panel.getShow({ showId: 9 }))],
   guide: [await panel.getShortEPG({ channelId: 1, limit: 4 }), await panel.getFullEPG({ channelId: 1 })],
 }));

@@ -19,8 +19,8 @@ result = {
         [channel.name, channel.group_title, channel.epg_channel_id, channel.is_adult, channel.url, channel.logo]
         for channel in panel.channels
     ],
-    "movies": len(panel.movies),
-    "series": len(panel.series),
+    "movies": [[movie.name, movie.group_title, movie.url] for movie in panel.movies],
+    "series": [series.name for series in panel.series],
 }
 if panel.state["authenticated"]:
     stream = panel.channels[0].id
