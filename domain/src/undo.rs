@@ -12,6 +12,7 @@ use crate::ids::{ChannelId, UserId};
 use crate::lineup::Lineup;
 use crate::logo::Logo;
 use crate::stream::Stream;
+use crate::vod::regroup::TitleShape;
 
 /// Time for which an operation can be undone, in milliseconds.
 pub const UNDO_AGE_MS_MAX: i64 = 24 * 60 * 60 * 1000;
@@ -82,6 +83,11 @@ pub enum UndoChange {
         id: u32,
         name: String,
         channels: Vec<(ChannelId, bool)>,
+    },
+    /// Films or series that were merged, split or edited. Several if they exchanged relations.
+    TitlesChanged {
+        before: Vec<TitleShape>,
+        after: Vec<TitleShape>,
     },
 }
 

@@ -34,7 +34,10 @@ mod write;
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
 pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::models::stream_index::{NotReady, StreamIndex};
-pub use self::models::vod_titles::VodTitles;
+pub use self::models::vod::{
+    EPISODES_MAX, FoundEpisodes, FoundTitles, LandError, LandedEpisodes, LandedTitles, PackedList, TitleSync,
+    VodTitles, category_id, edit_title, merge_titles, restore_titles, split_title,
+};
 pub use self::models::{
     LostStreamIds, Models, StreamIdChanges, drop_unused_stream_ids, link_logo, link_logos, seed,
     store_catalogue,

@@ -222,6 +222,13 @@ impl Store {
         BulkWrite::begin(self.writer.clone(), Arc::clone(&self.shared), owner, n_bytes)
     }
 
+    /// Returns `n` ids that no record of the collection ever had. Blocks.
+    pub(crate) fn reserve_ids<T: Record>(&self, n: u32) -> Result<std::ops::Range<u32>> {
+        let type_number = self.shared.schema.number::<T>();
+        let first = self.writer.request(|reply| Job::ReserveIds { type_number, n, reply })?;
+        Ok(first..first.saturating_add(n))
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

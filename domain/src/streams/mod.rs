@@ -18,6 +18,7 @@ use crate::playlist::content::StreamContent;
 use crate::stream::Stream;
 
 pub use self::query::{StreamOrder, StreamPage, StreamQuery};
+pub(crate) use self::shard::Column;
 pub use self::shard::{Shard, ShardBuilder};
 
 /// Number of edited streams above which shards should be rebuilt: see [`StreamSnapshot::n_edited`].

@@ -220,21 +220,7 @@ impl Shard {
 
     /// Returns all rows sorted by a text, then by id.
     fn sorted<'a>(&'a self, text: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
-        // The beginning of each text is kept beside its row, so that most comparisons stay in the cache.
-        let prefix = |row: usize| {
-            let mut bytes = [0; 16];
-            let n = text(row).len().min(bytes.len());
-            bytes[..n].copy_from_slice(&text(row)[..n]);
-            u128::from_be_bytes(bytes)
-        };
-        let mut rows: Vec<(u128, u32)> = (0..self.len()).map(|row| (prefix(row), number(row))).collect();
-        rows.sort_unstable_by(|one, other| {
-            one.0.cmp(&other.0).then_with(|| {
-                let [one, other] = [one.1 as usize, other.1 as usize];
-                text(one).cmp(text(other)).then(self.ids[one].cmp(&self.ids[other]))
-            })
-        });
-        rows.into_iter().map(|it| it.1).collect()
+        sorted_rows(self.len(), text, |row| self.ids[row])
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -246,24 +232,52 @@ impl Shard {
     }
 }
 
+/// Returns all rows sorted by a text, then by id.
+fn sorted_rows<'a, I: Ord>(
+    n_rows: usize,
+    text: impl Fn(usize) -> &'a [u8],
+    id: impl Fn(usize) -> I,
+) -> Vec<u32> {
+    // The beginning of each text is kept beside its row, so that most comparisons stay in the cache.
+    let prefix = |row: usize| {
+        let mut bytes = [0; 16];
+        let n = text(row).len().min(bytes.len());
+        bytes[..n].copy_from_slice(&text(row)[..n]);
+        u128::from_be_bytes(bytes)
+    };
+    let mut rows: Vec<(u128, u32)> = (0..n_rows).map(|row| (prefix(row), number(row))).collect();
+    rows.sort_unstable_by(|one, other| {
+        one.0.cmp(&other.0).then_with(|| {
+            let [one, other] = [one.1 as usize, other.1 as usize];
+            text(one).cmp(text(other)).then(id(one).cmp(&id(other)))
+        })
+    });
+    rows.into_iter().map(|it| it.1).collect()
+}
+
 /// Concatenated texts.
 #[derive(Default)]
-struct Column {
+pub(crate) struct Column {
     text: Vec<u8>,
     /// End of each text.
     ends: Vec<u32>,
 }
 
 impl Column {
-    fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
+        self.push_bytes(text.as_bytes());
+    }
+
+    /// Adds a text of another column.
+    pub(crate) fn push_bytes(&mut self, text: &[u8]) {
         // No account has four GiB of names; texts beyond that cannot be found.
         if u32::try_from(self.text.len() + text.len()).is_ok() {
-            self.text.extend_from_slice(text.as_bytes());
+            self.text.extend_from_slice(text);
         }
         self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
     }
 
-    fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();
     }
@@ -272,12 +286,12 @@ impl Column {
         row.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
     }
 
-    fn get(&self, row: usize) -> &[u8] {
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
         &self.text[self.start(row)..self.ends[row] as usize]
     }
 
     /// Marks the rows that contain the text. Searches all texts as one, then determines the row of each match.
-    fn mark(&self, finder: &Finder<'_>, marks: &mut [bool]) {
+    pub(crate) fn mark(&self, finder: &Finder<'_>, marks: &mut [bool]) {
         let n = finder.needle().len();
         let (mut at, mut row) = (0, 0);
         while let Some(found) = finder.find(&self.text[at..]) {
@@ -294,6 +308,11 @@ impl Column {
         }
     }
 
+    /// Returns all rows sorted by text, equal ones in their order.
+    pub(crate) fn sorted_rows(&self) -> Vec<u32> {
+        sorted_rows(self.ends.len(), |row| self.get(row), |row| row)
+    }
+
     /// Returns the row that contains this byte; it is not before `row`.
     fn row_at(&self, byte: usize, row: usize) -> usize {
         // Usually it is one of the next rows.
@@ -304,7 +323,7 @@ impl Column {
         )
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * 4
     }
 }

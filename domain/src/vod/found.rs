@@ -1,9 +1,11 @@
 //! What an account offers, as a reader of panels or playlists found it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::category::CATEGORY_NAME_CHARS_MAX;
 use super::episode::EpisodeFacts;
+use super::relation::Relation;
 use super::title::{TitleFacts, TitleKind};
 use super::{
     DESCRIPTION_CHARS_MAX, DETAILS_BYTES_MAX, EXTENSION_CHARS_MAX, EXTERNAL_ID_CHARS_MAX, GENRE_CHARS_MAX,
@@ -14,7 +16,7 @@ use crate::ids::VodCategoryId;
 use crate::source_url::SourceUrl;
 
 /// A category that a provider lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundCategory {
     pub kind: TitleKind,
     /// The provider's id. Empty for that of titles without a category.
@@ -23,7 +25,7 @@ pub struct FoundCategory {
 }
 
 /// A film or a series that a provider lists.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FoundTitle {
     /// The provider's id, `stream_id` or `series_id`. For a playlist without ids: anything that stays the same, such as the
     /// address without the login.
@@ -42,18 +44,16 @@ pub struct FoundTitle {
 }
 
 /// The details of a film or a series, as a provider answered them.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FoundDetails {
     /// Values that complete those of the list. An empty name is none.
     pub facts: TitleFacts,
-    /// Extension of the file, if the answer names it.
-    pub extension: Option<String>,
     /// All values worth keeping, under the names that panels use.
     pub properties: Map<String, Value>,
 }
 
 /// An episode that a provider lists.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FoundEpisode {
     /// 0 is the season of specials.
     pub season: u32,
@@ -98,11 +98,34 @@ impl FoundTitle {
     }
 }
 
+impl FoundTitle {
+    /// Returns whether a relation has exactly these values.
+    pub fn is_same(&self, relation: &Relation) -> bool {
+        self.provider_id == relation.provider_id
+            && self.category == relation.category
+            && self.address == relation.address
+            && self.extension == relation.extension
+            && self.facts == relation.facts
+            && self.last_modified == relation.last_modified
+            && self.custom_properties == relation.custom_properties
+    }
+
+    /// Moves the values into a relation. Its details, its label and its state stay.
+    pub fn put_into(self, relation: &mut Relation) {
+        relation.provider_id = self.provider_id;
+        relation.category = self.category;
+        relation.address = self.address;
+        relation.extension = self.extension;
+        relation.facts = self.facts;
+        relation.last_modified = self.last_modified;
+        relation.custom_properties = self.custom_properties;
+    }
+}
+
 impl FoundDetails {
     /// Shortens texts that are too long, and leaves out values that are none.
     pub fn limit(&mut self) {
         self.facts.limit();
-        self.extension.iter_mut().for_each(limit_extension);
         limit_properties(&mut self.properties, DETAILS_BYTES_MAX);
     }
 }
@@ -141,15 +164,17 @@ impl TitleFacts {
 
 /// Leaves out an id that is none, such as `0` or `null`.
 fn limit_id(id: &mut Option<String>) {
-    let kept = id.take().map(|it| it.trim().to_owned()).filter(|it| {
-        let is_none = it.chars().all(|it| it == '0')
-            || ["null", "none", "nan", "n/a", "false", "undefined"]
-                .iter()
-                .any(|none| it.eq_ignore_ascii_case(none));
-        // A longer one is no id, and the beginning of one would be that of another title.
-        !it.is_empty() && !is_none && it.chars().count() <= EXTERNAL_ID_CHARS_MAX
-    });
-    *id = kept;
+    let Some(inside) = id else { return };
+    let trimmed = inside.trim();
+    let none = ["null", "none", "nan", "n/a", "false", "undefined"];
+    let is_none =
+        trimmed.bytes().all(|it| it == b'0') || none.iter().any(|it| trimmed.eq_ignore_ascii_case(it));
+    // A longer one is no id, and the beginning of one would be that of another title.
+    if is_none || trimmed.chars().count() > EXTERNAL_ID_CHARS_MAX {
+        *id = None;
+    } else if trimmed.len() != inside.len() {
+        *id = Some(trimmed.to_owned());
+    }
 }
 
 fn limit_rating(rating: &mut Option<String>) {
@@ -157,11 +182,14 @@ fn limit_rating(rating: &mut Option<String>) {
 }
 
 fn limit_extension(extension: &mut String) {
-    let trimmed = extension.trim().trim_start_matches('.').to_ascii_lowercase();
-    // It becomes part of addresses and file names.
-    let is_valid =
-        trimmed.len() <= EXTENSION_CHARS_MAX && trimmed.bytes().all(|it| it.is_ascii_alphanumeric());
-    *extension = if is_valid { trimmed } else { String::new() };
+    let is_plain = |it: &str| {
+        it.len() <= EXTENSION_CHARS_MAX && it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    };
+    if !is_plain(extension) {
+        // It becomes part of addresses and file names.
+        let trimmed = extension.trim().trim_start_matches('.').to_ascii_lowercase();
+        *extension = if is_plain(&trimmed) { trimmed } else { String::new() };
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,23 @@
 //! Films and series: the titles of all accounts, with their episodes and categories.
 //!
 //! A [`title`] is a film or a series. Each [`Relation`] of it states that an account offers it. What accounts offer
-//! arrives as [`found`]. An [`episode`] belongs to a series, and a [`category`] sorts titles.
+//! arrives as [`found`]; [`identity`] decides to which title it belongs, and [`delta`] what it changes. [`query`] finds titles, and
+//! [`visible`] decides who may see them. An [`episode`] belongs to a series, and a [`category`] sorts titles.
 
 pub mod category;
+pub mod delta;
 pub mod episode;
 pub mod episode_name;
 pub mod favorites;
 pub mod found;
+pub mod identity;
+pub mod query;
+pub mod regroup;
 pub mod relation;
 pub mod sync;
 pub mod title;
+pub mod title_name;
+pub mod visible;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -19,11 +26,13 @@ pub use self::category::{AccountCategory, VodCategory};
 pub use self::episode::{Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer};
 pub use self::favorites::TitleFavorites;
 pub use self::found::{FoundCategory, FoundDetails, FoundEpisode, FoundTitle};
+pub use self::identity::{NAMES_PER_ID_MAX, TitleIndex};
 pub use self::relation::{MatchReason, Relation, RelationId, TitleDetails};
 pub use self::sync::{KindSync, VodSync};
 pub use self::title::{
     ExternalIds, MatchingIds, Title, TitleAlias, TitleEdits, TitleFacts, TitleId, TitleKind,
 };
+pub use self::title_name::TitleName;
 
 /// Maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 255;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::title::{ExternalIds, TitleFacts, TitleId, is_false};
+use super::title::{ExternalIds, TitleFacts, is_false};
 use crate::ids::{AccountId, VodCategoryId};
 use crate::source_url::SourceUrl;
 
@@ -170,7 +170,6 @@ impl Relation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TitleDetails {
     pub relation: RelationId,
-    pub title: TitleId,
     pub account: AccountId,
     /// Milliseconds since 1970.
     pub loaded_at: i64,

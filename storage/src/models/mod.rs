@@ -6,7 +6,7 @@ mod lasting_ids;
 mod link_logos;
 mod seed;
 pub(crate) mod stream_index;
-pub(crate) mod vod_titles;
+pub(crate) mod vod;
 
 use domain::account::{Account, RefreshRecord};
 use domain::account_group::AccountGroup;
@@ -37,7 +37,7 @@ pub use self::link_logos::{link_logo, link_logos};
 pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;
 use crate::models::stream_index::StreamIndex;
-use crate::models::vod_titles::VodTitles;
+use crate::models::vod::VodTitles;
 use crate::read::table::Table;
 use crate::read::view::View;
 use crate::store::Store;

@@ -48,6 +48,13 @@ impl Write<'_> {
         }
     }
 
+    /// Keeps the ids that were reserved for the records of this write from being used again after a restart.
+    pub(crate) fn keep_reserved_ids<T: Record>(&mut self) {
+        let type_number = self.shared.schema.number::<T>();
+        let next_id = self.next_free_id(type_number);
+        self.overlay.counters.insert(type_number, next_id);
+    }
+
     /// Returns the collections and ids of the records that this write has put or removed so far, without those that
     /// were removed together with their owner. Records that are put unchanged are none of them.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = (&'static str, u32)> + '_ {
@@ -331,13 +338,18 @@ impl Write<'_> {
         };
         let is_there = self.overlay.blocks.contains_key(&(type_number, owner, number))
             || self.with_partition(type_number, owner, |it| it.blocks.contains_key(&number)).unwrap_or(false);
-        let mut block =
-            if is_there { (*self.block(type_number, owner, number)?).clone() } else { Block::default() };
-        match block.records.iter_mut().find(|it| it.0 == id) {
+        let mut block = match self.overlay.blocks.remove(&(type_number, owner, number)) {
+            Some(changed) => changed,
+            None if is_there => self.block(type_number, owner, number)?,
+            None => Arc::default(),
+        };
+        // A block that this write changed before is not copied again.
+        let records = &mut Arc::make_mut(&mut block).records;
+        match records.iter_mut().find(|it| it.0 == id) {
             Some(record) => record.1 = bytes,
-            None => block.records.push((id, bytes)),
+            None => records.push((id, bytes)),
         }
-        self.overlay.blocks.insert((type_number, owner, number), Arc::new(block));
+        self.overlay.blocks.insert((type_number, owner, number), block);
         self.overlay.places.insert((type_number, id), Some((owner, number)));
         self.changed.insert((type_number, id));
         Ok(())

@@ -27,9 +27,9 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
-    AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, GuideChannelId, GuideSourceId, LineupId,
-    LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId,
-    StreamProfileId, TunerDeviceId, UserGroupId, UserId,
+    AccountGroupId, AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
+    LineupId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId,
+    StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
@@ -50,6 +50,12 @@ use domain::undo::{UndoChange, UndoEntry, UndoPart};
 use domain::user::{ApiKey, User, UserLevel};
 use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
+use domain::vod::regroup::TitleShape;
+use domain::vod::{
+    AccountCategory, Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer, ExternalIds, KindSync, MatchReason,
+    Relation, RelationId, Title, TitleAlias, TitleDetails, TitleEdits, TitleFacts, TitleId, TitleKind,
+    VodCategory, VodSync, uuid_of,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use storage::backup::{Archive, BackupSecret, create_backup};
@@ -398,6 +404,12 @@ fn undo_part_of_lineups() -> UndoPart {
     UndoPart { id: 10, changes }
 }
 
+/// The change of titles, which came later.
+fn undo_part_of_titles() -> UndoPart {
+    let (before, after) = (vec![TitleShape::of(&title()), TitleShape::of(&title_of_reasons())], Vec::new());
+    UndoPart { id: 11, changes: vec![UndoChange::TitlesChanged { before, after }] }
+}
+
 fn stream_profile() -> StreamProfile {
     let [proxy, ..] = StreamProfile::built_in();
     proxy
@@ -435,6 +447,156 @@ fn user_agent() -> UserAgent {
     }
 }
 
+fn title_facts() -> TitleFacts {
+    TitleFacts {
+        name: "EN - Heat (1995) 4K".to_owned(),
+        description: Some("A thief and a detective.".to_owned()),
+        year: Some(1995),
+        rating: Some("8.3".to_owned()),
+        genre: Some("Crime".to_owned()),
+        duration_secs: Some(10_200),
+        logo: Some("http://tv.example/heat.jpg".to_owned()),
+        is_adult: true,
+        ids: ExternalIds { tmdb: Some("949".to_owned()), imdb: Some("tt0113277".to_owned()) },
+    }
+}
+
+fn title() -> Title {
+    let id = TitleId::movie(7).unwrap();
+    let properties = json!({ "director": "M. Mann" }).as_object().cloned().unwrap();
+    let relation = Relation {
+        address: Some(SourceUrl::new("http://tv.example/movie/user/secret/55.mkv")),
+        extension: "mkv".to_owned(),
+        label: Some("EN 4K".to_owned()),
+        facts: title_facts(),
+        details: Some(Box::new(TitleFacts { year: Some(1995), ..TitleFacts::default() })),
+        details_at: Some(1_700_000_000_001),
+        last_modified: Some(1_600_000_000),
+        episodes_at: Some(1_700_000_000_002),
+        episodes_of: Some(1_500_000_000),
+        last_seen: Some(1_700_000_000_003),
+        reason: MatchReason::TmdbId("949".to_owned()),
+        is_pinned: true,
+        custom_properties: properties.clone(),
+        ..Relation::new(RelationId(8), AccountId(2), VodCategoryId(5), "55", 1_700_000_000_000)
+    };
+    let edits = TitleEdits {
+        name: Some("Heat".to_owned()),
+        description: Some(String::new()),
+        year: Some(0),
+        rating: Some("R".to_owned()),
+        genre: Some("Thriller".to_owned()),
+        duration_secs: Some(1),
+        logo: Some(String::new()),
+        is_adult: Some(false),
+        tmdb: Some("949".to_owned()),
+        imdb: Some(String::new()),
+    };
+    let alias = TitleAlias {
+        id: TitleId::movie(3).unwrap(),
+        uuid: Uuid::from_u128(0x1234),
+        relations: vec![RelationId(8)],
+    };
+    Title {
+        relations: vec![relation],
+        edits,
+        hidden: true,
+        aliases: vec![alias],
+        custom_properties: properties,
+        ..Title::new(id, uuid_of(id.key(), 7), 1_700_000_000_000)
+    }
+}
+
+/// A title with the reasons that the first one does not have.
+fn title_of_reasons() -> Title {
+    let reasons = [
+        MatchReason::First,
+        MatchReason::ImdbId("tt1".to_owned()),
+        MatchReason::NameAndYear,
+        MatchReason::Admin,
+    ];
+    let relation = |(at, reason): (u32, MatchReason)| Relation {
+        reason,
+        ..Relation::new(RelationId(10 + at), AccountId(2), VodCategoryId(5), at.to_string(), 0)
+    };
+    let id = TitleId::series(9).unwrap();
+    Title {
+        relations: (0..).zip(reasons).map(relation).collect(),
+        ..Title::new(id, uuid_of(id.key(), 7), 1_700_000_000_000)
+    }
+}
+
+fn title_details() -> TitleDetails {
+    TitleDetails {
+        relation: RelationId(8),
+        account: AccountId(2),
+        loaded_at: 1_700_000_000_000,
+        properties: json!({ "cast": "A, B", "bitrate": 4_000 }).as_object().cloned().unwrap(),
+    }
+}
+
+fn episode() -> Episode {
+    let facts = EpisodeFacts {
+        name: "Pilot".to_owned(),
+        description: Some("The first one.".to_owned()),
+        air_date: Some("2008-01-20".to_owned()),
+        rating: Some("9".to_owned()),
+        duration_secs: Some(3_480),
+        logo: Some("http://tv.example/1.jpg".to_owned()),
+        ids: ExternalIds { tmdb: Some("62085".to_owned()), imdb: None },
+        custom_properties: json!({ "bitrate": 4_000 }).as_object().cloned().unwrap(),
+    };
+    let offer = EpisodeOffer {
+        account: AccountId(2),
+        relation: RelationId(10),
+        provider_id: "901".to_owned(),
+        address: Some(SourceUrl::new("http://tv.example/series/user/secret/901.mkv")),
+        extension: "mkv".to_owned(),
+        facts,
+        last_seen: Some(1_700_000_000_000),
+    };
+    Episode {
+        id: EpisodeId(4),
+        uuid: uuid_of(4, 7),
+        series: TitleId::series(9).unwrap(),
+        season: 0,
+        number: 1,
+        offers: vec![offer],
+        aliases: vec![EpisodeAlias { id: EpisodeId(2), uuid: Uuid::from_u128(5) }],
+        created_at: 1_700_000_000_000,
+        updated_at: 1_700_000_000_001,
+    }
+}
+
+fn vod_category() -> VodCategory {
+    VodCategory { id: VodCategoryId(5), name: "EN | Action".to_owned(), kind: TitleKind::Movie }
+}
+
+fn account_category() -> AccountCategory {
+    AccountCategory {
+        id: 6,
+        account: AccountId(2),
+        category: VodCategoryId(5),
+        kind: TitleKind::Movie,
+        provider_ids: vec!["12".to_owned(), "13".to_owned()],
+        enabled: true,
+        custom_properties: json!({ "note": "x" }).as_object().cloned().unwrap(),
+        last_seen: Some(1_700_000_000_000),
+    }
+}
+
+fn vod_sync() -> VodSync {
+    let of_kind = KindSync {
+        outcome: RefreshOutcome::Success,
+        message: "3 films".to_owned(),
+        tried_at: 1_700_000_000_001,
+        good_at: Some(1_700_000_000_000),
+        n_good: 3,
+        earlier: [(VodCategoryId(5), 1_600_000_000_000)].into(),
+    };
+    VodSync { account: AccountId(2), series: Some(of_kind.clone()), movies: Some(of_kind) }
+}
+
 /// Returns a record of every type, as this version writes it.
 fn now() -> Vec<Value> {
     vec![
@@ -470,7 +632,15 @@ fn now() -> Vec<Value> {
         written(&undo()),
         written(&undo_part()),
         written_as("lineups", &undo_part_of_lineups()),
+        written_as("titles", &undo_part_of_titles()),
         written(&user_agent()),
+        written(&title()),
+        written_as("reasons", &title_of_reasons()),
+        written(&title_details()),
+        written(&episode()),
+        written(&vod_category()),
+        written(&account_category()),
+        written(&vod_sync()),
     ]
 }
 
@@ -566,6 +736,12 @@ fn records_of_every_released_version_still_decode() {
             StreamIdPage::COLLECTION => reads::<StreamIdPage>(line),
             UndoPart::COLLECTION => reads::<UndoPart>(line),
             UserAgent::COLLECTION => reads::<UserAgent>(line),
+            Title::COLLECTION => reads::<Title>(line),
+            TitleDetails::COLLECTION => reads::<TitleDetails>(line),
+            Episode::COLLECTION => reads::<Episode>(line),
+            VodCategory::COLLECTION => reads::<VodCategory>(line),
+            AccountCategory::COLLECTION => reads::<AccountCategory>(line),
+            VodSync::COLLECTION => reads::<VodSync>(line),
             other => panic!("unknown collection {other}"),
         }
     }
@@ -592,6 +768,7 @@ fn every_kind_of_change_that_can_be_undone_has_a_golden_record() {
         UndoChange::GuideAliasCreated(_) => 9,
         UndoChange::GuideAliasDeleted(_) => 10,
         UndoChange::LineupEdited { .. } => 11,
+        UndoChange::TitlesChanged { .. } => 12,
     };
     let parts = records().into_iter().filter(|it| it["collection"] == UndoPart::COLLECTION);
     let mut found: Vec<i32> = parts
@@ -600,7 +777,7 @@ fn every_kind_of_change_that_can_be_undone_has_a_golden_record() {
         .collect();
     found.sort_unstable();
     found.dedup();
-    assert_eq!(found, (0..=11).collect::<Vec<_>>());
+    assert_eq!(found, (0..=12).collect::<Vec<_>>());
 }
 
 /// A setting that is stored in pieces.

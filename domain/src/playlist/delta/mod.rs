@@ -162,7 +162,7 @@ impl StalePolicy {
 
     /// Returns when a missing stream was last seen, if the record says `recorded`. A time that a wrong clock has recorded
     /// becomes the present one, so that the stream is kept for the whole time again.
-    fn last_seen(self, recorded: Option<i64>) -> i64 {
+    pub(crate) fn last_seen(self, recorded: Option<i64>) -> i64 {
         match recorded {
             _ if self.has_clock_jumped() => self.now,
             Some(then) => then.min(self.now),

@@ -12,7 +12,7 @@ mod lineups;
 mod logos;
 mod personal;
 pub(super) mod streams;
-mod undo;
+pub(in crate::rest::api) mod undo;
 pub(super) mod values;
 
 pub(crate) use self::channels::ChannelMaker;

@@ -20,13 +20,13 @@ use crate::rest::frame::call::Call;
 
 /// The user who does an operation.
 #[derive(Clone)]
-pub(in crate::rest::api::channels) struct Author {
+pub(in crate::rest::api) struct Author {
     user: UserId,
     username: String,
 }
 
 impl Author {
-    pub(in crate::rest::api::channels) fn of(call: &Call) -> Result<Self, Refusal> {
+    pub(in crate::rest::api) fn of(call: &Call) -> Result<Self, Refusal> {
         let user = call.user()?;
         Ok(Self { user: user.id, username: user.username.clone() })
     }
@@ -34,14 +34,14 @@ impl Author {
 
 /// The changes of one operation so far.
 #[derive(Default)]
-pub(in crate::rest::api::channels) struct UndoLog {
+pub(in crate::rest::api) struct UndoLog {
     changes: Vec<UndoChange>,
     /// Names of the uploaded files that the changes refer to.
     files: Vec<String>,
 }
 
 impl UndoLog {
-    pub(in crate::rest::api::channels) fn edited(&mut self, before: &Channel, after: &Channel) {
+    pub(in crate::rest::api) fn edited(&mut self, before: &Channel, after: &Channel) {
         self.changes.extend(UndoChange::of_channel(before, after));
     }
 
@@ -50,72 +50,73 @@ impl UndoLog {
         self.changes.push(UndoChange::of_restored(channel, fields));
     }
 
-    pub(in crate::rest::api::channels) fn created(&mut self, channel: &Channel) {
+    pub(in crate::rest::api) fn created(&mut self, channel: &Channel) {
         self.changes.push(UndoChange::ChannelCreated(Box::new(channel.clone())));
     }
 
-    pub(in crate::rest::api::channels) fn deleted(&mut self, channel: Channel) {
+    pub(in crate::rest::api) fn deleted(&mut self, channel: Channel) {
         self.changes.push(UndoChange::ChannelDeleted(Box::new(channel)));
     }
 
-    pub(in crate::rest::api::channels) fn group_created(&mut self, group: &Group) {
+    pub(in crate::rest::api) fn group_created(&mut self, group: &Group) {
         self.changes.push(UndoChange::GroupCreated(group.clone()));
     }
 
-    pub(in crate::rest::api::channels) fn group_deleted(&mut self, group: Group) {
+    pub(in crate::rest::api) fn group_deleted(&mut self, group: Group) {
         self.changes.push(UndoChange::GroupDeleted(group));
     }
 
-    pub(in crate::rest::api::channels) fn logo_created(&mut self, logo: &Logo) {
+    pub(in crate::rest::api) fn logo_created(&mut self, logo: &Logo) {
         self.files.extend(logo.file.clone());
         self.changes.push(UndoChange::LogoCreated(logo.clone()));
     }
 
-    pub(in crate::rest::api::channels) fn logo_deleted(&mut self, logo: Logo) {
+    pub(in crate::rest::api) fn logo_deleted(&mut self, logo: Logo) {
         self.files.extend(logo.file.clone());
         self.changes.push(UndoChange::LogoDeleted(logo));
     }
 
-    pub(in crate::rest::api::channels) fn stream_created(&mut self, stream: &Stream) {
+    pub(in crate::rest::api) fn stream_created(&mut self, stream: &Stream) {
         self.changes.push(UndoChange::StreamCreated(Box::new(stream.clone())));
     }
 
-    pub(in crate::rest::api::channels) fn stream_deleted(&mut self, stream: Stream) {
+    pub(in crate::rest::api) fn stream_deleted(&mut self, stream: Stream) {
         self.changes.push(UndoChange::StreamDeleted(Box::new(stream)));
     }
 
-    pub(in crate::rest::api::channels) fn alias_created(&mut self, alias: &GuideAlias) {
+    pub(in crate::rest::api) fn alias_created(&mut self, alias: &GuideAlias) {
         self.changes.push(UndoChange::GuideAliasCreated(alias.clone()));
     }
 
     /// Returns whether this many aliases were created.
-    pub(in crate::rest::api::channels) fn has_aliases(&self, n: usize) -> bool {
+    pub(in crate::rest::api) fn has_aliases(&self, n: usize) -> bool {
         let created = self.changes.iter().filter(|it| matches!(it, UndoChange::GuideAliasCreated(_)));
         created.take(n).count() == n
     }
 
-    pub(in crate::rest::api::channels) fn alias_deleted(&mut self, alias: GuideAlias) {
+    pub(in crate::rest::api) fn alias_deleted(&mut self, alias: GuideAlias) {
         self.changes.push(UndoChange::GuideAliasDeleted(alias));
     }
 
     /// Notes channels that were added to a lineup (`true`) or removed from it (`false`).
-    pub(in crate::rest::api::channels) fn lineup_edited(
-        &mut self,
-        lineup: &Lineup,
-        channels: &[(ChannelId, bool)],
-    ) {
+    pub(in crate::rest::api) fn lineup_edited(&mut self, lineup: &Lineup, channels: &[(ChannelId, bool)]) {
         self.changes.extend(UndoChange::of_lineup(lineup, channels));
     }
 
+    /// Notes films or series that were merged, split or edited.
+    pub(in crate::rest::api) fn titles_changed(&mut self, change: UndoChange) {
+        self.changes.push(change);
+    }
+
     /// Adds the changes of another log.
-    pub(in crate::rest::api::channels) fn append(&mut self, other: Self) {
+    pub(in crate::rest::api) fn append(&mut self, other: Self) {
         self.changes.extend(other.changes);
         self.files.extend(other.files);
     }
 
     /// Stores the changes, and drops the oldest operations beyond the limits. Returns the handle, or `None` if nothing
     /// has changed.
-    pub(in crate::rest::api::channels) fn keep(
+    pub(in crate::rest::api) fn keep(
         self,
         write: &mut Write<'_>,
         author: &Author,
@@ -126,7 +127,7 @@ impl UndoLog {
 
     /// Does the same for a further commit of an operation that began with an entry of this id. If the entry is gone, or
     /// would become too large, these changes get an entry of their own.
-    pub(in crate::rest::api::channels) fn keep_with(
+    pub(in crate::rest::api) fn keep_with(
         self,
         write: &mut Write<'_>,
         author: &Author,

@@ -17,7 +17,7 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 
-pub(super) use self::log::{Author, UndoLog};
+pub(in crate::rest::api) use self::log::{Author, UndoLog};
 use self::restore::restore;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use actors::now_ms;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
@@ -12,6 +13,7 @@ use domain::logo::Logo;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::undo::{ChangedFields, UndoChange, UndoEntry, UndoPart, restored};
+use domain::vod::regroup::TitleShape;
 use http::StatusCode;
 use serde_json::{Value, json};
 use storage::{Record, Write};
@@ -106,6 +108,8 @@ struct Restoration {
     aliases_deleted: Vec<GuideAlias>,
     /// By id: the name of a lineup, and channels that were added to it or removed from it.
     lineups: BTreeMap<u32, (String, Vec<(ChannelId, bool)>)>,
+    /// Films and series before and after an operation, in the order of the operations.
+    titles: Vec<(Vec<TitleShape>, Vec<TitleShape>)>,
 }
 
 impl Restoration {
@@ -141,6 +145,7 @@ impl Restoration {
             UndoChange::LineupEdited { id, name, channels } => {
                 self.lineups.entry(id).or_insert((name, Vec::new())).1.extend(channels);
             }
+            UndoChange::TitlesChanged { before, after } => self.titles.push((before, after)),
         }
         Ok(())
     }
@@ -200,6 +205,7 @@ impl Restoration {
         }
         self.delete_streams(write, &mut log)?;
         self.restore_lineups(write, &mut log)?;
+        self.restore_titles(write, &mut log)?;
         self.conflicts.refuse()?;
         self.delete_unused(write, &mut log)?;
         self.restore_aliases(write, &mut log)?;
@@ -305,6 +311,28 @@ impl Restoration {
         if !missing.is_empty() {
             let message = "A record that the channel used was deleted.";
             self.conflicts.add("channel", channel.id.0, &channel.name, &missing, message);
+        }
+        Ok(())
+    }
+
+    /// Takes changes of films and series back, the last one first.
+    fn restore_titles(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        for (before, after) in std::mem::take(&mut self.titles).into_iter().rev() {
+            match storage::restore_titles(write, &before, &after, now_ms())? {
+                Ok(()) => log.titles_changed(UndoChange::TitlesChanged { before: after, after: before }),
+                Err(changed) => {
+                    for title in after.iter().filter(|it| changed.contains(&it.name)) {
+                        let (kind, number) = (title.id.kind().name(), title.id.number());
+                        self.conflicts.add(
+                            kind,
+                            number,
+                            &title.name,
+                            &[],
+                            "The title was changed or removed.",
+                        );
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -1,10 +1,25 @@
-//! Reads films, series and episodes by what names them.
+//! Films, series and episodes: reading them by what names them, and writing what accounts list.
+
+mod admin;
+mod categories;
+mod episodes;
+mod landing;
+mod packed;
+
+use std::sync::Arc;
 
 use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Episode, RelationId, Title, TitleDetails, TitleId, TitleKind, id_in};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::error::Result;
+pub use self::admin::{edit_title, merge_titles, restore_titles, split_title};
+pub use self::categories::category_id;
+pub use self::episodes::{EPISODES_MAX, FoundEpisodes, LandedEpisodes};
+use self::landing::Removed;
+pub use self::landing::{FoundTitles, LandError, LandedTitles, TitleSync};
+pub use self::packed::PackedList;
+use crate::error::{Error, Result};
 use crate::records::vod::series_key;
 use crate::store::Store;
 
@@ -14,11 +29,16 @@ use crate::store::Store;
 #[derive(Clone)]
 pub struct VodTitles {
     store: Store,
+    /// Held by the import that runs.
+    landing: Arc<Mutex<()>>,
 }
+
+/// Details and episodes of one write.
+const REMOVALS_PER_WRITE: usize = 200;
 
 impl VodTitles {
     pub fn new(store: &Store) -> Self {
-        Self { store: store.clone() }
+        Self { store: store.clone(), landing: Arc::default() }
     }
 
     /// Returns the title with this id, or the one that it was merged into.
@@ -119,6 +139,35 @@ impl VodTitles {
         Ok(episodes)
     }
 
+    /// Removes the details and the episodes of removed relations.
+    fn clean_up(&self, removed: Removed) -> Result<()> {
+        let details = self.store.collection::<TitleDetails>();
+        let known: Vec<u32> =
+            removed.relations.iter().map(|it| it.1.0).filter(|it| details.stamp(*it).is_some()).collect();
+        for some in known.chunks(REMOVALS_PER_WRITE) {
+            let some = some.to_vec();
+            self.store.write_blocking(move |write| {
+                some.iter().try_for_each(|it| write.remove::<TitleDetails>(*it).map(drop))
+            })?;
+        }
+        for (series, relation) in removed.relations.into_iter().filter(|it| it.0.kind() == TitleKind::Series)
+        {
+            self.store.write_blocking(move |write| {
+                for mut episode in write.by::<Episode>("series", series_key(series))? {
+                    let n = episode.offers.len();
+                    episode.offers.retain(|it| it.relation != relation);
+                    match episode.offers.len() {
+                        0 => drop(write.remove::<Episode>(episode.id.0)?),
+                        left if left < n => write.put(&episode)?,
+                        _ => {}
+                    }
+                }
+                Ok::<_, Error>(())
+            })?;
+        }
+        Ok(())
+    }
+
     /// Returns the episode of a series that an account offers under this id.
     pub fn episode_of_provider(
         &self,
@@ -131,90 +180,11 @@ impl VodTitles {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use domain::ids::VodCategoryId;
-    use domain::vod::{Relation, TitleAlias, uuid_of};
-
-    use super::*;
-    use crate::error::Error;
-    use crate::records::schema;
-
-    fn title(id: TitleId) -> Title {
-        let relation = RelationId(id.number() + 100);
-        Title {
-            relations: vec![Relation::new(relation, AccountId(2), VodCategoryId(1), "55", 0)],
-            ..Title::new(id, uuid_of(id.key(), 7), 0)
-        }
-    }
-
-    #[test]
-    fn a_title_is_found_by_its_id_its_uuid_its_relations_and_those_of_merged_titles() {
-        let store = Store::temporary(schema()).unwrap();
-        let (film, series) = (TitleId::movie(7).unwrap(), TitleId::series(8).unwrap());
-        let (gone, foreign) = (TitleId::movie(3).unwrap(), Uuid::from_u128(99));
-        let gone_uuid = uuid_of(gone.key(), 1);
-        let mut one = title(film);
-        one.aliases.push(TitleAlias { id: gone, uuid: gone_uuid, relations: Vec::new() });
-        let mut other = title(series);
-        other.uuid = foreign;
-        let (of_film, of_series) = (one.uuid, other.uuid);
-        store
-            .write_blocking(move |write| {
-                write.put(&one)?;
-                write.put(&other)?;
-                Ok::<_, Error>(())
-            })
-            .unwrap();
-        let titles = VodTitles::new(&store);
-        let id = |found: Result<Option<Title>>| found.unwrap().map(|it| it.id);
-        assert_eq!(id(titles.get(film)), Some(film));
-        assert_eq!(id(titles.get(gone)), Some(film));
-        assert_eq!(id(titles.get(TitleId::movie(8).unwrap())), None);
-        assert_eq!(id(titles.by_uuid(TitleKind::Movie, of_film)), Some(film));
-        assert_eq!(id(titles.by_uuid(TitleKind::Movie, gone_uuid)), Some(film));
-        assert_eq!(id(titles.by_uuid(TitleKind::Series, of_series)), Some(series));
-        assert_eq!(id(titles.by_uuid(TitleKind::Movie, of_series)), None);
-        assert_eq!(id(titles.by_uuid(TitleKind::Movie, uuid_of(film.key(), 8))), None);
-        assert_eq!(id(titles.by_relation(RelationId(108))), Some(series));
-        let of_app =
-            |number| titles.by_stream_id(TitleKind::Movie, number).unwrap().map(|it| (it.0.id, it.1));
-        assert_eq!(of_app(7), Some((film, None)));
-        assert_eq!(of_app(107), Some((film, Some(RelationId(107)))));
-        assert_eq!((of_app(108), of_app(9)), (None, None));
-        let mut all = Vec::new();
-        titles.for_each(|it| all.push(it.id)).unwrap();
-        assert_eq!(all, [film, series]);
-    }
-
-    #[test]
-    fn episodes_are_listed_by_season_and_number_and_found_by_uuid() {
-        let store = Store::temporary(schema()).unwrap();
-        let series = TitleId::series(8).unwrap();
-        let episode = |id: u32, series: TitleId, season: u32, number: u32| Episode {
-            id: EpisodeId(id),
-            uuid: uuid_of(id, 3),
-            series,
-            season,
-            number,
-            offers: Vec::new(),
-            aliases: Vec::new(),
-            created_at: 0,
-            updated_at: 0,
-        };
-        let other = TitleId::series(9).unwrap();
-        let all = [
-            episode(1, series, 2, 1),
-            episode(2, series, 1, 2),
-            episode(3, other, 1, 1),
-            episode(4, series, 1, 1),
-        ];
-        store.write_blocking(move |write| all.iter().try_for_each(|it| write.put(it))).unwrap();
-        let titles = VodTitles::new(&store);
-        let listed: Vec<u32> = titles.episodes_of(series).unwrap().iter().map(|it| it.id.0).collect();
-        assert_eq!(listed, [4, 2, 1]);
-        assert_eq!(titles.episode_by_uuid(uuid_of(3, 3)).unwrap().unwrap().series, other);
-        assert_eq!(titles.episode(EpisodeId(4)).unwrap().unwrap().name(), "S01E01");
-        assert_eq!(titles.episode_by_uuid(uuid_of(3, 4)).unwrap(), None);
-    }
+/// Returns random bits for a UUID.
+fn random_u128() -> Result<u128> {
+    let word = || getrandom::u64().map_err(|error| Error::disk("get random bytes from the system", error));
+    Ok((u128::from(word()?) << 64) | u128::from(word()?))
 }
+
+#[cfg(test)]
+mod tests;
