@@ -38,6 +38,7 @@ pub use self::models::vod::{
     EPISODES_MAX, FoundEpisodes, FoundTitles, LandError, LandedEpisodes, LandedTitles, PackedList, TitleSync,
     VodTitles, category_id, edit_title, merge_titles, restore_titles, split_title,
 };
+pub use self::models::vod_index::VodIndex;
 pub use self::models::{
     LostStreamIds, Models, StreamIdChanges, drop_unused_stream_ids, link_logo, link_logos, seed,
     store_catalogue,

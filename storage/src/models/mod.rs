@@ -7,6 +7,7 @@ mod link_logos;
 mod seed;
 pub(crate) mod stream_index;
 pub(crate) mod vod;
+pub(crate) mod vod_index;
 
 use domain::account::{Account, RefreshRecord};
 use domain::account_group::AccountGroup;
@@ -38,6 +39,7 @@ pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;
 use crate::models::stream_index::StreamIndex;
 use crate::models::vod::VodTitles;
+use crate::models::vod_index::VodIndex;
 use crate::read::table::Table;
 use crate::read::view::View;
 use crate::store::Store;
@@ -77,7 +79,10 @@ pub struct Models {
     /// The links of accounts with categories of films and series.
     pub vod_account_categories: View<Table<AccountCategory>>,
     pub vod_syncs: View<Table<VodSync>>,
+    /// Films, series and episodes, read from the store.
     pub vod: VodTitles,
+    /// All films and series in memory, for lists.
+    pub vod_index: VodIndex,
 }
 
 impl Models {
@@ -114,6 +119,7 @@ impl Models {
             vod_account_categories: store.table()?,
             vod_syncs: store.table()?,
             vod: VodTitles::new(&store),
+            vod_index: VodIndex::start(&store)?,
             store,
         })
     }

@@ -19,6 +19,12 @@ pub(crate) fn title_owner(key: u32) -> u64 {
     u64::from(key >> RANGE_BITS)
 }
 
+/// Returns the keys of the titles that have this owner.
+pub(crate) fn title_keys_of(owner: u64) -> std::ops::RangeInclusive<u32> {
+    let first = u32::try_from(owner << RANGE_BITS).unwrap_or(u32::MAX);
+    first..=first | ((1 << RANGE_BITS) - 1)
+}
+
 /// Returns the value of the indexes `tmdb` and `imdb`.
 pub(crate) fn external_id_key(kind: TitleKind, id: &str) -> Vec<u8> {
     let mut key = vec![match kind {

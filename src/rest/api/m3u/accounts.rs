@@ -13,7 +13,8 @@ use http::StatusCode;
 use resource_derive::Query;
 use storage::Write;
 use storage::records::next_profile_id;
-use tracing::warn;
+use tokio::task::spawn_blocking;
+use tracing::{error, warn};
 
 use super::edit::Change;
 use super::files::{self, PLAYLIST_BYTES_MAX};
@@ -211,6 +212,15 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     while !call.write(move |write| remove_some(write, id, CHANNELS_AT_ONCE)).await? {}
     if let Some(list) = list {
         files::remove(&call, &list).await;
+    }
+    let vod = call.app.models.vod.clone();
+    match spawn_blocking(move || vod.remove_missing_accounts()).await {
+        Ok(Ok(())) => {}
+        // They are not listed any more, and the next import removes them.
+        Ok(Err(error)) => {
+            warn!("failed to remove the films and series of a deleted account: {error}")
+        }
+        Err(error) => error!("removing the films and series of a deleted account panicked: {error}"),
     }
     Ok(NoContent)
 }

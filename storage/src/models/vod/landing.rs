@@ -40,6 +40,8 @@ const TITLES_PER_WRITE: usize = 200;
 const BULK_MIN: usize = 600;
 /// Ids that are reserved at a time.
 const RESERVED_IDS: u32 = 2_000;
+/// Links of accounts with categories that one write removes.
+const LINKS_PER_WRITE: usize = 1_000;
 /// Maximum compressed size of the changes of an import, in bytes.
 const CHANGES_BYTES_MAX: usize = 512 << 20;
 
@@ -265,29 +267,38 @@ impl VodTitles {
         })
     }
 
-    /// Removes all relations of an account that does not exist any more, and the titles without another one. Several commits;
-    /// blocks.
-    pub fn remove_account(&self, account: AccountId) -> Result<(), LandError> {
+    /// Removes all relations of accounts that do not exist any more, and the titles without another one. Several commits;
+    /// blocks. Call after an account was deleted; if that is interrupted, the next import repeats it.
+    pub fn remove_missing_accounts(&self) -> Result<(), LandError> {
         let _only_one = self.landing.lock();
+        let priorities = priorities(&self.store)?;
         let mut changes = Changes::default();
-        let mut error = None;
-        self.for_each(|title| {
-            for relation in title.relations_of(account) {
-                error =
-                    error.take().or(changes.push(title.id, Change::Remove { relation: relation.id }).err());
+        let mut pushed = Ok(());
+        self.while_each(|title| {
+            for relation in title.relations.iter().filter(|it| !priorities.contains_key(&it.account)) {
+                if pushed.is_ok() {
+                    pushed = changes.push(title.id, Change::Remove { relation: relation.id });
+                }
             }
+            pushed.is_ok()
         })?;
-        error.map_or(Ok(()), Err)?;
+        pushed?;
         let mut removed = Removed::default();
-        apply_all(&self.store, &changes, &priorities(&self.store)?, 0, &mut removed, &|| false)?;
+        apply_all(&self.store, &changes, &priorities, 0, &mut removed, &|| false)?;
         self.clean_up(removed)?;
-        let links = self.store.collection::<AccountCategory>().by("account", account.0.to_be_bytes())?;
-        self.store.write_blocking(move |write| {
-            for link in links {
-                write.remove::<AccountCategory>(link.id)?;
-            }
-            write.remove::<VodSync>(account.0)
-        })?;
+        let links = self.store.collection::<AccountCategory>().all()?;
+        let links: Vec<u32> =
+            links.iter().filter(|it| !priorities.contains_key(&it.account)).map(|it| it.id).collect();
+        for some in links.chunks(LINKS_PER_WRITE) {
+            let some = some.to_vec();
+            self.store.write_blocking(move |write| {
+                some.iter().try_for_each(|it| write.remove::<AccountCategory>(*it).map(drop))
+            })?;
+        }
+        let syncs = self.store.collection::<VodSync>().ids();
+        for id in syncs.into_iter().filter(|it| !priorities.contains_key(&AccountId(*it))) {
+            self.store.write_blocking(move |write| write.remove::<VodSync>(id))?;
+        }
         Ok(())
     }
 }
@@ -357,15 +368,24 @@ impl<'a> Landing<'a> {
             if title.id.kind() == sync.kind {
                 landing.known.add(&title);
                 landing.index.add(&title);
-                if title.relations.len() > 1 && !is_sorted(&title, &landing.priorities) {
-                    pushed = landing.changes.push(title.id, Change::Sort);
-                }
+                pushed = landing.mend(&title);
             }
             pushed.is_ok() && !is_stopped()
         })?;
         pushed?;
         landing.check_stop()?;
         Ok(landing)
+    }
+
+    /// Applies changes of accounts to a stored title: their priorities, and those that were deleted.
+    fn mend(&mut self, title: &Title) -> io::Result<()> {
+        for relation in title.relations.iter().filter(|it| !self.priorities.contains_key(&it.account)) {
+            self.changes.push(title.id, Change::Remove { relation: relation.id })?;
+        }
+        match title.relations.len() > 1 && !is_sorted(title, &self.priorities) {
+            true => self.changes.push(title.id, Change::Sort),
+            false => Ok(()),
+        }
     }
 
     fn run<L: FoundTitles + ?Sized>(mut self, found: &L) -> Result<LandedTitles, LandError> {

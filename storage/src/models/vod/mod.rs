@@ -22,6 +22,7 @@ pub use self::packed::PackedList;
 use crate::error::{Error, Result};
 use crate::records::vod::series_key;
 use crate::store::Store;
+use crate::write::Write;
 
 /// The films, series and episodes of a store. Clones share the store.
 ///
@@ -33,8 +34,10 @@ pub struct VodTitles {
     landing: Arc<Mutex<()>>,
 }
 
-/// Details and episodes of one write.
+/// Details that one write removes.
 const REMOVALS_PER_WRITE: usize = 200;
+/// Series whose episodes one write removes.
+const SERIES_PER_WRITE: usize = 10;
 
 impl VodTitles {
     pub fn new(store: &Store) -> Self {
@@ -150,19 +153,17 @@ impl VodTitles {
                 some.iter().try_for_each(|it| write.remove::<TitleDetails>(*it).map(drop))
             })?;
         }
-        for (series, relation) in removed.relations.into_iter().filter(|it| it.0.kind() == TitleKind::Series)
-        {
+        let episodes = self.store.collection::<Episode>();
+        let mut series = Vec::new();
+        for (title, relation) in removed.relations.into_iter().filter(|it| it.0.kind() == TitleKind::Series) {
+            if !episodes.by("series", series_key(title))?.is_empty() {
+                series.push((title, relation));
+            }
+        }
+        for some in series.chunks(SERIES_PER_WRITE) {
+            let some = some.to_vec();
             self.store.write_blocking(move |write| {
-                for mut episode in write.by::<Episode>("series", series_key(series))? {
-                    let n = episode.offers.len();
-                    episode.offers.retain(|it| it.relation != relation);
-                    match episode.offers.len() {
-                        0 => drop(write.remove::<Episode>(episode.id.0)?),
-                        left if left < n => write.put(&episode)?,
-                        _ => {}
-                    }
-                }
-                Ok::<_, Error>(())
+                some.iter().try_for_each(|(series, relation)| remove_offers(write, *series, *relation))
             })?;
         }
         Ok(())
@@ -178,6 +179,20 @@ impl VodTitles {
         let is_meant = |it: &Episode| it.offers_of(account).any(|it| it.provider_id == provider_id);
         Ok(self.episodes_of(series)?.into_iter().find(is_meant))
     }
+}
+
+/// Removes the episodes that a relation of a series offers, as far as no other one does.
+fn remove_offers(write: &mut Write<'_>, series: TitleId, relation: RelationId) -> Result<()> {
+    for mut episode in write.by::<Episode>("series", series_key(series))? {
+        let n = episode.offers.len();
+        episode.offers.retain(|it| it.relation != relation);
+        match episode.offers.len() {
+            0 => drop(write.remove::<Episode>(episode.id.0)?),
+            left if left < n => write.put(&episode)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns random bits for a UUID.

@@ -323,6 +323,8 @@ fn a_list_of_some_categories_says_nothing_of_the_others_and_a_disabled_category_
     let (action, drama, none) = (id("Action"), id("Drama"), id("Uncategorized"));
     let enabled = |it: &AccountCategory| it.enabled;
     assert_eq!((links.len(), links.iter().filter(|it| enabled(it)).count()), (4, 1), "new ones are disabled");
+    let next_group = store.write_blocking(|write| write.next_id::<domain::group::Group>()).unwrap();
+    assert!(links.iter().all(|it| it.category.0 < next_group), "no group gets the id of a category");
     let enable = |shelf: &Shelf, categories: &[VodCategoryId], enabled| {
         let links =
             shelf.store.collection::<AccountCategory>().by("account", ACCOUNT.0.to_be_bytes()).unwrap();
@@ -547,7 +549,15 @@ fn episodes_keep_their_ids_through_refreshes_renumbering_and_merges_of_their_ser
     assert_eq!(ids(&again), ids(&of_second));
     // The account is deleted, and its series with it.
     shelf.store.write_blocking(|write| write.remove::<Account>(ACCOUNT.0)).unwrap();
-    shelf.titles.remove_account(ACCOUNT).unwrap();
+    shelf.titles.remove_missing_accounts().unwrap();
+    assert!(
+        shelf
+            .store
+            .collection::<AccountCategory>()
+            .by("account", ACCOUNT.0.to_be_bytes())
+            .unwrap()
+            .is_empty()
+    );
     assert!(
         shelf.titles.get(first.id).unwrap().is_none()
             && shelf.titles.episodes_of(first.id).unwrap().is_empty()
