@@ -119,8 +119,9 @@ impl SeriesInfo {
 
 /// Returns the details of a title. The name of the list stays, because it is the one that people see.
 fn details(facts: PanelFacts, extension: Option<String>) -> FoundDetails {
-    let (facts, others) = facts.into_facts(String::new());
-    FoundDetails { facts, extension, properties: others.0 }
+    let (facts, mut others) = facts.into_facts(String::new());
+    others.add("container_extension", extension);
+    FoundDetails { facts, properties: others.0 }
 }
 
 /// Returns whether a text is a date of the form `2024-05-31`.
