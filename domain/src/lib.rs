@@ -15,7 +15,8 @@
 //!    and [`library_settings`] that of three of them; an [`output_profile`] changes a stream for some clients. [`discovery`] announces tuners, and
 //!    [`clients`] lists programs with needs of their own.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
-//!    next ([`playout`]).
+//!    next ([`playout`]). For films: the [`byte_range`] that a request selects, the [`container`] of a file, and what a
+//!    viewer's one connection reads next ([`vod_session`]).
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
@@ -29,9 +30,11 @@ pub mod account_group;
 pub mod audit;
 pub mod auto_sync;
 pub mod backup_schedule;
+pub mod byte_range;
 pub mod channel;
 pub mod clients;
 pub mod command;
+pub mod container;
 pub mod core_settings;
 pub mod discovery;
 pub mod egress;
@@ -76,4 +79,5 @@ pub mod user_agent;
 pub mod user_group;
 pub mod user_limits;
 pub mod vod;
+pub mod vod_session;
 pub mod xml;

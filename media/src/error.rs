@@ -41,6 +41,10 @@ pub enum Cause {
     Protocol(String),
     /// The body is not a transport stream. The text names its type ("text/html", "an HLS playlist").
     NotTs(String),
+    /// The body is not a video file. The text names what it is ("a web page").
+    NotAFile(String),
+    /// The file cannot be read from the requested byte on. The text contains the reason.
+    NotSeekable(String),
     /// A successful response without a body.
     Empty,
     /// No payload packet within `first_packet_timeout` after the first connection attempt started.
@@ -164,6 +168,8 @@ impl UpstreamError {
             | Cause::BadRedirect
             | Cause::Protocol(_)
             | Cause::NotTs(_)
+            | Cause::NotAFile(_)
+            | Cause::NotSeekable(_)
             | Cause::Unsupported(_)
             | Cause::NeedsProgram(_)
             | Cause::File(_)
@@ -201,6 +207,8 @@ impl UpstreamError {
             Cause::BadRedirect => "bad_redirect",
             Cause::Protocol(_) => "protocol",
             Cause::NotTs(_) => "not_ts",
+            Cause::NotAFile(_) => "not_a_file",
+            Cause::NotSeekable(_) => "not_seekable",
             Cause::Empty => "empty",
             Cause::FirstPacketTimeout => "first_packet_timeout",
             Cause::Stall => "stall",
@@ -256,6 +264,8 @@ impl fmt::Display for Cause {
             Cause::BadRedirect => f.write_str("redirect without a valid location"),
             Cause::Protocol(why) => write!(f, "the response is not HTTP: {why}"),
             Cause::NotTs(what) => write!(f, "expected a transport stream, got {what}"),
+            Cause::NotAFile(what) => write!(f, "expected a video file, got {what}"),
+            Cause::NotSeekable(why) => write!(f, "the provider cannot send a part of the file: {why}"),
             Cause::Empty => f.write_str("the response was empty"),
             Cause::FirstPacketTimeout => f.write_str("no video or audio in time"),
             Cause::Stall => f.write_str("video and audio stopped"),

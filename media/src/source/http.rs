@@ -25,7 +25,7 @@ use crate::permit::Permit;
 /// Maximum length of a response head. Providers send short heads; the limit bounds the memory that a hostile
 /// one can use.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Maximum number of bytes that hyper reads ahead; also the longest piece of a body that it returns.
+/// Maximum number of bytes that are read ahead of a live stream.
 const READ_BYTES_MAX: usize = 256 << 10;
 
 /// The connection in any state, and its permit.
@@ -35,6 +35,8 @@ pub(super) struct HttpUpstream {
     /// gone.
     permit: Option<Box<dyn Permit>>,
     closer: Closer,
+    /// Maximum number of bytes that hyper reads ahead; also the longest piece of a body that it returns.
+    read_bytes_max: usize,
 }
 
 enum ConnectionState {
@@ -57,7 +59,12 @@ struct Http {
 
 impl HttpUpstream {
     pub(super) fn new(permit: Box<dyn Permit>, closer: Closer) -> Self {
-        Self { state: ConnectionState::Closed, permit: Some(permit), closer }
+        Self { state: ConnectionState::Closed, permit: Some(permit), closer, read_bytes_max: READ_BYTES_MAX }
+    }
+
+    /// Sets the maximum number of bytes that are read ahead.
+    pub(super) fn with_read_bytes(self, read_bytes_max: usize) -> Self {
+        Self { read_bytes_max, ..self }
     }
 
     /// Records that the connection delivers payload.
@@ -101,7 +108,7 @@ impl HttpUpstream {
             .allow_obsolete_multiline_headers_in_responses(true)
             .title_case_headers(true)
             .max_header_size(HEAD_BYTES_MAX)
-            .max_buf_size(READ_BYTES_MAX)
+            .max_buf_size(self.read_bytes_max)
             .handshake(TokioIo::new(socket))
             .await
             .map_err(|error| from_head(&error))?;
@@ -152,6 +159,11 @@ impl HttpUpstream {
             close_gently(socket).await;
         }
         self.state = ConnectionState::Closed;
+    }
+
+    /// Drops the connection, which resets it, and keeps the permit.
+    pub(super) fn reset(&mut self) {
+        drop(self.take_socket());
     }
 
     /// Closes the connection and returns the permit, for a program that connects instead.

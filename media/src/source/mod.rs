@@ -10,6 +10,7 @@ mod http;
 pub(crate) mod payload;
 mod probe;
 mod process;
+mod remote_file;
 mod request;
 mod target;
 #[cfg(test)]
@@ -40,6 +41,7 @@ use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
 
 pub use crate::source::process::find_program;
+pub use crate::source::remote_file::{FilePart, RemoteFile};
 pub use crate::source::request::{
     AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,
 };

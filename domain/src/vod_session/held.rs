@@ -1,0 +1,205 @@
+//! The bytes that a session keeps.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+/// Pieces below this length are joined, so that a trickling provider does not fill the memory with tiny pieces.
+const SMALL: usize = 4 << 10;
+/// Maximum length of a piece that another one is joined to.
+const JOINED_MAX: usize = 16 << 10;
+
+/// Pieces of a file by their first byte. They do not overlap.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pieces: BTreeMap<u64, Bytes>,
+    n_bytes: usize,
+}
+
+impl Held {
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns the bytes from this position to the end of their piece.
+    pub(super) fn piece(&self, at: u64) -> Option<Bytes> {
+        let (start, bytes) = self.pieces.range(..=at).next_back()?;
+        let skipped = usize::try_from(at - start).ok()?;
+        (skipped < bytes.len()).then(|| bytes.slice(skipped..))
+    }
+
+    /// Returns the first position from `at` on that is not held.
+    pub(super) fn end_of_run(&self, at: u64) -> u64 {
+        let mut end = at;
+        let first = self.pieces.range(..=at).next_back().map_or(at, |it| *it.0);
+        for (start, bytes) in self.pieces.range(first..) {
+            if *start > end {
+                break;
+            }
+            end = end.max(start + bytes.len() as u64);
+        }
+        end
+    }
+
+    /// Returns the number of held bytes in this part.
+    pub(super) fn within(&self, part: Range<u64>) -> usize {
+        let first = self.pieces.range(..=part.start).next_back().map_or(part.start, |it| *it.0);
+        let pieces = self.pieces.range(first..part.end.max(first));
+        pieces.map(|(start, bytes)| overlap(&(*start..start + bytes.len() as u64), &part)).sum()
+    }
+
+    /// Returns the first position after all held bytes.
+    #[cfg(test)]
+    pub(super) fn pieces_end(&self) -> u64 {
+        self.pieces.iter().next_back().map_or(0, |(start, bytes)| start + bytes.len() as u64)
+    }
+
+    /// Adds the bytes that are not held yet.
+    pub(super) fn insert(&mut self, mut at: u64, mut bytes: Bytes) {
+        while !bytes.is_empty() {
+            let known = usize::try_from(self.end_of_run(at) - at).unwrap_or(usize::MAX).min(bytes.len());
+            let _ = bytes.split_to(known);
+            at += known as u64;
+            let next = self.pieces.range(at..).next().map_or(u64::MAX, |it| *it.0);
+            let n_free = usize::try_from(next - at).unwrap_or(usize::MAX).min(bytes.len());
+            let new = bytes.split_to(n_free);
+            self.add(at, new);
+            at += n_free as u64;
+        }
+    }
+
+    fn add(&mut self, at: u64, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.n_bytes += bytes.len();
+        if bytes.len() < SMALL
+            && let Some((start, before)) = self.pieces.range_mut(..at).next_back()
+            && *start + before.len() as u64 == at
+            && before.len() + bytes.len() <= JOINED_MAX
+        {
+            let mut joined = BytesMut::with_capacity(before.len() + bytes.len());
+            joined.extend_from_slice(before);
+            joined.extend_from_slice(&bytes);
+            *before = joined.freeze();
+            return;
+        }
+        self.pieces.insert(at, bytes);
+    }
+
+    /// Drops bytes outside of these parts, the lowest first, until at most `target` bytes are held.
+    pub(super) fn drop_outside(&mut self, parts: &[Range<u64>], target: usize) {
+        let starts: Vec<u64> = self.pieces.keys().copied().collect();
+        for start in starts {
+            if self.n_bytes <= target {
+                return;
+            }
+            let Some(bytes) = self.take(start) else { continue };
+            let piece = start..start + bytes.len() as u64;
+            let needed = parts.iter().filter(|it| overlap(it, &piece) > 0);
+            let needed = needed.fold(None, |hull: Option<Range<u64>>, it| {
+                let part = it.start.max(piece.start)..it.end.min(piece.end);
+                Some(hull.map_or(part.clone(), |it| it.start.min(part.start)..it.end.max(part.end)))
+            });
+            if let Some(needed) = needed {
+                let kept = (needed.start - start) as usize..(needed.end - start) as usize;
+                self.n_bytes += kept.len();
+                self.pieces.insert(needed.start, bytes.slice(kept));
+            }
+        }
+    }
+
+    /// Drops pieces of a part, the highest first and none that overlaps with `kept`, until at most `target` bytes are
+    /// held.
+    pub(super) fn drop_from_end(&mut self, part: Range<u64>, kept: &Range<u64>, target: usize) {
+        let starts: Vec<u64> = self.pieces.keys().rev().copied().collect();
+        for start in starts {
+            if self.n_bytes <= target {
+                return;
+            }
+            let Some(bytes) = self.pieces.get(&start) else { continue };
+            let piece = start..start + bytes.len() as u64;
+            if overlap(&piece, &part) > 0 && overlap(&piece, kept) == 0 {
+                self.take(start);
+            }
+        }
+    }
+
+    fn take(&mut self, start: u64) -> Option<Bytes> {
+        let bytes = self.pieces.remove(&start)?;
+        self.n_bytes -= bytes.len();
+        Some(bytes)
+    }
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> usize {
+    let n_bytes = a.end.min(b.end).saturating_sub(a.start.max(b.start));
+    usize::try_from(n_bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(range: Range<u64>) -> Bytes {
+        range.map(|it| it as u8).collect::<Vec<_>>().into()
+    }
+
+    /// Returns the held parts, after checking their content.
+    fn parts(held: &Held) -> Vec<Range<u64>> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        for (start, piece) in &held.pieces {
+            assert_eq!(*piece, bytes(*start..start + piece.len() as u64));
+            match parts.last_mut().filter(|it| it.end == *start) {
+                Some(last) => last.end += piece.len() as u64,
+                None => parts.push(*start..start + piece.len() as u64),
+            }
+        }
+        assert_eq!(held.n_bytes, held.pieces.values().map(Bytes::len).sum::<usize>());
+        parts
+    }
+
+    #[test]
+    fn overlapping_bytes_are_held_once() {
+        let mut held = Held::default();
+        held.insert(100, bytes(100..200));
+        held.insert(300, bytes(300..400));
+        held.insert(50, bytes(50..350));
+        held.insert(120, bytes(120..130));
+        assert_eq!(parts(&held), [50..400]);
+        assert_eq!(held.n_bytes(), 350);
+        assert_eq!((held.end_of_run(49), held.end_of_run(50), held.end_of_run(399)), (49, 400, 400));
+        assert_eq!(held.within(390..900), 10);
+        assert_eq!(held.piece(399), Some(bytes(399..400)));
+        assert_eq!(held.piece(400), None);
+    }
+
+    #[test]
+    fn tiny_pieces_are_joined() {
+        let mut held = Held::default();
+        for at in 0..40_000 {
+            held.insert(at, bytes(at..at + 1));
+        }
+        assert_eq!(parts(&held), [0..40_000]);
+        assert!(held.pieces.len() < 4, "{} pieces", held.pieces.len());
+    }
+
+    #[test]
+    fn what_nobody_needs_is_dropped_first_and_only_as_much_as_necessary() {
+        let mut held = Held::default();
+        for at in (0..100_000).step_by(10_000) {
+            held.insert(at, bytes(at..at + 10_000));
+        }
+        held.drop_outside(&[25_000..60_000], 70_000);
+        assert_eq!(parts(&held), [25_000..95_000 + 5_000]);
+        held.drop_outside(&[25_000..60_000], 30_000);
+        assert_eq!(parts(&held), [25_000..60_000]);
+        held.drop_from_end(25_000..60_000, &(30_000..35_000), 20_000);
+        assert_eq!(parts(&held), [25_000..40_000]);
+    }
+}
