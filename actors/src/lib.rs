@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
 //! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
-//! account profile), [`client`], [`bandwidth`], [`events`]. Independent of these: [`importer`], which imports playlists
+//! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Independent of these: [`importer`], which imports playlists
 //! into the store, and [`trials`], which test stream profiles.
 //!
 //! Requests go down, notifications go up: an actor may wait for a reply only from an actor below it, and a live channel
@@ -45,6 +45,7 @@ mod timeline;
 mod transcoders;
 mod trials;
 mod viewer;
+mod vod;
 
 pub use self::ask::AskError;
 pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
@@ -81,3 +82,7 @@ pub use self::system::{StartError, System, SystemParts};
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
 pub use self::viewer::Viewer;
+pub use self::vod::{
+    Vod, VodAnswer, VodBody, VodFacts, VodHead, VodInterrupted, VodRefusal, VodRequest, VodSessionInfo,
+    VodTitle,
+};

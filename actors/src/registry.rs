@@ -118,6 +118,16 @@ pub struct MetricsSnapshot {
     pub refused_full: u64,
     /// Requests refused because a user had no free seat, since start.
     pub refused_seats: u64,
+    /// Films and episodes that viewers began, since start.
+    pub vod_starts: u64,
+    /// Films and episodes that viewers watch, each with at most one connection to a provider.
+    pub vod_sessions: usize,
+    /// Bytes of films read from providers, since start.
+    pub vod_bytes_in: u64,
+    /// Bytes of films passed to clients' connections, since start.
+    pub vod_bytes_out: u64,
+    /// Bytes kept of the beginnings and ends of films.
+    pub vod_cache_bytes: usize,
     /// Bytes held by all rings.
     pub ring_bytes: usize,
     /// Times from the first join of a live channel to its first packets in the ring.
@@ -172,6 +182,9 @@ pub(crate) struct Registry {
     pub(crate) channel_starts: Counter,
     pub(crate) refused_full: Counter,
     pub(crate) refused_seats: Counter,
+    pub(crate) vod_sessions_started: Counter,
+    pub(crate) vod_bytes_in: Counter,
+    pub(crate) vod_bytes_out: Counter,
 }
 
 /// A counter that only increases.
@@ -181,6 +194,10 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     pub(crate) fn add_one(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
     }
 
     fn get(&self) -> u64 {
@@ -261,6 +278,9 @@ impl Registry {
             channel_starts: self.channel_starts.get(),
             refused_full: self.refused_full.get(),
             refused_seats: self.refused_seats.get(),
+            vod_starts: self.vod_sessions_started.get(),
+            vod_bytes_in: self.vod_bytes_in.get(),
+            vod_bytes_out: self.vod_bytes_out.get(),
             starts: inner.starts.clone(),
             gaps: inner.gaps.clone(),
             ..MetricsSnapshot::default()

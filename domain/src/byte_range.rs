@@ -194,8 +194,24 @@ mod tests {
     #[test]
     fn malformed_ranges_and_other_units_are_ignored() {
         for header in [
-            "", "bytes", "bytes=", "bytes=-", "bytes=,", "bytes=5", "bytes=5-4", "bytes=a-", "bytes=0x1-", "bytes=+1-2",
-            "bytes=1-2-3", "bytes=1 -2", "bytes=--5", "bytes=0-1;2-3", "items=0-1", "seconds=1-2", "0-1", "bytes=1-2,x",
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=-",
+            "bytes=,",
+            "bytes=5",
+            "bytes=5-4",
+            "bytes=a-",
+            "bytes=0x1-",
+            "bytes=+1-2",
+            "bytes=1-2-3",
+            "bytes=1 -2",
+            "bytes=--5",
+            "bytes=0-1;2-3",
+            "items=0-1",
+            "seconds=1-2",
+            "0-1",
+            "bytes=1-2,x",
         ] {
             check(header, 1000, Whole);
         }
@@ -228,7 +244,9 @@ mod tests {
         assert_eq!(read("bytes 5-9/*"), Some((Some(5..10), None)));
         assert_eq!(read("bytes=5-9/10"), Some((Some(5..10), Some(10))));
         assert_eq!(read("bytes */10"), Some((None, Some(10))));
-        for header in ["", "bytes", "bytes 5-9", "bytes 9-5/10", "bytes 5-10/10", "bytes x-9/10", "items 0-1/2"] {
+        for header in
+            ["", "bytes", "bytes 5-9", "bytes 9-5/10", "bytes 5-10/10", "bytes x-9/10", "items 0-1/2"]
+        {
             assert_eq!(read(header), None, "{header}");
         }
         assert_eq!(read(&content_range(&(3..8), 10)), Some((Some(3..8), Some(10))));

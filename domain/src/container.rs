@@ -21,7 +21,8 @@ fn of_signature(bytes: &[u8]) -> Option<&'static str> {
     };
     Some(match () {
         () if has(0, b"\x1a\x45\xdf\xa3") => {
-            let is_webm = bytes.iter().take(64).copied().collect::<Vec<_>>().windows(4).any(|it| it == b"webm");
+            let is_webm =
+                bytes.iter().take(64).copied().collect::<Vec<_>>().windows(4).any(|it| it == b"webm");
             if is_webm { "video/webm" } else { "video/x-matroska" }
         }
         () if has(4, b"ftypqt") => "video/quicktime",

@@ -193,12 +193,24 @@ pub fn reach_of(
     account: &Account,
     refresh: Option<&RefreshRecord>,
 ) -> Reach {
+    if stream.manual.url.is_some() {
+        return Reach::typed(account.allowed_networks);
+    }
+    reach_of_version(&stream.provider.url, url, replacement, account, refresh)
+}
+
+/// Does the same for an address of which the provider named the `original`.
+pub fn reach_of_version(
+    original: &SourceUrl,
+    url: &SourceUrl,
+    replacement: &str,
+    account: &Account,
+    refresh: Option<&RefreshRecord>,
+) -> Reach {
     let allowed = account.allowed_networks;
-    let is_changed = *url != stream.provider.url;
-    let replacements = account.rules.iter().map(|it| it.replace.as_str()).chain([replacement]);
-    let is_typed = stream.manual.url.is_some()
-        || account.is_custom()
-        || is_changed && replacements.into_iter().any(|it| has_host_of(it, url));
+    let is_changed = url != original;
+    let mut replacements = account.rules.iter().map(|it| it.replace.as_str()).chain([replacement]);
+    let is_typed = account.is_custom() || is_changed && replacements.any(|it| has_host_of(it, url));
     match origin_of(account, refresh).filter(|_| !is_typed) {
         Some(origin) => Reach::named_by(origin, allowed),
         None => Reach::typed(allowed),

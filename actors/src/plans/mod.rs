@@ -10,7 +10,7 @@ use domain::account::{Account, RefreshRecord};
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, StreamId, StreamProfileId};
-use domain::plan::{self, Plan, PlanContext, PlanRecords};
+use domain::plan::{self, Plan, PlanContext, PlanRecords, TitleCandidate, TitleVersion};
 use domain::server_group::ServerGroupMembers;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::health::HealthTable;
 
-/// A target that a client can watch. The two variants cannot collide: a channel and a stream with the same number are
+/// A target that a client can watch. The variants cannot collide: a channel and a stream with the same number are
 /// different targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
@@ -29,13 +29,17 @@ pub enum Target {
     Channel(Uuid),
     /// One stream, played alone (a preview).
     Stream(StreamId),
+    /// A film.
+    Movie(Uuid),
+    /// An episode of a series.
+    Episode(Uuid),
 }
 
 impl Target {
     /// Returns the uuid in the interface: that of the channel, or the one of the preview of a stream.
     pub fn uuid(&self) -> Uuid {
         match self {
-            Target::Channel(uuid) => *uuid,
+            Target::Channel(uuid) | Target::Movie(uuid) | Target::Episode(uuid) => *uuid,
             Target::Stream(id) => plan::preview_uuid(*id),
         }
     }
@@ -46,6 +50,8 @@ impl fmt::Display for Target {
         match self {
             Target::Channel(uuid) => write!(f, "channel {uuid}"),
             Target::Stream(id) => write!(f, "stream {id}"),
+            Target::Movie(uuid) => write!(f, "film {uuid}"),
+            Target::Episode(uuid) => write!(f, "episode {uuid}"),
         }
     }
 }
@@ -59,6 +65,11 @@ pub trait Plans: Send + Sync + 'static {
     /// Returns whether the target exists, from memory and without building its plan.
     fn exists(&self, target: &Target) -> bool {
         self.plan(target).is_some()
+    }
+
+    /// Returns the candidates for these files of a film or an episode, best first.
+    fn title(&self, _name: &str, _versions: &[TitleVersion]) -> Vec<TitleCandidate> {
+        Vec::new()
     }
 
     /// Returns the context of all plans, independent of the records.
@@ -176,6 +187,8 @@ impl Plans for StorePlans {
                 plan::plan_channel(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
             }
             Target::Stream(id) => plan::plan_preview(&*self.stream(*id)?, self),
+            // Films are no live channels.
+            Target::Movie(_) | Target::Episode(_) => return None,
         };
         Some(Arc::new(plan))
     }
@@ -186,7 +199,12 @@ impl Plans for StorePlans {
                 self.models.channels.load().one_by("uuid", uuid.as_bytes()).is_some_and(|it| it.enabled)
             }
             Target::Stream(id) => self.models.store.collection::<Stream>().stamp(id.0).is_some(),
+            Target::Movie(_) | Target::Episode(_) => false,
         }
+    }
+
+    fn title(&self, name: &str, versions: &[TitleVersion]) -> Vec<TitleCandidate> {
+        plan::plan_title(name, versions, self)
     }
 
     fn conditions(&self) -> PlanContext {

@@ -76,7 +76,7 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     let (users, channels) = (models.users.load(), models.channels.load());
     let channel = match target {
         Target::Channel(uuid) => channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled),
-        Target::Stream(_) => None,
+        Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
     };
     if user == user::ANONYMOUS {
         return channel.is_none_or(|it| visible(&view_limits(models, None), it));
@@ -84,6 +84,7 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
+        Target::Movie(_) | Target::Episode(_) => true,
         Target::Channel(_) => channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it)),
     }
 }

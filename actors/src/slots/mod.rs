@@ -14,6 +14,7 @@
 //! its lease or with `Kept`.
 
 mod actor;
+mod holder;
 mod lease;
 mod message;
 mod snapshot;
@@ -29,6 +30,7 @@ use domain::ids::{ProfileId, StreamId};
 use domain::plan::SlotPool;
 
 pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::holder::Holder;
 pub(crate) use self::lease::Lease;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
 pub use self::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};

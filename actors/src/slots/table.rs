@@ -33,6 +33,8 @@ pub enum LeasePurpose {
     Preview,
     /// A trial of a stream profile.
     Trial,
+    /// A film or an episode.
+    Vod,
 }
 
 /// The current state of a lease.

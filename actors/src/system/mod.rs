@@ -71,6 +71,7 @@ use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
 use crate::transcoders::Transcoders;
 use crate::trials::Trials;
+use crate::vod::Vod;
 use crate::{AddressRule, bandwidth, memory, reload};
 
 /// Maximum wait for live channels to finish with their clients when the system stops.
@@ -127,6 +128,7 @@ struct SystemState {
     /// Cancelled when the system stops: imports and trials end immediately, and no actor is restarted.
     stop: CancellationToken,
     trials: Trials,
+    vod: Vod,
     programs: Programs,
     addresses: Addresses,
 }
@@ -225,12 +227,14 @@ impl System {
             settings: LiveSettings::new(settings),
         });
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
+        let seat_table = SeatTable::new();
         let state = SystemState {
+            vod: Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token()),
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
             env,
             slot_table,
-            seat_table: SeatTable::new(),
+            seat_table,
             channel_table: Arc::new(ChannelTable::default()),
             bus,
             counter,
@@ -334,6 +338,11 @@ impl System {
         self.state.trials.clone()
     }
 
+    /// Returns the handle for films and episodes.
+    pub fn vod(&self) -> Vod {
+        self.state.vod.clone()
+    }
+
     /// Returns the handle for programs that make a short transport stream.
     pub fn programs(&self) -> Programs {
         self.state.programs.clone()
@@ -400,8 +409,18 @@ impl System {
         let sockets_open = self.closer.n_sockets();
         let seats = self.state.seat_table.len();
         let transcoders = self.state.env.transcoders.n_taken();
+        let (vod_sessions, vod_cache_bytes) = (self.state.vod.n_sessions(), self.state.vod.cached_bytes());
         let counts = self.state.env.registry.counts();
-        MetricsSnapshot { leases, leases_closing, sockets_open, seats, transcoders, ..counts }
+        MetricsSnapshot {
+            leases,
+            leases_closing,
+            sockets_open,
+            seats,
+            transcoders,
+            vod_sessions,
+            vod_cache_bytes,
+            ..counts
+        }
     }
 
     /// Returns all leases.
@@ -433,6 +452,7 @@ impl System {
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.state.channel_table.emptied()).await.is_ok();
         self.state.trials.ended().await;
+        self.state.vod.ended().await;
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
         let keeper = self.health_keeper.lock().take();
         if let Some((task, models)) = keeper {

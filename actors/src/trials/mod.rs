@@ -10,7 +10,6 @@
 //!     └ Busy    └ redirect         └ Full              └──────┴─ lost, Yield, stop
 //! ```
 
-mod holder;
 #[cfg(test)]
 mod tests;
 
@@ -36,11 +35,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
-use self::holder::Holder;
 use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
 use crate::plans::Target;
-use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
+use crate::slots::{Asking, FullPool, Holder, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
 
 /// Maximum number of simultaneous trials. Each is a connection and possibly a program that uses a processor.
 pub const TRIALS_MAX: usize = 2;

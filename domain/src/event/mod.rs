@@ -138,6 +138,16 @@ pub enum EventBody {
         /// At most this many days are left; 0 if none is.
         days: u32,
     },
+    /// A viewer begins to watch a film or an episode.
+    VodStart {
+        vod: VodRef,
+    },
+    /// A viewer has stopped watching a film or an episode.
+    VodStop {
+        vod: VodRef,
+        duration_seconds: u64,
+        bytes_sent: u64,
+    },
     /// The store refuses writes. Not for subscribers: their integrations are in the store.
     StoreStopped {
         /// The cause, and the remedy.
@@ -198,6 +208,20 @@ pub struct RefreshRef {
     pub name: String,
 }
 
+/// A film or an episode, and who watches it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VodRef {
+    /// Number of the session.
+    pub session: u64,
+    pub uuid: Uuid,
+    pub is_episode: bool,
+    pub name: String,
+    pub ip: IpAddr,
+    pub user_agent: String,
+    /// `None` for an anonymous viewer.
+    pub user: Option<String>,
+}
+
 /// A client that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerRef {
@@ -245,6 +269,8 @@ impl EventBody {
             Self::EpgBlocked { .. } => "epg_blocked",
             Self::M3uBlocked { .. } => "m3u_blocked",
             Self::AccountExpiring { .. } => "account_expiring",
+            Self::VodStart { .. } => "vod_start",
+            Self::VodStop { .. } => "vod_stop",
             Self::StoreStopped { .. } => "store_stopped",
             Self::StoreResumed => "store_resumed",
             Self::RestorePending { .. } => "restore_pending",
@@ -270,6 +296,8 @@ impl EventBody {
             | Self::EpgBlocked { .. }
             | Self::M3uBlocked { .. }
             | Self::AccountExpiring { .. }
+            | Self::VodStart { .. }
+            | Self::VodStop { .. }
             | Self::StoreStopped { .. }
             | Self::StoreResumed
             | Self::RestorePending { .. } => None,
@@ -388,6 +416,12 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
             map.serialize_entry("exp_date", &iso_millis(*expires_at))?;
             map.serialize_entry("days", days)
         }
+        EventBody::VodStart { vod } => vod_keys(map, vod),
+        EventBody::VodStop { vod, duration_seconds, bytes_sent } => {
+            vod_keys(map, vod)?;
+            map.serialize_entry("duration_seconds", duration_seconds)?;
+            map.serialize_entry("bytes_sent", bytes_sent)
+        }
         EventBody::StoreStopped { reason } => map.serialize_entry("reason", reason),
         EventBody::StoreResumed => Ok(()),
         EventBody::RestorePending { backup, restarts_now } => {
@@ -422,6 +456,16 @@ fn client_keys<M: SerializeMap>(map: &mut M, client: &ClientRef) -> Result<(), M
     map.serialize_entry("connection_id", &id)?;
     map.serialize_entry("client_id", &id)?;
     map.serialize_entry("username", client.user.as_deref().unwrap_or_default())
+}
+
+fn vod_keys<M: SerializeMap>(map: &mut M, vod: &VodRef) -> Result<(), M::Error> {
+    map.serialize_entry("content_type", if vod.is_episode { "episode" } else { "movie" })?;
+    map.serialize_entry("content_name", &vod.name)?;
+    map.serialize_entry("content_uuid", &vod.uuid)?;
+    map.serialize_entry("client_ip", &vod.ip)?;
+    map.serialize_entry("user_agent", &vod.user_agent)?;
+    map.serialize_entry("client_id", &vod.session.to_string())?;
+    map.serialize_entry("username", vod.user.as_deref().unwrap_or_default())
 }
 
 /// The API promises a duration and a size with every recording event; a recording that starts has neither yet.

@@ -3,6 +3,7 @@
 //! A candidate is a stream together with an account profile that could play it.
 
 mod readers;
+mod title;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use self::readers::StreamReaders;
+pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title};
 use crate::account::{Account, AccountProfile, RefreshRecord};
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;

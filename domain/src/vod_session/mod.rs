@@ -17,9 +17,9 @@
 //!   next one is opened.
 //! - After a cut, the connection is opened again at the next byte, with growing pauses and a bounded number of attempts.
 
-mod held;
 #[cfg(test)]
 mod model;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use self::held::Held;
+pub use self::pieces::Pieces;
 
 /// Maximum number of bytes that a session keeps, read ahead and already passed on together.
 pub const HELD_BYTES_MAX: usize = 512 << 10;
@@ -125,6 +125,7 @@ pub enum Failure {
 
 #[derive(Debug)]
 struct Reader {
+    start: u64,
     /// The next byte to pass on.
     at: u64,
     end: u64,
@@ -143,9 +144,14 @@ impl Reader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
     None,
-    Opening { at: u64 },
+    Opening {
+        at: u64,
+    },
     /// The next byte of the connection is `at`. It has brought `n_bytes`.
-    Open { at: u64, n_bytes: u64 },
+    Open {
+        at: u64,
+        n_bytes: u64,
+    },
     /// The caller was asked to close it.
     Closing,
 }
@@ -157,7 +163,7 @@ pub struct Session {
     length: Option<u64>,
     readers: BTreeMap<ReaderId, Reader>,
     last_reader: u64,
-    held: Held,
+    held: Pieces,
     connection: Connection,
     has_slot: bool,
     /// Another viewer waits for the slot and gets it.
@@ -177,7 +183,7 @@ impl Session {
             length,
             readers: BTreeMap::new(),
             last_reader: 0,
-            held: Held::default(),
+            held: Pieces::default(),
             connection: Connection::None,
             has_slot: false,
             is_yielding: false,
@@ -212,6 +218,24 @@ impl Session {
         self.readers.values().map(|it| it.last_read).max()
     }
 
+    /// Returns whether a reader has passed on bytes, so that the rest of the file has to be the same one.
+    pub fn has_delivered(&self) -> bool {
+        self.readers.values().any(|it| it.failure.is_none() && it.at > it.start)
+    }
+
+    /// Returns the next byte of the open connection.
+    pub fn connection_at(&self) -> Option<u64> {
+        match self.connection {
+            Connection::Open { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the session has neither readers nor a connection or a slot.
+    pub fn is_unused(&self) -> bool {
+        self.readers.is_empty() && self.connection == Connection::None && !self.has_slot
+    }
+
     /// Returns whether the session has a slot of an account.
     pub fn has_slot(&self) -> bool {
         self.has_slot
@@ -222,8 +246,14 @@ impl Session {
         self.last_reader += 1;
         let id = ReaderId(self.last_reader);
         let end = self.length.map_or(range.end, |it| range.end.min(it));
-        let reader =
-            Reader { at: range.start, end, is_waiting: true, last_read: now, failure: None };
+        let reader = Reader {
+            start: range.start,
+            at: range.start,
+            end,
+            is_waiting: true,
+            last_read: now,
+            failure: None,
+        };
         self.readers.insert(id, reader);
         // A new request is worth an attempt at once.
         if self.n_failures > 0 && self.readers.len() == 1 {
@@ -266,8 +296,21 @@ impl Session {
     /// Returns whether a reader would get a piece, its end or a failure at once.
     pub fn is_ready(&self, id: ReaderId, known: &impl KnownBytes) -> bool {
         let Some(reader) = self.readers.get(&id) else { return true };
-        let has_bytes = || self.held.end_of_run(reader.at) > reader.at || known.known_until(reader.at) > reader.at;
+        let has_bytes =
+            || self.held.end_of_run(reader.at) > reader.at || known.known_until(reader.at) > reader.at;
         reader.failure.is_some() || self.length.is_some() && (reader.at >= reader.end || has_bytes())
+    }
+
+    /// Returns whether a reader is sure to get more than what is known already: it needs no more, or the session has a
+    /// slot.
+    pub fn is_supplied(&self, id: ReaderId, known: &impl KnownBytes) -> bool {
+        let is_complete = |it: &Reader| self.missing(it, known) >= it.end;
+        self.has_slot || self.readers.get(&id).is_none_or(is_complete)
+    }
+
+    /// Returns the first bytes of the file, if they are at hand.
+    pub fn first_bytes(&self, known: &impl KnownBytes) -> Option<Bytes> {
+        self.held.piece(0).or_else(|| known.piece(0))
     }
 
     /// Returns why a reader gets no more than what has arrived, if it is so.
@@ -292,7 +335,8 @@ impl Session {
                 Step::Release
             }
             Connection::None => match needed {
-                Some(Need { missing, is_urgent: true, .. }) => match self.next_attempt.filter(|it| *it > now) {
+                Some(Need { missing, is_urgent: true, .. }) => match self.next_attempt.filter(|it| *it > now)
+                {
                     Some(at) => Step::Wait(Some(at)),
                     None => {
                         self.connection = Connection::Opening { at: missing };
@@ -310,6 +354,8 @@ impl Session {
             },
             Connection::Opening { at } => match needed {
                 Some(it) if serves(at, it.missing) => Step::Open { at },
+                // It may be of use as long as nothing else is needed.
+                Some(it) if !it.is_urgent => Step::Open { at },
                 _ => {
                     self.connection = Connection::Closing;
                     Step::Close
@@ -340,6 +386,11 @@ impl Session {
         let idle = self.readers.values().filter(|it| !it.is_waiting && it.failure.is_none());
         let changes = idle.flat_map(|it| [it.last_read + STALLED_AFTER, it.last_read + PAUSED_AFTER]);
         Step::Wait(changes.filter(|it| *it > now).chain(at).min())
+    }
+
+    /// A slot was granted, and the connection is being opened.
+    pub fn granted(&mut self) {
+        self.has_slot = true;
     }
 
     /// A connection begins at this byte of a file of this length.

@@ -223,6 +223,7 @@ fn the_end_of_the_file_is_no_cut() {
     story.session.cut(story.now);
     assert_eq!(story.read(reader), 10);
     assert_eq!(story.session.read(reader, &(), story.now), Read::End);
+    story.session.close(reader);
     story.next(Step::Wait(Some(story.now + KEEP)));
 }
 

@@ -1,7 +1,7 @@
 //! Cookies that a provider sets while it redirects, and that its next hops expect.
 //!
-//! A subset of RFC 6265: the rules for host, domain, path and `Secure`. Cookies live for one attempt to open a source, so
-//! of their lifetime only an immediate end matters.
+//! A subset of RFC 6265: the rules for host, domain, path and `Secure`. Cookies live for one attempt to open a source, or
+//! as long as the address of a redirect is remembered, so of their lifetime only an immediate end matters.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -21,13 +21,13 @@ const COOKIES_BYTES_MAX: usize = 8 << 10;
 /// The cookies of one attempt to open a source.
 ///
 /// Neither the jar nor a cookie can be printed, because cookies are credentials.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct CookieJar {
     cookies: Vec<Cookie>,
     n_changes: usize,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Cookie {
     name: String,
     value: String,

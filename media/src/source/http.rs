@@ -63,8 +63,9 @@ impl HttpUpstream {
     }
 
     /// Sets the maximum number of bytes that are read ahead.
-    pub(super) fn with_read_bytes(self, read_bytes_max: usize) -> Self {
-        Self { read_bytes_max, ..self }
+    pub(super) fn with_read_bytes(mut self, read_bytes_max: usize) -> Self {
+        self.read_bytes_max = read_bytes_max;
+        self
     }
 
     /// Records that the connection delivers payload.

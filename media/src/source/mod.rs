@@ -41,7 +41,7 @@ use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
 
 pub use crate::source::process::find_program;
-pub use crate::source::remote_file::{FilePart, RemoteFile};
+pub use crate::source::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub use crate::source::request::{
     AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,
 };

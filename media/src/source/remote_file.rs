@@ -4,13 +4,14 @@
 //! provider sends is checked before a byte is passed on: the position, the length, and whether it is a file at all.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LAST_MODIFIED, RANGE,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue,
+    LAST_MODIFIED, RANGE,
 };
 use http::{Response, StatusCode};
-use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
@@ -23,7 +24,7 @@ use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
 
 /// Maximum length of a piece that [`RemoteFile::read`] returns, in bytes.
-pub const PIECE_BYTES_MAX: usize = 64 << 10;
+pub const FILE_PIECE_BYTES_MAX: usize = 64 << 10;
 /// Maximum time from the first connection attempt to the head of the response, redirects included. Longer than for live
 /// streams, because providers read films from slow disks.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -72,7 +73,7 @@ pub struct FilePart {
 impl RemoteFile {
     /// Creates the value with the permit for its connections; opens none.
     pub fn new(permit: Box<dyn Permit>, upstream: Upstream) -> Self {
-        let http = HttpUpstream::new(permit, upstream.closer.clone()).with_read_bytes(PIECE_BYTES_MAX);
+        let http = HttpUpstream::new(permit, upstream.closer.clone()).with_read_bytes(FILE_PIECE_BYTES_MAX);
         let pending = Bytes::new();
         Self { http, upstream, place: None, pending, n_skipped: 0, n_left: 0, has_delivered: false }
     }
@@ -101,14 +102,14 @@ impl RemoteFile {
         (self.n_skipped, self.n_left) = (0, 0);
     }
 
-    /// Reads the next bytes, at most [`PIECE_BYTES_MAX`]; `None` at the end of the part. Cancel-safe.
+    /// Reads the next bytes, at most [`FILE_PIECE_BYTES_MAX`]; `None` at the end of the part. Cancel-safe.
     ///
     /// # Errors
     /// The connection broke, or ended early.
     pub async fn read(&mut self) -> Result<Option<Bytes>, UpstreamError> {
         loop {
             if !self.pending.is_empty() {
-                let n_bytes = self.pending.len().min(PIECE_BYTES_MAX);
+                let n_bytes = self.pending.len().min(FILE_PIECE_BYTES_MAX);
                 return Ok(Some(self.pending.split_to(n_bytes)));
             }
             if self.n_left == 0 {
@@ -135,12 +136,13 @@ impl RemoteFile {
         at: u64,
         end: Option<u64>,
     ) -> Result<FilePart, UpstreamError> {
-        if let Some(place) = self.place.take() {
+        if let Some(place) = self.place.clone() {
             match self.follow(request, place, at, end).await {
                 Ok(part) => return Ok(part),
                 // Addresses of redirects expire. Whoever is refused for another reason is refused again.
                 Err(error) => {
                     debug!("the remembered address of a redirect failed: {error}");
+                    self.place = None;
                     self.http.reset();
                 }
             }
@@ -301,7 +303,8 @@ fn other_content(media_type: &str) -> Option<&'static str> {
 
 /// Returns what identifies the version of a file: a strong entity tag, else the date of its last change.
 fn validator(headers: &HeaderMap) -> Option<String> {
-    let text = |name| headers.get(name)?.to_str().ok().map(str::trim).filter(|it| it.len() <= VALIDATOR_BYTES_MAX);
+    let text =
+        |name| headers.get(name)?.to_str().ok().map(str::trim).filter(|it| it.len() <= VALIDATOR_BYTES_MAX);
     let tag = text(ETAG).filter(|it| it.starts_with('"') && it.len() > 2);
     tag.or_else(|| text(LAST_MODIFIED)).filter(|it| !it.is_empty()).map(str::to_owned)
 }

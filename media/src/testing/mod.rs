@@ -2,12 +2,14 @@
 //!
 //! - [`MemoryDial`] connects to registered in-memory providers.
 //! - [`MemoryProvider`] counts the sockets that it sees and behaves as configured.
+//! - [`TestFile`] is a file that such a provider sends.
 //! - [`TsSource`] generates a transport stream that contains its own name.
 //! - [`TsReader`] checks the stream of a viewer against the standard and the clock.
 //! - [`TestPermit`] reports when it is returned.
 //!
 //! Paused time does not work with real sockets, so all connections are in-memory pairs.
 
+mod file;
 mod permit;
 #[cfg(test)]
 mod processes;
@@ -16,6 +18,7 @@ mod reader;
 mod socket;
 mod ts;
 
+pub use self::file::TestFile;
 pub use self::permit::{PermitCount, TestPermit};
 #[cfg(test)]
 pub(crate) use self::processes::{group, until};

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::dial::{AddressCheck, BoxedSocket, Dial, DialAddress, DialFuture, Dialled, ResolveFuture};
 use crate::error::{Cause, UpstreamError};
+use crate::testing::file::TestFile;
 use crate::testing::socket::{MemorySocket, SocketState};
 use crate::testing::ts::{TsSource, TsStream};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, null_packet, packets_mut, set_pid};
@@ -99,6 +100,8 @@ pub enum Behaviour {
     NoAnswer,
     /// Redirects with 302 to this location.
     Redirect(String),
+    /// Sends a file, or the requested part of it.
+    File(TestFile),
     /// Responds with 200 and endless bytes that are not a transport stream.
     Garbage,
     /// Sends exactly these bytes, including the head, and closes.
@@ -202,6 +205,14 @@ pub struct SeenRequest {
     pub path: String,
     /// The header lines.
     pub headers: Vec<String>,
+}
+
+impl SeenRequest {
+    /// Returns the value of a header; its name is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.headers.iter().filter_map(|it| it.split_once(':'));
+        lines.find(|it| it.0.eq_ignore_ascii_case(name)).map(|it| it.1.trim())
+    }
 }
 
 /// An in-memory provider. Clones share one provider.
@@ -347,9 +358,10 @@ impl MemoryProvider {
 
     async fn serve(self, mut stream: DuplexStream, state: Arc<SocketState>) {
         let Some((path, headers)) = read_head(&mut stream).await else { return };
+        let request = SeenRequest { at: Instant::now(), path: path.clone(), headers };
         let behaviour = {
             let mut inner = self.inner.lock();
-            inner.requests.push(SeenRequest { at: Instant::now(), path: path.clone(), headers });
+            inner.requests.push(request.clone());
             let next = match inner.scripts.get_mut(&path) {
                 Some(script) if script.len() > 1 => script.pop_front(),
                 Some(script) => script.front().cloned(),
@@ -373,19 +385,20 @@ impl MemoryProvider {
             biased;
             () = left => {}
             // An error means that the client has gone.
-            _ = self.perform(&path, behaviour, &mut to_client, &state) => {}
+            _ = self.perform(&request, behaviour, &mut to_client, &state) => {}
         }
     }
 
     async fn perform(
         &self,
-        path: &str,
+        request: &SeenRequest,
         behaviour: Behaviour,
         out: &mut (impl AsyncWrite + Unpin),
         state: &SocketState,
     ) -> io::Result<()> {
         match behaviour {
-            Behaviour::Play(play) => return self.play(path, play, out, state).await,
+            Behaviour::Play(play) => return self.play(&request.path, play, out, state).await,
+            Behaviour::File(file) => file.send(request, out).await?,
             Behaviour::Status(status) => {
                 answer(out, &format!("{status} Refused"), "text/plain", "no").await?
             }

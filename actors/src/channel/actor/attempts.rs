@@ -75,6 +75,7 @@ impl State {
         let purpose = match self.context.target {
             Target::Channel(_) => LeasePurpose::Live,
             Target::Stream(_) => LeasePurpose::Preview,
+            Target::Movie(_) | Target::Episode(_) => LeasePurpose::Vod,
         };
         self.context.env.slots.request(Request {
             holder: self.context.serial,

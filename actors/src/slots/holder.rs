@@ -1,10 +1,10 @@
-//! The slot holder of a trial: an actor that forwards the messages of the slots actor, which sends only to actors.
+//! A holder of a slot that is not an actor: a small actor forwards the messages of the slots actor, which sends only to actors.
 
 use domain::playout::Attempt;
 use ractor::{ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::mpsc;
 
-use crate::slots::{HolderPort, SlotMessage, Slots};
+use super::{HolderPort, SlotMessage, Slots};
 
 /// Capacity for the reply to one request and the requests to yield. The slots actor asks one holder once per waiting
 /// request; if more arrive than fit, the lost ones do not matter, because the first one already ends the trial.
@@ -13,7 +13,7 @@ const MESSAGES_MAX: usize = 8;
 struct Port;
 
 /// A holder of a slot, until it is dropped.
-pub(super) struct Holder {
+pub(crate) struct Holder {
     number: u64,
     attempt: Attempt,
     port: ActorRef<SlotMessage>,
@@ -23,27 +23,27 @@ pub(super) struct Holder {
 
 impl Holder {
     /// Creates a holder with this number, which must be unique.
-    pub(super) async fn start(slots: Slots, number: u64, attempt: Attempt) -> Result<Self, SpawnErr> {
+    pub(crate) async fn start(slots: Slots, number: u64, attempt: Attempt) -> Result<Self, SpawnErr> {
         let (sender, messages) = mpsc::channel(MESSAGES_MAX);
         let (port, _) = ractor::Actor::spawn(None, Port, sender).await?;
         Ok(Self { number, attempt, port, messages, slots })
     }
 
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub(super) fn port(&self) -> HolderPort {
+    pub(crate) fn port(&self) -> HolderPort {
         self.port.get_derived()
     }
 
     /// Returns the next message; `None` after the last one.
-    pub(super) async fn next(&mut self) -> Option<SlotMessage> {
+    pub(crate) async fn next(&mut self) -> Option<SlotMessage> {
         self.messages.recv().await
     }
 
     /// Waits until another holder needs the slot.
-    pub(super) async fn asked_to_yield(&mut self) {
+    pub(crate) async fn asked_to_yield(&mut self) {
         loop {
             match self.next().await {
                 Some(SlotMessage::Yield { .. }) => return,

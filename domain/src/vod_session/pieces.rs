@@ -1,4 +1,4 @@
-//! The bytes that a session keeps.
+//! Some bytes of a file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,29 +12,31 @@ const JOINED_MAX: usize = 16 << 10;
 
 /// Pieces of a file by their first byte. They do not overlap.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub struct Pieces {
     pieces: BTreeMap<u64, Bytes>,
     n_bytes: usize,
 }
 
-impl Held {
-    pub(super) fn n_bytes(&self) -> usize {
+impl Pieces {
+    /// Returns the number of bytes.
+    pub fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Drops all bytes.
+    pub fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// Returns the bytes from this position to the end of their piece.
-    pub(super) fn piece(&self, at: u64) -> Option<Bytes> {
+    pub fn piece(&self, at: u64) -> Option<Bytes> {
         let (start, bytes) = self.pieces.range(..=at).next_back()?;
         let skipped = usize::try_from(at - start).ok()?;
         (skipped < bytes.len()).then(|| bytes.slice(skipped..))
     }
 
     /// Returns the first position from `at` on that is not held.
-    pub(super) fn end_of_run(&self, at: u64) -> u64 {
+    pub fn end_of_run(&self, at: u64) -> u64 {
         let mut end = at;
         let first = self.pieces.range(..=at).next_back().map_or(at, |it| *it.0);
         for (start, bytes) in self.pieces.range(first..) {
@@ -47,7 +49,7 @@ impl Held {
     }
 
     /// Returns the number of held bytes in this part.
-    pub(super) fn within(&self, part: Range<u64>) -> usize {
+    pub fn within(&self, part: Range<u64>) -> usize {
         let first = self.pieces.range(..=part.start).next_back().map_or(part.start, |it| *it.0);
         let pieces = self.pieces.range(first..part.end.max(first));
         pieces.map(|(start, bytes)| overlap(&(*start..start + bytes.len() as u64), &part)).sum()
@@ -60,7 +62,7 @@ impl Held {
     }
 
     /// Adds the bytes that are not held yet.
-    pub(super) fn insert(&mut self, mut at: u64, mut bytes: Bytes) {
+    pub fn insert(&mut self, mut at: u64, mut bytes: Bytes) {
         while !bytes.is_empty() {
             let known = usize::try_from(self.end_of_run(at) - at).unwrap_or(usize::MAX).min(bytes.len());
             let _ = bytes.split_to(known);
@@ -93,7 +95,7 @@ impl Held {
     }
 
     /// Drops bytes outside of these parts, the lowest first, until at most `target` bytes are held.
-    pub(super) fn drop_outside(&mut self, parts: &[Range<u64>], target: usize) {
+    pub fn drop_outside(&mut self, parts: &[Range<u64>], target: usize) {
         let starts: Vec<u64> = self.pieces.keys().copied().collect();
         for start in starts {
             if self.n_bytes <= target {
@@ -116,7 +118,7 @@ impl Held {
 
     /// Drops pieces of a part, the highest first and none that overlaps with `kept`, until at most `target` bytes are
     /// held.
-    pub(super) fn drop_from_end(&mut self, part: Range<u64>, kept: &Range<u64>, target: usize) {
+    pub fn drop_from_end(&mut self, part: Range<u64>, kept: &Range<u64>, target: usize) {
         let starts: Vec<u64> = self.pieces.keys().rev().copied().collect();
         for start in starts {
             if self.n_bytes <= target {
@@ -130,6 +132,7 @@ impl Held {
         }
     }
 
+    /// Removes a piece by its first byte.
     fn take(&mut self, start: u64) -> Option<Bytes> {
         let bytes = self.pieces.remove(&start)?;
         self.n_bytes -= bytes.len();
@@ -151,7 +154,7 @@ mod tests {
     }
 
     /// Returns the held parts, after checking their content.
-    fn parts(held: &Held) -> Vec<Range<u64>> {
+    fn parts(held: &Pieces) -> Vec<Range<u64>> {
         let mut parts: Vec<Range<u64>> = Vec::new();
         for (start, piece) in &held.pieces {
             assert_eq!(*piece, bytes(*start..start + piece.len() as u64));
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn overlapping_bytes_are_held_once() {
-        let mut held = Held::default();
+        let mut held = Pieces::default();
         held.insert(100, bytes(100..200));
         held.insert(300, bytes(300..400));
         held.insert(50, bytes(50..350));
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn tiny_pieces_are_joined() {
-        let mut held = Held::default();
+        let mut held = Pieces::default();
         for at in 0..40_000 {
             held.insert(at, bytes(at..at + 1));
         }
@@ -191,12 +194,12 @@ mod tests {
 
     #[test]
     fn what_nobody_needs_is_dropped_first_and_only_as_much_as_necessary() {
-        let mut held = Held::default();
+        let mut held = Pieces::default();
         for at in (0..100_000).step_by(10_000) {
             held.insert(at, bytes(at..at + 10_000));
         }
         held.drop_outside(&[25_000..60_000], 70_000);
-        assert_eq!(parts(&held), [25_000..95_000 + 5_000]);
+        assert_eq!(parts(&held), [25_000..60_000, 70_000..100_000]);
         held.drop_outside(&[25_000..60_000], 30_000);
         assert_eq!(parts(&held), [25_000..60_000]);
         held.drop_from_end(25_000..60_000, &(30_000..35_000), 20_000);

@@ -1,0 +1,597 @@
+//! One viewer of one film: carries out what [`domain::vod_session`] decides.
+//!
+//! The state is behind a lock that is never held across a wait. The *driver* is the one task that opens, reads and closes
+//! the connection; readers take bytes out of the state, and wake it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::container;
+use domain::plan::TitleCandidate;
+use domain::settings::AtLimit;
+use domain::vod_session::{Failure, KnownBytes, PIECE_BYTES_MAX, Read, ReaderId, Session, Step};
+use media::meter::Connection;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+use uuid::Uuid;
+
+use super::cache::{FileCache, FileVersion, KnownFile};
+use super::source::{COMPARED_BYTES, Expected, FileSource, OpenFailure, OpenedFile, SourceEvent};
+use super::{STALL_TIMEOUT, SessionKey, VodFacts, VodRefusal, VodTitle};
+use crate::channel::LiveEnv;
+use crate::slots::{Asking, SlotMessage};
+use crate::viewer::Viewer;
+
+const _: () = assert!(media::source::FILE_PIECE_BYTES_MAX <= PIECE_BYTES_MAX);
+
+/// Time without requests after which a session is over. Players that read a film in parts pause between them.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// One viewer of one film.
+pub(super) struct VodSession {
+    pub(super) number: u64,
+    pub(super) key: SessionKey,
+    pub(super) title: VodTitle,
+    pub(super) viewer: Viewer,
+    /// Milliseconds since 1970.
+    pub(super) started_at: i64,
+    pub(super) started: Instant,
+    env: Arc<LiveEnv>,
+    cache: Arc<FileCache>,
+    state: Mutex<State>,
+    /// Wakes the driver.
+    changed: Notify,
+}
+
+struct State {
+    session: Session,
+    known: KnownFile,
+    candidates: Arc<[TitleCandidate]>,
+    /// The candidate that was opened last.
+    opened: Option<TitleCandidate>,
+    readers: BTreeMap<ReaderId, ReaderState>,
+    /// Why the last connection could not be opened.
+    refusal: Option<VodRefusal>,
+    /// The driver waits, and has to be woken when bytes are taken.
+    driver_waits: bool,
+    /// Requests that have not become readers yet.
+    n_pending: usize,
+    idle_since: Instant,
+    is_over: bool,
+    n_connections: u64,
+    bytes_read: u64,
+    bytes_sent: u64,
+}
+
+struct ReaderState {
+    waker: Option<Waker>,
+    connection: Arc<Connection>,
+}
+
+/// The state of a session at one moment.
+pub(super) struct SessionReading {
+    pub(super) opened: Option<TitleCandidate>,
+    pub(super) connections: Vec<Arc<Connection>>,
+    pub(super) n_connections: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) position: u64,
+    pub(super) length: Option<u64>,
+    pub(super) has_slot: bool,
+}
+
+impl VodSession {
+    pub(super) fn new(
+        (number, key, title, viewer): (u64, SessionKey, VodTitle, Viewer),
+        env: Arc<LiveEnv>,
+        cache: Arc<FileCache>,
+        started_at: i64,
+    ) -> Self {
+        let now = Instant::now();
+        let known = KnownFile { cache: cache.clone(), version: None };
+        let state = State {
+            session: Session::new(None, now.into_std()),
+            known,
+            candidates: Arc::default(),
+            opened: None,
+            readers: BTreeMap::new(),
+            refusal: None,
+            driver_waits: false,
+            n_pending: 0,
+            idle_since: now,
+            is_over: false,
+            n_connections: 0,
+            bytes_read: 0,
+            bytes_sent: 0,
+        };
+        let (changed, state) = (Notify::new(), Mutex::new(state));
+        Self { number, key, title, viewer, started_at, started: now, env, cache, state, changed }
+    }
+
+    /// Announces a request, unless the session is over.
+    pub(super) fn join(self: &Arc<Self>, candidates: Arc<[TitleCandidate]>) -> Option<Joined> {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return None;
+        }
+        // What was remembered of the file counts until a connection shows another content.
+        if state.known.version.is_none() && state.session.is_unused() {
+            let remembered = candidates.first().and_then(|it| self.cache.version(it.file));
+            if let Some(version) = remembered {
+                state.session = Session::new(Some(version.length), Instant::now().into_std());
+                state.known.version = Some(version);
+            }
+        }
+        state.candidates = candidates;
+        state.n_pending += 1;
+        drop(state);
+        Some(Joined { session: self.clone() })
+    }
+
+    /// Ends all requests of the session and returns its slot.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        state.session.end();
+        state.session.give_way();
+        let connections: Vec<_> = state.readers.values().map(|it| it.connection.clone()).collect();
+        state.wake_all();
+        drop(state);
+        for connection in connections {
+            connection.cancel.cancel();
+        }
+        self.changed.notify_one();
+    }
+
+    /// Returns what is known about the file.
+    pub(super) fn facts(&self) -> Option<VodFacts> {
+        let state = self.state.lock();
+        state.facts()
+    }
+
+    pub(super) fn reading(&self) -> SessionReading {
+        let state = self.state.lock();
+        SessionReading {
+            opened: state.opened.clone(),
+            connections: state.readers.values().map(|it| it.connection.clone()).collect(),
+            n_connections: state.n_connections,
+            bytes_read: state.bytes_read,
+            bytes_sent: state.bytes_sent,
+            position: state.session.position().unwrap_or(0),
+            length: state.session.length(),
+            has_slot: state.session.has_slot(),
+        }
+    }
+
+    fn open_reader(self: &Arc<Self>, range: Range<u64>, connection: &Arc<Connection>) -> Reader {
+        let mut state = self.state.lock();
+        let id = state.session.open(range, now());
+        state.readers.insert(id, ReaderState { waker: None, connection: connection.clone() });
+        drop(state);
+        self.changed.notify_one();
+        Reader { session: self.clone(), id }
+    }
+
+    /// Runs the session until nobody has used it for a while, or the system stops. `forget` removes it from the table, and
+    /// returns false if it was needed again in the meantime.
+    pub(super) async fn drive(
+        self: Arc<Self>,
+        mut source: FileSource,
+        stop: CancellationToken,
+        forget: impl Fn(&Self) -> bool,
+    ) {
+        let mut was_told = false;
+        loop {
+            if stop.is_cancelled() {
+                self.end();
+                source.release();
+                self.state.lock().is_over = true;
+                forget(&self);
+                return;
+            }
+            match self.next_step() {
+                Step::Open { at } => self.open(&mut source, at, &stop).await,
+                Step::Read => {
+                    was_told = false;
+                    let event = tokio::select! {
+                        biased;
+                        () = self.changed.notified() => None,
+                        event = timeout(STALL_TIMEOUT, source.next(true)) => Some(event),
+                        () = stop.cancelled() => None,
+                    };
+                    match event {
+                        None => {}
+                        Some(Ok(SourceEvent::Message(message))) => self.answer(message, &source),
+                        Some(Ok(SourceEvent::Read(Ok(Some(bytes))))) => self.received(bytes),
+                        Some(Ok(SourceEvent::Read(Ok(None)))) => self.cut(&mut source, "the part ended"),
+                        Some(Ok(SourceEvent::Read(Err(error)))) => self.cut(&mut source, &error.to_string()),
+                        Some(Err(_)) => self.cut(&mut source, "no data arrived in time"),
+                    }
+                }
+                Step::Close => {
+                    source.reset();
+                    self.state.lock().session.closed(source.has_slot());
+                }
+                Step::Release => {
+                    source.release();
+                    self.state.lock().session.released();
+                }
+                Step::Wait(until) => {
+                    if self.may_yield() && !was_told {
+                        // Waiting requests may ask again.
+                        was_told = true;
+                        source.holder().inspect(|it| self.env.slots.lingering(*it));
+                    }
+                    let over_at = self.over_at();
+                    let until = until.map(Instant::from_std).into_iter().chain(over_at).min();
+                    let sleeping = async {
+                        match until {
+                            Some(until) => sleep_until(until).await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    let event = tokio::select! {
+                        () = self.changed.notified() => None,
+                        event = source.next(false) => Some(event),
+                        () = sleeping => None,
+                        () = stop.cancelled() => None,
+                    };
+                    if let Some(SourceEvent::Message(message)) = event {
+                        self.answer(message, &source);
+                    }
+                    if over_at.is_some_and(|it| it <= Instant::now()) && forget(&self) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_step(&self) -> Step {
+        let state = &mut *self.state.lock();
+        let step = state.session.next(&state.known, now());
+        state.driver_waits = matches!(step, Step::Wait(_));
+        step
+    }
+
+    fn may_yield(&self) -> bool {
+        let state = self.state.lock();
+        state.session.has_slot() && state.session.may_yield(&state.known, now())
+    }
+
+    /// Returns when the session is over, if nobody uses it any more.
+    fn over_at(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        let is_idle = state.n_pending == 0 && state.readers.is_empty() && !state.session.has_slot();
+        is_idle.then_some(state.idle_since + IDLE_MAX)
+    }
+
+    /// Marks the session as over if nobody uses it. The table is locked.
+    pub(super) fn try_end(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_idle = state.n_pending == 0 && state.readers.is_empty() && !state.session.has_slot();
+        state.is_over |= is_idle && state.idle_since.elapsed() >= IDLE_MAX;
+        state.is_over
+    }
+
+    async fn open(&self, source: &mut FileSource, at: u64, stop: &CancellationToken) {
+        let (candidates, expected, asking) = {
+            let state = self.state.lock();
+            let has_delivered = state.session.has_delivered();
+            let expected = state.expected(has_delivered);
+            let asking = match has_delivered {
+                true => Asking::Failover,
+                false => Asking::Join(Some(self.viewer.clone())),
+            };
+            (state.candidates.clone(), expected, asking)
+        };
+        let granted = || {
+            let mut state = self.state.lock();
+            state.session.granted();
+            state.wake_all();
+        };
+        let opened = {
+            let mut opening = pin!(source.open(&candidates, expected.as_ref(), at, asking, granted));
+            loop {
+                tokio::select! {
+                    opened = &mut opening => break Ok(opened),
+                    () = self.changed.notified() => match self.next_step() {
+                        Step::Open { .. } => {}
+                        other => break Err(other),
+                    },
+                    () = stop.cancelled() => break Err(Step::Release),
+                }
+            }
+        };
+        match opened {
+            Ok(Ok(opened)) => self.opened(source, opened, at),
+            Ok(Err(failure)) => self.failed(source, failure),
+            Err(Step::Release) => {
+                source.release();
+                self.state.lock().session.released();
+            }
+            Err(_) => {
+                source.reset();
+                self.state.lock().session.closed(source.has_slot());
+            }
+        }
+    }
+
+    fn opened(&self, source: &mut FileSource, opened: OpenedFile, at: u64) {
+        let OpenedFile { candidate, part, version, is_compared } = opened;
+        debug!(vod.session = self.number, at, place = %part.place, "file opened");
+        let state = &mut *self.state.lock();
+        state.refusal = None;
+        state.n_connections += 1;
+        let is_same = match &state.known.version {
+            None => true,
+            Some(known) => is_compared || known.agrees_with(&version),
+        };
+        if is_same {
+            if !is_compared {
+                self.cache.remember(&version);
+                state.known.version = Some(version);
+            }
+            state.opened = Some(candidate);
+            state.session.opened(at, part.length);
+        } else {
+            info!(
+                vod.session = self.number,
+                title = self.title.name,
+                "the provider has another file at the address"
+            );
+            source.reset();
+            self.cache.remember(&version);
+            state.known.version = Some(version);
+            state.session.changed();
+        }
+        state.wake_all();
+    }
+
+    fn failed(&self, source: &FileSource, failure: OpenFailure) {
+        let OpenFailure { why, can_retry } = failure;
+        debug!(vod.session = self.number, "failed to open a file: {why}");
+        let state = &mut *self.state.lock();
+        // A viewer who has seen nothing yet is told at once that no slot is free.
+        let can_retry = can_retry && (!matches!(why, VodRefusal::Full(_)) || state.session.has_delivered());
+        state.refusal = Some(why);
+        state.session.failed(source.has_slot(), can_retry, now());
+        state.wake_all();
+    }
+
+    fn received(&self, bytes: Bytes) {
+        self.env.registry.vod_bytes_in.add(bytes.len() as u64);
+        let state = &mut *self.state.lock();
+        state.bytes_read += bytes.len() as u64;
+        if let (Some(version), Some(at)) = (&state.known.version, state.session.connection_at()) {
+            self.cache.record(version, at, &bytes);
+        }
+        state.session.received(bytes, &state.known, now());
+        state.wake_all();
+    }
+
+    fn cut(&self, source: &mut FileSource, why: &str) {
+        debug!(vod.session = self.number, "connection lost: {why}");
+        source.reset();
+        let state = &mut *self.state.lock();
+        state.session.cut(now());
+        state.wake_all();
+    }
+
+    /// Answers another holder that needs the slot.
+    fn answer(&self, message: SlotMessage, source: &FileSource) {
+        let SlotMessage::Yield { asked_by, viewer } = message else { return };
+        let is_replaced = self.env.settings().at_limit == AtLimit::ReplaceOwn
+            && viewer.is_some_and(|it| self.viewer.is_same_device(&it));
+        if is_replaced {
+            info!(
+                vod.session = self.number,
+                title = self.title.name,
+                "ended for another request of the same device"
+            );
+            return self.end();
+        }
+        if self.may_yield() {
+            self.state.lock().session.give_way();
+        } else if let Some(holder) = source.holder() {
+            self.env.slots.kept(holder, asked_by);
+        }
+    }
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}
+
+impl State {
+    fn wake_all(&mut self) {
+        for reader in self.readers.values_mut() {
+            if let Some(waker) = reader.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn facts(&self) -> Option<VodFacts> {
+        let version = self.known.version.as_ref()?;
+        let candidate =
+            self.opened.as_ref().or_else(|| self.candidates.iter().find(|it| it.file == version.file));
+        let extension = candidate.map_or("", |it| &it.extension);
+        let first_bytes = self.session.first_bytes(&self.known).unwrap_or_default();
+        Some(VodFacts::of(version, &first_bytes, extension))
+    }
+
+    /// Returns what another connection has to agree with.
+    fn expected(&self, is_required: bool) -> Option<Expected> {
+        let version = self.known.version.clone()?;
+        let start = version.length.saturating_sub(COMPARED_BYTES);
+        let mut tail = bytes::BytesMut::new();
+        while let Some(piece) = self.known.piece(start + tail.len() as u64) {
+            tail.extend_from_slice(&piece);
+        }
+        let is_whole = start + tail.len() as u64 == version.length && !tail.is_empty();
+        Some(Expected { version, tail: is_whole.then(|| tail.freeze()), is_required })
+    }
+}
+
+/// A request that has been announced.
+pub(super) struct Joined {
+    session: Arc<VodSession>,
+}
+
+impl Joined {
+    /// Learns the length of the file by a connection at the byte `likely`, if it is unknown, and opens a reader of the bytes
+    /// that `select` chooses, which may be none.
+    ///
+    /// Returns when the first byte is at hand.
+    pub(super) async fn open<T>(
+        &self,
+        likely: u64,
+        connection: &Arc<Connection>,
+        select: impl Fn(&VodFacts) -> (T, Option<Range<u64>>),
+    ) -> Result<(T, VodFacts, Option<Reader>), OpenError> {
+        // Keeps the connection until the real reader is open.
+        let mut probe = None;
+        let facts = match self.session.facts() {
+            Some(facts) => facts,
+            None => {
+                let reader = probe.insert(self.session.open_reader(likely..u64::MAX, connection));
+                reader.ready(false).await?;
+                self.session.facts().ok_or(OpenError::Changed)?
+            }
+        };
+        let (selected, range) = select(&facts);
+        let Some(range) = range else { return Ok((selected, facts, None)) };
+        let reader = self.session.open_reader(range, connection);
+        drop(probe);
+        reader.ready(true).await?;
+        // The first bytes may have shown the container.
+        let facts = self.session.facts().ok_or(OpenError::Changed)?;
+        Ok((selected, facts, Some(reader)))
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        let mut state = self.session.state.lock();
+        state.n_pending -= 1;
+        state.idle_since = Instant::now();
+        drop(state);
+        self.session.changed.notify_one();
+    }
+}
+
+/// Why a request got no reader.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    /// The provider has another file than before: select again.
+    Changed,
+    Refused(VodRefusal),
+}
+
+/// One request that reads a part of the file.
+pub(super) struct Reader {
+    session: Arc<VodSession>,
+    id: ReaderId,
+}
+
+impl Reader {
+    /// Waits until the length of the file is known, or if `has_bytes` until the next byte is at hand and the rest is sure
+    /// to come.
+    async fn ready(&self, has_bytes: bool) -> Result<(), OpenError> {
+        std::future::poll_fn(|cx| {
+            let state = &mut *self.session.state.lock();
+            match state.session.failure_of(self.id) {
+                Some(Failure::Changed) => return Poll::Ready(Err(OpenError::Changed)),
+                Some(Failure::Lost) => {
+                    let why = state.refusal.clone().unwrap_or(VodRefusal::NoAnswer);
+                    return Poll::Ready(Err(OpenError::Refused(why)));
+                }
+                Some(Failure::Ended) => return Poll::Ready(Err(OpenError::Refused(VodRefusal::Ended))),
+                None => {}
+            }
+            let is_ready = match has_bytes {
+                true => {
+                    state.session.is_ready(self.id, &state.known)
+                        && state.session.is_supplied(self.id, &state.known)
+                }
+                false => state.session.length().is_some(),
+            };
+            if is_ready {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(reader) = state.readers.get_mut(&self.id) {
+                reader.waker = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Returns the next bytes.
+    pub(super) fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Read> {
+        let state = &mut *self.session.state.lock();
+        let read = state.session.read(self.id, &state.known, now());
+        match &read {
+            Read::Wait => {
+                if let Some(reader) = state.readers.get_mut(&self.id) {
+                    reader.waker = Some(cx.waker().clone());
+                }
+                self.session.changed.notify_one();
+                return Poll::Pending;
+            }
+            Read::Piece(bytes) => {
+                state.bytes_sent += bytes.len() as u64;
+                if state.driver_waits {
+                    state.driver_waits = false;
+                    self.session.changed.notify_one();
+                }
+            }
+            Read::End | Read::Failed(_) => {}
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.session.state.lock();
+        state.session.close(self.id);
+        state.readers.remove(&self.id);
+        state.idle_since = Instant::now();
+        drop(state);
+        self.session.changed.notify_one();
+    }
+}
+
+impl VodFacts {
+    fn of(version: &FileVersion, first_bytes: &[u8], extension: &str) -> Self {
+        let validator = version.validator.as_deref().unwrap_or_default();
+        let name = format!("{}/{}/{validator}", version.file, version.length);
+        let tag = Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes());
+        Self {
+            length: version.length,
+            tag: format!("\"{}\"", tag.simple()),
+            content_type: container::content_type(first_bytes, extension),
+        }
+    }
+
+    /// Returns what is remembered of a file that nobody reads.
+    pub(super) fn remembered(cache: &Arc<FileCache>, version: FileVersion, extension: &str) -> Self {
+        let known = KnownFile { cache: cache.clone(), version: Some(version) };
+        let first_bytes = known.piece(0).unwrap_or_default();
+        let KnownFile { version, .. } = &known;
+        let unknown = FileVersion { file: Uuid::nil(), length: 0, validator: None };
+        Self::of(version.as_ref().unwrap_or(&unknown), &first_bytes, extension)
+    }
+}
+
+/// The sessions by what makes them one.
+pub(super) type SessionTable = HashMap<SessionKey, Arc<VodSession>>;

@@ -1,0 +1,413 @@
+//! Films from an in-memory provider, under paused time.
+
+use std::future::poll_fn;
+
+use domain::egress::Reach;
+use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::plan::{Candidate, SlotPool};
+use domain::stream::{RequestHeaders, SourceKind};
+use media::testing::{Behaviour, TestFile};
+
+use super::*;
+use crate::channel::WatchReply;
+use crate::testing::{Scenario, channel, limited, settings};
+
+const LENGTH: u64 = 20 << 20;
+
+/// A scenario with a live channel and a film on the same account, which has one slot.
+struct Cinema {
+    scenario: Scenario,
+    vod: Vod,
+}
+
+/// A candidate: the path of its file, and its account with its limit.
+fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
+    TitleCandidate {
+        candidate: Candidate {
+            stream: StreamId(0),
+            stream_name: "Film".to_owned(),
+            url: SourceUrl::new(format!("http://tv:80/{path}")),
+            kind: SourceKind::HttpTs,
+            headers: RequestHeaders::default(),
+            reach: Reach::default(),
+            profile: Delivery::Proxy,
+            command: None,
+            pool: SlotPool {
+                account: AccountId(account),
+                account_name: format!("account {account}"),
+                profile: ProfileId(account),
+                max_streams,
+                release_delay: Duration::ZERO,
+                changed_at: 0,
+                shared: None,
+            },
+        },
+        file: Uuid::new_v5(&Uuid::NAMESPACE_OID, path.as_bytes()),
+        extension: "mp4".to_owned(),
+    }
+}
+
+/// A body that is read, and what it has to contain.
+struct Reading {
+    body: VodBody,
+    at: u64,
+    end: u64,
+}
+
+impl Cinema {
+    async fn new() -> Self {
+        let scenario = Scenario::of(settings(), [&[limited(1, "live", 1, 1)]]).await;
+        let vod = scenario.system.vod();
+        Self { scenario, vod }
+    }
+
+    fn offers(&self, path: &str, file: &TestFile) {
+        self.scenario.provider.set(&format!("/{path}"), Behaviour::File(file.clone()));
+    }
+
+    fn request(agent: &str, candidates: &[TitleCandidate], range: &str) -> VodRequest {
+        let address: std::net::SocketAddr = "10.0.0.1:4711".parse().expect("an address");
+        VodRequest {
+            title: VodTitle { target: Target::Movie(Uuid::from_u128(7)), name: "Film".to_owned() },
+            candidates: candidates.into(),
+            viewer: Viewer { user: None, address: address.ip(), agent: agent.to_owned() },
+            connection: Arc::new(Connection::new(1, address)),
+            seat: None,
+            session: None,
+            ranges: ByteRanges::parse(range),
+            if_range: None,
+        }
+    }
+
+    async fn get(
+        &self,
+        agent: &str,
+        candidates: &[TitleCandidate],
+        range: &str,
+    ) -> Result<Reading, VodRefusal> {
+        match self.vod.get(Self::request(agent, candidates, range)).await? {
+            VodAnswer::Whole(facts, body) => Ok(Reading { body, at: 0, end: facts.length }),
+            VodAnswer::Part(_, part, body) => Ok(Reading { body, at: part.start, end: part.end }),
+            other => panic!("expected bytes, got {other:?}"),
+        }
+    }
+
+    /// Returns the values of `Range` that the provider saw.
+    fn ranges(&self) -> Vec<String> {
+        let requests = self.scenario.provider.requests();
+        requests.iter().filter_map(|it| it.header("range").map(str::to_owned)).collect()
+    }
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Result<Bytes, VodInterrupted>> {
+        poll_fn(|cx| Pin::new(&mut self.body).poll_next(cx)).await
+    }
+
+    /// Reads at least this many bytes and compares them.
+    async fn read(&mut self, file: &TestFile, n_bytes: u64) {
+        let until = self.end.min(self.at + n_bytes);
+        while self.at < until {
+            let bytes = self.next().await.expect("not the end").expect("no interruption");
+            let part = self.at..self.at + bytes.len() as u64;
+            assert!(file.bytes(part.clone()) == bytes, "wrong bytes in {part:?}");
+            self.at = part.end;
+        }
+    }
+
+    /// Reads to the end and compares everything.
+    async fn finish(mut self, file: &TestFile) {
+        self.read(file, u64::MAX - self.at).await;
+        assert_eq!(self.at, self.end);
+        assert_eq!(self.next().await, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_film_is_read_whole_and_by_ranges_over_one_slot() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    cinema.get("player", &film, "").await.unwrap().finish(&file).await;
+    for range in ["bytes=0-", "bytes=5000000-5999999", "bytes=-500", "bytes=0-0", "bytes=19000000-"] {
+        cinema.get("player", &film, range).await.unwrap().finish(&file).await;
+    }
+    let request = Cinema::request("player", &film, &format!("bytes={LENGTH}-"));
+    assert!(matches!(cinema.vod.get(request).await, Ok(VodAnswer::Unsatisfiable(it)) if it.length == LENGTH));
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    cinema.scenario.is_quiet().await;
+    let names = cinema.scenario.event_names();
+    assert_eq!(names, ["vod_start"]);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(cinema.scenario.event_names(), ["vod_start", "vod_stop"]);
+    assert!(cinema.vod.sessions().is_empty());
+}
+
+// T-slot.4: Emby opens the film at its beginning, near its end and at its beginning again, at the same time.
+#[tokio::test(start_paused = true)]
+async fn simultaneous_ranges_of_one_player_share_one_connection() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    let mut readings = Vec::new();
+    for number in 0..16 {
+        let start = number * 1_200_000 % LENGTH;
+        let range = format!("bytes={start}-{}", start + 800_000);
+        readings.push(cinema.get("Emby", &film, &range).await.expect("never refused"));
+    }
+    for (number, reading) in readings.iter_mut().enumerate() {
+        reading.read(&file, 10_000 * number as u64 % 70_000).await;
+    }
+    // Closed in another order than opened.
+    let mut number = 0;
+    readings.retain(|_| {
+        number += 1;
+        number % 3 != 0
+    });
+    while let Some(reading) = readings.pop() {
+        reading.finish(&file).await;
+    }
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_every_cut_the_film_continues_at_the_next_byte() {
+    let cinema = Cinema::new().await;
+    let file = TestFile { cut_after: Some(700_001), ..TestFile::new(LENGTH, 1) };
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    cinema.get("player", &film, "bytes=3-").await.unwrap().finish(&file).await;
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    assert_eq!(cinema.ranges()[..2], ["bytes=3-", "bytes=700004-"]);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_gives_up_ends_the_answer_and_a_new_request_tries_again() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    let cut = TestFile { cut_after: Some(300_000), ..file.clone() };
+    let behaviours = [Behaviour::File(cut), Behaviour::Status(404)];
+    cinema.scenario.provider.script("/film", behaviours);
+    let film = [candidate("film", 1, 1)];
+    let mut reading = cinema.get("player", &film, "").await.unwrap();
+    reading.read(&file, 300_000).await;
+    assert_eq!(reading.next().await, Some(Err(VodInterrupted)));
+    drop(reading);
+    let refusal = cinema.get("player", &film, "bytes=300000-").await.err();
+    assert!(matches!(refusal, Some(VodRefusal::Upstream(it)) if *it.cause() == Cause::Status(404)));
+    cinema.offers("film", &file);
+    cinema.get("player", &film, "bytes=300000-").await.unwrap().finish(&file).await;
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_changes_its_file_never_causes_a_wrong_byte() {
+    let cinema = Cinema::new().await;
+    let (old, new) = (TestFile::new(LENGTH, 1), TestFile::new(LENGTH, 2));
+    cinema.offers("film", &old);
+    let film = [candidate("film", 1, 1)];
+    let mut reading = cinema.get("player", &film, "").await.unwrap();
+    reading.read(&old, 5_000_000).await;
+    cinema.offers("film", &new);
+    // A seek shows the new file; the old answer ends, and nothing of the old file is in the new one.
+    cinema.get("player", &film, "bytes=10000000-").await.unwrap().finish(&new).await;
+    while let Some(Ok(bytes)) = reading.next().await {
+        assert!(old.bytes(reading.at..reading.at + bytes.len() as u64) == bytes);
+        reading.at += bytes.len() as u64;
+    }
+    assert!(reading.at < reading.end);
+    cinema.get("player", &film, "").await.unwrap().finish(&new).await;
+    // Another length, without a tag.
+    let longer = TestFile { tag: None, ..TestFile::new(LENGTH + 1, 3) };
+    cinema.offers("film", &longer);
+    drop(reading);
+    cinema.scenario.is_quiet().await;
+    cinema.get("player", &film, "bytes=10000000-").await.unwrap().finish(&longer).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_ignores_ranges_sends_the_right_bytes_or_none() {
+    let cinema = Cinema::new().await;
+    let file = TestFile { has_ranges: false, ..TestFile::new(LENGTH, 1) };
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    cinema.get("player", &film, "bytes=3000000-4000000").await.unwrap().finish(&file).await;
+    let refusal = cinema.get("player", &film, "bytes=15000000-16000000").await.err();
+    assert!(matches!(refusal, Some(VodRefusal::Upstream(_))), "{refusal:?}");
+    cinema.get("player", &film, "").await.unwrap().finish(&file).await;
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_viewer_at_the_limit_is_refused_until_the_first_one_leaves() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    let mut first = cinema.get("one", &film, "").await.unwrap();
+    first.read(&file, 3_000_000).await;
+    let watching = async {
+        loop {
+            first.read(&file, 100_000).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        () = watching => {}
+        refusal = cinema.get("two", &film, "bytes=10000000-") => {
+            assert!(matches!(refusal.err(), Some(VodRefusal::Full(it)) if it.account == "account 1"));
+        }
+    }
+    assert_eq!(cinema.vod.sessions().iter().filter(|it| it.has_slot).count(), 1);
+    drop(first);
+    // The connection is kept for the next range, but yields at once to a viewer who waits.
+    let second = cinema.get("two", &film, "bytes=10000000-").await.expect("the slot yields");
+    second.finish(&file).await;
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_film_yields_to_a_live_channel_and_continues_after_it() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    let mut reading = cinema.get("player", &film, "").await.unwrap();
+    reading.read(&file, 3_000_000).await;
+    match cinema.scenario.ask(channel(1)).await {
+        WatchReply::Refused(_) => {}
+        other => panic!("a film that plays keeps its slot: {other:?}"),
+    }
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let mut viewer = cinema.scenario.watch(channel(1)).await;
+    viewer.sees("live").await;
+    drop(viewer);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    reading.finish(&file).await;
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_account_takes_over_before_the_first_byte_and_later_only_with_the_same_file() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    let cut = TestFile { cut_after: Some(5_000_000), ..file.clone() };
+    let candidates = [candidate("gone", 2, 1), candidate("film", 1, 1), candidate("copy", 3, 1)];
+    let behaviours = [Behaviour::File(cut.clone()), Behaviour::Status(404)];
+    cinema.scenario.provider.script("/film", behaviours.clone());
+    cinema.offers("copy", &file);
+    let mut reading = cinema.get("player", &candidates, "").await.unwrap();
+    reading.read(&file, 4_900_000).await;
+    // The end of the film is unknown, so that the copy cannot be compared.
+    while let Some(Ok(bytes)) = reading.next().await {
+        assert!(file.bytes(reading.at..reading.at + bytes.len() as u64) == bytes);
+        reading.at += bytes.len() as u64;
+    }
+    assert_eq!(reading.at, 5_000_000);
+    drop(reading);
+    cinema.scenario.is_quiet().await;
+    // With the end known, the same file takes over, and another one of the same length does not.
+    for (path, copy, is_same) in [("copy2", file.clone(), true), ("copy3", TestFile::new(LENGTH, 9), false)] {
+        let behaviours =
+            [Behaviour::File(file.clone()), Behaviour::File(cut.clone()), Behaviour::Status(404)];
+        let name = format!("film{path}");
+        cinema.scenario.provider.script(&format!("/{name}"), behaviours);
+        cinema.offers(path, &copy);
+        let candidates = [candidate(&name, 1, 1), candidate(path, 3, 1)];
+        cinema.get("player", &candidates, "bytes=-100000").await.unwrap().finish(&file).await;
+        cinema.scenario.is_quiet().await;
+        let mut reading = cinema.get("player", &candidates, "").await.unwrap();
+        reading.read(&file, 4_900_000).await;
+        if is_same {
+            reading.finish(&file).await;
+        } else {
+            while let Some(Ok(bytes)) = reading.next().await {
+                reading.at += bytes.len() as u64;
+            }
+            assert!(reading.at < 5_100_000, "at {}", reading.at);
+        }
+        cinema.scenario.is_quiet().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_of_a_film_answers_without_a_connection() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    cinema.get("player", &film, "bytes=0-2000000").await.unwrap().finish(&file).await;
+    cinema.scenario.is_quiet().await;
+    let n_requests = cinema.ranges().len();
+    // The only slot is taken by a channel.
+    let viewer = cinema.scenario.watch(channel(1)).await;
+    cinema.get("other", &film, "bytes=0-1000000").await.unwrap().finish(&file).await;
+    let head = cinema.vod.head(Cinema::request("third", &film, "")).await.unwrap();
+    assert!(matches!(head, VodHead::File(it) if (it.length, it.content_type) == (LENGTH, "video/mp4")));
+    let refusal = cinema.get("other", &film, "bytes=0-").await.err();
+    assert!(matches!(refusal, Some(VodRefusal::Full(_))), "{refusal:?}");
+    assert_eq!(cinema.ranges().len(), n_requests);
+    drop(viewer);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_about_a_new_film_takes_one_byte_on_a_free_slot() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    let viewer = cinema.scenario.watch(channel(1)).await;
+    let refusal = cinema.vod.head(Cinema::request("player", &film, "")).await.err();
+    assert!(matches!(refusal, Some(VodRefusal::Full(_))), "{refusal:?}");
+    drop(viewer);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let head = cinema.vod.head(Cinema::request("player", &film, "")).await.unwrap();
+    assert!(matches!(head, VodHead::File(it) if it.length == LENGTH));
+    assert_eq!(cinema.ranges(), ["bytes=0-0"]);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redirect_is_followed_once_and_remembered_for_the_next_range() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.scenario.provider.set("/film", Behaviour::Redirect("/token/film".to_owned()));
+    cinema.offers("token/film", &file);
+    let film = [candidate("film", 1, 1)];
+    let first = cinema.get("player", &film, "bytes=0-").await.unwrap();
+    let second = cinema.get("player", &film, "bytes=9000000-9100000").await.unwrap();
+    second.finish(&file).await;
+    drop(first);
+    let paths: Vec<_> = cinema.scenario.provider.requests().into_iter().map(|it| it.path).collect();
+    assert_eq!(paths[..3], ["/film", "/token/film", "/token/film"]);
+    assert!(
+        paths[3..].iter().all(|it| it == "/token/film"),
+        "the older request gets the connection back: {paths:?}"
+    );
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_session_ends_its_answers_and_returns_its_slot() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let mut reading = cinema.get("player", &[candidate("film", 1, 1)], "").await.unwrap();
+    reading.read(&file, 1_000_000).await;
+    let sessions = cinema.vod.sessions();
+    let [session] = &sessions[..] else { panic!("one session: {sessions:?}") };
+    assert_eq!((session.n_requests, session.has_slot, session.length), (1, true, Some(LENGTH)));
+    assert!(cinema.vod.stop_session(session.id).is_some());
+    while let Some(Ok(_)) = reading.next().await {}
+    assert!(cinema.vod.stop_session(session.id + 1).is_none());
+    drop(reading);
+    cinema.scenario.is_quiet().await;
+}

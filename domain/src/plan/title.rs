@@ -1,0 +1,144 @@
+//! The candidates of a film or an episode: the files of all accounts that offer it, each with every account profile that
+//! can read it.
+
+use uuid::Uuid;
+
+use super::{Candidate, PlanRecords, Rewrites, SlotPool};
+use crate::account::{Account, PlaylistLocation};
+use crate::egress::{account_headers, reach_of_version};
+use crate::ids::{AccountId, StreamId};
+use crate::source_url::SourceUrl;
+use crate::stream::SourceKind;
+use crate::stream_profile::Delivery;
+use crate::vod::{EpisodeOffer, Relation};
+
+/// A file of a film or an episode that an account offers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TitleVersion {
+    pub account: AccountId,
+    pub kind: TitleFileKind,
+    /// The provider's id of the file.
+    pub provider_id: String,
+    /// The address, if the provider lists addresses instead of ids.
+    pub address: Option<SourceUrl>,
+    /// Extension of the file, without a dot; empty if unknown.
+    pub extension: String,
+    /// Its account no longer lists it.
+    pub is_stale: bool,
+}
+
+/// The folder of a panel in which a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TitleFileKind {
+    Movie,
+    Episode,
+}
+
+/// One way to read a film or an episode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TitleCandidate {
+    pub candidate: Candidate,
+    /// Identifies the file. Candidates with the same file send the same bytes.
+    pub file: Uuid,
+    /// Extension of the file, without a dot; empty if unknown.
+    pub extension: String,
+}
+
+impl TitleVersion {
+    pub fn of_movie(relation: &Relation) -> Self {
+        Self {
+            account: relation.account,
+            kind: TitleFileKind::Movie,
+            provider_id: relation.provider_id.clone(),
+            address: relation.address.clone(),
+            extension: relation.extension.clone(),
+            is_stale: relation.is_stale(),
+        }
+    }
+
+    pub fn of_episode(offer: &EpisodeOffer) -> Self {
+        Self {
+            account: offer.account,
+            kind: TitleFileKind::Episode,
+            provider_id: offer.provider_id.clone(),
+            address: offer.address.clone(),
+            extension: offer.extension.clone(),
+            is_stale: offer.last_seen.is_some(),
+        }
+    }
+
+    /// Returns the address of the file; `None` if the account has none for it.
+    fn url(&self, account: &Account) -> Option<SourceUrl> {
+        let extension = if self.extension.is_empty() { "mp4" } else { &self.extension };
+        match (&self.address, &account.list) {
+            (Some(address), _) => Some(address.clone()),
+            (None, PlaylistLocation::Panel(login)) => Some(match self.kind {
+                TitleFileKind::Movie => login.movie_url(&self.provider_id, extension),
+                TitleFileKind::Episode => login.episode_url(&self.provider_id, extension),
+            }),
+            (None, _) => None,
+        }
+    }
+
+    /// Returns the number of the file, which does not change with the login.
+    fn file(&self) -> Uuid {
+        let folder = match self.kind {
+            TitleFileKind::Movie => "movie",
+            TitleFileKind::Episode => "series",
+        };
+        let place = match &self.address {
+            Some(address) => address.expose(),
+            None => &self.provider_id,
+        };
+        let name = format!("{}/{folder}/{place}.{}", self.account, self.extension);
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())
+    }
+}
+
+/// Returns the candidates for these versions, best first: those that are not stale, then by the priority of their account,
+/// then in their order; each with the default profile of the account first. Inactive accounts and files on this machine
+/// are left out. Viewers are redirected if the default stream profile says so.
+pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanRecords) -> Vec<TitleCandidate> {
+    let delivery = match records.default_profile().delivery {
+        Delivery::Redirect => Delivery::Redirect,
+        // Programs would make a stream without ranges of the file.
+        Delivery::Proxy | Delivery::Command => Delivery::Proxy,
+    };
+    let mut rewrites = Rewrites::default();
+    let active = versions.iter().filter_map(|version| {
+        let account = records.account(version.account).filter(|it| it.is_active)?;
+        Some((version, account))
+    });
+    let mut active: Vec<_> = active.collect();
+    active.sort_by_key(|(version, account)| (version.is_stale, std::cmp::Reverse(account.priority)));
+    let mut candidates = Vec::new();
+    for (version, account) in active {
+        let Some(original) = version.url(&account).filter(SourceUrl::is_http) else { continue };
+        let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
+        for profile in account.active_profiles() {
+            let url = rewrites.apply(profile, &original);
+            let mut headers = account_headers(&account, &url);
+            if headers.user_agent.is_none() {
+                headers.user_agent = records.default_user_agent();
+            }
+            let replacement = &profile.replace_pattern;
+            candidates.push(TitleCandidate {
+                candidate: Candidate {
+                    // A film is no stream.
+                    stream: StreamId(0),
+                    stream_name: name.to_owned(),
+                    kind: SourceKind::of(&url),
+                    reach: reach_of_version(&original, &url, replacement, &account, refresh.as_deref()),
+                    headers,
+                    url,
+                    profile: delivery,
+                    command: None,
+                    pool: SlotPool::new(&account, profile, members.clone()),
+                },
+                file: version.file(),
+                extension: version.extension.clone(),
+            });
+        }
+    }
+    candidates
+}
