@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
     Events, Fetch, GuideRefreshes, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans,
-    SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials,
+    SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials, Vod,
 };
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
@@ -70,6 +70,7 @@ pub(crate) struct App {
     pub(crate) guide_refreshes: GuideRefreshes,
     pub(crate) schedules_direct: SchedulesDirect,
     pub(crate) trials: Trials,
+    pub(crate) vod: Vod,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
     pub(crate) plans: Arc<dyn Plans>,
@@ -129,6 +130,7 @@ impl App {
             guide_refreshes: system.guide_refreshes(),
             schedules_direct: system.schedules_direct(),
             trials: system.trials(),
+            vod: system.vod(),
             matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),

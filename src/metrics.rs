@@ -149,6 +149,15 @@ impl Collector for Reading {
             "Requests refused because a user had no free seat",
             counts.refused_seats,
         )?;
+        page.gauge("vod_sessions", "Films and episodes being watched", counts.vod_sessions as u64)?;
+        page.counter("vod_starts", "Films and episodes that viewers began", counts.vod_starts)?;
+        page.bytes("vod_received", "Bytes of films received from providers", counts.vod_bytes_in)?;
+        page.bytes("vod_sent", "Bytes of films handed to clients", counts.vod_bytes_out)?;
+        page.gauge(
+            "vod_cache_bytes",
+            "Memory with beginnings and ends of films, in bytes",
+            counts.vod_cache_bytes as u64,
+        )?;
         page.gauge(
             "ring_bytes",
             "Memory in ring buffers of live channels, in bytes",

@@ -110,6 +110,8 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
         EventBody::EpgRefresh { .. } => "epg_refreshed",
         EventBody::RecordingStart { .. } => "recording_started",
         EventBody::RecordingEnd { .. } => "recording_ended",
+        EventBody::VodStart { .. } => "vod_started",
+        EventBody::VodStop { .. } => "vod_stopped",
         body => body.name(),
     };
     let mut data = serde_json::to_value(event).ok()?;
@@ -149,6 +151,11 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
         _ => ForOthers::Nothing,
     };
     Some(Arc::new(Notification { admin: update(&data), others }))
+}
+
+/// Builds the statistics of the films and episodes that are being watched.
+pub(super) fn vod_stats(stats: &Value) -> Arc<Notification> {
+    Notification::for_admins(json!({ "type": "vod_stats", "success": true, "stats": stats }))
 }
 
 /// Builds the notification that notices were written, changed or deleted. Each user reads those that are for them.

@@ -18,6 +18,7 @@ use tracing::error;
 use super::frames::{self, Notification};
 use super::statistics::{Statistics, StatisticsReader};
 use crate::app::App;
+use crate::rest::pushed_stats;
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -160,6 +161,7 @@ async fn forward(
     // An error only means that there is no listener.
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
     let mut refreshes = Refreshes::begin(app);
+    let mut films = Films::default();
     let mut ticks = every_period();
     let mut matching = app.matching.subscribe();
     let mut is_open = true;
@@ -183,7 +185,10 @@ async fn forward(
                 ChangeMessage::Lagged => send(frames::changed_unknown()),
                 ChangeMessage::Closed => is_open = false,
             },
-            _ = ticks.tick() => refreshes.send_changes(app, send),
+            _ = ticks.tick() => {
+                refreshes.send_changes(app, send);
+                films.send_changes(app, send);
+            }
             report = matching.recv() => match report {
                 Ok(report) => frames::matching(&report).into_iter().for_each(send),
                 // Reports of progress; the next one has the later numbers.
@@ -224,6 +229,28 @@ impl Refreshes {
             send(frames::guide_refresh(row, now));
         }
         self.guides = guides.into_iter().map(|it| (it.source, it)).collect();
+    }
+}
+
+/// The statistics of films that were sent last.
+#[derive(Default)]
+struct Films {
+    /// The sessions with the bytes that each was sent.
+    sent: Vec<(u64, u64, usize)>,
+}
+
+impl Films {
+    /// Sends the statistics if a film is being watched, and once after the last one has ended.
+    fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
+        let sessions = app.vod.sessions();
+        let now: Vec<_> = sessions.iter().map(|it| (it.id, it.bytes_sent, it.n_requests)).collect();
+        if now == self.sent {
+            return;
+        }
+        self.sent = now;
+        if let Some(stats) = pushed_stats(&app.models, &sessions) {
+            send(frames::vod_stats(&stats));
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use domain::user::UserLevel;
 
-pub(crate) use self::api::{ChannelMaker, ChannelRowCache};
+pub(crate) use self::api::{ChannelMaker, ChannelRowCache, pushed_stats};
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;

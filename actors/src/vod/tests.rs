@@ -314,8 +314,10 @@ async fn another_account_takes_over_before_the_first_byte_and_later_only_with_th
     cinema.scenario.is_quiet().await;
     // With the end known, the same file takes over, and another one of the same length does not.
     for (path, copy, is_same) in [("copy2", file.clone(), true), ("copy3", TestFile::new(LENGTH, 9), false)] {
-        let behaviours =
-            [Behaviour::File(file.clone()), Behaviour::File(cut.clone()), Behaviour::Status(404)];
+        let behaviours = [&file, &file, &cut]
+            .map(|it| Behaviour::File(it.clone()))
+            .into_iter()
+            .chain([Behaviour::Status(404)]);
         let name = format!("film{path}");
         cinema.scenario.provider.script(&format!("/{name}"), behaviours);
         cinema.offers(path, &copy);

@@ -136,8 +136,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn is_paused(&self, now: Instant) -> bool {
-        !self.is_waiting && now.saturating_duration_since(self.last_read) >= PAUSED_AFTER
+    /// Returns whether the client waits for a byte that is not at hand. `missing` is the first one that is not.
+    fn is_starved(&self, missing: u64) -> bool {
+        self.is_waiting && missing <= self.at
+    }
+
+    fn is_paused(&self, missing: u64, now: Instant) -> bool {
+        !self.is_starved(missing) && now.saturating_duration_since(self.last_read) >= PAUSED_AFTER
     }
 }
 
@@ -383,7 +388,7 @@ impl Session {
 
     /// Waits until `at`, or until a reader has been idle for so long that something changes.
     fn wait(&self, at: Option<Instant>, now: Instant) -> Step {
-        let idle = self.readers.values().filter(|it| !it.is_waiting && it.failure.is_none());
+        let idle = self.readers.values().filter(|it| it.failure.is_none());
         let changes = idle.flat_map(|it| [it.last_read + STALLED_AFTER, it.last_read + PAUSED_AFTER]);
         Step::Wait(changes.filter(|it| *it > now).chain(at).min())
     }
@@ -416,6 +421,13 @@ impl Session {
         // Without room nobody with the connection needs it.
         if self.held.n_bytes() + bytes.len() <= HELD_BYTES_MAX {
             self.held.insert(at, bytes);
+        }
+        // Whether a client that has been notified still waits, its next read shows. Otherwise a client that never reads
+        // would get the connection again each time that its bytes are dropped for another one.
+        for reader in self.readers.values_mut().filter(|it| it.is_waiting) {
+            if self.held.end_of_run(reader.at) > reader.at {
+                (reader.is_waiting, reader.last_read) = (false, now);
+            }
         }
         if self.length.is_some_and(|it| at + n_new >= it) {
             // Everything was read; what is still open is closed before the next attempt.
@@ -475,8 +487,9 @@ impl Session {
 
     /// Returns whether the slot may go to another viewer: nobody needs the connection, or all who do have paused.
     pub fn may_yield(&self, known: &impl KnownBytes, now: Instant) -> bool {
-        let needs = |it: &&Reader| it.failure.is_none() && self.missing(it, known) < it.end;
-        self.readers.values().filter(needs).all(|it| it.is_paused(now))
+        let live = self.readers.values().filter(|it| it.failure.is_none());
+        let mut needing = live.map(|it| (it, self.missing(it, known))).filter(|it| it.1 < it.0.end);
+        needing.all(|(it, missing)| it.is_paused(missing, now))
     }
 
     /// Gives the slot to another viewer. Readers continue from what was read ahead, and ask for a slot again.
@@ -527,13 +540,14 @@ impl Session {
             reader: id,
             at: reader.at,
             missing,
-            is_urgent: reader.is_waiting || now.saturating_duration_since(reader.last_read) < STALLED_AFTER,
+            is_urgent: reader.is_starved(missing)
+                || now.saturating_duration_since(reader.last_read) < STALLED_AFTER,
         };
         let newest = need(needing.next()?);
         if newest.is_urgent {
             return Some(newest);
         }
-        let waiting = needing.find(|it| it.1.is_waiting);
+        let waiting = needing.find(|it| it.1.is_starved(it.2));
         Some(waiting.map_or(newest, need))
     }
 

@@ -212,6 +212,7 @@ impl World {
         if at < end && self.clients.len() < 16 {
             let reader = self.session.open(at..end, self.now);
             self.clients.push((reader, at, end));
+            // Clients may take some time to ask for the first byte.
         }
     }
 
@@ -251,12 +252,11 @@ impl World {
         self.settle();
     }
 
-    /// Lets the newest client read to its end. It gets bytes as long as the provider has any.
-    fn finish_newest(&mut self) {
+    /// Lets one client read to its end while the others do nothing.
+    fn finish(&mut self, index: usize) {
         self.fails_next = None;
-        let index = self.clients.len() - 1;
         let n_before = self.clients.len();
-        for _ in 0..20_000 {
+        for _ in 0..4_000 {
             self.read(index, u8::MAX);
             if self.clients.len() < n_before {
                 return;
@@ -264,15 +264,15 @@ impl World {
             match self.settle() {
                 Step::Read => self.bring(PIECE_BYTES_MAX),
                 Step::Wait(Some(until)) => self.now = until,
-                step => panic!("the newest client waits for ever: {step:?}"),
+                step => panic!("a client waits for ever: {step:?}"),
             }
         }
-        panic!("the newest client does not finish");
+        panic!("a client does not finish");
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// T-slot.4, as far as decisions can break it.
     #[test]
@@ -280,13 +280,14 @@ proptest! {
         length in prop_oneof![1..100_000_u64, 1_000_000..LENGTH_MAX],
         edge in prop_oneof![Just(0_u64), 1..500_000_u64],
         actions in prop::collection::vec(action(), 1..120),
+        order in any::<usize>(),
     ) {
         let mut world = World::new(length, edge.min(length / 2));
         for action in &actions {
             world.act(action);
         }
         while !world.clients.is_empty() {
-            world.finish_newest();
+            world.finish(order % world.clients.len());
         }
         world.settle();
         world.now += KEEP;

@@ -15,6 +15,7 @@ mod tuner;
 mod vod;
 
 pub(crate) use self::channels::{ChannelMaker, ChannelRowCache};
+pub(crate) use self::proxy::pushed_stats;
 use crate::rest::frame::route::Route;
 
 /// Returns every operation of the API.

@@ -106,7 +106,7 @@ choice!(
     }
 );
 
-choice!(LeasePurpose { Live = "live", Preview = "preview", Trial = "trial" });
+choice!(LeasePurpose { Live = "live", Preview = "preview", Trial = "trial", Vod = "vod" });
 
 /// A slot that is not free.
 #[derive(Clone, Debug, Serialize, View)]
@@ -120,12 +120,12 @@ pub(crate) struct SlotView {
     /// Purpose of the connection; `null` for a cooling slot.
     #[field(example = "live")]
     purpose: Option<Named<LeasePurpose>>,
-    /// Id of the channel; `null` for previews, trials and cooling slots.
+    /// Id of the channel; `null` for films, previews, trials and cooling slots.
     #[field(example = "7")]
     channel: Option<ChannelId>,
-    /// Part of the stream URL of the channel or preview.
+    /// Part of the URL of the channel, preview, film or episode.
     uuid: Option<Uuid>,
-    /// Name of the channel.
+    /// Name of the channel, film or episode.
     #[field(example = "News")]
     channel_name: Option<String>,
     /// Id of the stream.
@@ -153,12 +153,12 @@ pub(crate) struct WaitingSlotView {
     /// Purpose of the connection.
     #[field(example = "live")]
     purpose: Named<LeasePurpose>,
-    /// Id of the channel; `null` for previews and trials.
+    /// Id of the channel; `null` for films, previews and trials.
     #[field(example = "7")]
     channel: Option<ChannelId>,
-    /// Part of the stream URL of the channel or preview.
+    /// Part of the URL of the channel, preview, film or episode.
     uuid: Uuid,
-    /// Name of the channel.
+    /// Name of the channel, film or episode.
     #[field(example = "News")]
     channel_name: Option<String>,
     /// When the request arrived.
@@ -194,6 +194,8 @@ struct Seen {
     channels: Arc<Table<Channel>>,
     /// Name and host of each stream that plays.
     streams: HashMap<StreamId, (String, Option<String>)>,
+    /// Names of the films and episodes that play.
+    titles: HashMap<Target, String>,
 }
 
 impl Seen {
@@ -213,6 +215,7 @@ impl Seen {
             accounts: call.app.models.accounts.load(),
             channels: call.app.models.channels.load(),
             streams: played,
+            titles: call.app.vod.sessions().into_iter().map(|it| (it.title.target, it.title.name)).collect(),
         })
     }
 
@@ -309,7 +312,7 @@ impl Seen {
             purpose: Some(Named(lease.purpose)),
             channel: channel.map(|it| it.id),
             uuid: Some(lease.target.uuid()),
-            channel_name: channel.map(|it| it.name.clone()),
+            channel_name: self.name(lease.target),
             stream,
             stream_name,
             host: host.flatten(),
@@ -328,7 +331,7 @@ impl Seen {
                 purpose: Named(it.purpose),
                 channel: channel.map(|it| it.id),
                 uuid: it.target.uuid(),
-                channel_name: channel.map(|it| it.name.clone()),
+                channel_name: self.name(it.target),
                 since: self.ago(it.age),
             }
         };
@@ -338,7 +341,16 @@ impl Seen {
     fn channel(&self, target: Target) -> Option<&Arc<Channel>> {
         match target {
             Target::Channel(uuid) => self.channels.one_by("uuid", uuid.as_bytes()),
+            Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
+        }
+    }
+
+    /// Returns the name of the channel, film or episode.
+    fn name(&self, target: Target) -> Option<String> {
+        match target {
+            Target::Channel(_) => self.channel(target).map(|it| it.name.clone()),
             Target::Stream(_) => None,
+            Target::Movie(_) | Target::Episode(_) => self.titles.get(&target).cloned(),
         }
     }
 

@@ -1,20 +1,23 @@
-//! `/proxy/ts/`: status and control of live channels. `src/player` serves the streams themselves.
+//! `/proxy/ts/` and `/proxy/vod/`: status and control of live channels, films and episodes. `src/player` serves the streams
+//! themselves.
 
 mod control;
 mod status;
 mod timeline;
+mod vod;
 
 use actors::{AskError, ChannelStatus, Target};
 use http::StatusCode;
 use uuid::Uuid;
 
 pub(super) use self::status::visible_targets;
+pub(crate) use self::vod::pushed_stats;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    let routes = [status::routes(), control::routes(), timeline::routes()];
+    let routes = [status::routes(), control::routes(), timeline::routes(), vod::routes()];
     let timeout = |route: Route| {
         route.refuses(
             StatusCode::GATEWAY_TIMEOUT,

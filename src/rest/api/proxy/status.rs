@@ -136,7 +136,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
+pub(super) async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
     let all = call.app.switchboard.overview().await.map_err(no_answer)?;
     let channels: Vec<_> = match call.is_admin() {
         true => all.iter().map(|it| view(&call.app.models, it)).collect(),
@@ -168,7 +168,7 @@ pub(in crate::rest::api) fn visible_targets(call: &Call) -> impl Fn(Target) -> b
         Target::Channel(uuid) => {
             channels.one_by("uuid", uuid.as_bytes()).is_some_and(|it| visible(&limits, it))
         }
-        Target::Stream(_) => false,
+        Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => false,
     }
 }
 
