@@ -20,6 +20,7 @@ mod stream;
 mod tests;
 mod title_entries;
 mod tuner;
+mod vod;
 mod watch;
 
 pub(crate) use self::addresses::stream_address;
@@ -32,11 +33,21 @@ use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.
 pub(crate) fn routes() -> Vec<Route> {
-    let all = [playlist::routes(), guide::routes(), panel::routes(), live::routes(), tuner::routes()];
+    let all = [
+        playlist::routes(),
+        guide::routes(),
+        panel::routes(),
+        live::routes(),
+        vod::routes(),
+        tuner::routes(),
+    ];
     all.into_iter().flatten().collect()
 }
 
 /// Returns the routes that both ports serve: those below `/api/`, and streams, which the web interface plays.
 pub(crate) fn api_routes() -> Vec<Route> {
-    [playlist::api_routes(), guide::api_routes(), stream::routes()].into_iter().flatten().collect()
+    [playlist::api_routes(), guide::api_routes(), stream::routes(), vod::api_routes()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

@@ -37,7 +37,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, Handler, MediaType, Route, StreamOrRedirect};
 
 /// Disables response buffering in reverse proxies.
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub(super) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A transport stream.
 pub(super) struct TransportStream;
@@ -148,13 +148,13 @@ async fn take_tuner(app: &App, caller: &Caller, target: Target) -> Result<Option
 
 /// Returns the seat of a viewer without credentials, if their number is limited, or if they do not see every channel: a
 /// session that has to end is ended through its seat. All of them count as one user.
-fn anonymous_seat(app: &App) -> Option<SeatRequest> {
+pub(super) fn anonymous_seat(app: &App) -> Option<SeatRequest> {
     let limit = app.config.limits.anonymous_viewers_max;
     (limit > 0 || app.has_users()).then_some(SeatRequest { user: user::ANONYMOUS, limit })
 }
 
 /// Returns true if the user still exists and is active.
-fn is_active(app: &App, user: UserId) -> bool {
+pub(super) fn is_active(app: &App, user: UserId) -> bool {
     app.models.users.load().get(user.0).is_some_and(|it| it.is_active)
 }
 

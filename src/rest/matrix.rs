@@ -47,13 +47,16 @@ async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
                 // No path contains a valid login.
                 let expected = match (rest.access(&route, &path), credentials) {
                     (Access::Anyone, _) => None,
-                    (Access::UsersOrNetworks(_), Credentials::Missing) => (!is_anonymous).then_some(403),
+                    (Access::UsersOrNetworks(_) | Access::TitleOrNetworks(_), Credentials::Missing) => {
+                        (!is_anonymous).then_some(403)
+                    }
                     // They are asked for a login.
                     (Access::PlayersOrNetworks(_), Credentials::Missing) => (!is_anonymous).then_some(401),
                     (
                         Access::From(needed)
                         | Access::FromHeaderOrQuery(needed)
                         | Access::UsersOrNetworks(needed)
+                        | Access::TitleOrNetworks(needed)
                         | Access::PlayersOrNetworks(needed),
                         Credentials::Level(level),
                     ) => (level < needed.number()).then_some(403),

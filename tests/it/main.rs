@@ -74,6 +74,7 @@ mod tidy;
 mod trials;
 mod tuner;
 mod users;
+mod vod_play;
 mod web_audit;
 mod web_now;
 mod web_pages;

@@ -322,17 +322,20 @@ async fn another_account_takes_over_before_the_first_byte_and_later_only_with_th
         cinema.scenario.provider.script(&format!("/{name}"), behaviours);
         cinema.offers(path, &copy);
         let candidates = [candidate(&name, 1, 1), candidate(path, 3, 1)];
-        cinema.get("player", &candidates, "bytes=-100000").await.unwrap().finish(&file).await;
+        cinema.get(path, &candidates, "bytes=-100000").await.unwrap().finish(&file).await;
         cinema.scenario.is_quiet().await;
-        let mut reading = cinema.get("player", &candidates, "").await.unwrap();
+        let mut reading = cinema.get(path, &candidates, "").await.unwrap();
         reading.read(&file, 4_900_000).await;
         if is_same {
             reading.finish(&file).await;
         } else {
             while let Some(Ok(bytes)) = reading.next().await {
+                assert!(file.bytes(reading.at..reading.at + bytes.len() as u64) == bytes);
                 reading.at += bytes.len() as u64;
             }
-            assert!(reading.at < 5_100_000, "at {}", reading.at);
+            let requests = cinema.scenario.provider.requests();
+            let requests: Vec<_> = requests.iter().map(|it| (&it.path, it.header("range"))).collect();
+            assert!(reading.at < LENGTH, "the other film took over: {requests:?}");
         }
         cinema.scenario.is_quiet().await;
     }

@@ -21,6 +21,8 @@ pub(crate) enum Access {
     FromHeaderOrQuery(UserLevel),
     /// Users of at least this level, and callers without credentials from the networks that need none for this route.
     UsersOrNetworks(UserLevel),
+    /// The same for films and episodes: users may also send an access token as the query parameter `token`.
+    TitleOrNetworks(UserLevel),
     /// The same for playlists and guides, which players fetch with what people type as an address: users may also send
     /// their name and password as the parameters `username` and `password` of the query, or by `Authorization: Basic`.
     /// Callers from other networks are asked for them with 401, because many programs send them only then.
@@ -58,6 +60,16 @@ impl Access {
                 None => call.check_anonymous().map(|()| None),
                 user => permitted(user, level),
             },
+            Self::TitleOrNetworks(level) => {
+                let user = match auth.user_of(&call.headers)? {
+                    None => call.query.single("token").map(|it| auth.user_of_token(it)).transpose()?,
+                    user => user,
+                };
+                match user {
+                    None => call.check_anonymous().map(|()| None),
+                    user => permitted(user, level),
+                }
+            }
             Self::PlayersOrNetworks(level) => {
                 player_or_network(call, level).await.map_err(Refusal::asking_for_login)
             }
@@ -86,6 +98,7 @@ impl Access {
             Self::From(level) | Self::FromHeaderOrQuery(level) => Some(level),
             Self::Anyone
             | Self::UsersOrNetworks(_)
+            | Self::TitleOrNetworks(_)
             | Self::PlayersOrNetworks(_)
             | Self::PathLogin
             | Self::QueryLogin

@@ -227,6 +227,11 @@ impl Call {
         self.parameters.text(name).ok_or_else(|| self.lacks(name))
     }
 
+    /// Returns the text with this parameter name, if the path has it.
+    pub(crate) fn text_if_any(&self, name: &str) -> Option<&str> {
+        self.parameters.text(name)
+    }
+
     /// Returns the refusal for a parameter that the path of the route does not have.
     fn lacks(&self, name: &str) -> Refusal {
         Refusal::fault(format_args!("find the parameter {name} in {}", self.pattern))

@@ -166,6 +166,7 @@ fn security(access: Access) -> Value {
         Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
         Access::FromHeaderOrQuery(_) => json!([{ "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
         Access::UsersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }]),
+        Access::TitleOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
         Access::PlayersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }, { "basic": [] }]),
         Access::Depends { .. } => json!([{}, { "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
     }
@@ -179,6 +180,10 @@ fn description(access: Access) -> Option<String> {
         }
         Access::UsersOrNetworks(level) => Some(format!(
             "Requires a user of level {level} or above, or a network that needs no credentials."
+        )),
+        Access::TitleOrNetworks(level) => Some(format!(
+            "Requires a user of level {level} or above, or a network that needs no \
+             credentials."
         )),
         Access::PlayersOrNetworks(level) => Some(format!(
             "Requires a user of level {level} or above, who may also log in with name and password in the query or by \
@@ -383,6 +388,7 @@ fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
         Access::From(_)
         | Access::FromHeaderOrQuery(_)
         | Access::UsersOrNetworks(_)
+        | Access::TitleOrNetworks(_)
         | Access::PlayersOrNetworks(_) => (true, true),
         Access::PathLogin | Access::QueryLogin => (true, false),
         Access::Depends { .. } => (true, true),

@@ -1,0 +1,455 @@
+//! Films and episodes as files that players seek in.
+//!
+//! `/movie/{user}/{password}/{name}` and `/series/{user}/{password}/{name}` are the addresses that player apps build
+//! themselves, as for an Xtream Codes panel: the name is an id with any extension or none. `/proxy/vod/{kind}/{uuid}` is
+//! for everybody else. Each request is answered where it arrives; nobody is redirected to an address of a session.
+//!
+//! ```text
+//! unknown, not visible: 404 ─► HEAD: length from memory, or a request for one byte
+//!                           └► GET ─┬─ 302 to the provider, if the stream profile says so
+//!                                   ├─ 416, 502, 503
+//!                                   └─ first byte ─► 200 or 206
+//! ```
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use actors::{
+    SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
+};
+use domain::byte_range::{ByteRanges, content_range, unsatisfied_range};
+use domain::ids::{AccountId, EpisodeId, VodCategoryId};
+use domain::plan::{TitleCandidate, TitleVersion};
+use domain::source_url::SourceUrl;
+use domain::user::UserLevel;
+use domain::vod::{Episode, Relation, RelationId, Title, TitleKind};
+use futures_util::StreamExt;
+use futures_util::stream::poll_fn;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
+    IF_RANGE, LOCATION, RANGE,
+};
+use http::{Method, StatusCode};
+use resource_derive::Query;
+use tracing::info;
+use warp::reply::Response as Reply;
+
+use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
+use crate::auth::Denied;
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};
+
+/// Returns the routes that only the player port serves.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        file_route(
+            "/movie/{user}/{password}/{name}",
+            Access::PathLogin,
+            "Returns a film for a user, whole or in part. The name is its id, with any extension or none.",
+            movie,
+        ),
+        file_route(
+            "/series/{user}/{password}/{name}",
+            Access::PathLogin,
+            "Returns an episode for a user, whole or in part. The name is its id, with any extension or none.",
+            episode,
+        ),
+    ]
+}
+
+/// Returns the routes that both ports serve.
+pub(super) fn api_routes() -> Vec<Route> {
+    let access = Access::TitleOrNetworks(UserLevel::Streamer);
+    vec![
+        file_route(
+            "/proxy/vod/{kind}/{uuid}",
+            access,
+            "Returns a film (`movie`) or an episode (`episode` or `series`), whole or in part.",
+            by_uuid,
+        ),
+        file_route(
+            "/proxy/vod/{kind}/{uuid}/{session}",
+            access,
+            "Returns a film or an episode to a player that names its session.",
+            by_uuid,
+        ),
+    ]
+}
+
+fn file_route<Args>(
+    path: &'static str,
+    access: Access,
+    summary: &'static str,
+    handler: impl Handler<Args, Answer = FileAnswer>,
+) -> Route {
+    Route::get(path, access, summary, handler)
+        .for_any_origin()
+        .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part, with `Content-Range`.")
+        .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte exists.")
+        .refuses(StatusCode::BAD_GATEWAY, "No provider delivers the file. The answer has the reason.")
+        .refuses(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "No connection is free. `Retry-After` is sent if another try may help.",
+        )
+}
+
+/// Selects the version of a title. Other parameters are ignored, because players add their own.
+#[derive(Debug, Default, Query)]
+struct VodQuery {
+    /// Id of the file at the provider.
+    #[field(example = "4711")]
+    stream_id: Option<String>,
+    /// Id of the account that the file is read from.
+    #[field(example = "1")]
+    m3u_account_id: Option<AccountId>,
+    /// Any text by which a player distinguishes its requests from those of others with the same address and program.
+    session_id: Option<String>,
+    /// Access token, or the token of the address that `/api/vod/` returned for the title.
+    #[expect(dead_code, reason = "read by the check of the access")]
+    token: Option<String>,
+}
+
+async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
+    let number = number(&call)?;
+    let found = call.app.models.vod.by_stream_id(TitleKind::Movie, number)?;
+    let (title, relation) = found.ok_or_else(unknown_title)?;
+    serve(call, Wanted::movie(title, relation), query).await
+}
+
+async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
+    let episode = call.app.models.vod.episode(EpisodeId(number(&call)?))?.ok_or_else(unknown_title)?;
+    let wanted = Wanted::episode(&call, episode)?;
+    serve(call, wanted, query).await
+}
+
+async fn by_uuid(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
+    let (uuid, titles) = (call.uuid()?, &call.app.models.vod);
+    let wanted = match call.text("kind")? {
+        "movie" => Wanted::movie(titles.by_uuid(TitleKind::Movie, uuid)?.ok_or_else(unknown_title)?, None),
+        "episode" | "series" => {
+            Wanted::episode(&call, titles.episode_by_uuid(uuid)?.ok_or_else(unknown_title)?)?
+        }
+        _ => return Err(unknown_title()),
+    };
+    serve(call, wanted, query).await
+}
+
+/// Returns the id in a name such as `7.mkv`.
+fn number(call: &Call) -> Result<u32, Refusal> {
+    let name = call.text("name")?;
+    let digits = name.split_once('.').map_or(name, |it| it.0);
+    let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number).ok_or_else(unknown_title)
+}
+
+/// The film or episode of a request.
+struct Wanted {
+    target: Target,
+    name: String,
+    /// The film, or the series of the episode.
+    title: Title,
+    /// The version that the address names.
+    relation: Option<RelationId>,
+    episode: Option<Episode>,
+}
+
+impl Wanted {
+    fn movie(title: Title, relation: Option<RelationId>) -> Self {
+        let (target, name) = (Target::Movie(title.uuid), title.name().to_owned());
+        Self { target, name, title, relation, episode: None }
+    }
+
+    fn episode(call: &Call, episode: Episode) -> Result<Self, Refusal> {
+        let series = call.app.models.vod.get(episode.series)?.ok_or_else(unknown_title)?;
+        let (season, number) = (episode.season, episode.number);
+        let name = format!("{} S{season:02}E{number:02}", series.name());
+        let target = Target::Episode(episode.uuid);
+        Ok(Self { target, name, title: series, relation: None, episode: Some(episode) })
+    }
+
+    /// Returns the files that can be played: first those of the version that is named or preferred, then the others.
+    fn candidates(&self, call: &Call, query: &VodQuery) -> Result<Arc<[TitleCandidate]>, Refusal> {
+        let seen = Playable::of(call);
+        if !seen.shows(&self.title) {
+            return Err(unknown_title());
+        }
+        let relations: Vec<_> = seen.relations(&self.title).collect();
+        let named = self.relation.and_then(|id| relations.iter().find(|it| it.id == id));
+        let label = named.or(relations.first()).and_then(|it| it.label.as_deref()).unwrap_or_default();
+        let is_preferred = |id: RelationId| {
+            let relation = relations.iter().find(|it| it.id == id);
+            relation.is_some_and(|it| it.label.as_deref().unwrap_or_default().eq_ignore_ascii_case(label))
+        };
+        let mut versions: Vec<(bool, TitleVersion)> = match &self.episode {
+            None => {
+                let named_first = named.copied().into_iter();
+                let others = relations.iter().copied().filter(|it| Some(it.id) != named.map(|it| it.id));
+                named_first
+                    .chain(others)
+                    .map(|it| (is_preferred(it.id), TitleVersion::of_movie(it)))
+                    .collect()
+            }
+            Some(episode) => {
+                let offers =
+                    episode.offers.iter().filter(|it| relations.iter().any(|of| of.id == it.relation));
+                offers.map(|it| (is_preferred(it.relation), TitleVersion::of_episode(it))).collect()
+            }
+        };
+        versions.retain(|(_, it)| {
+            query.m3u_account_id.is_none_or(|id| it.account == id)
+                && query.stream_id.as_ref().is_none_or(|id| it.provider_id == *id)
+        });
+        let mut candidates = Vec::new();
+        for preferred in [true, false] {
+            let group: Vec<_> =
+                versions.iter().filter(|it| it.0 == preferred).map(|it| it.1.clone()).collect();
+            candidates.extend(call.app.plans.title(&self.name, &group));
+        }
+        if candidates.is_empty() && versions.is_empty() {
+            Err(unknown_title())
+        } else {
+            Ok(candidates.into())
+        }
+    }
+}
+
+async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer, Refusal> {
+    let candidates = wanted.candidates(&call, &query)?;
+    let user = call.user().ok().cloned();
+    let session = call.text_if_any("session").map(str::to_owned).or(query.session_id);
+    let (app, caller, headers) = (call.app, call.caller, call.headers);
+    let client_address = caller.address();
+    let viewer = Viewer {
+        user: user.as_ref().map(|it| it.username.clone()),
+        address: client_address,
+        agent: caller.agent,
+    };
+    let seat = match &user {
+        Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
+        None => anonymous_seat(&app),
+    };
+    let target = wanted.target;
+    let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+    let request = VodRequest {
+        title: VodTitle { target, name: wanted.name },
+        candidates,
+        viewer,
+        connection: caller.connection,
+        seat,
+        session: session.map(|it| it.chars().take(SESSION_CHARS_MAX).collect()),
+        ranges: text(RANGE).and_then(ByteRanges::parse),
+        if_range: text(IF_RANGE).map(str::to_owned),
+    };
+    let refused = |reason: VodRefusal| {
+        info!(vod.target = %target, client.address = %client_address, "client refused: {reason}");
+        no_file(&reason)
+    };
+    if call.method == Method::HEAD {
+        return match app.vod.head(request).await.map_err(refused)? {
+            VodHead::File(facts) => Ok(FileAnswer::head(&facts)),
+            VodHead::Redirect(url) => redirect(user.is_some(), &url),
+        };
+    }
+    let answer = app.vod.get(request).await.map_err(refused)?;
+    // A user who was deactivated in the meantime had no seat yet that could be ended.
+    if user.as_ref().is_some_and(|it| !is_active(&app, it.id)) {
+        return Err(Denied::Inactive.into());
+    }
+    match answer {
+        VodAnswer::Whole(facts, body) => Ok(FileAnswer::whole(&facts, body)),
+        VodAnswer::Part(facts, part, body) => Ok(FileAnswer::part(&facts, &part, body)),
+        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
+        VodAnswer::Redirect(url) => redirect(user.is_some(), &url),
+    }
+}
+
+/// The titles that a caller may watch, with the accounts and categories that offer them.
+struct Playable {
+    is_admin: bool,
+    hides_adult: bool,
+    /// Of active accounts.
+    enabled: HashSet<(AccountId, VodCategoryId)>,
+}
+
+impl Playable {
+    fn of(call: &Call) -> Self {
+        let models = &call.app.models;
+        let accounts = models.accounts.load();
+        let is_active = |id: AccountId| accounts.get(id.0).is_some_and(|it| it.is_active);
+        let links = models.vod_account_categories.load();
+        let enabled = links.iter().filter(|it| it.enabled && is_active(it.account));
+        let is_admin = call.is_admin();
+        Self {
+            is_admin,
+            hides_adult: !is_admin && call.user().map_or(true, |it| it.hide_adult),
+            enabled: enabled.map(|it| (it.account, it.category)).collect(),
+        }
+    }
+
+    fn shows(&self, title: &Title) -> bool {
+        (self.is_admin || !title.hidden)
+            && !(self.hides_adult && title.is_adult())
+            && self.relations(title).next().is_some()
+    }
+
+    fn relations<'a>(&'a self, title: &'a Title) -> impl Iterator<Item = &'a Relation> {
+        title.relations.iter().filter(|it| self.enabled.contains(&(it.account, it.category)))
+    }
+}
+
+/// Maximum length of the name of a session.
+const SESSION_CHARS_MAX: usize = 100;
+
+/// The address may contain the credentials of the account, so that only users get it.
+fn redirect(is_user: bool, url: &SourceUrl) -> Result<FileAnswer, Refusal> {
+    if !is_user {
+        let detail = "this title is played directly from its provider, which requires a login";
+        return Err(Refusal::unauthorized(detail));
+    }
+    let location = HeaderValue::from_str(url.expose());
+    let location = location.map_err(|_| {
+        Refusal::status(StatusCode::BAD_GATEWAY)
+            .with_detail("the URL of the file is not valid in a Location header")
+    })?;
+    let mut reply = Reply::default();
+    *reply.status_mut() = StatusCode::FOUND;
+    reply.headers_mut().insert(LOCATION, location);
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+    Ok(FileAnswer(reply))
+}
+
+fn unknown_title() -> Refusal {
+    Refusal::not_found("title not found")
+}
+
+/// Returns the response to a client that was refused.
+fn no_file(reason: &VodRefusal) -> Refusal {
+    let detail = reason.to_string();
+    match reason {
+        VodRefusal::NoVersions => Refusal::unavailable(detail),
+        VodRefusal::Upstream(_) | VodRefusal::Changing => {
+            Refusal::status(StatusCode::BAD_GATEWAY).with_detail(detail)
+        }
+        VodRefusal::Full(pool) => {
+            let seconds = pool.since.as_secs();
+            Refusal::unavailable(format!("{detail}; the longest connection has been open for {seconds} s"))
+                .retry_soon()
+        }
+        // Not 403, which players report as a wrong password.
+        VodRefusal::Seats { .. }
+        | VodRefusal::Ended
+        | VodRefusal::Busy
+        | VodRefusal::NoAnswer
+        | VodRefusal::Stopping => Refusal::unavailable(detail).retry_soon(),
+    }
+}
+
+/// A file or a part of it: 200, 206 or 416; or 302 to the provider.
+pub(super) struct FileAnswer(Reply);
+
+impl FileAnswer {
+    fn whole(facts: &VodFacts, body: VodBody) -> Self {
+        Self::with_body(StatusCode::OK, facts, facts.length, body)
+    }
+
+    fn part(facts: &VodFacts, part: &Range<u64>, body: VodBody) -> Self {
+        let mut answer = Self::with_body(StatusCode::PARTIAL_CONTENT, facts, part.end - part.start, body);
+        answer.set(CONTENT_RANGE, &content_range(part, facts.length));
+        answer
+    }
+
+    fn unsatisfiable(facts: &VodFacts) -> Self {
+        let detail = format!("the file has {} bytes", facts.length);
+        let refusal = Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail);
+        let mut answer = Self(refusal.into_response());
+        answer.set(CONTENT_RANGE, &unsatisfied_range(facts.length));
+        answer.set(ACCEPT_RANGES, "bytes");
+        answer
+    }
+
+    fn head(facts: &VodFacts) -> Self {
+        let mut answer = Self(Reply::default());
+        answer.describe(facts, facts.length);
+        answer
+    }
+
+    fn with_body(status: StatusCode, facts: &VodFacts, length: u64, mut body: VodBody) -> Self {
+        let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
+        let bytes = bytes.map(|it| it.map_err(std::io::Error::other));
+        let mut answer = Self(warp::Reply::into_response(warp::reply::stream(bytes)));
+        *answer.0.status_mut() = status;
+        answer.describe(facts, length);
+        answer
+    }
+
+    fn describe(&mut self, facts: &VodFacts, length: u64) {
+        self.set(CONTENT_TYPE, facts.content_type);
+        self.set(CONTENT_LENGTH, &length.to_string());
+        self.set(ACCEPT_RANGES, "bytes");
+        self.set(ETAG, &facts.tag);
+        // The content depends on the user, and may change.
+        self.set(CACHE_CONTROL, "private, no-cache");
+        self.set(ACCEL_BUFFERING, "no");
+    }
+
+    fn set(&mut self, name: HeaderName, value: &str) {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.0.headers_mut().insert(name, value);
+        }
+    }
+}
+
+impl Answer for FileAnswer {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect("video/*");
+
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actors::FullPool;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_whether_another_try_may_help() {
+        let full = FullPool {
+            account: "one".to_owned(),
+            server_group: None,
+            since: std::time::Duration::from_secs(90),
+            max_streams: 1,
+            is_discovered: false,
+        };
+        for (reason, status, retry_after) in [
+            (VodRefusal::Full(full), 503, Some("3")),
+            (VodRefusal::Seats { limit: 1 }, 503, Some("3")),
+            (VodRefusal::Stopping, 503, Some("3")),
+            (VodRefusal::NoVersions, 503, None),
+            (VodRefusal::Changing, 502, None),
+        ] {
+            let response = no_file(&reason).into_response();
+            let retry = response.headers().get("retry-after").map(|it| it.to_str().unwrap());
+            assert_eq!((response.status().as_u16(), retry), (status, retry_after), "{reason}");
+        }
+    }
+
+    #[test]
+    fn only_users_are_redirected_to_a_provider() {
+        let url = SourceUrl::new("http://u:p@a.example/movie/1.mkv");
+        let Err(refusal) = redirect(false, &url) else { panic!("it is refused") };
+        assert_eq!(refusal.into_response().status(), StatusCode::UNAUTHORIZED);
+        let reply = redirect(true, &url).unwrap_or_else(|it| panic!("{it}")).into_reply();
+        assert_eq!(
+            (reply.status(), &reply.headers()["location"]),
+            (StatusCode::FOUND, &HeaderValue::from_static("http://u:p@a.example/movie/1.mkv"))
+        );
+        assert!(reply.headers()["cache-control"].to_str().unwrap().contains("no-store"));
+    }
+}
