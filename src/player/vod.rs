@@ -11,7 +11,6 @@
 //!                                   └─ first byte ─► 200 or 206
 //! ```
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,11 +19,11 @@ use actors::{
     SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
 };
 use domain::byte_range::{ByteRanges, content_range, unsatisfied_range};
-use domain::ids::{AccountId, EpisodeId, VodCategoryId};
+use domain::ids::{AccountId, EpisodeId};
 use domain::plan::{TitleCandidate, TitleVersion};
 use domain::source_url::SourceUrl;
 use domain::user::UserLevel;
-use domain::vod::{Episode, Relation, RelationId, Title, TitleKind};
+use domain::vod::{Episode, RelationId, Title, TitleKind};
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
 use http::header::{
@@ -42,6 +41,7 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};
+use crate::titles::SeenTitles;
 
 /// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {
@@ -173,7 +173,7 @@ impl Wanted {
 
     /// Returns the files that can be played: first those of the version that is named or preferred, then the others.
     fn candidates(&self, call: &Call, query: &VodQuery) -> Result<Arc<[TitleCandidate]>, Refusal> {
-        let seen = Playable::of(call);
+        let seen = SeenTitles::of_call(call);
         if !seen.shows(&self.title) {
             return Err(unknown_title());
         }
@@ -264,40 +264,6 @@ async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer
         VodAnswer::Part(facts, part, body) => Ok(FileAnswer::part(&facts, &part, body)),
         VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
         VodAnswer::Redirect(url) => redirect(user.is_some(), &url),
-    }
-}
-
-/// The titles that a caller may watch, with the accounts and categories that offer them.
-struct Playable {
-    is_admin: bool,
-    hides_adult: bool,
-    /// Of active accounts.
-    enabled: HashSet<(AccountId, VodCategoryId)>,
-}
-
-impl Playable {
-    fn of(call: &Call) -> Self {
-        let models = &call.app.models;
-        let accounts = models.accounts.load();
-        let is_active = |id: AccountId| accounts.get(id.0).is_some_and(|it| it.is_active);
-        let links = models.vod_account_categories.load();
-        let enabled = links.iter().filter(|it| it.enabled && is_active(it.account));
-        let is_admin = call.is_admin();
-        Self {
-            is_admin,
-            hides_adult: !is_admin && call.user().map_or(true, |it| it.hide_adult),
-            enabled: enabled.map(|it| (it.account, it.category)).collect(),
-        }
-    }
-
-    fn shows(&self, title: &Title) -> bool {
-        (self.is_admin || !title.hidden)
-            && !(self.hides_adult && title.is_adult())
-            && self.relations(title).next().is_some()
-    }
-
-    fn relations<'a>(&'a self, title: &'a Title) -> impl Iterator<Item = &'a Relation> {
-        title.relations.iter().filter(|it| self.enabled.contains(&(it.account, it.category)))
     }
 }
 

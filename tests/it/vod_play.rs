@@ -291,17 +291,12 @@ async fn the_bursts_of_players_use_one_connection_and_get_exact_bytes() {
         cinema.reads(&format!("bytes={start}-{end}"), "Smarters", start..end + 1).await;
     }
     // rclone: four parts at the same time.
-    let part = |n: usize| (n * 3_000_000, (n + 1) * 3_000_000);
-    let reads = (0..4).map(|n| async move {
-        let (start, end) = part(n);
-        (format!("bytes={start}-{}", end - 1), start..end)
+    let all = &cinema;
+    let parts = (0..4_usize).map(|n| async move {
+        let (start, end) = (n * 3_000_000, (n + 1) * 3_000_000);
+        all.reads(&format!("bytes={start}-{}", end - 1), "rclone", start..end).await;
     });
-    let mut running = Vec::new();
-    for read in reads {
-        let (range, bytes) = read.await;
-        running.push(async { cinema.reads(&range.clone(), "rclone", bytes).await });
-    }
-    futures_util::future::join_all(running).await;
+    futures_util::future::join_all(parts).await;
     assert_eq!((cinema.provider.peak(), cinema.provider.n_refused()), (1, 0));
     cinema.is_quiet().await;
 }

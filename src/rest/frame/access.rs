@@ -21,7 +21,8 @@ pub(crate) enum Access {
     FromHeaderOrQuery(UserLevel),
     /// Users of at least this level, and callers without credentials from the networks that need none for this route.
     UsersOrNetworks(UserLevel),
-    /// The same for films and episodes: users may also send an access token as the query parameter `token`.
+    /// The same for films and episodes: users may also send an access token, or a token that plays
+    /// this title only, as the query parameter `token`. The title is the parameter `{uuid}`.
     TitleOrNetworks(UserLevel),
     /// The same for playlists and guides, which players fetch with what people type as an address: users may also send
     /// their name and password as the parameters `username` and `password` of the query, or by `Authorization: Basic`.
@@ -50,9 +51,12 @@ impl Access {
             Self::Anyone => Ok(auth.user_of(&call.headers).ok().flatten()),
             Self::From(level) => permitted(auth.user_of(&call.headers)?, level),
             Self::FromHeaderOrQuery(level) => {
-                let user = match auth.user_of(&call.headers)? {
-                    None => call.query.single("token").map(|it| auth.user_of_token(it)).transpose()?,
-                    user => user,
+                let user = match (auth.user_of(&call.headers)?, call.query.single("token")) {
+                    (None, Some(token)) => {
+                        let of_title = auth.user_of_play_token(token, call.uuid()?);
+                        Some(of_title.or_else(|_| auth.user_of_token(token))?)
+                    }
+                    (user, _) => user,
                 };
                 permitted(user, level)
             }
@@ -61,9 +65,12 @@ impl Access {
                 user => permitted(user, level),
             },
             Self::TitleOrNetworks(level) => {
-                let user = match auth.user_of(&call.headers)? {
-                    None => call.query.single("token").map(|it| auth.user_of_token(it)).transpose()?,
-                    user => user,
+                let user = match (auth.user_of(&call.headers)?, call.query.single("token")) {
+                    (None, Some(token)) => {
+                        let of_title = auth.user_of_play_token(token, call.uuid()?);
+                        Some(of_title.or_else(|_| auth.user_of_token(token))?)
+                    }
+                    (user, _) => user,
                 };
                 match user {
                     None => call.check_anonymous().map(|()| None),

@@ -182,7 +182,7 @@ fn description(access: Access) -> Option<String> {
             "Requires a user of level {level} or above, or a network that needs no credentials."
         )),
         Access::TitleOrNetworks(level) => Some(format!(
-            "Requires a user of level {level} or above, or a network that needs no \
+            "Requires a user of level {level} or above, a token that plays this title, or a network that needs no \
              credentials."
         )),
         Access::PlayersOrNetworks(level) => Some(format!(
