@@ -1,12 +1,16 @@
 //! What a viewer may see of the films and series, with the accounts that offer them at this moment.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use domain::ids::{AccountId, VodCategoryId};
+use domain::account::Account;
+use domain::core_settings::{NETWORK_ACCESS, allows_adult_without_user};
 use domain::user::{User, UserLevel};
-use domain::vod::{Episode, Relation, RelationId, Title, TitleDetails};
+use domain::vod::query::{VodSnapshot, VodSources};
+use domain::vod::visible::{VodLimits, visible};
+use domain::vod::{AccountCategory, Episode, Relation, RelationId, Title, TitleDetails};
 use serde_json::{Map, Value};
-use storage::Models;
+use storage::{Models, NotReady, Table};
 
 use crate::app::App;
 use crate::http::reply::Refusal;
@@ -16,10 +20,9 @@ use crate::rest::frame::call::Call;
 /// see the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SeenTitles {
-    hides_adult: bool,
+    pub(crate) limits: VodLimits,
+    sources: VodSources,
     is_admin: bool,
-    /// Of active accounts.
-    enabled: HashSet<(AccountId, VodCategoryId)>,
 }
 
 impl SeenTitles {
@@ -29,16 +32,19 @@ impl SeenTitles {
 
     /// For a user, or for callers without credentials.
     pub(crate) fn of(models: &Models, user: Option<&User>) -> Self {
-        let accounts = models.accounts.load();
-        let is_active = |id: AccountId| accounts.get(id.0).is_some_and(|it| it.is_active);
-        let links = models.vod_account_categories.load();
-        let enabled = links.iter().filter(|it| it.enabled && is_active(it.account));
+        let (accounts, links) = (models.accounts.load(), models.vod_account_categories.load());
         let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
-        Self {
-            hides_adult: !is_admin && user.is_none_or(|it| it.hide_adult),
-            is_admin,
-            enabled: enabled.map(|it| (it.account, it.category)).collect(),
-        }
+        Self { limits: vod_limits(models, user), sources: sources(&accounts, &links), is_admin }
+    }
+
+    /// Returns the relations that count in lists: for admins all.
+    pub(crate) fn listed_sources(&self) -> Option<&VodSources> {
+        (!self.is_admin).then_some(&self.sources)
+    }
+
+    /// Returns the relations that play.
+    pub(crate) fn sources(&self) -> &VodSources {
+        &self.sources
     }
 
     /// Returns whether the interface lists a title: admins find all titles, also those that cannot play, and others those
@@ -49,13 +55,12 @@ impl SeenTitles {
 
     /// Returns whether the viewer may see and watch a title.
     pub(crate) fn shows(&self, title: &Title) -> bool {
-        (self.is_admin || !title.hidden)
-            && !(self.hides_adult && title.is_adult())
-            && title.relations.iter().any(|it| self.is_playable(it))
+        visible(&self.limits, title, |it| self.sources.has(it.account, it.category))
     }
 
     fn is_playable(&self, relation: &Relation) -> bool {
-        self.enabled.contains(&(relation.account, relation.category))
+        self.sources.has(relation.account, relation.category)
+            && self.limits.allows_category(relation.category)
     }
 
     /// Returns the relations that play a title, the preferred one first.
@@ -69,6 +74,33 @@ impl SeenTitles {
         let playable = title.relations.iter().filter(|it| self.is_playable(it));
         playable.filter(|it| labels.insert(it.label.as_deref().unwrap_or_default().to_lowercase())).collect()
     }
+}
+
+/// Returns the relations of active accounts in enabled categories.
+fn sources(accounts: &Table<Account>, links: &Table<AccountCategory>) -> VodSources {
+    VodSources::of(accounts.iter().map(|it| &**it), links.iter().map(|it| &**it))
+}
+
+/// Returns the limits of what a user, or a caller without credentials, may see of films and series.
+fn vod_limits(models: &Models, user: Option<&User>) -> VodLimits {
+    match user {
+        Some(user) => VodLimits::of(user),
+        None if models.users.load().is_empty() => VodLimits::none(),
+        None => {
+            let settings = models.settings.load();
+            let rule = settings.one_by("key", NETWORK_ACCESS).map(|it| &it.value);
+            VodLimits::anonymous(allows_adult_without_user(rule))
+        }
+    }
+}
+
+/// Returns the index of the latest committed write, so that clients read their own writes.
+pub(crate) async fn title_index(app: &App) -> Result<Arc<VodSnapshot>, Refusal> {
+    let models = &app.models;
+    models.vod_index.at(models.store.version()).await.map_err(|error| match error {
+        NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
+        NotReady::Ended => Refusal::fault(format_args!("list titles: {error}")),
+    })
 }
 
 /// A title with the details of one of its relations, if an account has them.
@@ -280,7 +312,7 @@ pub(crate) mod testing {
     //! Films and series for tests: what everybody sees, what only some see, and secrets that only admins see.
 
     use domain::account::{Account, AccountProfile, PlaylistLocation};
-    use domain::ids::{EpisodeId, ProfileId};
+    use domain::ids::{AccountId, EpisodeId, ProfileId, VodCategoryId};
     use domain::source_url::SourceUrl;
     use domain::vod::{
         AccountCategory, EpisodeFacts, EpisodeOffer, ExternalIds, TitleFacts, TitleId, TitleKind,

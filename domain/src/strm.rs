@@ -27,7 +27,7 @@ pub const SERIES_FOLDER: &str = "Series";
 const FILM_NFO: &str = "movie.nfo";
 /// Name of the file with the facts of a series, in its folder.
 const SERIES_NFO: &str = "tvshow.nfo";
-/// What a title is called that has no usable name.
+/// The name of a title without a usable one.
 const UNTITLED: &str = "Untitled";
 
 /// Maximum length of a title in a name, in bytes.
@@ -65,7 +65,7 @@ pub struct TitleFacts<'a> {
 pub struct StrmVersion<'a> {
     /// Unique among all versions, and never changes.
     pub id: u32,
-    /// What distinguishes it from the other versions; may be empty.
+    /// Distinguishes it from the other versions; may be empty.
     pub label: &'a str,
     pub address: String,
 }

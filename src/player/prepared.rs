@@ -36,7 +36,7 @@ const BUILDING_MAX: usize = 2;
 /// Size of the pieces in which text is compressed, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What answers of one kind are built from, at one moment.
+/// The values that answers of one kind are built from, at one moment.
 pub(crate) trait AnswerTables: Clone + Send + 'static {
     /// Everything that an answer depends on besides.
     type Key: PartialEq + Send + 'static;

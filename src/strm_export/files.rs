@@ -20,7 +20,7 @@ const MANIFEST_HEAD: &str = "headwater export 1";
 /// Number of written files after which the manifest is saved, so that a crash leaves few files that nobody owns.
 const SAVE_EVERY: usize = 10_000;
 
-/// What an export has done, in numbers of files.
+/// The outcome of an export, in numbers of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExportReport {
     pub(crate) written: usize,
@@ -30,7 +30,7 @@ pub(crate) struct ExportReport {
     pub(crate) kept: usize,
 }
 
-/// What is in a file: enough to notice a change.
+/// Identifies the content of a file, to notice a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     hash: [u8; 16],

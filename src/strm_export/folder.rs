@@ -28,7 +28,7 @@ pub(super) struct ExportFolder {
     open: Vec<(String, OwnedFd)>,
 }
 
-/// What is at a path.
+/// The thing at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Missing,

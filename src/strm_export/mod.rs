@@ -31,7 +31,7 @@ use self::titles::put_titles;
 use crate::auth::player_secret_of;
 use crate::config::PublicUrl;
 
-/// What to export, and where to.
+/// An export to make: its titles, its folder and its addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportOrder {
     pub(crate) folder: PathBuf,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, EpisodeId, ProfileId, VodCategoryId};
+use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::vod::{
     AccountCategory, Episode, EpisodeFacts, EpisodeOffer, Relation, RelationId, Title, TitleFacts, TitleId,
@@ -133,8 +134,8 @@ async fn films_and_series_reach_apps_over_the_player_port() {
 
     let gateway = Setup::new().list("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:1/1.ts\n").start().await;
     gateway.change(put_titles).await;
-    let anna = create_user(&gateway, "anna", |_| {}).await;
-    let login = format!("username=anna&password={}", anna.password);
+    create_user(&gateway, "anna", |it| it.player_password = Some(Secret::new("remote"))).await;
+    let login = "username=anna&password=remote";
     let api = Api::stranger_at(gateway.address);
     let get = async |query: &str| api.get(&format!("/player_api.php?{login}&{query}")).await;
     let films = get("action=get_vod_streams").await.body;

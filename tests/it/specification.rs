@@ -33,6 +33,10 @@ const OPERATIONS: &str = "
     GET /api/playlist.m3u
     GET /api/epg.xml
     GET /xmltv.php
+    GET /api/vod/movies/
+    GET /api/vod/series/
+    GET /api/vod/series/{}/episodes/
+    GET /api/vod/movies/{}/stream/
 ";
 
 /// The operations that wait: the feature that brings them, and then lines as above.
@@ -66,10 +70,6 @@ const PENDING: [(&str, &str); 3] = [
     (
         "films and series",
         "
-        GET /api/vod/movies/
-        GET /api/vod/series/
-        GET /api/vod/series/{}/episodes/
-        GET /api/vod/movies/{}/stream/
         GET /movie/{}/{}/{}
         GET /series/{}/{}/{}
         ",

@@ -1,12 +1,12 @@
 //! Films, series and their categories, as a panel describes them.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::core_settings::LIBRARY_SETTINGS;
 use domain::library_settings::{LibrarySettings, PanelRows};
+use domain::vod::query::VodSnapshot;
 use domain::vod::{AccountCategory, Relation, Title, TitleKind, VodCategory};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -19,14 +19,15 @@ use crate::player::addresses::{backdrop_address, image_address};
 use crate::player::prepared::{AnswerTables, PreparedAnswer};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Document;
-use crate::titles::{Properties, SeenTitles, numeric_rating};
+use crate::titles::{Properties, SeenTitles, numeric_rating, title_index};
 
-/// What lists of titles are built from, at one moment.
+/// The origin of lists of titles, at one moment.
 #[derive(Clone)]
 pub(crate) struct TitleTables {
     models: Models,
     /// Another one after each commit to the titles.
     titles: Arc<()>,
+    index: Arc<VodSnapshot>,
     categories: Arc<Table<VodCategory>>,
     links: Arc<Table<AccountCategory>>,
 }
@@ -250,6 +251,7 @@ async fn prepared(
     let models = call.app.models.clone();
     let tables = TitleTables {
         titles: call.app.title_commits.load(),
+        index: title_index(&call.app).await?,
         categories: models.vod_categories.load(),
         links: models.vod_account_categories.load(),
         models,
@@ -284,20 +286,8 @@ fn write_categories(
     tables: &TitleTables,
     kind: TitleKind,
 ) -> io::Result<()> {
-    let enabled: BTreeSet<u32> =
-        tables.links.iter().filter(|it| it.enabled && it.kind == kind).map(|it| it.category.0).collect();
-    let mut used = BTreeSet::new();
-    if !enabled.is_empty() {
-        let visited = tables.models.vod.while_each(|title| {
-            if title.id.kind() == kind && key.seen.shows(&title) {
-                used.extend(key.seen.relations(&title).map(|it| it.category.0));
-            }
-            // The rest can add none.
-            used.len() < enabled.len()
-        });
-        visited.map_err(io::Error::other)?;
-    }
-    let categories = used.iter().filter_map(|it| tables.categories.get(*it));
+    let used = tables.index.categories(kind, &key.seen.limits, Some(key.seen.sources()));
+    let categories = tables.categories.iter().filter(|it| used.contains_key(&it.id));
     let rows = categories.map(|it| CategoryRow {
         category_id: it.id.to_string(),
         category_name: &it.name,

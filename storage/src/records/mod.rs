@@ -36,7 +36,7 @@ pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
 pub use self::personal_playlist::remove_playlists_of;
-pub use self::vod::{category_key, category_link_key};
+pub use self::vod::{category_key, category_link_key, external_id_key};
 
 use crate::record::Schema;
 

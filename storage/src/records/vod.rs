@@ -26,7 +26,7 @@ pub(crate) fn title_keys_of(owner: u64) -> std::ops::RangeInclusive<u32> {
 }
 
 /// Returns the value of the indexes `tmdb` and `imdb`.
-pub(crate) fn external_id_key(kind: TitleKind, id: &str) -> Vec<u8> {
+pub fn external_id_key(kind: TitleKind, id: &str) -> Vec<u8> {
     let mut key = vec![match kind {
         TitleKind::Movie => 0,
         TitleKind::Series => 1,

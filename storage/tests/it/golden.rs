@@ -53,8 +53,8 @@ use domain::user_group::UserGroup;
 use domain::vod::regroup::TitleShape;
 use domain::vod::{
     AccountCategory, Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer, ExternalIds, KindSync, MatchReason,
-    Relation, RelationId, Title, TitleAlias, TitleDetails, TitleEdits, TitleFacts, TitleId, TitleKind,
-    VodCategory, VodSync, uuid_of,
+    Relation, RelationId, Title, TitleAlias, TitleDetails, TitleEdits, TitleFacts, TitleFavorites, TitleId,
+    TitleKind, VodCategory, VodSync, uuid_of,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -585,6 +585,11 @@ fn account_category() -> AccountCategory {
     }
 }
 
+fn title_favorites() -> TitleFavorites {
+    let titles = vec![TitleId::movie(7).unwrap(), TitleId::series(7).unwrap()];
+    TitleFavorites { user: UserId(3), titles, updated_at: 1_700_000_000_000 }
+}
+
 fn vod_sync() -> VodSync {
     let of_kind = KindSync {
         outcome: RefreshOutcome::Success,
@@ -641,6 +646,7 @@ fn now() -> Vec<Value> {
         written(&vod_category()),
         written(&account_category()),
         written(&vod_sync()),
+        written(&title_favorites()),
     ]
 }
 
@@ -742,6 +748,7 @@ fn records_of_every_released_version_still_decode() {
             VodCategory::COLLECTION => reads::<VodCategory>(line),
             AccountCategory::COLLECTION => reads::<AccountCategory>(line),
             VodSync::COLLECTION => reads::<VodSync>(line),
+            TitleFavorites::COLLECTION => reads::<TitleFavorites>(line),
             other => panic!("unknown collection {other}"),
         }
     }

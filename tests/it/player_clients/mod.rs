@@ -77,7 +77,7 @@ mod slow {
         assert_eq!((&found["authenticated"], &found["loaded"]), (&json!(true), &json!(true)));
         assert_eq!(
             found["groups"],
-            json!([["News & more", 500], ["Other", i32::MAX], ["Drama", 901], ["Space", 902]])
+            json!([["Drama", 901], ["News & more", 500], ["Other", i32::MAX], ["Space", 902]])
         );
         let url = |name: &str| format!("{address}/live/anna/remote/{}.ts", gateway.channel(name).id);
         let three = format!("id-{}", gateway.channel("Three").id);

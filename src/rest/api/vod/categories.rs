@@ -19,7 +19,7 @@ use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 use crate::rest::frame::route::{Created, Route};
 use crate::rest::frame::value::Named;
-use crate::titles::{SeenTitles, reading};
+use crate::titles::{SeenTitles, title_index};
 
 /// A category of films or of series.
 #[derive(Clone, Debug, Serialize, View)]
@@ -100,7 +100,7 @@ pub(crate) struct CategoriesCreatedView {
     ids: Vec<VodCategoryId>,
 }
 
-/// Which categories accounts import.
+/// Enables or disables categories.
 #[derive(Clone, Debug, Body)]
 #[resource(name = "VODCategoriesEnable")]
 pub(crate) struct EnableCategories {
@@ -140,7 +140,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             "/api/vod/categories/bulk-enable/",
             ADMIN,
-            "Enables or disables categories of films and series for accounts.",
+            "Changes which categories of films and series accounts import.",
             enable,
         )
         .with_bulk_body()
@@ -153,17 +153,9 @@ async fn visible(call: &Call) -> Result<Option<BTreeSet<VodCategoryId>>, Refusal
     if call.is_admin() {
         return Ok(None);
     }
-    let (titles, seen) = (call.app.models.vod.clone(), SeenTitles::of_call(call));
-    let used = reading(move || {
-        let mut used = BTreeSet::new();
-        titles.for_each(|title| {
-            if seen.shows(&title) {
-                used.extend(seen.relations(&title).map(|it| it.category));
-            }
-        })?;
-        Ok(used)
-    });
-    Ok(Some(used.await?))
+    let (index, seen) = (title_index(&call.app).await?, SeenTitles::of_call(call));
+    let of_kind = |kind| index.categories(kind, &seen.limits, Some(seen.sources())).into_keys();
+    Ok(Some(TitleKind::ALL.into_iter().flat_map(of_kind).collect()))
 }
 
 async fn list(

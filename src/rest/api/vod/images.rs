@@ -9,7 +9,7 @@ use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
 
-use super::filters::{Found, TitleFilters};
+use super::filters::{TitleFilters, TitlesFound};
 use super::titles::find_id;
 use super::view::{VodLogoView, VodLookup, unknown};
 use crate::http::reply::Refusal;
@@ -149,7 +149,7 @@ fn reach(call: &Call, account: Option<AccountId>) -> Reach {
 async fn logos(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<Page<VodLogoView>, Refusal> {
     let (offset, limit) = paging.window();
     let wanted = filters.wanted(&call, &TitleKind::ALL).with_picture();
-    let Found { count, titles } = wanted.find(&call, offset, limit).await?;
+    let TitlesFound { count, titles } = wanted.find(&call, offset, limit).await?;
     let lookup = VodLookup::load(&call);
     paging.envelope(&call, count, titles.iter().filter_map(|it| lookup.logo(it)).collect())
 }

@@ -1,15 +1,17 @@
 //! `/api/vod/`: films, series and episodes over all accounts.
 //!
 //! Every user reads the titles that the user may see, with one rule for lists, details, favourites, players and exports
-//! ([`crate::titles::SeenTitles`]). Only admins read addresses of providers.
+//! ([`crate::titles::SeenTitles`]). Only admins change titles, and read addresses of providers.
 
 mod categories;
+mod edit;
 mod episodes;
 mod exports;
 mod favorites;
 mod filters;
 mod images;
 mod providers;
+mod regroup;
 #[cfg(test)]
 mod tests;
 mod titles;
@@ -20,6 +22,8 @@ use crate::rest::frame::route::Route;
 pub(super) fn routes() -> Vec<Route> {
     let routes = [
         titles::routes(),
+        edit::routes(),
+        regroup::routes(),
         episodes::routes(),
         providers::routes(),
         categories::routes(),

@@ -20,7 +20,7 @@ use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
 use crate::titles::{OpenedTitle, Properties, open_series, open_title};
 
-/// What an account knows of a film.
+/// The facts of a film, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct MovieProviderInfoView {
     /// Id of the film.
@@ -89,7 +89,7 @@ pub(crate) struct MovieProviderInfoView {
     m3u_account: AccountNameView,
 }
 
-/// What an account knows of a series.
+/// The facts of a series, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct SeriesProviderInfoView {
     /// Id of the series.
@@ -176,9 +176,10 @@ pub(super) fn routes() -> Vec<Route> {
     const PROVIDERS: &str = "Lists the accounts that offer a title.";
     const NOTHING_PLAYS: &str = "The title does not exist, or nothing plays it.";
     let known = |route: Route| route.refuses(StatusCode::NOT_FOUND, NOTHING_PLAYS);
-    let movie_info = "Returns what an account knows of a film, and loads it first if it is missing or old.";
+    let movie_info =
+        "Returns the facts of a film of an account, and loads them first if they are missing or old.";
     let series_info =
-        "Returns what an account knows of a series, and loads it first if it is missing or old.";
+        "Returns the facts of a series of an account, and loads them first if they are missing or old.";
     vec![
         Route::get("/api/vod/movies/{id}/providers/", STREAMER, PROVIDERS, movie_providers),
         Route::get("/api/vod/series/{id}/providers/", STREAMER, PROVIDERS, series_providers),

@@ -87,7 +87,9 @@ async fn lists_are_filtered_searched_ordered_and_paged() {
         ("hidden=true", vec![3]),
         ("m3u_account=13&category=101", vec![1]),
         ("name=TROPO", vec![1]),
-        ("search=fiction", vec![1]),
+        ("search=tropo", vec![1]),
+        ("genre=fiction", vec![1]),
+        ("ordering=-rating&page_size=1", vec![1]),
         ("ids=1,2&ordering=-id", vec![2, 1]),
         ("ordering=-year&page_size=1", vec![1]),
     ] {
@@ -277,4 +279,82 @@ async fn an_export_without_titles_keeps_the_earlier_one() {
     // The film is still offered by the first version of the file.
     let film = folder.path().join("Movies/Metropolis (1927) [tmdbid-19]");
     assert_eq!(std::fs::read_dir(film).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn an_edit_has_priority_until_it_is_undone() {
+    let rest = with_titles().await;
+    let one = "/api/vod/movies/1/";
+    let edited = rest
+        .admin("PATCH", one, json!({ "name": "Metropolis!", "year": null, "genre": "", "hidden": true }))
+        .await;
+    assert_eq!(edited.status, 200, "{}", edited.text);
+    assert_eq!((&edited.body["name"], &edited.body["year"]), (&json!("Metropolis!"), &json!(1927)));
+    assert_eq!((&edited.body["genre"], &edited.body["hidden"]), (&Value::Null, &json!(true)));
+    assert_eq!(rest.streamer("GET", one, Value::Null).await.status, 404);
+    let undo = rest.admin("GET", "/api/channels/undo/", Value::Null).await.body;
+    let url = undo["results"][0]["url"].as_str().unwrap().to_owned();
+    assert_eq!(rest.admin("POST", &url, Value::Null).await.status, 200);
+    let film = rest.streamer("GET", one, Value::Null).await.body;
+    assert_eq!((&film["name"], &film["genre"]), (&json!("Metropolis"), &json!("Science Fiction, Drama")));
+    let taken = rest.admin("PATCH", "/api/vod/movies/2/", json!({ "tmdb_id": "19" })).await;
+    assert_eq!((taken.status, taken.body["tmdb_id"].is_array()), (400, true), "{}", taken.text);
+    let corrected = rest.admin("PATCH", "/api/vod/movies/2/", json!({ "ext_id_a": "20" })).await.body;
+    assert_eq!(corrected["tmdb_id"], "20");
+}
+
+#[tokio::test]
+async fn many_titles_are_hidden_and_marked_at_once_and_taken_back() {
+    let rest = with_titles().await;
+    let path = "/api/vod/movies/bulk-edit/";
+    let body =
+        json!({ "filter": { "category": "Drama|movie" }, "values": { "hidden": true, "is_adult": true } });
+    let done = rest.admin("POST", path, body).await;
+    assert_eq!((done.status, &done.body["updated_count"]), (200, &json!(2)), "{}", done.text);
+    assert_eq!(ids(&rest, STREAMER, "/api/vod/movies/").await, [2]);
+    let url = done.body["undo"]["url"].as_str().unwrap().to_owned();
+    assert_eq!(rest.admin("POST", &url, Value::Null).await.status, 200);
+    assert_eq!(ids(&rest, STREAMER, "/api/vod/movies/?ordering=id").await, [1, 2]);
+    assert_eq!(ids(&rest, ADMIN, "/api/vod/movies/?hidden=true").await, [3]);
+    for (body, field) in [
+        (json!({ "values": { "hidden": true } }), "ids"),
+        (json!({ "ids": [1], "values": {} }), "values"),
+        (json!({ "ids": [1], "values": { "year": "x" } }), "values"),
+        (json!({ "ids": [1, 2], "values": { "tmdb_id": "7" } }), "values"),
+        (json!({ "ids": [1], "filter": {}, "values": { "hidden": true } }), "filter"),
+    ] {
+        let refused = rest.admin("POST", path, body).await;
+        let named = refused.body.as_object().unwrap().keys().any(|it| it.starts_with(field));
+        assert!(refused.status == 400 && named, "{}", refused.text);
+    }
+    let missing = rest.admin("POST", path, json!({ "ids": [99], "values": { "hidden": true } })).await;
+    assert_eq!((missing.status, missing.body["ids"].is_array()), (400, true));
+}
+
+#[tokio::test]
+async fn titles_are_merged_and_split_and_their_ids_stay_valid() {
+    let rest = with_titles().await;
+    let merged = rest.admin("POST", "/api/vod/movies/1/merge/", json!({ "ids": [2] })).await;
+    assert_eq!(merged.status, 200, "{}", merged.text);
+    assert_eq!(rest.admin("GET", "/api/vod/movies/2/", Value::Null).await.body["id"], 1);
+    let providers = rest.admin("GET", "/api/vod/movies/1/providers/", Value::Null).await.body;
+    assert_eq!(providers.as_array().unwrap().len(), 3);
+    let url = merged.body["undo"]["url"].as_str().unwrap().to_owned();
+    assert_eq!(rest.admin("POST", &url, Value::Null).await.status, 200);
+    assert_eq!(rest.admin("GET", "/api/vod/movies/2/", Value::Null).await.body["name"], "Late");
+
+    let split = rest.admin("POST", "/api/vod/movies/1/split/", json!({ "relation_ids": [18] })).await;
+    assert_eq!(split.status, 200, "{}", split.text);
+    let id = split.body["split_id"].as_u64().unwrap();
+    let off = rest.streamer("GET", &format!("/api/vod/movies/{id}/"), Value::Null).await.body;
+    assert_eq!((&off["name"], &off["provider_count"]), (&json!("Metropolis 4K"), &json!(1)));
+    let url = split.body["undo"]["url"].as_str().unwrap().to_owned();
+    assert_eq!(rest.admin("POST", &url, Value::Null).await.status, 200);
+    assert_eq!(rest.admin("GET", &format!("/api/vod/movies/{id}/"), Value::Null).await.body["id"], 1);
+    for body in [json!({ "relation_ids": [17, 18] }), json!({ "relation_ids": [99] }), json!({})] {
+        assert_eq!(rest.admin("POST", "/api/vod/movies/1/split/", body).await.status, 400);
+    }
+    for (body, status) in [(json!({ "ids": [1] }), 400), (json!({ "ids": [99] }), 404)] {
+        assert_eq!(rest.admin("POST", "/api/vod/movies/1/merge/", body).await.status, status);
+    }
 }

@@ -3,7 +3,7 @@
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
 
-use super::filters::{Found, TitleFilters};
+use super::filters::{TitleFilters, TitlesFound};
 use super::view::{MovieView, SeriesView, TitleView, VodLookup, unknown};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn movies(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<Page<MovieView>, Refusal> {
     let (offset, limit) = paging.window();
-    let Found { count, titles } =
+    let TitlesFound { count, titles } =
         filters.wanted(&call, &[TitleKind::Movie]).find(&call, offset, limit).await?;
     let lookup = VodLookup::load(&call);
     paging.envelope(&call, count, titles.iter().map(|it| lookup.movie(it)).collect())
@@ -41,7 +41,7 @@ async fn movies(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<
 
 async fn series(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<Page<SeriesView>, Refusal> {
     let (offset, limit) = paging.window();
-    let Found { count, titles } =
+    let TitlesFound { count, titles } =
         filters.wanted(&call, &[TitleKind::Series]).find(&call, offset, limit).await?;
     let lookup = with_counts(&call, &titles).await?;
     paging.envelope(&call, count, titles.iter().map(|it| lookup.series(it)).collect())
@@ -49,7 +49,8 @@ async fn series(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<
 
 async fn all(call: Call, (filters, paging): (TitleFilters, MixedPages)) -> Result<Page<TitleView>, Refusal> {
     let (offset, limit) = paging.window();
-    let Found { count, titles } = filters.wanted(&call, &TitleKind::ALL).find(&call, offset, limit).await?;
+    let TitlesFound { count, titles } =
+        filters.wanted(&call, &TitleKind::ALL).find(&call, offset, limit).await?;
     let lookup = with_counts(&call, &titles).await?;
     paging.envelope(&call, count, titles.iter().map(|it| lookup.title(it)).collect())
 }

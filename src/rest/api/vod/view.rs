@@ -310,7 +310,7 @@ pub(crate) struct RelationView {
     external_series_id: Option<String>,
     /// Extension of the file; empty for a series, or if unknown.
     container_extension: String,
-    /// What distinguishes this version, such as `EN 4K`.
+    /// Distinguishes this version from others, such as `EN 4K`.
     label: Option<String>,
     /// Name of the title at the provider.
     name: String,
