@@ -22,6 +22,11 @@ const HELD_BEFORE_START: usize = 2_000;
 /// Approximately one frame: the distance to the last output at which a shifted source starts.
 const FRAME: Ticks = SECOND / 25;
 
+/// A random-access point at most this far before the end of the last output is used if no other has arrived in time, and
+/// the source is shifted forward by as much: pictures without it cannot be decoded. The lead that the output gains is taken
+/// back at later changes.
+const NEAR_MISS: Ticks = SECOND / 5;
+
 /// The kind of unit that starts at a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
@@ -391,7 +396,9 @@ impl Gathering {
                 return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: false });
             }
             let Some(shortfall) = self.shortfall(index, shift, output) else { continue };
-            if shortfall > 0 {
+            if shortfall > 0 && self.has_waited && mark == Mark::Access && shortfall <= NEAR_MISS {
+                shift += shortfall;
+            } else if shortfall > 0 {
                 if !is_overdue || shortfall > 2 * JUMP {
                     continue;
                 }

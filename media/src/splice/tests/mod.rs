@@ -211,6 +211,19 @@ fn another_source_continues_at_the_current_programme_time() {
 }
 
 #[test]
+fn a_key_frame_slightly_before_the_end_of_the_output_is_used() {
+    // Key frames are farther apart than the wait for one, and the only one of the burst is 160 ms late.
+    let second = Spec { gop: 50, ..another() };
+    let played = check(Spec::default(), second, 10, 200);
+    let pictures =
+        |source: u8| played.checker.pes.iter().filter(move |pes| pes.pid == 0x100 && pes.source == source);
+    let begins = pictures(1).next().unwrap();
+    assert_eq!((begins.number, begins.is_key), (0, true));
+    let step = (begins.presentation - pictures(0).map(|pes| pes.presentation).max().unwrap()) / 90;
+    assert!((20..=60).contains(&step), "{step} ms");
+}
+
+#[test]
 fn the_same_source_may_return() {
     // The source continues: same clock, 2 s later.
     let again = Spec { start: 900_000 + 7_000 * 90, ..Spec::default() };
