@@ -22,7 +22,7 @@ test-all: have-tools
     #!/usr/bin/env bash
     set -euo pipefail
     durations=""
-    for step in fmt lint fuzz-check deny web test-slow doc; do
+    for step in fmt lint deny web test-slow doc; do
         before=$SECONDS
         {{ just_executable() }} --justfile {{ justfile() }} "$step"
         durations+=$(printf '\n%6d s  %s' $((SECONDS - before)) "$step")
@@ -34,10 +34,9 @@ test-all: have-tools
 # Checks formatting and spelling.
 fmt:
     cargo fmt --all --check
-    cargo fmt --manifest-path fuzz/Cargo.toml --check
     typos
 
-# Checks lints of all targets, benches included, and unused dependencies.
+# Checks lints of all targets, benches and fuzz targets included, and unused dependencies.
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     cargo shear
@@ -74,10 +73,6 @@ doc:
 # Runs one bench, or all of them, in the release profile.
 bench *names:
     cargo bench --package headwater --package storage {{ if names == "" { "" } else { "--bench " + replace(names, " ", " --bench ") } }}
-
-# Checks that every fuzz target compiles.
-fuzz-check:
-    cargo fuzz check --dev --sanitizer none
 
 # Builds every fuzz target with optimisation and runs each for this many seconds.
 fuzz seconds="20":

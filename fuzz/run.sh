@@ -7,6 +7,11 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:-20}
 
+# The fuzzer detects failures by assertions and overflow checks.
+export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
+export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
+export CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+
 cargo fuzz build --sanitizer none
 for target in $(cargo fuzz list); do
     mkdir -p "fuzz/corpus/$target"

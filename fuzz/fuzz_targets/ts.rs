@@ -70,7 +70,7 @@ fn read(aligned: &[u8]) {
             }
             assert!(tables.pids().count() <= tables.pmt.streams.len() + 1);
             for stream in &tables.pmt.streams {
-                (tables.pmt.kind(stream), stream.codec());
+                let _ = (tables.pmt.kind(stream), stream.codec());
                 descriptors(&stream.descriptors).for_each(drop);
             }
         }

@@ -16,7 +16,7 @@ pub mod backup;
 mod changes;
 mod engine;
 mod error;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod guide;
 mod models;

@@ -181,7 +181,9 @@ mod slow {
             let file = format!("{folder}/{}.ts", uuid::Uuid::new_v4());
             std::fs::write(file, &whole).expect("the folder can be written");
         }
-        let messages = checks::Recording::new(&whole).decoder_messages().await;
+        let mut messages = checks::Recording::new(&whole).decoder_messages().await;
+        // True of a stream of another source: it ends before the file.
+        messages.retain(|it| !it.contains("no PTS found at end of file"));
         assert!(messages.is_empty(), "{}", messages.join("\n"));
     }
 
@@ -232,7 +234,8 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_recording_over_sources_with_different_codecs_pids_and_start_times_is_one_clean_file() {
         let clips = [h264().await, mpeg2().await, other_h264().await, h264().await];
-        check_with_all_programs(&clips, &["h264", "aac"]).await;
+        let recording = check_with_all_programs(&clips, &["h264", "aac"]).await;
+        check_decoding(&recording.bytes).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,7 +29,7 @@
 mod candidates;
 mod incident;
 mod machine;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod model;
 mod replan;
 mod session;

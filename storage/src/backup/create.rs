@@ -94,7 +94,7 @@ pub fn create_backup(
 }
 
 /// Writes an archive with these members and a valid authentication code, which a fuzzer cannot guess.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub fn write_members(
     manifest: Manifest,
     members: &[(String, Vec<u8>)],

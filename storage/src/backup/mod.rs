@@ -28,7 +28,7 @@ mod trailer;
 use std::io;
 
 pub use self::archive::{Archive, UnlockedArchive};
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub use self::create::write_members;
 pub use self::create::{BackupFile, create_backup};
 pub use self::keys::BackupSecret;

@@ -40,7 +40,7 @@ pub use self::files::{FOLDER as GUIDES_FOLDER, GuideFiles};
 pub use self::query::{Found, GuideField, GuideQuery, QUERY_WORDS_MAX, SearchLimits, TextQuery, TextTest};
 pub use self::writer::{FinishedGuide, GuideWriter, PROGRAMME_BYTES_MAX, PROGRAMMES_MAX};
 
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) use self::{cell::decode as decode_cell, lookup::read_entries, tables::GuideTables};
 
 /// A programme of a guide file.

@@ -11,7 +11,7 @@
 //! ```
 
 mod identity;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod model;
 
 pub use self::identity::film_id;
