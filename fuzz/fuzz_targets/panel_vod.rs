@@ -44,7 +44,9 @@ fn check(facts: &PanelFacts) {
     assert!(facts.backdrops.len() <= BACKDROPS_MAX);
     let mut pictures = facts.picture.iter().chain(&facts.backdrops);
     assert!(pictures.all(|it| it.len() <= PICTURE_BYTES_MAX && it.to_ascii_lowercase().starts_with("http")));
-    assert!([&facts.tmdb_id, &facts.imdb_id].into_iter().flatten().all(|it| it.trim_matches('0') != ""));
+    assert!(
+        [&facts.tmdb_id, &facts.imdb_id].into_iter().flatten().all(|it| !it.trim_matches('0').is_empty())
+    );
 }
 
 fuzz_target!(|data: &[u8]| {
