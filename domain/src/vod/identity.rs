@@ -19,6 +19,10 @@ use super::title_name::TitleName;
 /// Number of different names above which an id is ignored.
 pub const NAMES_PER_ID_MAX: usize = 3;
 
+/// Maximum number of relations of a title that entries are added to. Entries beyond that get another title, so that a provider
+/// with thousands of entries of one name cannot make a title of any size.
+pub const RELATIONS_MAX: u32 = 50;
+
 /// Hash of a text among those of one import. The key is random, so that a provider cannot cause collisions.
 type TextHash = u64;
 
@@ -112,15 +116,37 @@ pub struct TitleIndex {
     with_ids: HashSet<TitleId>,
     /// Titles that were merged, and where they are now.
     merged: HashMap<TitleId, TitleId>,
+    /// Number of relations of titles with several stored ones, or with new ones; about.
+    counts: HashMap<TitleId, u32>,
+    /// Stored titles that have an id in common, the older one first. An interrupted import leaves them.
+    same: Vec<(TitleId, TitleId, MatchReason)>,
+    /// Titles whose ids an admin set.
+    edited: HashSet<TitleId>,
 }
 
 impl TitleIndex {
     /// Adds a stored title.
     pub fn add(&mut self, title: &Title) {
+        let n = u32::try_from(title.relations.len()).unwrap_or(u32::MAX);
+        if n > 1 {
+            self.counts.insert(title.id, n);
+        }
+        if title.edits.tmdb.is_some() || title.edits.imdb.is_some() {
+            self.edited.insert(title.id);
+        }
         let ids = title.matching_ids();
         for (catalogue, of_catalogue) in [(Catalogue::Tmdb, &ids.tmdb), (Catalogue::Imdb, &ids.imdb)] {
             for id in of_catalogue {
-                self.put_id(catalogue, id, title.id);
+                let before = self.put_id(catalogue, id, title.id);
+                if let Some(before) =
+                    before.filter(|it| !self.edited.contains(it) && !self.edited.contains(&title.id))
+                {
+                    let reason = match catalogue {
+                        Catalogue::Tmdb => MatchReason::TmdbId(id.clone()),
+                        Catalogue::Imdb => MatchReason::ImdbId(id.clone()),
+                    };
+                    self.same.push((before.min(title.id), before.max(title.id), reason));
+                }
             }
         }
         if ids.is_empty() {
@@ -131,8 +157,17 @@ impl TitleIndex {
         }
     }
 
-    /// Adds an entry that belongs to a title.
-    pub fn put(&mut self, entry: EntryIdentity<'_>, title: TitleId) {
+    /// Returns the stored titles that have an id in common, the older one first, with the reason.
+    pub fn take_same(&mut self) -> Vec<(TitleId, TitleId, MatchReason)> {
+        let same = std::mem::take(&mut self.same);
+        same.into_iter().filter(|it| !self.is_full(it.0) && !self.is_full(it.1)).collect()
+    }
+
+    /// Adds an entry that belongs to a title. `is_new` is whether the title did not have it before.
+    pub fn put(&mut self, entry: EntryIdentity<'_>, title: TitleId, is_new: bool) {
+        if is_new {
+            *self.counts.entry(title).or_default() += 1;
+        }
         for (catalogue, id) in each(entry.ids) {
             self.put_id(catalogue, id, title);
             self.with_ids.insert(title);
@@ -142,24 +177,34 @@ impl TitleIndex {
         }
     }
 
-    fn put_id(&mut self, catalogue: Catalogue, id: &str, title: TitleId) {
-        // If two titles have the same id because an admin said so, the older one gets new entries.
-        let known = self.ids.entry(self.hasher.hash_one((catalogue, id))).or_insert(title);
-        *known = (*known).min(title);
+    fn is_full(&self, title: TitleId) -> bool {
+        self.counts.get(&title).is_some_and(|it| *it >= RELATIONS_MAX)
+    }
+
+    /// Returns the other title that has the id, if there is one.
+    fn put_id(&mut self, catalogue: Catalogue, id: &str, title: TitleId) -> Option<TitleId> {
+        let hash = self.hasher.hash_one((catalogue, id));
+        let before = self.ids.get(&hash).copied().filter(|it| *it != title);
+        // If two titles have the same id, the older one gets new entries, until it is full.
+        let holder = before.filter(|it| !self.is_full(*it)).map_or(title, |it| it.min(title));
+        self.ids.insert(hash, holder);
+        before
     }
 
     fn put_name(&mut self, name: &TitleName, year: Option<u16>, title: TitleId) {
-        if !name.words.is_empty() {
-            let known = self.names.entry(self.hasher.hash_one((&*name.words, year))).or_insert(title);
-            *known = (*known).min(title);
+        if name.words.is_empty() {
+            return;
         }
+        let hash = self.hasher.hash_one((&*name.words, year));
+        let before = self.names.get(&hash).copied().filter(|it| !self.is_full(*it));
+        self.names.insert(hash, before.map_or(title, |it| it.min(title)));
     }
 
     /// Returns the title of an entry.
     pub fn find(&self, entry: EntryIdentity<'_>) -> Belongs {
         let of = |catalogue: Catalogue, id: &Option<String>| {
             let found = self.ids.get(&self.hasher.hash_one((catalogue, id.as_deref()?)));
-            found.map(|it| self.current(*it))
+            found.map(|it| self.current(*it)).filter(|it| !self.is_full(*it))
         };
         let tmdb = of(Catalogue::Tmdb, &entry.ids.tmdb);
         let imdb = of(Catalogue::Imdb, &entry.ids.imdb);
@@ -172,7 +217,9 @@ impl TitleIndex {
             (None, Some(title)) => Belongs::To(title, by_imdb()),
             (None, None) if entry.ids.is_empty() && !entry.name.words.is_empty() => {
                 let found = self.names.get(&self.hasher.hash_one((&*entry.name.words, entry.year)));
-                let found = found.map(|it| self.current(*it)).filter(|it| !self.with_ids.contains(it));
+                let found = found
+                    .map(|it| self.current(*it))
+                    .filter(|it| !self.with_ids.contains(it) && !self.is_full(*it));
                 found.map_or(Belongs::New, |it| Belongs::To(it, MatchReason::NameAndYear))
             }
             (None, None) => Belongs::New,
@@ -184,6 +231,8 @@ impl TitleIndex {
         if self.with_ids.contains(&from) {
             self.with_ids.insert(into);
         }
+        let n = self.counts.get(&from).copied().unwrap_or(1);
+        *self.counts.entry(into).or_insert(1) += n;
         self.merged.insert(from, into);
     }
 
@@ -248,7 +297,7 @@ mod tests {
         let mut index = TitleIndex::default();
         let heat = TitleName::of("Heat (1995)");
         let put = |index: &mut TitleIndex, of: &ExternalIds, year, title| {
-            index.put(EntryIdentity { ids: of, name: &heat, year }, title);
+            index.put(EntryIdentity { ids: of, name: &heat, year }, title, true);
         };
         put(&mut index, &ids("949", ""), Some(1995), film(1));
         put(&mut index, &ids("", "tt2"), Some(1995), film(2));
@@ -280,6 +329,24 @@ mod tests {
         // The title without ids gets one, so others without ids no longer belong to it.
         put(&mut index, &ids("7", ""), Some(1995), film(3));
         assert_eq!(find(&index, ids("", ""), "Heat", Some(1995)), Belongs::New);
+    }
+
+    #[test]
+    fn a_title_with_many_relations_gets_no_more() {
+        let mut index = TitleIndex::default();
+        let (name, none) = (TitleName::of("Film"), ExternalIds::default());
+        let entry = EntryIdentity { ids: &none, name: &name, year: None };
+        let mut titles = Vec::new();
+        for number in 0..120 {
+            let title = match index.find(entry) {
+                Belongs::To(title, _) => title,
+                _ => film(number + 1),
+            };
+            index.put(entry, title, true);
+            titles.push(title);
+        }
+        titles.dedup();
+        assert_eq!(titles, [film(1), film(51), film(101)]);
     }
 
     #[test]

@@ -9,6 +9,11 @@ use uuid::Uuid;
 use super::relation::{Relation, RelationId};
 use crate::ids::AccountId;
 
+/// Number of relations that fit a record whatever their values are.
+const RELATIONS_FITTING: usize = 8;
+/// Maximum size of the relations of a title, in bytes as JSON.
+const TITLE_BYTES_MAX: usize = 512 << 10;
+
 /// Whether a title is a film or a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -331,6 +336,28 @@ impl Title {
             .sort_by_key(|it| (it.is_stale(), std::cmp::Reverse(priority(it.account)), it.account, it.id));
     }
 
+    /// Leaves values of the last relations out until the title fits a record. Only a defective or hostile provider has titles
+    /// of this size.
+    pub fn limit_size(&mut self) {
+        // A title with fewer relations fits in any case.
+        if self.relations.len() <= RELATIONS_FITTING {
+            return;
+        }
+        let sizes = self.relations.iter().map(|it| serde_json::to_vec(it).map_or(0, |it| it.len()));
+        let mut size: usize = sizes.sum();
+        for relation in self.relations.iter_mut().rev() {
+            if size <= TITLE_BYTES_MAX {
+                return;
+            }
+            let before = serde_json::to_vec(&*relation).map_or(0, |it| it.len());
+            relation.details = None;
+            relation.custom_properties = Map::new();
+            (relation.facts.description, relation.facts.logo) = (None, None);
+            let after = serde_json::to_vec(&*relation).map_or(0, |it| it.len());
+            size -= before.saturating_sub(after).min(size);
+        }
+    }
+
     fn first<'a, T>(&'a self, value: impl Fn(&'a TitleFacts) -> Option<T>) -> Option<T> {
         self.relations.iter().find_map(|it| it.first(&value))
     }
@@ -398,6 +425,20 @@ mod tests {
             (title.name(), title.year(), title.genre(), title.is_adult()),
             ("Heat (1995)", None, None, false)
         );
+    }
+
+    #[test]
+    fn a_title_of_any_size_is_limited() {
+        let mut title = title();
+        let facts = TitleFacts {
+            name: "Heat".to_owned(),
+            description: Some("é".repeat(4_000)),
+            ..TitleFacts::default()
+        };
+        title.relations = (0..400).map(|it| relation(it, 2, facts.clone())).collect();
+        title.limit_size();
+        assert!(serde_json::to_vec(&title).unwrap().len() < TITLE_BYTES_MAX + 10_000);
+        assert_eq!((title.relations.len(), title.description().is_some()), (400, true));
     }
 
     #[test]

@@ -140,6 +140,7 @@ pub(super) fn merge(
     write.remove::<Title>(other.id.key())?;
     one.absorb(other, reason, now);
     sort(&mut one, priorities);
+    one.limit_size();
     write.put(&one)?;
     regroup_episodes(write, &ids, &[&one], now)?;
     Ok(true)

@@ -19,6 +19,8 @@ use crate::write::Write;
 
 /// Maximum number of episodes of one series that an account may list.
 pub const EPISODES_MAX: usize = 10_000;
+/// Maximum number of offers of one episode. An account that lists more under one number has more than an episode can have.
+const OFFERS_MAX: usize = 50;
 /// Episodes of one write.
 const EPISODES_PER_WRITE: usize = 2_000;
 
@@ -221,6 +223,7 @@ impl EpisodeList {
                 landed.n_changed += 1;
                 *stored = offer;
             }
+            None if offers.len() >= OFFERS_MAX => {}
             None => {
                 landed.n_new += u64::from(known.is_none());
                 landed.n_changed += u64::from(known.is_some());

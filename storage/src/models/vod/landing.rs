@@ -374,6 +374,10 @@ impl<'a> Landing<'a> {
         })?;
         pushed?;
         landing.check_stop()?;
+        for (into, from, reason) in landing.index.take_same() {
+            let (one, other) = (landing.index.current(into), landing.index.current(from));
+            landing.merge(one.min(other), one.max(other), reason);
+        }
         Ok(landing)
     }
 
@@ -522,7 +526,7 @@ impl<'a> Landing<'a> {
         found: FoundTitle,
         name: &TitleName,
     ) -> Result<(), LandError> {
-        self.index.put(identity(&found, name), title);
+        self.index.put(identity(&found, name), title, true);
         let found = Box::new(found);
         let account = self.sync.account;
         Ok(self.changes.push(title, Change::Add { account, relation, reason, found })?)
@@ -569,7 +573,7 @@ impl<'a> Landing<'a> {
                 }
             }
         }
-        self.index.put(identity(&found, name), title);
+        self.index.put(identity(&found, name), title, false);
         Ok(self.changes.push(title, Change::Update { relation, found: Box::new(found) })?)
     }
 
@@ -852,6 +856,7 @@ fn changed(
         return Ok(None);
     }
     sort(&mut title, priorities);
+    title.limit_size();
     title.updated_at = now;
     Ok(Some(title))
 }

@@ -450,7 +450,7 @@ fn an_admin_merges_splits_and_edits_and_takes_it_back_and_a_refresh_respects_it(
     assert_eq!(shelf.groups(), before, "a second time changes nothing");
     // The split relation stays apart, although it has the id.
     let relation = shelf.titles.get(into).unwrap().unwrap().relations[1].id;
-    let split = move |write: &mut crate::Write<'_>| split_title(write, into, &[relation], now);
+    let split = move |write: &mut Write<'_>| split_title(write, into, &[relation], now);
     let (off, change) = shelf.store.write_blocking(split).unwrap().unwrap();
     let mut changed = list.clone();
     changed.iter_mut().for_each(|it| it.facts.genre = Some("Crime".to_owned()));
@@ -460,9 +460,8 @@ fn an_admin_merges_splits_and_edits_and_takes_it_back_and_a_refresh_respects_it(
     undo(&shelf, change).unwrap();
     assert_eq!(shelf.groups(), before);
     assert_eq!(shelf.titles.get(off).unwrap().unwrap().id, into, "the id of the split title stays valid");
-    let edit = move |write: &mut crate::Write<'_>| {
-        edit_title(write, into, |it| it.edits.name = Some("H".to_owned()), now)
-    };
+    let edit =
+        move |write: &mut Write<'_>| edit_title(write, into, |it| it.edits.name = Some("H".to_owned()), now);
     let change = shelf.store.write_blocking(edit).unwrap().unwrap();
     shelf.land(ACCOUNT, &list).unwrap();
     assert_eq!(shelf.titles.get(into).unwrap().unwrap().name(), "H");
@@ -471,9 +470,7 @@ fn an_admin_merges_splits_and_edits_and_takes_it_back_and_a_refresh_respects_it(
     assert!(shelf.store.write_blocking(edit_nothing(into)).unwrap().is_none());
 }
 
-fn edit_nothing(
-    id: TitleId,
-) -> impl FnOnce(&mut crate::Write<'_>) -> Result<Option<UndoChange>> + Send + 'static {
+fn edit_nothing(id: TitleId) -> impl FnOnce(&mut Write<'_>) -> Result<Option<UndoChange>> + Send + 'static {
     move |write| edit_title(write, id, |_| {}, 0)
 }
 
@@ -582,7 +579,7 @@ fn a_large_list_is_written_in_ranges_and_changed_again_with_edits_kept() {
     let before = shelf.list();
     assert_eq!(before.len(), 6_000);
     let (id, now) = (TitleId::movie(before[100].0).unwrap(), shelf.now);
-    let edit = move |write: &mut crate::Write<'_>| edit_title(write, id, |it| it.hidden = true, now);
+    let edit = move |write: &mut Write<'_>| edit_title(write, id, |it| it.hidden = true, now);
     shelf.store.write_blocking(edit).unwrap();
     // Another order, other values, and a tenth is missing.
     let mut changed: Vec<_> =
