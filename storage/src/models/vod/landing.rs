@@ -409,16 +409,16 @@ impl<'a> Landing<'a> {
         if (self.is_stopped)() { Err(LandError::Stopped) } else { Ok(()) }
     }
 
-    /// Visits the entries of enabled categories.
+    /// Visits the entries of enabled categories. Returns the number of all entries.
     fn each<L: FoundTitles + ?Sized>(
         &mut self,
         found: &L,
         mut visit: impl FnMut(&mut Self, FoundTitle) -> Result<(), LandError>,
-    ) -> Result<(), LandError> {
-        let mut n = 0_u32;
+    ) -> Result<u64, LandError> {
+        let mut n = 0_u64;
         let mut failed = None;
         found.for_each(&mut |mut title| {
-            n = n.wrapping_add(1);
+            n += 1;
             title.limit();
             let visited = match () {
                 () if n.is_multiple_of(1_000) && (self.is_stopped)() => Err(LandError::Stopped),
@@ -428,17 +428,12 @@ impl<'a> Landing<'a> {
             failed = visited.err();
             if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        failed.map_or(Ok(()), Err)
+        failed.map_or(Ok(n), Err)
     }
 
     /// Checks that the list is plausible.
     fn check<L: FoundTitles + ?Sized>(&mut self, found: &L) -> Result<(), LandError> {
-        let mut n_all = 0;
-        found.for_each(&mut |_| {
-            n_all += 1;
-            ControlFlow::Continue(())
-        })?;
-        self.each(found, |landing, found| {
+        let n_all = self.each(found, |landing, found| {
             landing.landed.n_found += 1;
             landing.known.list(&found.provider_id);
             if !found.facts.ids.is_empty() {
@@ -857,6 +852,6 @@ fn changed(
     }
     sort(&mut title, priorities);
     title.limit_size();
-    title.updated_at = now;
+    title.updated_at = title.updated_at.max(now);
     Ok(Some(title))
 }

@@ -381,6 +381,41 @@ fn titles_that_turn_out_to_be_one_are_merged_and_both_ids_lead_to_it() {
 }
 
 #[test]
+fn titles_that_an_interrupted_import_left_apart_are_merged_by_the_next_one() {
+    let mut shelf = Shelf::new();
+    let list = [shelf.film("1", "Heat", "949")];
+    shelf.land(ACCOUNT, &list).unwrap();
+    let known = shelf.only();
+    let id = TitleId::movie(known.id.number() + 50).unwrap();
+    let mut other = Title::new(id, uuid_of(id.key(), 1 << 64), 0);
+    let category = known.relations[0].category;
+    let mut relation = Relation::new(RelationId(id.number() + 1), OTHER, category, "9", 0);
+    relation.facts = known.relations[0].facts.clone();
+    other.relations.push(relation);
+    shelf.store.write_blocking(move |write| write.put(&other)).unwrap();
+    let landed = shelf.land(ACCOUNT, &list).unwrap();
+    assert_eq!((landed.n_merged, landed.n_changed), (1, 0));
+    let title = shelf.only();
+    assert_eq!((title.id, title.relations.len(), title.aliases[0].id), (known.id, 2, id));
+}
+
+#[test]
+fn a_provider_with_many_films_of_one_name_makes_no_title_of_any_size() {
+    let mut shelf = Shelf::new();
+    let film = |it: u32| {
+        let mut found = shelf.film(&it.to_string(), "Film", "");
+        found.facts.description = Some("A long text. ".repeat(300));
+        found
+    };
+    let list: Vec<_> = (0..400).map(film).collect();
+    assert_eq!(shelf.land(ACCOUNT, &list).unwrap().n_new, 400);
+    let sizes: Vec<usize> = shelf.list().iter().map(|it| it.2.len()).collect();
+    assert_eq!((sizes.iter().sum::<usize>(), sizes.iter().max()), (400, Some(&50)));
+    let landed = shelf.land(ACCOUNT, &list).unwrap();
+    assert_eq!((landed.n_new, landed.n_changed), (0, 0));
+}
+
+#[test]
 fn details_complete_a_film_outlive_a_refresh_and_may_show_that_it_is_another_one() {
     let mut shelf = Shelf::new();
     let list = [shelf.film("1", "Heat", ""), shelf.film("2", "Ronin", "8195")];
