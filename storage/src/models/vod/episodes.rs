@@ -217,13 +217,14 @@ impl EpisodeList {
             self.episodes[from].offers.retain(|it| !is_own(it));
         }
         let offers = &mut self.episodes[target].offers;
+        let is_full = offers.len() >= OFFERS_MAX;
         match offers.iter_mut().find(|it| is_own(it)) {
             Some(stored) if *stored == offer => {}
             Some(stored) => {
                 landed.n_changed += 1;
                 *stored = offer;
             }
-            None if offers.len() >= OFFERS_MAX => {}
+            None if is_full => {}
             None => {
                 landed.n_new += u64::from(known.is_none());
                 landed.n_changed += u64::from(known.is_some());
