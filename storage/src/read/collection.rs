@@ -3,11 +3,13 @@
 //! A read of one record takes some microseconds, or as long as the slice that is being written. Reads of more than a few
 //! records belong on a thread that may block.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
 use crate::engine::shared::Shared;
 use crate::engine::state::pair_of;
+use crate::engine::value::Location;
 use crate::error::Result;
 use crate::record::{CollectionKind, Key, Keys, Record, decode, fingerprint, has_key};
 
@@ -189,20 +191,45 @@ impl<'a, T: Record> Collection<'a, T> {
     }
 
     /// Does the same as [`Collection::for_each_of`], until `visit` returns false.
-    pub fn while_of(&self, owner: u64, mut visit: impl FnMut(T) -> bool) -> Result<()> {
+    pub fn while_of(&self, owner: u64, visit: impl FnMut(T) -> bool) -> Result<()> {
         let _scan = self.shared.begin_scan();
         let blocks = {
             let state = self.shared.state.read();
-            state.directories[self.type_number]
-                .partitions
-                .get(&owner)
-                .map(|it| it.blocks.clone())
-                .unwrap_or_default()
+            let partition = state.directories[self.type_number].partitions.get(&owner);
+            partition.map(|it| it.blocks.clone()).unwrap_or_default()
         };
+        self.while_in(owner, blocks, |_| true, visit)
+    }
+
+    /// Does the same for the records with some ids. Blocks without any of them are not read. For owners with some thousand
+    /// records.
+    pub(crate) fn while_of_ids(
+        &self,
+        owner: u64,
+        is_wanted: impl Fn(u32) -> bool,
+        visit: impl FnMut(T) -> bool,
+    ) -> Result<()> {
+        let _scan = self.shared.begin_scan();
+        let mut blocks = BTreeMap::new();
+        if let Some(partition) = self.shared.state.read().directories[self.type_number].partitions.get(&owner)
+        {
+            let wanted = partition.ids.iter().filter(|(id, _)| is_wanted(*id));
+            blocks.extend(wanted.filter_map(|(_, block)| Some((block, *partition.blocks.get(&block)?))));
+        }
+        self.while_in(owner, blocks, is_wanted, visit)
+    }
+
+    fn while_in(
+        &self,
+        owner: u64,
+        blocks: BTreeMap<u32, Location>,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(T) -> bool,
+    ) -> Result<()> {
         for (number, at) in blocks {
             // A missing block was emptied and removed.
             if let Some(block) = self.shared.block_uncached(self.type_number, owner, number, at)? {
-                for (_, bytes) in &block.records {
+                for (_, bytes) in block.records.iter().filter(|it| is_wanted(it.0)) {
                     if !visit(decode(bytes)?) {
                         return Ok(());
                     }

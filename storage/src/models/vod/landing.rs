@@ -364,12 +364,11 @@ impl<'a> Landing<'a> {
             landed: LandedTitles::default(),
         };
         let mut pushed = Ok(());
-        titles.while_each(|title| {
-            if title.id.kind() == sync.kind {
-                landing.known.add(&title);
-                landing.index.add(&title);
-                pushed = landing.mend(&title);
-            }
+        let is_wanted = |id: TitleId| id.kind() == sync.kind;
+        titles.while_each_id(is_wanted, |title| {
+            landing.known.add(&title);
+            landing.index.add(&title);
+            pushed = landing.mend(&title);
             pushed.is_ok() && !is_stopped()
         })?;
         pushed?;

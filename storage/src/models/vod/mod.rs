@@ -88,14 +88,27 @@ impl VodTitles {
     }
 
     /// Visits titles in nearly the order of their ids until `visit` returns false.
-    pub fn while_each(&self, mut visit: impl FnMut(Title) -> bool) -> Result<()> {
+    pub fn while_each(&self, visit: impl FnMut(Title) -> bool) -> Result<()> {
+        self.while_each_id(|_| true, visit)
+    }
+
+    /// Does the same for titles with some ids.
+    fn while_each_id(
+        &self,
+        is_wanted: impl Fn(TitleId) -> bool,
+        mut visit: impl FnMut(Title) -> bool,
+    ) -> Result<()> {
         let titles = self.store.collection::<Title>();
         for owner in titles.owners() {
             let mut goes_on = true;
-            titles.while_of(owner, |title| {
-                goes_on = visit(title);
-                goes_on
-            })?;
+            titles.while_of_ids(
+                owner,
+                |key| is_wanted(TitleId::of_key(key)),
+                |title| {
+                    goes_on = visit(title);
+                    goes_on
+                },
+            )?;
             if !goes_on {
                 break;
             }
