@@ -83,7 +83,8 @@ fn fill(folder: &Path, films: u32, series: u32) {
     let write = |write: &mut storage::Write<'_>| {
         let list = PlaylistLocation::Url(SourceUrl::new("http://127.0.0.1:1/list.m3u"));
         let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
-        write.put(&Account::new(AccountId(2), "Films", list, profile, 0))?;
+        let account = Account::new(AccountId(2), "Films", list, profile, 0);
+        write.put(&Account { enable_vod: true, ..account })?;
         let root = User::new(UserId(2), "root", UserLevel::Admin, 0);
         let password = Some(headwater::hash_password("correct horse"));
         write.put(&User { password, ..root })?;

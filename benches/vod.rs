@@ -150,6 +150,7 @@ fn print_resident(folder: &Path) {
 fn prepare(store: &Store, titles: &VodTitles, id: AccountId) -> [Vec<VodCategoryId>; 2] {
     let profile = AccountProfile::default_of(ProfileId(id.0), "Default", 1);
     let account = Account::new(id, format!("Account {id}"), PlaylistLocation::None, profile, NOW);
+    let account = Account { enable_vod: true, ..account };
     store.write_blocking(move |write| write.put(&account)).expect("the account is written");
     TitleKind::ALL.map(|kind| {
         let name = |it: u32| format!("{} {it}", kind.name());

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
     Events, Fetch, GuideRefreshes, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans,
-    SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials, Vod,
+    SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials, Vod, VodImporter,
 };
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
@@ -67,6 +67,8 @@ pub(crate) struct App {
     pub(crate) setup_code: SetupCode,
     pub(crate) switchboard: Switchboard,
     pub(crate) importer: Importer,
+    /// Imports films and series.
+    pub(crate) vod_importer: VodImporter,
     pub(crate) guide_refreshes: GuideRefreshes,
     pub(crate) schedules_direct: SchedulesDirect,
     pub(crate) trials: Trials,
@@ -127,6 +129,7 @@ impl App {
             setup_code: SetupCode::generate(),
             switchboard: system.switchboard(),
             importer: system.importer(),
+            vod_importer: system.vod_importer(),
             guide_refreshes: system.guide_refreshes(),
             schedules_direct: system.schedules_direct(),
             trials: system.trials(),

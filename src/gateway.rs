@@ -327,6 +327,7 @@ async fn start_system(
     let (base, models) = (config.engine.clone(), models.clone());
     let files = Files::new(&config.data_dir);
     let uploads = files.folder(Folder::Playlists);
+    let vod_interval = config.limits.vod_request_interval;
     let guides = GuideParts {
         models: models.clone(),
         files: guide_files.clone(),
@@ -345,6 +346,7 @@ async fn start_system(
         let may_connect = move |user, address| may_stream_from(&of_users, user, address);
         system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
+        system.import_vod(models.clone(), fetch.clone(), vod_interval);
         system.import_into(models, fetch, uploads);
         system.import_guides(guides);
         Ok(system)

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::account::Account;
 use domain::core_settings::{NETWORK_ACCESS, allows_adult_without_user};
@@ -109,6 +110,9 @@ pub(crate) struct OpenedTitle {
     pub(crate) details: Option<TitleDetails>,
 }
 
+/// Maximum wait for the panel that has the details of a title. What is stored is shown afterwards.
+const DETAILS_WAIT: Duration = Duration::from_secs(10);
+
 /// Opens a title: its details are loaded if they are missing or old. `relation` is the version to open; `None` is the
 /// preferred one.
 pub(crate) async fn open_title(
@@ -116,8 +120,16 @@ pub(crate) async fn open_title(
     title: Title,
     relation: Option<RelationId>,
 ) -> Result<OpenedTitle, Refusal> {
+    // In each case, what is stored is shown.
+    app.vod_importer.open(title.id, relation, DETAILS_WAIT).await;
     let titles = app.models.vod.clone();
     reading(move || {
+        let is_seen = |it: &Relation| title.relations.iter().any(|seen| seen.id == it.id);
+        let loaded = titles.get(title.id)?.map(|mut it| {
+            it.relations.retain(is_seen);
+            it
+        });
+        let title = loaded.filter(|it| !it.relations.is_empty()).unwrap_or(title);
         let opened = relation.or_else(|| title.relations.first().map(|it| it.id));
         let details = opened.map(|it| titles.details(it)).transpose()?.flatten();
         Ok(OpenedTitle { title, details })
@@ -381,7 +393,8 @@ pub(crate) mod testing {
         for (id, name) in [(12, "One"), (13, "Two")] {
             let list = PlaylistLocation::Url(SourceUrl::new(url("list.m3u")));
             let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
-            rest.put([Account::new(AccountId(id), name, list, profile, 0)]).await;
+            let account = Account::new(AccountId(id), name, list, profile, 0);
+            rest.put([Account { enable_vod: true, ..account }]).await;
         }
         let categories = [
             (DRAMA, "Drama", TitleKind::Movie),

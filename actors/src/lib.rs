@@ -6,14 +6,16 @@
 //!
 //! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
 //! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
-//! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Independent of these: [`importer`], which imports playlists
-//! into the store, and [`trials`], which test stream profiles.
+//! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Independent of these:
+//! [`importer`], which imports playlists into the store, [`catalogue`], which imports films and series, and [`trials`],
+//! which test stream profiles.
 //!
 //! Requests go down, notifications go up: an actor may wait for a reply only from an actor below it, and a live channel
 //! never waits for another actor. Every request has a deadline ([`ask`]).
 
 mod ask;
 mod bandwidth;
+mod catalogue;
 mod channel;
 mod channels;
 mod client;
@@ -48,6 +50,10 @@ mod viewer;
 mod vod;
 
 pub use self::ask::AskError;
+pub use self::catalogue::{
+    EpisodeLoad, OpenOutcome, VOD_INTERVAL, VodError, VodImporter, VodPhase, VodRefreshStart,
+    VodRefreshStatus,
+};
 pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
 pub use self::clock::now_ms;
 pub use self::events::{Events, NumberedEvent};

@@ -15,6 +15,7 @@ use crate::playlist::filters::StreamFilter;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
+use crate::vod::TitleKind;
 
 /// The account of manually created streams. Every store has it; it can be neither changed nor deleted.
 pub const CUSTOM_ACCOUNT: AccountId = AccountId(1);
@@ -83,9 +84,13 @@ pub struct Account {
     /// may create guide sources from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guide_urls: Vec<SourceUrl>,
-    /// Whether films and series of a panel are wanted. Kept for clients; nothing imports them yet.
+    /// Whether films and series are imported: those of a panel, or the entries of a playlist that are films and episodes,
+    /// which are no streams then.
     #[serde(default)]
     pub enable_vod: bool,
+    /// Whether the episodes of all series of a panel are loaded, and not only of those that people open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub load_all_episodes: bool,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
     /// Milliseconds since 1970.
@@ -281,6 +286,7 @@ impl Account {
             priority: 0,
             guide_urls: Vec::new(),
             enable_vod: false,
+            load_all_episodes: false,
             custom_properties: Map::new(),
             created_at: at,
             updated_at: at,
@@ -293,6 +299,19 @@ impl Account {
             StreamContent::Live | StreamContent::Separator => self.auto_enable_new_groups_live,
             StreamContent::Movie => self.auto_enable_new_groups_vod,
             StreamContent::Series => self.auto_enable_new_groups_series,
+        }
+    }
+
+    /// Returns whether its films and series are listed and played.
+    pub fn offers_titles(&self) -> bool {
+        self.is_active && self.enable_vod
+    }
+
+    /// Returns whether titles of a new category of this kind are imported.
+    pub fn enables_new_category(&self, kind: TitleKind) -> bool {
+        match kind {
+            TitleKind::Movie => self.auto_enable_new_groups_vod,
+            TitleKind::Series => self.auto_enable_new_groups_series,
         }
     }
 

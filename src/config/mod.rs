@@ -20,6 +20,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use actors::VOD_INTERVAL;
 use domain::discovery::{hdhomerun, ssdp};
 use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
@@ -133,6 +134,9 @@ pub struct Limits {
     /// Time limit for downloading a whole playlist.
     #[serde(with = "seconds")]
     pub playlist_timeout: Duration,
+    /// Time between two questions about one film or series to the panel of an account; 0 is none.
+    #[serde(with = "seconds")]
+    pub vod_request_interval: Duration,
     /// Maximum size of a guide as it is downloaded, in bytes.
     pub guide_bytes_max: u64,
     /// Maximum size of an unpacked guide, in bytes.
@@ -210,6 +214,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             playlist_bytes_max: 512 << 20,
             playlist_timeout: Duration::from_secs(120),
+            vod_request_interval: VOD_INTERVAL,
             guide_bytes_max: 1 << 30,
             guide_unpacked_bytes_max: 8 << 30,
             guide_timeout: Duration::from_secs(15 * 60),

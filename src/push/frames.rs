@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use actors::{GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus};
+use actors::{
+    EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, VodPhase, VodRefreshStatus,
+};
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::guide::state::GuideStatus;
@@ -221,6 +223,44 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Notification
         "streams_stale": progress.n_gone,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
+    }))
+}
+
+/// Builds the notification of the progress of a refresh of films and series.
+pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Arc<Notification> {
+    let (action, status) = match (progress.phase, progress.outcome) {
+        (VodPhase::Waiting, _) => ("waiting", "fetching"),
+        (VodPhase::Categories, _) => ("categories", "fetching"),
+        (VodPhase::Movies, _) => ("movies", "parsing"),
+        (VodPhase::Series, _) => ("series", "parsing"),
+        (VodPhase::Done, Some(RefreshOutcome::Success)) => ("done", "success"),
+        (VodPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
+        (VodPhase::Done, _) => ("done", "error"),
+    };
+    Notification::for_admins(json!({
+        "type": "vod_refresh",
+        "account": progress.account,
+        "job": progress.job,
+        "action": action,
+        "status": status,
+        "message": progress.message,
+        "titles_processed": progress.n_titles,
+        "titles_created": progress.n_new,
+        "titles_updated": progress.n_changed,
+        "titles_stale": progress.n_gone,
+        "started_at": iso_millis(progress.started_at),
+        "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
+    }))
+}
+
+/// Builds the notification of how far the episodes of an account are loaded in the background.
+pub(super) fn episode_load(load: &EpisodeLoad) -> Arc<Notification> {
+    Notification::for_admins(json!({
+        "type": "vod_episodes",
+        "account": load.account,
+        "series_done": load.n_done,
+        "series_left": load.n_left,
+        "progress_percent": progress_percent(load.n_done + load.n_left, load.n_left),
     }))
 }
 
@@ -455,6 +495,41 @@ mod tests {
             assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
             assert_eq!(notification.others, ForOthers::Nothing);
         }
+    }
+
+    #[test]
+    fn a_frame_of_films_and_series_has_the_current_step_and_the_outcome() {
+        for (phase, outcome, action, status) in [
+            (VodPhase::Waiting, None, "waiting", "fetching"),
+            (VodPhase::Categories, None, "categories", "fetching"),
+            (VodPhase::Movies, None, "movies", "parsing"),
+            (VodPhase::Series, None, "series", "parsing"),
+            (VodPhase::Done, Some(RefreshOutcome::Success), "done", "success"),
+            (VodPhase::Done, Some(RefreshOutcome::AwaitingConfirmation), "done", "pending_confirmation"),
+            (VodPhase::Done, Some(RefreshOutcome::Error), "done", "error"),
+            (VodPhase::Done, None, "done", "error"),
+        ] {
+            let progress = VodRefreshStatus {
+                account: AccountId(2),
+                job: Uuid::nil(),
+                phase,
+                n_titles: 8,
+                n_new: 7,
+                n_changed: 6,
+                n_gone: 5,
+                outcome,
+                message: String::new(),
+                started_at: 1_000,
+            };
+            let notification = vod_refresh(&progress, 3_500);
+            let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
+            assert_eq!((&data["type"], &data["action"]), (&json!("vod_refresh"), &json!(action)));
+            assert_eq!((&data["status"], &data["elapsed_time"]), (&json!(status), &json!(2.5)));
+            assert_eq!(notification.others, ForOthers::Nothing);
+        }
+        let load = episode_load(&EpisodeLoad { account: AccountId(2), n_done: 3, n_left: 1 });
+        let data = &serde_json::from_str::<Value>(&load.admin).unwrap()["data"];
+        assert_eq!((&data["series_left"], &data["progress_percent"]), (&json!(1), &json!(75)));
     }
 
     #[test]

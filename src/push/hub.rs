@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{ChannelStatus, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, Target, now_ms};
+use actors::{
+    ChannelStatus, EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, Target,
+    VodPhase, VodRefreshStatus, now_ms,
+};
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId};
 use parking_lot::Mutex;
@@ -203,6 +206,8 @@ async fn forward(
 struct Refreshes {
     playlists: HashMap<AccountId, RefreshStatus>,
     guides: HashMap<GuideSourceId, GuideRefreshStatus>,
+    vod: HashMap<AccountId, VodRefreshStatus>,
+    episodes: HashMap<AccountId, EpisodeLoad>,
 }
 
 impl Refreshes {
@@ -213,6 +218,14 @@ impl Refreshes {
         Self {
             playlists: playlists.map(|it| (it.account, it)).collect(),
             guides: guides.map(|it| (it.source, it)).collect(),
+            vod: app
+                .vod_importer
+                .progress()
+                .into_iter()
+                .filter(|it| it.phase == VodPhase::Done)
+                .map(|it| (it.account, it))
+                .collect(),
+            episodes: HashMap::new(),
         }
     }
 
@@ -229,6 +242,23 @@ impl Refreshes {
             send(frames::guide_refresh(row, now));
         }
         self.guides = guides.into_iter().map(|it| (it.source, it)).collect();
+        let vod = app.vod_importer.progress();
+        for row in vod.iter().filter(|it| self.vod.get(&it.account) != Some(it)) {
+            send(frames::vod_refresh(row, now));
+        }
+        self.vod = vod.into_iter().map(|it| (it.account, it)).collect();
+        let episodes = app.vod_importer.episode_loads();
+        for load in episodes.iter().filter(|it| self.episodes.get(&it.account) != Some(it)) {
+            send(frames::episode_load(load));
+        }
+        // The last frame of a load says that none is left.
+        for (account, load) in &self.episodes {
+            if !episodes.iter().any(|it| it.account == *account) {
+                let n_done = load.n_done + load.n_left;
+                send(frames::episode_load(&EpisodeLoad { n_done, n_left: 0, ..*load }));
+            }
+        }
+        self.episodes = episodes.into_iter().map(|it| (it.account, it)).collect();
     }
 }
 

@@ -33,7 +33,8 @@ fn title(id: TitleId, category: VodCategoryId, name: &str, year: u16) -> Title {
 pub(crate) fn put_titles(write: &mut Write<'_>) -> Result<(), Error> {
     let list = PlaylistLocation::Url(SourceUrl::new("http://127.0.0.1:1/list.m3u"));
     let profile = AccountProfile::default_of(ProfileId(900), "default", 1);
-    write.put(&Account::new(AccountId(900), "Films", list, profile, 0))?;
+    let account = Account::new(AccountId(900), "Films", list, profile, 0);
+    write.put(&Account { enable_vod: true, ..account })?;
     for (n, id, name, kind) in
         [(901, DRAMA, "Drama", TitleKind::Movie), (902, SPACE, "Space", TitleKind::Series)]
     {

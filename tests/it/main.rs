@@ -26,6 +26,7 @@ mod egress;
 mod events;
 mod failing_disk;
 mod failover;
+mod films;
 mod first_start;
 mod full_disk;
 mod guessing;

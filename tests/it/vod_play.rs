@@ -1,5 +1,6 @@
 //! Films and episodes are played over one connection per viewer, with exact bytes whatever the player asks for.
 
+use domain::account::Account;
 use domain::ids::{AccountId, EpisodeId, VodCategoryId};
 use domain::source_url::SourceUrl;
 use domain::user::UserLevel;
@@ -91,6 +92,8 @@ impl Cinema {
         };
         gateway
             .change(move |write| {
+                let own = write.get::<Account>(account.0)?.expect("the account of the list");
+                write.put(&Account { enable_vod: true, ..own })?;
                 write.put(&VodCategory { id: category, name: "Films".to_owned(), kind: TitleKind::Movie })?;
                 write.put(&link(account, category))?;
                 titles.iter().try_for_each(|it| write.put(it))?;

@@ -539,10 +539,10 @@ impl FetchError {
     /// Returns how long the server asks to wait before the next request, if it refuses this one for that reason.
     pub(crate) fn asks_to_wait(&self) -> Option<Option<Duration>> {
         match self {
-            Self::Status { status, retry_after, .. }
-                if [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(status) =>
-            {
-                Some(*retry_after)
+            Self::Status { status: StatusCode::TOO_MANY_REQUESTS, retry_after, .. } => Some(*retry_after),
+            // Without a time, this is an error of the server.
+            Self::Status { status: StatusCode::SERVICE_UNAVAILABLE, retry_after: Some(wait), .. } => {
+                Some(Some(*wait))
             }
             _ => None,
         }

@@ -25,6 +25,7 @@ use super::{
     RefreshStart, RefreshStatus, logins,
 };
 use crate::ask::answer;
+use crate::catalogue::VodImporter;
 use crate::events::Events;
 use crate::schedule::{self, Known};
 use crate::tasks;
@@ -66,6 +67,8 @@ pub(crate) struct Arguments {
     pub(crate) imports: Arc<OnceLock<Imports>>,
     pub(crate) progress: Arc<RefreshProgress>,
     pub(crate) events: Events,
+    /// Refreshes the films and series of a panel after its live streams.
+    pub(crate) vod: VodImporter,
     /// Cancelled when the system stops.
     pub(crate) stop: CancellationToken,
 }
@@ -293,6 +296,17 @@ impl State {
         self.tried.retain(|it, _| imports.models.accounts.load().get(it.0).is_some());
         self.tried.insert(account, at);
         let took = running.began.elapsed();
+        // A panel without live streams may have films. One that cannot be reached has none now.
+        let may_have_films = match &done {
+            Ok(_) => true,
+            Err(error) => {
+                error.outcome().is_some() && !matches!(error, ImportError::Fetch(_) | ImportError::Store(_))
+            }
+        };
+        if may_have_films && !running.again {
+            // Does nothing for an account without a panel, or whose films and series are not wanted.
+            self.arguments.vod.refresh(account, false);
+        }
         match done {
             Ok(imported) => {
                 info!(account.id = %account, seconds = took.as_secs_f64(), "account \"{}\" refreshed: {}", running.name, imported.sentence());

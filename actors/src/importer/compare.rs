@@ -39,6 +39,8 @@ pub(super) struct Compared {
     pub(super) channels: Arc<Table<Channel>>,
     /// Fingerprint of the stored streams.
     pub(super) fingerprint: u64,
+    /// Number of entries that are films and episodes, and not streams.
+    n_titles: u64,
     /// How many streams of the last good playlist this one contains.
     seen_again: SeenAgain,
     /// The same for the streams of a week ago, by their records, and by the size of the playlists.
@@ -79,7 +81,8 @@ impl Compared {
             n_changed: self.counts.n_changed,
             n_stale: self.n_gone(MissingAction::MarkStale),
             n_removed: self.n_gone(MissingAction::Remove),
-            n_left_out: self.counts.n_left_out,
+            n_left_out: self.counts.n_left_out - self.n_titles,
+            n_titles: self.n_titles,
             sync: SyncSummary::default(),
             problems: list.findings.problems.clone(),
             n_problems: list.findings.n_problems,
@@ -100,10 +103,12 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
 
     let mut selection = Selection::of(job)?;
     let mut few = Some(Vec::new());
+    let mut n_titles = 0;
     list.entries.for_each(|facts| {
         job.check_stop()?;
         let taken = known.match_properties(facts);
         if !selection.keep(&taken) {
+            n_titles += u64::from(selection.is_title(&taken.properties));
             known.leave_out(&taken);
             return Ok(());
         }
@@ -145,6 +150,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         vanishing,
         channels,
         fingerprint,
+        n_titles,
     })
 }
 

@@ -70,6 +70,8 @@ pub struct ImportSummary {
     pub n_removed: u64,
     /// Number of entries that filters and disabled groups left out.
     pub n_left_out: u64,
+    /// Number of entries that are films and episodes, and not streams.
+    pub n_titles: u64,
     /// The changes of channels.
     pub sync: SyncSummary,
     /// The first problems of the playlist.
@@ -81,7 +83,9 @@ pub struct ImportSummary {
 impl ImportSummary {
     /// Returns the summary as a sentence for an admin.
     pub fn sentence(&self) -> String {
-        let Self { n_entries, n_new, n_changed, n_stale, n_removed, n_left_out, n_problems, .. } = self;
+        let Self {
+            n_entries, n_new, n_changed, n_stale, n_removed, n_left_out, n_titles, n_problems, ..
+        } = self;
         let contents = match self.contents.is_only_channels() {
             true => String::new(),
             false => format!(" ({})", self.contents),
@@ -89,6 +93,9 @@ impl ImportSummary {
         let mut text = format!(
             "{n_entries} entries{contents}: {n_new} new, {n_changed} changed, {n_stale} no longer listed, {n_removed} removed."
         );
+        if *n_titles > 0 {
+            text += &format!(" {n_titles} films and episodes are titles of the library.");
+        }
         if *n_left_out > 0 {
             text += &format!(" {n_left_out} left out by filters and disabled groups.");
         }

@@ -16,7 +16,7 @@ mod progress;
 mod reading;
 mod run;
 mod selection;
-mod spool;
+pub(crate) mod spool;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
 use super::{compare, panel, sync};
+use crate::catalogue::playlist::{TitleImport, has_titles};
 use crate::fetch::Fetch;
 use crate::playlist::{self, PlaylistBytes, PlaylistSource};
 
@@ -127,11 +128,27 @@ pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, I
         match landing::land(job, list, compared, &imported, bulk)? {
             Landing::Done(selection) => {
                 sync::sync(job, list, &selection, vanishing, &mut imported)?;
+                import_titles(job, list);
                 return Ok(imported);
             }
             // At most once: from here on the bulk write knows of concurrent changes.
             Landing::Again(begun) => bulk = Some(begun),
         }
+    }
+}
+
+/// Imports the films and series of a playlist. The account of a panel lists them elsewhere.
+fn import_titles(job: &Job, list: &ReadList) {
+    if has_titles(&job.account) {
+        let titles = TitleImport {
+            models: &job.models,
+            account: &job.account,
+            entries: &list.entries,
+            confirm: job.options.confirm,
+            now: job.options.now(),
+            is_stopped: &|| job.stop.is_cancelled(),
+        };
+        titles.run();
     }
 }
 

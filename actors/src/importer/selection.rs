@@ -77,6 +77,9 @@ impl Selection {
     /// Notes the group of an entry and returns whether the entry is imported. Entries without a group are in no group
     /// that could be disabled.
     pub(super) fn keep(&mut self, entry: &MatchedEntry) -> bool {
+        if self.is_title(&entry.properties) {
+            return false;
+        }
         let group = group_of(&entry.properties, &entry.rule);
         if let Some(name) = group {
             self.seen.add(name, entry.properties.content);
@@ -87,8 +90,16 @@ impl Selection {
 
     /// Returns whether an entry with these values is imported.
     pub(super) fn would_keep(&self, properties: &StreamProperties, rule: &StreamOverrides) -> bool {
+        if self.is_title(properties) {
+            return false;
+        }
         let is_enabled = group_of(properties, rule).is_none_or(|it| self.is_enabled(it, properties.content));
         is_enabled && self.filters.keep(properties)
+    }
+
+    /// Returns whether an entry is a film or an episode that is imported as such, and not as a stream.
+    pub(super) fn is_title(&self, properties: &StreamProperties) -> bool {
+        crate::catalogue::playlist::takes(&self.account, properties)
     }
 
     /// Returns whether a group is imported, to which an entry with this content belongs.

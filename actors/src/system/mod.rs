@@ -50,6 +50,7 @@ use tracing::info;
 
 use self::root::{Restart, Root};
 use crate::ask::Address;
+use crate::catalogue::VodImporter;
 use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
 use crate::events::{self, Bus, Events};
@@ -125,6 +126,7 @@ struct SystemState {
     guide_progress: Arc<GuideProgress>,
     written_guides: Arc<OnceLock<WrittenGuides>>,
     guide_services: GuideServices,
+    vod_importer: VodImporter,
     /// Cancelled when the system stops: imports and trials end immediately, and no actor is restarted.
     stop: CancellationToken,
     trials: Trials,
@@ -244,6 +246,7 @@ impl System {
             guide_progress: Arc::new(GuideProgress::default()),
             written_guides: Arc::new(OnceLock::new()),
             guide_services,
+            vod_importer: VodImporter::new(stop.child_token()),
             stop,
             addresses,
         };
@@ -278,6 +281,17 @@ impl System {
     /// playlists. Only the first call has an effect.
     pub fn import_into(&self, models: Models, fetch: Fetch, uploads: PathBuf) {
         self.set_imports(Imports::of(models, fetch, uploads));
+    }
+
+    /// Returns the handle for imports of films and series. Nothing is imported before [`System::import_vod`].
+    pub fn vod_importer(&self) -> VodImporter {
+        self.state.vod_importer.clone()
+    }
+
+    /// Starts importing the films and series of these accounts. `interval` is that of questions about titles to one
+    /// panel. Only the first call has an effect.
+    pub fn import_vod(&self, models: Models, fetch: Fetch, interval: Duration) {
+        self.state.vod_importer.start(models, fetch, interval);
     }
 
     pub(crate) fn set_imports(&self, imports: Imports) {
@@ -552,6 +566,7 @@ impl SystemState {
                     imports: self.imports.clone(),
                     progress: self.refresh_progress.clone(),
                     events: self.env.events.clone(),
+                    vod: self.vod_importer.clone(),
                     stop: self.stop.child_token(),
                 };
                 spawn(importer::Actor, arguments, root, &addresses.importer).await

@@ -122,7 +122,7 @@ pub struct VodPage {
     pub ids: Vec<TitleId>,
 }
 
-/// The relations that count: those of active accounts in enabled categories.
+/// The relations that count: those of active accounts whose films and series are wanted, in enabled categories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VodSources {
     enabled: HashSet<(AccountId, VodCategoryId)>,
@@ -135,7 +135,7 @@ impl VodSources {
         links: impl IntoIterator<Item = &'a AccountCategory>,
     ) -> Self {
         let active: HashSet<AccountId> =
-            accounts.into_iter().filter(|it| it.is_active).map(|it| it.id).collect();
+            accounts.into_iter().filter(|it| it.offers_titles()).map(|it| it.id).collect();
         let enabled = links.into_iter().filter(|it| it.enabled && active.contains(&it.account));
         Self { enabled: enabled.map(|it| (it.account, it.category)).collect() }
     }

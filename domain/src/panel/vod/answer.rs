@@ -16,7 +16,7 @@ pub const MOVIE_INFO_BYTES_MAX: usize = 1 << 20;
 /// Maximum length of an answer about a series, in bytes. An episode takes about a thousand.
 pub const SERIES_INFO_BYTES_MAX: usize = 16 << 20;
 /// Maximum number of episodes of a series. Daily programmes have some thousand.
-pub const EPISODES_MAX: usize = 20_000;
+pub const EPISODES_MAX: usize = 10_000;
 
 /// How deep lists of episodes are nested: by season and by number.
 const DEPTH_MAX: u32 = 3;

@@ -20,6 +20,7 @@ use storage::records::link_key;
 
 use super::accounts::refresh_if_possible;
 use super::text::sentence;
+use super::vod::{CategorySetting, change_category};
 use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::blocking;
@@ -69,8 +70,9 @@ struct GroupSettings {
     /// The groups to change; all others stay.
     #[field(items_max = 10_000)]
     group_settings: Option<Vec<GroupSetting>>,
-    /// For categories of films and series, which do not exist: has to be empty.
-    category_settings: Option<Vec<Value>>,
+    /// The categories of films and series to change; all others stay.
+    #[field(items_max = 10_000)]
+    category_settings: Option<Vec<CategorySetting>>,
 }
 
 /// The settings of one group. Fields that are left out stay.
@@ -183,10 +185,8 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn change_settings(call: Call, changes: GroupSettings) -> Result<GroupSettingsView, Refusal> {
-    if changes.category_settings.is_some_and(|it| !it.is_empty()) {
-        return Err(Refusal::field("category_settings", "Categories of films and series do not exist."));
-    }
     let id = call.id()?;
+    let categories = changes.category_settings.unwrap_or_default();
     let settings = changes.group_settings.unwrap_or_default();
     let account = call
         .write(move |write| {
@@ -196,6 +196,12 @@ async fn change_settings(call: Call, changes: GroupSettings) -> Result<GroupSett
                 let group = setting.channel_group;
                 if let Err(message) = change_one(write, &account, setting)? {
                     errors.add("group_settings", format!("Item {n}: Channel group {group}: {message}."));
+                }
+            }
+            for (n, setting) in (1..).zip(categories) {
+                let category = setting.id;
+                if let Err(message) = change_category(write, account.id, setting)? {
+                    errors.add("category_settings", format!("Item {n}: Category {category}: {message}."));
                 }
             }
             Ok(errors.or(account)?)

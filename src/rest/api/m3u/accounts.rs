@@ -19,7 +19,7 @@ use tracing::{error, warn};
 use super::edit::Change;
 use super::files::{self, PLAYLIST_BYTES_MAX};
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
-use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups};
+use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups, vod};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
@@ -148,7 +148,7 @@ async fn update(
     let change = Change::of(edit, &before.list).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
-    let (account, before, guide, has_new_list, has_new_reading) = call
+    let (account, then, guide, has_new_list, has_new_reading) = call
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
@@ -167,19 +167,21 @@ async fn update(
             let has_new_list = account.list != before.list || account.is_active && !before.is_active;
             let reading =
                 |it: &Account| (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity);
+            let has_new_list = has_new_list || vod::moves_entries(&before, &account);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);
-            Ok((account, before.list, guide, has_new_list, has_new_reading))
+            Ok((account, before, guide, has_new_list, has_new_reading))
         })
         .await?;
     if let Some(saved) = saved {
         saved.keep();
     }
-    if account.list != before {
-        files::remove(&call, &before).await;
+    if account.list != then.list {
+        files::remove(&call, &then.list).await;
     }
     if has_new_reading {
         refresh_if_possible(&call, &account, has_new_list).await;
     }
+    vod::after_change(&call, Some(&then), &account).await;
     guide::refresh(&call, guide).await;
     call.render(&account)
 }

@@ -95,6 +95,11 @@ impl Change {
         set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));
         set(&mut account.name, edit.name);
         set(&mut account.server_group, edit.server_group);
+        // Films and series are many, so a new category is imported when an admin says so.
+        if edit.enable_vod == Some(true) && !account.enable_vod {
+            account.auto_enable_new_groups_vod = false;
+            account.auto_enable_new_groups_series = false;
+        }
         set(&mut account.auto_enable_new_groups_live, edit.auto_enable_new_groups_live);
         set(&mut account.auto_enable_new_groups_vod, edit.auto_enable_new_groups_vod);
         set(&mut account.auto_enable_new_groups_series, edit.auto_enable_new_groups_series);
@@ -116,6 +121,7 @@ impl Change {
         set(&mut account.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
         set(&mut account.enable_vod, edit.enable_vod);
+        set(&mut account.load_all_episodes, edit.load_all_episodes);
     }
 }
 

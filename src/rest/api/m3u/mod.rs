@@ -23,6 +23,7 @@ mod slots;
 mod tests;
 pub(super) mod text;
 mod view;
+mod vod;
 
 use domain::account::Account;
 use storage::Write;
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
         refresh::routes(),
         server_groups::routes(),
         slots::routes(),
+        vod::routes(),
     ];
     parts.into_iter().flatten().collect()
 }

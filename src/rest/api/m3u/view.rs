@@ -132,9 +132,15 @@ pub(crate) struct M3UAccountView {
     create_epg: WriteOnly<bool>,
     /// Addresses of guides that the playlist names; a guide source can be created from them. Visible to admins only.
     epg_urls: Vec<String>,
-    /// Whether the films and series of a panel are wanted.
+    /// Whether films and series are imported: those of the enabled categories of a panel, or the entries of a playlist that
+    /// are films and episodes, which are no streams then. Setting it sets `auto_enable_new_groups_vod` and
+    /// `auto_enable_new_groups_series` to false, unless they are set at the same time.
     #[field(edit)]
     enable_vod: bool,
+    /// Whether the episodes of all series of a panel are loaded, one series after the other, and not only of those that
+    /// people open.
+    #[field(edit)]
+    load_all_episodes: bool,
     /// When the credentials of the default profile expire. The panel of an account of the type `XC` determines it.
     #[field(edit)]
     exp_date: Option<Time>,
@@ -151,10 +157,10 @@ pub(crate) struct M3UAccountView {
     /// decides whether it is a group of channels, of films or of series.
     #[field(edit)]
     auto_enable_new_groups_live: bool,
-    /// The same for groups of films.
+    /// The same for groups of films, and for new categories of films if `enable_vod` is set.
     #[field(edit)]
     auto_enable_new_groups_vod: bool,
-    /// The same for groups of series.
+    /// The same for groups and new categories of series.
     #[field(edit)]
     auto_enable_new_groups_series: bool,
     /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
@@ -368,6 +374,7 @@ impl Render for Account {
             stale_stream_days: self.stale_stream_days,
             priority: self.priority,
             enable_vod: self.enable_vod,
+            load_all_episodes: self.load_all_episodes,
             exp_date: self.default_profile().and_then(|it| it.expires_at).map(Time),
             earliest_expiration: expiry::earliest(self),
             all_expirations: expiry::all(self),

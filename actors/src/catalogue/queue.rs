@@ -1,0 +1,270 @@
+//! What is to be asked of the panel of one account, in the order of its importance.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use domain::vod::{RelationId, TitleId};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::OpenOutcome;
+use super::pace::Pace;
+
+/// Maximum number of opened titles that wait for their details. More are told to come later.
+pub(super) const OPENED_MAX: usize = 64;
+/// Maximum number of viewers who wait for the same title.
+const WAITERS_MAX: usize = 256;
+/// Maximum number of series whose episodes are loaded in the background; the next refresh finds the rest.
+pub(super) const BACKGROUND_MAX: usize = 100_000;
+/// Maximum number of titles whose failures are remembered, and for how long none of them is asked for again.
+const FAILED_MAX: usize = 256;
+const FAILED_TIME: Duration = Duration::from_secs(60);
+
+/// A title as one account offers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Offer {
+    pub(super) title: TitleId,
+    pub(super) relation: RelationId,
+}
+
+/// A requested refresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SyncRequest {
+    pub(super) job: Uuid,
+    pub(super) confirm: bool,
+}
+
+/// A title that somebody opened, and those who wait for its details.
+pub(super) struct Opened {
+    pub(super) offer: Offer,
+    /// The panel refused it before.
+    pub(super) is_retry: bool,
+    pub(super) waiters: Vec<oneshot::Sender<OpenOutcome>>,
+}
+
+/// The next piece of work.
+pub(super) enum Next {
+    Nothing,
+    /// Nothing may be asked for this time.
+    Wait(Duration),
+    Open(Opened),
+    Sync(SyncRequest),
+    /// The episodes of a series that nobody waits for.
+    Episodes(Offer),
+}
+
+/// The queue of one account.
+#[derive(Default)]
+pub(super) struct AccountQueue {
+    pub(super) pace: Pace,
+    /// Whether a task works on the queue.
+    pub(super) is_worked_on: bool,
+    /// The job of the running refresh.
+    pub(super) running: Option<Uuid>,
+    sync: Option<SyncRequest>,
+    opened: VecDeque<Opened>,
+    background: VecDeque<Offer>,
+    /// Series of the background since it was last empty.
+    n_background: usize,
+    failed: VecDeque<(Offer, Instant, String)>,
+}
+
+impl AccountQueue {
+    /// Takes the next piece of work: what people wait for first.
+    pub(super) fn next(&mut self, now: Instant, interval: Duration) -> Next {
+        if self.opened.is_empty() && self.sync.is_none() && self.background.is_empty() {
+            return Next::Nothing;
+        }
+        let refused = self.pace.refused_for(now);
+        if !refused.is_zero() {
+            return Next::Wait(refused);
+        }
+        let wait = self.pace.wait(now, interval);
+        if let Some(opened) = self.opened.pop_front_if(|_| wait.is_zero()) {
+            self.pace.asked(now);
+            return Next::Open(opened);
+        }
+        if !self.opened.is_empty() {
+            return Next::Wait(wait);
+        }
+        if let Some(sync) = self.sync.take() {
+            self.running = Some(sync.job);
+            return Next::Sync(sync);
+        }
+        match self.background.pop_front_if(|_| wait.is_zero()) {
+            Some(offer) => {
+                self.pace.asked(now);
+                Next::Episodes(offer)
+            }
+            None => Next::Wait(wait),
+        }
+    }
+
+    /// Requests a refresh; returns the job of the one that waits or runs already.
+    pub(super) fn request(&mut self, sync: SyncRequest) -> Result<(), Uuid> {
+        if let Some(job) = self.running.or(self.sync.map(|it| it.job)) {
+            return Err(job);
+        }
+        self.sync = Some(sync);
+        Ok(())
+    }
+
+    /// Adds a title that somebody opened. Returns false if too many wait.
+    pub(super) fn open(&mut self, offer: Offer, waiter: Option<oneshot::Sender<OpenOutcome>>) -> bool {
+        if let Some(known) = self.opened.iter_mut().find(|it| it.offer == offer) {
+            known.waiters.retain(|it| !it.is_closed());
+            let has_room = known.waiters.len() < WAITERS_MAX;
+            known.waiters.extend(waiter.filter(|_| has_room));
+            return has_room;
+        }
+        if self.opened.len() >= OPENED_MAX {
+            return false;
+        }
+        self.background.retain(|it| *it != offer);
+        let waiters = waiter.into_iter().collect();
+        self.opened.push_back(Opened { offer, is_retry: false, waiters });
+        true
+    }
+
+    /// Puts a title back that the panel refused for now.
+    pub(super) fn retry(&mut self, offer: Offer) {
+        match self.opened.iter_mut().find(|it| it.offer == offer) {
+            Some(known) => known.is_retry = true,
+            None => self.opened.push_front(Opened { offer, is_retry: true, waiters: Vec::new() }),
+        }
+    }
+
+    /// Replaces the series whose episodes are loaded when nobody waits for anything.
+    pub(super) fn load(&mut self, mut offers: Vec<Offer>) {
+        let waiting: HashSet<Offer> = self.opened.iter().map(|it| it.offer).collect();
+        offers.retain(|it| !waiting.contains(it));
+        offers.truncate(BACKGROUND_MAX);
+        self.n_background = offers.len();
+        self.background = offers.into();
+    }
+
+    /// Returns how many series are left in the background, and of how many.
+    pub(super) fn background(&self) -> (usize, usize) {
+        (self.background.len(), self.n_background)
+    }
+
+    /// Notes that a title could not be loaded.
+    pub(super) fn failed(&mut self, offer: Offer, now: Instant, reason: String) {
+        self.failed.retain(|it| it.0 != offer);
+        if self.failed.len() >= FAILED_MAX {
+            self.failed.pop_front();
+        }
+        self.failed.push_back((offer, now, reason));
+    }
+
+    /// Returns why a title could not be loaded a moment ago.
+    pub(super) fn failure(&mut self, offer: Offer, now: Instant) -> Option<String> {
+        self.failed.retain(|it| now.saturating_duration_since(it.1) < FAILED_TIME);
+        self.failed.iter().find(|it| it.0 == offer).map(|it| it.2.clone())
+    }
+
+    /// Returns whether nothing is worth keeping of it.
+    pub(super) fn is_forgettable(&self, now: Instant) -> bool {
+        let has_work = !self.opened.is_empty() || self.sync.is_some() || !self.background.is_empty();
+        !has_work
+            && !self.is_worked_on
+            && self.running.is_none()
+            && self.pace.refused_for(now).is_zero()
+            && self.failed.is_empty()
+    }
+
+    /// Forgets all work, because the account is gone.
+    pub(super) fn clear(&mut self) {
+        self.opened.clear();
+        self.background.clear();
+        self.sync = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn offer(number: u32) -> Offer {
+        Offer { title: TitleId::series(number).unwrap(), relation: RelationId(number) }
+    }
+
+    fn sync() -> SyncRequest {
+        SyncRequest { job: Uuid::from_u128(7), confirm: false }
+    }
+
+    #[track_caller]
+    fn check(next: &Next, expected: &str) {
+        let seen = match next {
+            Next::Nothing => "nothing".to_owned(),
+            Next::Wait(time) => format!("wait {}", time.as_secs()),
+            Next::Open(it) => format!("open {} for {}", it.offer.relation, it.waiters.len()),
+            Next::Sync(_) => "sync".to_owned(),
+            Next::Episodes(it) => format!("episodes {}", it.relation),
+        };
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_people_wait_for_comes_first_and_one_question_per_interval() {
+        let (mut queue, mut now) = (AccountQueue::default(), Instant::now());
+        check(&queue.next(now, SECOND), "nothing");
+        queue.load(vec![offer(1), offer(2), offer(3)]);
+        check(&queue.next(now, SECOND), "episodes 1");
+        check(&queue.next(now, SECOND), "wait 1");
+        queue.request(sync()).unwrap();
+        assert!(queue.open(offer(9), None) && queue.open(offer(3), None));
+        check(&queue.next(now, SECOND), "wait 1");
+        now += SECOND;
+        check(&queue.next(now, SECOND), "open 9 for 0");
+        now += SECOND;
+        check(&queue.next(now, SECOND), "open 3 for 0");
+        check(&queue.next(now, SECOND), "sync");
+        assert_eq!(queue.request(sync()), Err(Uuid::from_u128(7)), "it runs");
+        check(&queue.next(now, SECOND), "wait 1");
+        assert_eq!(queue.background(), (1, 3), "the third one was opened");
+        now += SECOND;
+        check(&queue.next(now, SECOND), "episodes 2");
+        check(&queue.next(now, SECOND), "nothing");
+    }
+
+    #[test]
+    fn a_refusal_delays_everything() {
+        let (mut queue, now) = (AccountQueue::default(), Instant::now());
+        queue.pace.refused(now, Some(30 * SECOND));
+        queue.request(sync()).unwrap();
+        check(&queue.next(now, SECOND), "wait 30");
+        assert!(queue.open(offer(1), None));
+        check(&queue.next(now, SECOND), "wait 30");
+        check(&queue.next(now + 30 * SECOND, SECOND), "open 1 for 0");
+        check(&queue.next(now + 30 * SECOND, SECOND), "sync");
+    }
+
+    #[test]
+    fn viewers_of_one_title_wait_together_and_their_number_is_bounded() {
+        let (mut queue, now) = (AccountQueue::default(), Instant::now());
+        let channels: Vec<_> = (0..3).map(|_| oneshot::channel()).collect();
+        let (senders, _receivers): (Vec<_>, Vec<_>) = channels.into_iter().unzip();
+        for sender in senders {
+            assert!(queue.open(offer(1), Some(sender)));
+        }
+        (2..=64).for_each(|it| assert!(queue.open(offer(it), None)));
+        assert!(!queue.open(offer(65), None));
+        check(&queue.next(now, SECOND), "open 1 for 3");
+    }
+
+    #[test]
+    fn a_failure_is_remembered_for_a_minute() {
+        let (mut queue, now) = (AccountQueue::default(), Instant::now());
+        for number in 1..=300 {
+            queue.failed(offer(number), now, "x".to_owned());
+        }
+        assert_eq!(queue.failed.len(), FAILED_MAX);
+        assert_eq!(queue.failure(offer(300), now).as_deref(), Some("x"));
+        assert_eq!(queue.failure(offer(300), now + FAILED_TIME), None);
+        assert!(queue.is_forgettable(now));
+    }
+}
