@@ -45,6 +45,9 @@ use crate::rest::ChannelRowCache;
 use crate::rest::frame::pace::WritePace;
 use crate::strm_export::StrmExports;
 
+/// Maximum size of all lists of films and series that are kept for player apps, in MiB. They are compressed.
+const TITLE_LISTS_MEBIBYTES_MAX: usize = 96;
+
 /// Services and configuration of one gateway.
 pub(crate) struct App {
     pub(crate) config: Config,
@@ -146,7 +149,7 @@ impl App {
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
             prepared_answers: PreparedAnswers::new(),
-            prepared_titles: PreparedAnswers::new(),
+            prepared_titles: PreparedAnswers::with_limit(TITLE_LISTS_MEBIBYTES_MAX),
             title_commits: models.store.view(const { &[Title::COLLECTION] }, |_, _| Ok(()))?,
             strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),

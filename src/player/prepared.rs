@@ -140,7 +140,8 @@ impl<T: AnswerTables> PreparedAnswers<T> {
         Self::with_limit(MEBIBYTES_MAX)
     }
 
-    fn with_limit(mebibytes: usize) -> Self {
+    /// Keeps answers of at most this size in all, in MiB.
+    pub(crate) fn with_limit(mebibytes: usize) -> Self {
         Self(Arc::new(Inner {
             kept: Mutex::default(),
             building: Semaphore::new(BUILDING_MAX),

@@ -338,6 +338,10 @@ async fn a_list_of_films_is_not_sent_again_until_a_title_changes() {
     let tag = first.headers["etag"].to_str().unwrap().to_owned();
     let again = rest.send("GET", &path, &[("if-none-match", &tag)], "").await;
     assert_eq!((again.status, &*again.text), (304, ""));
+    let packed = rest.send_bytes("GET", &path, &[("accept-encoding", "gzip")]).await;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed.1[..]).read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), packed.0["etag"] == tag), (first.text.as_str(), false));
     let mut film = rest.models.vod.get(TitleId::movie(1).unwrap()).unwrap().unwrap();
     film.edits.name = Some("M".to_owned());
     rest.put([film]).await;

@@ -1,13 +1,16 @@
 //! Films, series and their categories, as a panel describes them.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::buf::Reader;
+use bytes::{Buf, Bytes};
 use domain::core_settings::LIBRARY_SETTINGS;
 use domain::library_settings::{LibrarySettings, PanelRows};
 use domain::vod::query::VodSnapshot;
 use domain::vod::{AccountCategory, Relation, Title, TitleKind, VodCategory};
+use flate2::read::GzDecoder;
+use http::HeaderValue;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use storage::{Models, Table};
@@ -16,6 +19,7 @@ use super::PanelAnswer;
 use crate::http::encoding::accepts_gzip;
 use crate::http::reply::Refusal;
 use crate::player::addresses::{backdrop_address, image_address};
+use crate::player::long_text::{Coding, LongText, LongTextHead};
 use crate::player::prepared::{AnswerTables, PreparedAnswer};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Document;
@@ -42,8 +46,6 @@ pub(crate) struct TitleListKey {
     origin: String,
     seen: SeenTitles,
     rows: PanelRows,
-    /// Whether the text is compressed.
-    is_gzip: bool,
 }
 
 /// A list of an answer.
@@ -62,8 +64,8 @@ impl AnswerTables for TitleTables {
             && Arc::ptr_eq(&self.links, &other.links)
     }
 
-    fn is_gzip(key: &TitleListKey) -> bool {
-        key.is_gzip
+    fn is_gzip(_: &TitleListKey) -> bool {
+        true
     }
 
     fn is_part(key: &TitleListKey) -> bool {
@@ -231,23 +233,74 @@ pub(super) async fn titles(
 
 /// Returns the categories of films, and those of series.
 pub(super) async fn all_categories(call: &Call) -> Result<[Bytes; 2], Refusal> {
-    let films = prepared(call, List::Categories(TitleKind::Movie), None, false).await?;
-    let series = prepared(call, List::Categories(TitleKind::Series), None, false).await?;
-    Ok([films.text, series.text])
+    let films = prepared(call, List::Categories(TitleKind::Movie), None).await?;
+    let series = prepared(call, List::Categories(TitleKind::Series), None).await?;
+    let unpack = |text: Bytes| {
+        let (mut unpacked, mut out) = (Unpacked::new(text), String::new());
+        while unpacked.write_next(&mut out) {}
+        Bytes::from(out)
+    };
+    Ok([unpack(films.text), unpack(series.text)])
 }
 
+/// Answers with a list. It is kept compressed, because a hundred thousand films are a hundred megabytes of text; for apps
+/// that accept no gzip it is unpacked while it is sent.
 async fn answer(call: &Call, list: List, category: Option<u32>) -> Result<PanelAnswer, Refusal> {
-    let is_gzip = accepts_gzip(&call.headers);
-    let PreparedAnswer { text, tag } = prepared(call, list, category, is_gzip).await?;
-    Ok(PanelAnswer::List(Document::new(text, tag, "application/json", &call.headers).with_gzip(is_gzip)))
+    let PreparedAnswer { text, tag } = prepared(call, list, category).await?;
+    if accepts_gzip(&call.headers) {
+        let document = Document::new(text, tag, "application/json", &call.headers).with_gzip(true);
+        return Ok(PanelAnswer::List(document));
+    }
+    let head = LongTextHead {
+        media_type: "application/json",
+        file_name: "list.json",
+        tag: Some(plain_tag(&tag)),
+        coding: Coding::Negotiated,
+    };
+    let mut unpacked = Unpacked::new(text);
+    LongText::new(&call.headers, head, move |out| unpacked.write_next(out)).await.map(PanelAnswer::Unpacked)
 }
 
-async fn prepared(
-    call: &Call,
-    list: List,
-    category: Option<u32>,
-    is_gzip: bool,
-) -> Result<PreparedAnswer, Refusal> {
+/// Returns the entity tag of the text of a compressed list.
+fn plain_tag(tag: &HeaderValue) -> HeaderValue {
+    let text = tag.to_str().unwrap_or_default().trim_matches('"');
+    HeaderValue::from_str(&format!("\"{text}-plain\"")).unwrap_or_else(|_| tag.clone())
+}
+
+/// A compressed text that is unpacked piece by piece.
+struct Unpacked {
+    text: GzDecoder<Reader<Bytes>>,
+    /// Bytes of a character whose end is in the next piece.
+    rest: Vec<u8>,
+}
+
+/// Size of a piece, in bytes.
+const PIECE_BYTES: usize = 16 << 10;
+
+impl Unpacked {
+    fn new(text: Bytes) -> Self {
+        Self { text: GzDecoder::new(text.reader()), rest: Vec::new() }
+    }
+
+    /// Writes the next piece, and returns whether another one follows.
+    fn write_next(&mut self, out: &mut String) -> bool {
+        let start = self.rest.len();
+        self.rest.resize(start + PIECE_BYTES, 0);
+        // The text was compressed by this program, in memory.
+        let n = self.text.read(&mut self.rest[start..]).unwrap_or_default();
+        self.rest.truncate(start + n);
+        let n_valid = match std::str::from_utf8(&self.rest) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let rest = self.rest.split_off(n_valid);
+        out.push_str(std::str::from_utf8(&self.rest).unwrap_or_default());
+        self.rest = rest;
+        n > 0
+    }
+}
+
+async fn prepared(call: &Call, list: List, category: Option<u32>) -> Result<PreparedAnswer, Refusal> {
     let models = call.app.models.clone();
     let tables = TitleTables {
         titles: call.app.title_commits.load(),
@@ -262,7 +315,6 @@ async fn prepared(
         origin: call.player_origin(),
         seen: SeenTitles::of_call(call),
         rows: library_settings(call).panel_rows,
-        is_gzip,
     };
     call.app.prepared_titles.get(key, tables, |key, tables, out| write(out, key, tables)).await
 }

@@ -12,6 +12,7 @@ mod filters;
 mod images;
 mod providers;
 mod regroup;
+mod stale;
 #[cfg(test)]
 mod tests;
 mod titles;
@@ -24,6 +25,7 @@ pub(super) fn routes() -> Vec<Route> {
         titles::routes(),
         edit::routes(),
         regroup::routes(),
+        stale::routes(),
         episodes::routes(),
         providers::routes(),
         categories::routes(),

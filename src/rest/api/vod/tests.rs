@@ -1,6 +1,7 @@
 //! Films and series for whom, in which order, and what admins change.
 
 use domain::user::User;
+use domain::vod::TitleId;
 use serde_json::{Value, json};
 
 use crate::rest::frame::testing::{ADMIN, Rest, SECRET, STREAMER};
@@ -357,4 +358,31 @@ async fn titles_are_merged_and_split_and_their_ids_stay_valid() {
     for (body, status) in [(json!({ "ids": [1] }), 400), (json!({ "ids": [99] }), 404)] {
         assert_eq!(rest.admin("POST", "/api/vod/movies/1/merge/", body).await.status, status);
     }
+}
+
+#[tokio::test]
+async fn stale_relations_are_removed_on_request_with_titles_that_have_no_other() {
+    let rest = with_titles().await;
+    for (number, at) in [(1, 1), (2, 0)] {
+        let mut film = rest.models.vod.get(TitleId::movie(number).unwrap()).unwrap().unwrap();
+        film.relations[at].last_seen = Some(1);
+        rest.put([film]).await;
+    }
+    let mut series = rest.models.vod.get(TitleId::series(1).unwrap()).unwrap().unwrap();
+    series.relations[0].last_seen = Some(1);
+    rest.put([series]).await;
+    let path = "/api/vod/clean-stale/";
+    let wrong = rest.admin("POST", path, json!({ "m3u_accounts": [99] })).await;
+    assert_eq!((wrong.status, wrong.body["m3u_accounts"].is_array()), (400, true));
+    let of_other = rest.admin("POST", path, json!({ "m3u_accounts": [13] })).await.body;
+    assert_eq!((&of_other["removed_relations"], &of_other["removed_titles"]), (&json!(1), &json!(0)));
+    let films = rest.admin("POST", path, json!({ "content_type": "movie" })).await.body;
+    assert_eq!((&films["removed_relations"], &films["removed_titles"]), (&json!(1), &json!(1)));
+    assert_eq!(rest.admin("GET", "/api/vod/movies/2/", Value::Null).await.status, 404);
+    assert_eq!(rest.admin("GET", "/api/vod/episodes/1/", Value::Null).await.status, 200);
+    let rest_of_it = rest.admin("POST", path, json!({})).await.body;
+    assert_eq!((&rest_of_it["removed_titles"], &rest_of_it["has_more"]), (&json!(1), &json!(false)));
+    assert_eq!(rest.admin("GET", "/api/vod/episodes/1/", Value::Null).await.status, 404);
+    let nothing = rest.admin("POST", path, json!({})).await.body;
+    assert_eq!(nothing["removed_relations"], 0);
 }
