@@ -37,10 +37,12 @@ const OPERATIONS: &str = "
     GET /api/vod/series/
     GET /api/vod/series/{}/episodes/
     GET /api/vod/movies/{}/stream/
+    GET /movie/{}/{}/{}
+    GET /series/{}/{}/{}
 ";
 
 /// The operations that wait: the feature that brings them, and then lines as above.
-const PENDING: [(&str, &str); 3] = [
+const PENDING: [(&str, &str); 2] = [
     (
         "recordings",
         "
@@ -65,13 +67,6 @@ const PENDING: [(&str, &str); 3] = [
         POST /api/plugins/plugins/{}/settings/
         POST /api/plugins/plugins/{}/run/
         POST /api/plugins/plugins/{}/enabled/
-        ",
-    ),
-    (
-        "films and series",
-        "
-        GET /movie/{}/{}/{}
-        GET /series/{}/{}/{}
         ",
     ),
 ];

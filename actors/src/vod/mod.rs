@@ -41,7 +41,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use self::cache::FileCache;
-use self::session::{OpenError, Reader, SessionTable, VodSession};
+use self::session::{BodyReader, OpenError, SessionTable, VodSession};
 use self::source::{FileSource, probe};
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
@@ -480,7 +480,7 @@ fn select(
 /// The bytes of an answer. Dropping it ends the request.
 pub struct VodBody {
     /// `None` after the end.
-    reader: Option<Reader>,
+    reader: Option<BodyReader>,
     shared: Arc<Shared>,
     _seat: Option<Seat>,
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use domain::container;
 use domain::plan::TitleCandidate;
 use domain::settings::AtLimit;
-use domain::vod_session::{Failure, KnownBytes, PIECE_BYTES_MAX, Read, ReaderId, Session, Step};
+use domain::vod_session::{Failure, FileSession, KnownBytes, PIECE_BYTES_MAX, Read, ReaderId, Step};
 use media::meter::Connection;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -52,7 +52,7 @@ pub(super) struct VodSession {
 }
 
 struct State {
-    session: Session,
+    session: FileSession,
     known: KnownFile,
     candidates: Arc<[TitleCandidate]>,
     /// The candidate that was opened last.
@@ -98,7 +98,7 @@ impl VodSession {
         let now = Instant::now();
         let known = KnownFile { cache: cache.clone(), version: None };
         let state = State {
-            session: Session::new(None, now.into_std()),
+            session: FileSession::new(None, now.into_std()),
             known,
             candidates: Arc::default(),
             opened: None,
@@ -126,7 +126,7 @@ impl VodSession {
         if state.known.version.is_none() && state.session.is_unused() {
             let remembered = candidates.first().and_then(|it| self.cache.version(it.file));
             if let Some(version) = remembered {
-                state.session = Session::new(Some(version.length), Instant::now().into_std());
+                state.session = FileSession::new(Some(version.length), Instant::now().into_std());
                 state.known.version = Some(version);
             }
         }
@@ -170,13 +170,13 @@ impl VodSession {
         }
     }
 
-    fn open_reader(self: &Arc<Self>, range: Range<u64>, connection: &Arc<Connection>) -> Reader {
+    fn open_reader(self: &Arc<Self>, range: Range<u64>, connection: &Arc<Connection>) -> BodyReader {
         let mut state = self.state.lock();
         let id = state.session.open(range, now());
         state.readers.insert(id, ReaderState { waker: None, connection: connection.clone() });
         drop(state);
         self.changed.notify_one();
-        Reader { session: self.clone(), id }
+        BodyReader { session: self.clone(), id }
     }
 
     /// Runs the session until nobody has used it for a while, or the system stops. `forget` removes it from the table, and
@@ -456,7 +456,7 @@ impl Joined {
         likely: u64,
         connection: &Arc<Connection>,
         select: impl Fn(&VodFacts) -> (T, Option<Range<u64>>),
-    ) -> Result<(T, VodFacts, Option<Reader>), OpenError> {
+    ) -> Result<(T, VodFacts, Option<BodyReader>), OpenError> {
         // Keeps the connection until the real reader is open.
         let mut probe = None;
         let facts = match self.session.facts() {
@@ -497,12 +497,12 @@ pub(super) enum OpenError {
 }
 
 /// One request that reads a part of the file.
-pub(super) struct Reader {
+pub(super) struct BodyReader {
     session: Arc<VodSession>,
     id: ReaderId,
 }
 
-impl Reader {
+impl BodyReader {
     /// Waits until the length of the file is known, or if `has_bytes` until the next byte is at hand and the rest is sure
     /// to come.
     async fn ready(&self, has_bytes: bool) -> Result<(), OpenError> {
@@ -560,7 +560,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for BodyReader {
     fn drop(&mut self) {
         let mut state = self.session.state.lock();
         state.session.close(self.id);

@@ -106,7 +106,21 @@ fn all() -> Vec<EventBody> {
         },
         EventBody::StoreStopped { reason: reason() },
         EventBody::StoreResumed,
+        EventBody::VodStart { vod: vod() },
+        EventBody::VodStop { vod: vod(), duration_seconds: 60, bytes_sent: 9 },
     ]
+}
+
+fn vod() -> VodRef {
+    VodRef {
+        session: 7,
+        uuid: Uuid::from_u128(7),
+        is_episode: false,
+        name: "Film".to_owned(),
+        ip: client().ip,
+        user_agent: "VLC/3.0".to_owned(),
+        user: None,
+    }
 }
 
 fn payload(body: EventBody) -> Value {
@@ -117,7 +131,7 @@ fn payload(body: EventBody) -> Value {
 fn the_fifteen_events_have_the_names_of_the_api() {
     let names: Vec<_> = all().iter().map(EventBody::name).collect();
     assert_eq!(names[..15], EventBody::NAMES);
-    assert_eq!(names[15..], ["account_expiring", "store_stopped", "store_resumed"]);
+    assert_eq!(names[15..], ["account_expiring", "store_stopped", "store_resumed", "vod_start", "vod_stop"]);
 }
 
 #[test]

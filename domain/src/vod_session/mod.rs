@@ -33,7 +33,7 @@ pub use self::pieces::Pieces;
 
 /// Maximum number of bytes that a session keeps, read ahead and already passed on together.
 pub const HELD_BYTES_MAX: usize = 512 << 10;
-/// Maximum number of bytes of one piece that is passed to [`Session::received`].
+/// Maximum number of bytes of one piece that is passed to [`FileSession::received`].
 pub const PIECE_BYTES_MAX: usize = 64 << 10;
 /// Maximum distance to the needed byte over which an open connection reads on instead of a new one being opened.
 pub const READ_ON_BYTES: u64 = 1 << 20;
@@ -163,7 +163,7 @@ enum Connection {
 
 /// One viewer of one file.
 #[derive(Debug)]
-pub struct Session {
+pub struct FileSession {
     /// Length of the file, once a connection has told it.
     length: Option<u64>,
     readers: BTreeMap<ReaderId, Reader>,
@@ -181,7 +181,7 @@ pub struct Session {
     next_attempt: Option<Instant>,
 }
 
-impl Session {
+impl FileSession {
     /// Creates a session without readers. The length of the file may be known from before.
     pub fn new(length: Option<u64>, now: Instant) -> Self {
         Self {

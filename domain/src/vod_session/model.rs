@@ -88,7 +88,7 @@ fn action() -> impl Strategy<Value = Action> {
 
 /// The provider and the clients around one session.
 struct World {
-    session: Session,
+    session: FileSession,
     edges: Edges,
     now: Instant,
     /// The next byte of the open socket.
@@ -104,7 +104,7 @@ impl World {
     fn new(length: u64, edge: u64) -> Self {
         let now = Instant::now();
         World {
-            session: Session::new(None, now),
+            session: FileSession::new(None, now),
             edges: Edges { n_bytes: edge, length },
             now,
             socket: None,

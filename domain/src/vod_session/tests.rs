@@ -6,7 +6,7 @@ const LENGTH: u64 = 100 << 20;
 
 /// A session with a provider that does what the session wants, at times that the test chooses.
 struct Story {
-    session: Session,
+    session: FileSession,
     now: Instant,
     start: Instant,
 }
@@ -14,7 +14,7 @@ struct Story {
 impl Story {
     fn new() -> Self {
         let now = Instant::now();
-        Story { session: Session::new(None, now), now, start: now }
+        Story { session: FileSession::new(None, now), now, start: now }
     }
 
     fn wait(&mut self, millis: u64) {

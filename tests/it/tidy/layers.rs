@@ -57,7 +57,8 @@ const SINGLE_USER: [(&str, &str); 14] = [
 ];
 
 /// The dependencies of `domain`: data and text, without I/O, waiting or clocks.
-const DOMAIN_MAY_USE: [&str; 13] = [
+const DOMAIN_MAY_USE: [&str; 14] = [
+    "bytes",
     "encoding_rs",
     "form_urlencoded",
     "html-escape",
