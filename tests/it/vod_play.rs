@@ -274,15 +274,15 @@ async fn the_bursts_of_players_use_one_connection_and_get_exact_bytes() {
     // VLC: each seek closes its connection and opens another one at once.
     for start in [0, 9_000_000, 2_500_000, 11_000_000, 5_000_000] {
         let range = format!("bytes={start}-");
-        let player =
-            Player::ask(cinema.gateway.address, cinema.get("7.mkv", &range, "VLC").without_recording()).await;
+        let request = cinema.get("7.mkv", &range, "VLC").without_recording();
+        let player = Player::ask(cinema.gateway.address, request).await;
         player.more_bytes(100_000).await;
         player.reset().await;
     }
     // Kodi asks for the length, then reads from several places without closing its first request.
-    let kodi =
-        Player::ask(cinema.gateway.address, cinema.get("7.mkv", "bytes=0-", "Kodi").without_recording())
-            .await;
+    let slowly = Reading::BytesPerSecond(1_500_000);
+    let kodi = cinema.get("7.mkv", "bytes=0-", "Kodi").without_recording().reading(slowly);
+    let kodi = Player::ask(cinema.gateway.address, kodi).await;
     kodi.more_bytes(200_000).await;
     cinema.reads("bytes=11900000-", "Kodi", 11_900_000..length).await;
     cinema.reads("bytes=6000000-6999999", "Kodi", 6_000_000..7_000_000).await;

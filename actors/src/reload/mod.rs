@@ -19,6 +19,8 @@ use domain::stream_profile::StreamProfile;
 use domain::user::{self, User, UserLevel};
 use domain::user_agent::UserAgent;
 use domain::user_limits::UserLimits;
+use domain::vod::visible::{TitleTraits, VodLimits};
+use domain::vod::{Title, TitleKind};
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
@@ -84,8 +86,24 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
-        Target::Movie(_) | Target::Episode(_) => true,
+        Target::Movie(_) | Target::Episode(_) => {
+            let limits = VodLimits::of(user);
+            title_of(models, target).is_none_or(|it| limits.allows(TitleTraits::of(&it)))
+        }
         Target::Channel(_) => channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it)),
+    }
+}
+
+/// Returns a film, or the series of an episode. One that cannot be read ends by itself, like a deleted one.
+fn title_of(models: &Models, target: Target) -> Option<Title> {
+    let titles = &models.vod;
+    match target {
+        Target::Movie(uuid) => titles.by_uuid(TitleKind::Movie, uuid).ok().flatten(),
+        Target::Episode(uuid) => {
+            let episode = titles.episode_by_uuid(uuid).ok().flatten()?;
+            titles.get(episode.series).ok().flatten()
+        }
+        Target::Channel(_) | Target::Stream(_) => None,
     }
 }
 
