@@ -95,7 +95,7 @@ impl RangeSpec {
     }
 }
 
-/// Parses digits. A number that is too large is as good as the largest one.
+/// Parses digits. A number that is too large becomes the largest one.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -88,8 +88,8 @@ impl NetworkClass {
             "player_api.php" | "panel_api.php" => Self::XcApi,
             "tuner" | "hdhr" | "discover.json" | "device.xml" => Self::Tuner,
             "lineup.json" | "lineup.m3u" | "lineup.post" | "lineup.xml" | "lineup_status.json" => Self::Tuner,
-            "auto" | "live" | "{user}" => Self::Streams,
-            "proxy" if segments.nth(1) == Some("stream") => Self::Streams,
+            "auto" | "live" | "movie" | "series" | "{user}" => Self::Streams,
+            "proxy" if path.starts_with("/proxy/vod/{") || segments.nth(1) == Some("stream") => Self::Streams,
             _ => Self::Ui,
         })
     }

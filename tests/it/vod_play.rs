@@ -26,6 +26,9 @@ struct Cinema {
     file: Vec<u8>,
 }
 
+/// A rate at which no film of these tests ends.
+const SLOWLY: Reading = Reading::BytesPerSecond(50_000);
+
 /// Returns the content of a film.
 fn film(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
@@ -317,8 +320,7 @@ async fn the_bytes_are_exact_however_often_the_provider_cuts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_file_and_a_provider_without_ranges_never_cause_a_wrong_byte() {
     let mut cinema = Cinema::with(12_000_000, 1).await;
-    let player =
-        Player::ask(cinema.gateway.address, cinema.get("7", "", "TV").reading(Reading::Nothing)).await;
+    let player = Player::ask(cinema.gateway.address, cinema.get("7", "", "TV").reading(SLOWLY)).await;
     assert_eq!(player.status().await, 200);
     let changed = film(12_000_000, 2);
     cinema.provider.set_file(changed.clone(), "\"changed\"");
@@ -346,14 +348,13 @@ async fn a_film_takes_a_slot_and_a_seat_like_a_live_channel_and_an_admin_can_sto
     let admin = cinema.admin().await;
     let header = format!("Bearer {}", admin.token(&cinema.gateway));
     let get = |path: &str| Request::get(path).header("Authorization", &header);
-    let player =
-        Player::ask(cinema.gateway.address, cinema.get("7", "", "TV").reading(Reading::Nothing)).await;
+    let player = Player::ask(cinema.gateway.address, cinema.get("7", "", "TV").reading(SLOWLY)).await;
     assert_eq!(player.status().await, 200);
     let slots = cinema.json(get("/api/m3u/slots/")).await;
     let profiles = slots["profiles"].as_array().unwrap();
     let slot = profiles.iter().find_map(|it| it["slots"].get(0)).expect("a slot in use");
     assert_eq!((&slot["purpose"], &slot["channel_name"]), (&"vod".into(), &"Title 7".into()));
-    let stats = cinema.json(get("/proxy/vod/stats/")).await;
+    let stats = cinema.json(get("/proxy/vod/stats")).await;
     assert_eq!(
         (&stats["total_connections"], &stats["vod_connections"][0]["content_name"]),
         (&1.into(), &"Title 7".into())
@@ -363,7 +364,7 @@ async fn a_film_takes_a_slot_and_a_seat_like_a_live_channel_and_an_admin_can_sto
         (&connection["username"], &connection["content_length"]),
         (&"anna".into(), &40_000_000.into())
     );
-    let all = cinema.json(get("/proxy/stats/")).await;
+    let all = cinema.json(get("/proxy/stats")).await;
     assert_eq!((&all["vod"]["total_connections"], &all["live"]["count"]), (&1.into(), &0.into()));
     assert_eq!(cinema.gateway.gateway.counts().seats, 1);
     // The slot is in use: another viewer is refused, and may try again.
@@ -372,7 +373,7 @@ async fn a_film_takes_a_slot_and_a_seat_like_a_live_channel_and_an_admin_can_sto
     let refused = fetch(cinema.gateway.address, Request::get(&path).header("Range", "bytes=20000000-")).await;
     assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("3")), "{}", refused.text());
     let body = serde_json::json!({ "client_id": connection["client_id"] }).to_string();
-    let stop = get("/proxy/vod/stop_client/").method("POST").body("application/json", body);
+    let stop = get("/proxy/vod/stop_client").method("POST").body("application/json", body);
     assert_eq!(cinema.json(stop).await["outcome"], "stopped");
     player.read(Reading::Freely);
     player.ended().await;
@@ -381,7 +382,7 @@ async fn a_film_takes_a_slot_and_a_seat_like_a_live_channel_and_an_admin_can_sto
     assert_eq!(metrics["headwater_vod_starts_total"], 1.0);
     eventually("the end of the film", || cinema.gateway.n_events("vod_stop") == 1).await;
     assert_eq!(cinema.gateway.n_events("vod_start"), 1);
-    let stats = cinema.json(get("/proxy/vod/stats/")).await;
+    let stats = cinema.json(get("/proxy/vod/stats")).await;
     assert_eq!(stats["total_connections"], 0);
 }
 

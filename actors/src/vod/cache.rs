@@ -18,12 +18,12 @@ const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of files. Of a file without bytes, the length is remembered.
 const FILES_MAX: usize = 4_096;
 
-/// What identifies the content of a file.
+/// Identifies the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileVersion {
     pub(crate) file: Uuid,
     pub(crate) length: u64,
-    /// What the provider sends as entity tag or date.
+    /// The entity tag or the date that the provider sends.
     pub(crate) validator: Option<String>,
 }
 

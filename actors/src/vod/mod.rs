@@ -84,7 +84,7 @@ pub struct VodRequest {
     pub if_range: Option<String>,
 }
 
-/// What identifies and describes a file in an answer.
+/// Identifies and describes a file in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VodFacts {
     pub length: u64,
@@ -144,7 +144,7 @@ pub enum VodRefusal {
     Stopping,
 }
 
-/// What makes several requests one session: the same player asks for the same title.
+/// Requests with the same key belong to one session: the same player asks for the same title.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SessionKey {
     user: Option<String>,

@@ -48,7 +48,7 @@ struct HeldSlot {
     holder: Holder,
 }
 
-/// What a new connection has to agree with.
+/// The file that a new connection has to agree with.
 pub(super) struct Expected {
     pub(super) version: FileVersion,
     /// The last [`COMPARED_BYTES`] of the file, if they are known.
@@ -205,7 +205,7 @@ impl FileSource {
     }
 }
 
-/// What happened to a connection.
+/// A change of a connection.
 pub(super) enum SourceEvent {
     Read(Result<Option<Bytes>, UpstreamError>),
     Message(SlotMessage),

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use socket2::SockRef;
-
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 

@@ -1,9 +1,10 @@
-//! `/proxy/vod/stats/`, `/proxy/vod/stop_client/` and `/proxy/stats/`: films and episodes that are being watched, and
+//! `/proxy/vod/stats`, `/proxy/vod/stop_client` and `/proxy/stats`: films and episodes that are being watched, and
 //! everything that is.
 
 use actors::{Target, VodSessionInfo, now_ms};
 use domain::ids::{AccountId, ProfileId};
 use domain::vod::{Title, TitleKind};
+use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use storage::Models;
@@ -184,19 +185,20 @@ pub(crate) struct StoppedVodClientView {
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/proxy/stats/", ADMIN, "Returns everything that is being watched.", stats),
+        Route::get("/proxy/stats", ADMIN, "Returns everything that is being watched.", stats),
         Route::get(
-            "/proxy/vod/stats/",
+            "/proxy/vod/stats",
             ADMIN,
             "Lists the films and episodes that are being watched.",
             vod_stats,
         ),
         Route::post(
-            "/proxy/vod/stop_client/",
+            "/proxy/vod/stop_client",
             ADMIN,
             "Ends the requests of a player that watches a film or an episode.",
             stop_client,
-        ),
+        )
+        .refuses(StatusCode::NOT_FOUND, "No player has this id."),
     ]
 }
 
