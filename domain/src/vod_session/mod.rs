@@ -84,7 +84,7 @@ impl KnownBytes for () {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId(u64);
 
-/// What the caller does with the connection next.
+/// The next thing that the caller does with the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Open a connection that begins at this byte, or continue to open it. The caller reports `opened` or `failed`.
@@ -591,7 +591,7 @@ impl FileSession {
     }
 }
 
-/// What the reader with the connection needs.
+/// The need of the reader that has the connection.
 #[derive(Debug, Clone, Copy)]
 struct Need {
     reader: ReaderId,

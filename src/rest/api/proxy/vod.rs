@@ -40,7 +40,7 @@ pub(crate) struct WatchedTitleView {
     content_name: String,
     /// Part of the URL of the film or episode.
     content_uuid: Uuid,
-    /// What is known about it; `null` if it was deleted.
+    /// Its properties; `null` if it was deleted.
     content_metadata: Option<WatchedMetadataView>,
     /// Number of players.
     #[field(example = "1")]
@@ -49,7 +49,7 @@ pub(crate) struct WatchedTitleView {
     connections: Vec<VodConnectionView>,
 }
 
-/// What is known about a film or an episode.
+/// Properties of a film or an episode.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct WatchedMetadataView {
     /// Year of the film or the series.
