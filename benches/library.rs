@@ -61,7 +61,7 @@ fn main() {
     command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
     command.args(["--set", "public_url=https://tv.example"]);
     let server = Process::spawn(&mut command);
-    while !client_pool::fetch(address, "/healthz").is_some_and(|it| it.split(' ').nth(1) == Some("200")) {
+    while client_pool::fetch(address, "/healthz").is_none_or(|it| it.split(' ').nth(1) != Some("200")) {
         std::thread::sleep(Duration::from_millis(20));
     }
     println!("memory of the program: {:.0} MiB", server.resident() as f64 / MIB);

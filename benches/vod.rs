@@ -196,7 +196,7 @@ impl List<'_> {
             number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ));
         // Every tenth has no id.
-        found.facts.ids.tmdb = (number % 10 != 0).then(|| (number + 1).to_string());
+        found.facts.ids.tmdb = (!number.is_multiple_of(10)).then(|| (number + 1).to_string());
         found.last_modified = Some(1_700_000_000 + number as i64);
         match self.kind {
             TitleKind::Movie => found.extension = "mkv".to_owned(),

@@ -72,7 +72,7 @@ pub enum VodRefreshStart {
     NoPanel,
 }
 
-/// What became of the details of a title that was opened. What is stored of it can be shown in each case.
+/// The state of the details of a title that was opened. The stored part of them can be shown in each case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenOutcome {
     /// The stored details are young enough, or were loaded now.

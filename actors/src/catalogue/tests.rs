@@ -20,7 +20,7 @@ const ACCOUNT: AccountId = AccountId(2);
 /// Longer than any answer of a panel on this machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a panel answers to one question: the status, further header lines, and the body.
+/// The answer of a panel to one question: the status, further header lines, and the body.
 #[derive(Clone)]
 enum Answer {
     Json(Value),

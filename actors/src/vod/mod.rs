@@ -284,7 +284,7 @@ impl Vod {
     /// Returns all sessions, in the order in which they started.
     pub fn sessions(&self) -> Vec<VodSessionInfo> {
         let sessions: Vec<_> = self.shared.sessions.lock().values().cloned().collect();
-        let mut infos: Vec<_> = sessions.iter().map(|it| info(it)).collect();
+        let mut infos: Vec<_> = sessions.iter().map(info).collect();
         infos.sort_by_key(|it| it.id);
         infos
     }

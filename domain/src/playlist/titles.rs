@@ -33,7 +33,7 @@ pub struct ListedTitle {
     pub file: ListedFile,
 }
 
-/// What is played.
+/// The kind of the entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListedFile {
     Film {

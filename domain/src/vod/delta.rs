@@ -3,6 +3,7 @@
 //! Keeps about fifty bytes per stored relation and none of its texts.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::{Map, Value};
@@ -72,10 +73,11 @@ impl KnownRelations {
                 is_compared: false,
             };
             let key = self.hasher.hash_one(&relation.provider_id);
-            if self.items.contains_key(&key) {
-                self.doubles.push((title.id, relation.id));
-            } else {
-                self.items.insert(key, item);
+            match self.items.entry(key) {
+                Entry::Occupied(_) => self.doubles.push((title.id, relation.id)),
+                Entry::Vacant(place) => {
+                    place.insert(item);
+                }
             }
         }
     }

@@ -87,7 +87,7 @@ fn each(ids: &ExternalIds) -> impl Iterator<Item = (Catalogue, &str)> {
     tmdb.into_iter().chain(ids.imdb.as_deref().map(|it| (Catalogue::Imdb, it)))
 }
 
-/// What identifies an entry: its ids, its name, and its year.
+/// The values that identify an entry: its ids, its name, and its year.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryIdentity<'a> {
     pub ids: &'a ExternalIds,

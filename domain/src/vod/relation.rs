@@ -35,7 +35,7 @@ pub struct Relation {
     /// Extension of the file, such as `mkv`, in lower case. Empty for a series, or if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extension: String,
-    /// What distinguishes this version, such as `EN 4K`.
+    /// The difference to other versions, such as `EN 4K`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The values of the provider's list.

@@ -98,7 +98,7 @@ impl fmt::Display for TitleId {
 
 /// A film or a series: the accounts that offer it, changes by admins, and its state.
 ///
-/// What accounts state stays in the relations, so that a refresh cannot overwrite an edit, and the values of the next
+/// The values of accounts stay in the relations, so that a refresh cannot overwrite an edit, and the values of the next
 /// account count when one no longer offers the title. [`Title::name`], [`Title::year`] and so on return the value in force:
 /// that of an admin, else that of the first relation that has one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -35,7 +35,7 @@ pub struct VodLimits {
     allows_unrated: bool,
 }
 
-/// What the rule has to know of a title.
+/// The values of a title that the rule needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TitleTraits {
     pub kind: TitleKind,

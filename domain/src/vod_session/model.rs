@@ -102,6 +102,7 @@ struct World {
 
 impl World {
     fn new(length: u64, edge: u64) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "time is simulated from here on")]
         let now = Instant::now();
         World {
             session: FileSession::new(None, now),
@@ -239,12 +240,10 @@ impl World {
             }
             Action::Cut if self.socket.take().is_some() => self.session.cut(self.now),
             Action::FailNextOpen { can_retry } => self.fails_next = Some(can_retry),
-            Action::ViewerWaits => {
-                if self.session.may_yield(&self.edges, self.now) {
-                    self.session.give_way();
-                    self.settle();
-                    assert!(!self.has_slot, "it yields at once");
-                }
+            Action::ViewerWaits if self.session.may_yield(&self.edges, self.now) => {
+                self.session.give_way();
+                self.settle();
+                assert!(!self.has_slot, "it yields at once");
             }
             Action::Pass { millis } => self.now += Duration::from_millis(millis.into()),
             _ => {}

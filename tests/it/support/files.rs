@@ -1,8 +1,9 @@
 //! A provider of films on a real socket, which counts its connections exactly.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
@@ -55,7 +56,7 @@ impl FileProvider {
             while let Ok((socket, _)) = listener.accept().await {
                 let socket = Arc::new(socket);
                 let is_allowed = {
-                    let mut state = serving.lock().unwrap();
+                    let mut state = serving.lock();
                     state.sockets.retain(|it| is_open(it));
                     state.sockets.push(socket.clone());
                     state.peak = state.peak.max(state.sockets.len());
@@ -66,7 +67,7 @@ impl FileProvider {
                 let state = serving.clone();
                 tokio::spawn(async move {
                     let _ = serve(&socket, &state, is_allowed).await;
-                    state.lock().unwrap().sockets.retain(|it| !Arc::ptr_eq(it, &socket));
+                    state.lock().sockets.retain(|it| !Arc::ptr_eq(it, &socket));
                 });
             }
         });
@@ -78,43 +79,43 @@ impl FileProvider {
     }
 
     pub fn set_file(&self, file: Vec<u8>, tag: &str) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         (state.file, state.tag) = (Arc::new(file), Some(tag.to_owned()));
     }
 
     pub fn ignore_ranges(&self) {
-        self.state.lock().unwrap().has_ranges = false;
+        self.state.lock().has_ranges = false;
     }
 
     /// Closes connections after these numbers of bytes, in turn.
     pub fn cut_after(&self, cuts: Vec<usize>) {
-        self.state.lock().unwrap().cuts = cuts;
+        self.state.lock().cuts = cuts;
     }
 
     /// Refuses more than this number of connections at one time.
     pub fn limit(&self, limit: usize) {
-        self.state.lock().unwrap().limit = limit;
+        self.state.lock().limit = limit;
     }
 
     /// Returns the number of connections that are open for the kernel of the provider.
     pub fn n_open(&self) -> usize {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.sockets.retain(|it| is_open(it));
         state.sockets.len()
     }
 
     /// Returns the maximum number of connections at one time.
     pub fn peak(&self) -> usize {
-        self.state.lock().unwrap().peak
+        self.state.lock().peak
     }
 
     pub fn n_refused(&self) -> usize {
-        self.state.lock().unwrap().n_refused
+        self.state.lock().n_refused
     }
 
     /// Returns path and range of each request.
     pub fn requests(&self) -> Vec<(String, Option<String>)> {
-        self.state.lock().unwrap().requests.clone()
+        self.state.lock().requests.clone()
     }
 }
 
@@ -138,7 +139,7 @@ async fn serve(socket: &TcpStream, state: &Mutex<State>, is_allowed: bool) -> st
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let range = head.lines().find_map(|it| it.strip_prefix("range: ").or(it.strip_prefix("Range: ")));
     let (file, tag, has_ranges, cut) = {
-        let mut state = state.lock().unwrap();
+        let mut state = state.lock();
         state.requests.push((path, range.map(str::to_owned)));
         let cut = match state.cuts.len() {
             0 => usize::MAX,

@@ -119,7 +119,7 @@ fn joined(facts: PanelFacts, others: PanelFacts) -> PanelFacts {
 /// one list.
 ///
 /// # Errors
-/// It says nothing about a series. An answer without any episode is none of these: the caller decides what it means.
+/// It says nothing about a series. An answer without any episode is no error: the caller decides what it means.
 pub fn read_series_info(bytes: &[u8]) -> Result<SeriesInfo, TitleAnswerError> {
     let members = members(bytes)?;
     if members.is_refusal && members.info.is_none() {
@@ -143,7 +143,7 @@ pub fn read_series_info(bytes: &[u8]) -> Result<SeriesInfo, TitleAnswerError> {
     })
 }
 
-/// What the place of an episode says about its season.
+/// The season that the place of an episode states.
 #[derive(Clone, Copy)]
 enum Season {
     Unknown,

@@ -38,7 +38,7 @@ pub const BACKDROPS_MAX: usize = 8;
 /// Maximum length of an id, in bytes. An element with a longer one cannot be used.
 pub const ID_BYTES_MAX: usize = 64;
 
-/// What a panel says about a title, in a list or in an answer about it. Every value may be missing.
+/// The values of a title that a panel states, in a list or in an answer about it. Every value may be missing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PanelFacts {
     /// The name in the original language, if it is another one.

@@ -213,8 +213,8 @@ fn text_before_a_list_is_skipped_and_a_page_is_none() {
     for (text, elements, end) in [
         ("[{\"a\":1}]".to_owned(), vec!["{\"a\":1}"], ListEnd::Complete),
         (format!("{warning}[{{\"a\":1}}, 2]"), vec!["{\"a\":1}", "2"], ListEnd::Complete),
-        (format!("Notice: {{x}} [8] \u{feff}[ {{\"a\":1}}]"), vec!["{\"a\":1}"], ListEnd::Complete),
-        (format!("ok {{\"1\":{{\"a\":1}}}}"), vec!["{\"a\":1}"], ListEnd::Complete),
+        ("Notice: {x} [8] \u{feff}[ {\"a\":1}]".to_owned(), vec!["{\"a\":1}"], ListEnd::Complete),
+        ("ok {\"1\":{\"a\":1}}".to_owned(), vec!["{\"a\":1}"], ListEnd::Complete),
         ("[]".to_owned(), vec![], ListEnd::Complete),
         ("<html><script>a=[{\"a\":1}]</script>".to_owned(), vec![], ListEnd::NotAList(NotAList::WebPage)),
         (" <!DOCTYPE html>".to_owned(), vec![], ListEnd::NotAList(NotAList::WebPage)),

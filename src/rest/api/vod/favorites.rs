@@ -86,7 +86,7 @@ async fn set(call: &Call, kind: TitleKind, is_favorite: bool) -> Result<NoConten
                 return Err(Refusal::bad_request("The favourites are full. Remove some first."));
             }
             true => favorites.add(title.id),
-            false => ids.fold(false, |is_changed, id| favorites.remove(id) || is_changed),
+            false => ids.filter(|id| favorites.remove(*id)).count() > 0,
         };
         if is_changed {
             favorites.updated_at = now_ms();

@@ -32,7 +32,7 @@ pub struct FoundEpisodes {
     pub episodes: Vec<FoundEpisode>,
 }
 
-/// What the episodes of a series changed.
+/// The changes that the episodes of a series made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LandedEpisodes {
     pub n_found: u64,
@@ -323,7 +323,7 @@ fn land_details(
         merge(write, older, newer, &reason, &priorities, now)?;
         into = older;
     }
-    Ok(write.get::<Title>(into.key())?.ok_or(LandError::TitleGone)?)
+    write.get::<Title>(into.key())?.ok_or(LandError::TitleGone)
 }
 
 /// Returns the other titles of the same kind that are found by one of these ids.

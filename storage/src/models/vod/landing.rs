@@ -67,7 +67,7 @@ impl FoundTitles for [FoundTitle] {
     }
 }
 
-/// What a list of titles is.
+/// The description of a list of titles.
 #[derive(Debug, Clone)]
 pub struct TitleSync {
     pub account: AccountId,
@@ -83,7 +83,7 @@ pub struct TitleSync {
     pub now: i64,
 }
 
-/// What an import of titles changed.
+/// The changes of an import of titles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LandedTitles {
     pub n_found: u64,

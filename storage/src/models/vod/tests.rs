@@ -17,6 +17,9 @@ use super::*;
 use crate::error::Error;
 use crate::records::schema;
 
+/// Number, name and relations of a title: account and provider's id.
+type ListedTitle = (u32, String, Vec<(u32, String)>);
+
 fn title(id: TitleId) -> Title {
     let relation = RelationId(id.number() + 100);
     Title {
@@ -154,7 +157,7 @@ impl Shelf {
     }
 
     /// Lists number, name and relations of all titles: account and provider's id.
-    fn list(&self) -> Vec<(u32, String, Vec<(u32, String)>)> {
+    fn list(&self) -> Vec<ListedTitle> {
         let mut all = Vec::new();
         let relation = |it: &Relation| (it.account.0, it.provider_id.clone());
         self.titles
