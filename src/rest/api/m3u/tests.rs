@@ -72,7 +72,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "id": id, "locked": false, "server_group": null, "profiles": [profile], "stream_count": 0,
         "stale_stream_count": 0, "status": "idle", "last_message": null, "created_at": null, "updated_at": null,
         "name": "Provider", "server_url": null, "username": null, "file_path": null, "uploaded_file": null, "account_type": "STD",
-        "is_active": true, "enable_vod": false, "exp_date": null, "earliest_expiration": null, "all_expirations": [],
+        "is_active": true, "enable_vod": false, "load_all_episodes": false, "exp_date": null, "earliest_expiration": null, "all_expirations": [],
         "max_streams": 0, "user_agent": null, "headers": {},
         "headers_for_all_hosts": false, "allowed_networks": "of_playlist", "refresh_interval": 24, "cron_expression": "",
         "stale_stream_days": 7, "priority": 0, "custom_properties": {}, "stream_identity": "url", "rules": [],
@@ -103,6 +103,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         ("release_delay", json!(1.5)),
         ("account_type", json!("STD")),
         ("enable_vod", json!(true)),
+        ("load_all_episodes", json!(true)),
         ("user_agent", Value::Null),
     ] {
         let changed = rest.admin("PATCH", &one, json!({ field: value })).await;
