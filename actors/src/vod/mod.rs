@@ -250,6 +250,7 @@ impl Vod {
         let opened = timeout(start_timeout, opening).await;
         let (selected, facts, reader) = opened.unwrap_or(Err(VodRefusal::NoAnswer))?;
         let Some(reader) = reader else { return Ok(VodAnswer::Unsatisfiable(facts)) };
+        self.shared.begun(joined.session());
         let body = VodBody { reader: Some(reader), shared: self.shared.clone(), _seat: seat };
         Ok(match selected {
             Some(part) => VodAnswer::Part(facts, part, body),
@@ -364,17 +365,7 @@ impl Vod {
 
     fn start(&self, session: Arc<VodSession>) {
         let shared = self.shared.clone();
-        let (title, viewer) = (session.title.clone(), session.viewer.clone());
-        info!(
-            vod.session = session.number, vod.target = %title.target, client.address = %viewer.address,
-            "\"{}\" is watched", title.name
-        );
-        shared.env.registry.vod_sessions_started.add_one();
-        shared
-            .env
-            .events
-            .emit(Event { at: session.started_at, body: EventBody::VodStart { vod: event_ref(&session) } });
-        let source = FileSource::new(shared.env.clone(), shared.counter.clone(), title.target);
+        let source = FileSource::new(shared.env.clone(), shared.counter.clone(), session.title.target);
         let (packets, stop) = (shared.env.packets.clone(), shared.stop.clone());
         let running = async move {
             // Forgotten also after a panic.
@@ -394,6 +385,22 @@ impl Vod {
     }
 }
 
+impl Shared {
+    /// Reports that a viewer watches, at the first answer of the session.
+    fn begun(&self, session: &VodSession) {
+        if !session.begin() {
+            return;
+        }
+        info!(
+            vod.session = session.number, vod.target = %session.title.target, client.address = %session.viewer.address,
+            "\"{}\" is watched", session.title.name
+        );
+        self.env.registry.vod_sessions_started.add_one();
+        let body = EventBody::VodStart { vod: event_ref(session) };
+        self.env.events.emit(Event { at: session.started_at, body });
+    }
+}
+
 /// Removes a session from the table when its driver ends.
 struct Forget {
     shared: Arc<Shared>,
@@ -410,6 +417,9 @@ impl Drop for Forget {
             }
         }
         session.end();
+        if !session.has_begun() {
+            return;
+        }
         let reading = session.reading();
         info!(
             vod.session = session.number, vod.target = %session.title.target, bytes = reading.bytes_sent,

@@ -66,6 +66,8 @@ struct State {
     n_pending: usize,
     idle_since: Instant,
     is_over: bool,
+    /// The viewer got an answer, so that the session has begun for others.
+    has_begun: bool,
     n_connections: u64,
     bytes_read: u64,
     bytes_sent: u64,
@@ -108,6 +110,7 @@ impl VodSession {
             n_pending: 0,
             idle_since: now,
             is_over: false,
+            has_begun: false,
             n_connections: 0,
             bytes_read: 0,
             bytes_sent: 0,
@@ -148,6 +151,15 @@ impl VodSession {
             connection.cancel.cancel();
         }
         self.changed.notify_one();
+    }
+
+    /// Records that the viewer got an answer. Returns whether it is the first one.
+    pub(super) fn begin(&self) -> bool {
+        !std::mem::replace(&mut self.state.lock().has_begun, true)
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.state.lock().has_begun
     }
 
     /// Returns what is known about the file.
@@ -447,6 +459,10 @@ pub(super) struct Joined {
 }
 
 impl Joined {
+    pub(super) fn session(&self) -> &Arc<VodSession> {
+        &self.session
+    }
+
     /// Learns the length of the file by a connection at the byte `likely`, if it is unknown, and opens a reader of the bytes
     /// that `select` chooses, which may be none.
     ///

@@ -139,7 +139,7 @@ impl RemoteFile {
         if let Some(place) = self.place.clone() {
             match self.follow(request, place, at, end).await {
                 Ok(part) => return Ok(part),
-                // Addresses of redirects expire. Whoever is refused for another reason is refused again.
+                // Addresses of redirects expire. Another cause shows again at the first address.
                 Err(error) => {
                     debug!("the remembered address of a redirect failed: {error}");
                     self.place = None;

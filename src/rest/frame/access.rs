@@ -51,12 +51,9 @@ impl Access {
             Self::Anyone => Ok(auth.user_of(&call.headers).ok().flatten()),
             Self::From(level) => permitted(auth.user_of(&call.headers)?, level),
             Self::FromHeaderOrQuery(level) => {
-                let user = match (auth.user_of(&call.headers)?, call.query.single("token")) {
-                    (None, Some(token)) => {
-                        let of_title = auth.user_of_play_token(token, call.uuid()?);
-                        Some(of_title.or_else(|_| auth.user_of_token(token))?)
-                    }
-                    (user, _) => user,
+                let user = match auth.user_of(&call.headers)? {
+                    None => call.query.single("token").map(|it| auth.user_of_token(it)).transpose()?,
+                    user => user,
                 };
                 permitted(user, level)
             }
