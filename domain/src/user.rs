@@ -224,7 +224,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 45] = [
+const RESERVED: [&str; 46] = [
     "accounts",
     "activity",
     "api",
@@ -239,6 +239,7 @@ const RESERVED: [&str; 45] = [
     "hdhr",
     "health",
     "healthz",
+    "library",
     "lineup.json",
     "lineup.m3u",
     "lineup.post",
