@@ -85,7 +85,7 @@ mod slow {
         }
     }
 
-    const PAGES: [&str; 25] = [
+    const PAGES: [&str; 26] = [
         "/now",
         "/slots",
         "/channels",
@@ -103,6 +103,7 @@ mod slow {
         "/guide",
         "/logos",
         "/watch",
+        "/library",
         "/users",
         "/settings",
         "/health",

@@ -48,10 +48,8 @@ export async function ok<T>(request: Promise<{ data?: T; error?: unknown; respon
 	return data as T;
 }
 
-/** Sends a request to a path below the base path, for what `api` cannot send. Throws `ApiError` for a refusal. */
-export async function call(path: string, init: RequestInit = {}): Promise<Response> {
-	const answer = await send(new Request(new URL(base + path, location.href), init));
-	if (answer.ok) return answer;
+/** Returns the error for an answer that refuses. */
+export async function refused(answer: Response): Promise<ApiError> {
 	const text = await answer.text();
 	let body: unknown = text;
 	try {
@@ -59,7 +57,14 @@ export async function call(path: string, init: RequestInit = {}): Promise<Respon
 	} catch {
 		// Text of a proxy, or no body.
 	}
-	throw errorOf(answer.status, body);
+	return errorOf(answer.status, body);
+}
+
+/** Sends a request to a path below the base path, for what `api` cannot send. Throws `ApiError` for a refusal. */
+export async function call(path: string, init: RequestInit = {}): Promise<Response> {
+	const answer = await send(new Request(new URL(base + path, location.href), init));
+	if (answer.ok) return answer;
+	throw await refused(answer);
 }
 
 /** Uploads a form, and reports how much of it was sent. */
@@ -116,7 +121,8 @@ export function imageUrl(address: string | null | undefined): string | undefined
 		const url = new URL(address, location.href);
 		// The gateway may write another host into its addresses than the one of this page.
 		const path = url.pathname.slice(url.pathname.indexOf('/api/'));
-		if (!/^\/api\/(channels\/logos|accounts\/avatars)\//.test(path)) return undefined;
+		if (!/^\/api\/(channels\/logos|accounts\/avatars|vod\/(movies|series|episodes|vodlogos))\//.test(path))
+			return undefined;
 		return base + path + url.search;
 	} catch {
 		return undefined;

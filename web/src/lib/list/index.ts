@@ -1,3 +1,4 @@
+export { default as Grid } from './Grid.svelte';
 export { default as List } from './List.svelte';
 export type { Column } from './column';
 export { arrayRows, PagedRows, resetWith, type Rows } from './rows.svelte';

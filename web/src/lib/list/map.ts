@@ -35,10 +35,16 @@ export function scrollTopOf(position: number, count: number, row: number, view: 
 }
 
 /** Returns the rows to write at this scroll position. */
-export function windowAt(scrollTop: number, count: number, row: number, view: number): Window {
+export function windowAt(
+	scrollTop: number,
+	count: number,
+	row: number,
+	view: number,
+	margin = MARGIN_ROWS,
+): Window {
 	const position = positionOf(scrollTop, count, row, view);
-	const from = Math.max(0, Math.floor(position / row) - MARGIN_ROWS);
-	const until = Math.min(count, Math.ceil((position + view) / row) + MARGIN_ROWS);
+	const from = Math.max(0, Math.floor(position / row) - margin);
+	const until = Math.min(count, Math.ceil((position + view) / row) + margin);
 	return { from: Math.min(from, until), until, offset: Math.round(scrollTop - position + from * row) };
 }
 

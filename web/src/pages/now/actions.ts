@@ -42,3 +42,7 @@ export const stopViewer = (uuid: string, client: string): Promise<void> =>
 	outcome(
 		ok(api.POST('/proxy/ts/stop_client/{uuid}', { params: { path: { uuid } }, body: { client_id: client } })),
 	);
+
+/** Disconnects a player that watches a film or an episode. */
+export const stopTitleViewer = (client: string): Promise<void> =>
+	outcome(ok(api.POST('/proxy/vod/stop_client', { body: { client_id: client } })));

@@ -16,7 +16,10 @@ export const text = texts({
 		inUse: (used: number, max: number) => `${number(used)} of ${number(max)} in use`,
 		used: (n: number) => `${number(n)} in use`,
 		waiting: 'Waiting',
-		purposes: { live: '', preview: 'preview', trial: 'test' } as Record<string, string>,
+		purposes: { live: '', preview: 'preview', trial: 'test', vod: 'film or episode' } as Record<
+			string,
+			string
+		>,
 		since: (time: string) => `begun ${time}`,
 		groups: 'Server groups',
 		inactive: 'inactive',

@@ -46,6 +46,10 @@ export interface AccountValues {
 	release_delay: number | null;
 	user_agent: string;
 	auto_enable_new_groups_live: boolean;
+	enable_vod: boolean;
+	auto_enable_new_groups_vod: boolean;
+	auto_enable_new_groups_series: boolean;
+	load_all_episodes: boolean;
 	exp_date: string;
 }
 
@@ -64,6 +68,10 @@ export function valuesOf(account: Account): AccountValues {
 		release_delay: account.release_delay,
 		user_agent: account.user_agent ?? '',
 		auto_enable_new_groups_live: account.auto_enable_new_groups_live,
+		enable_vod: account.enable_vod,
+		auto_enable_new_groups_vod: account.auto_enable_new_groups_vod,
+		auto_enable_new_groups_series: account.auto_enable_new_groups_series,
+		load_all_episodes: account.load_all_episodes,
 		exp_date: (account.exp_date ?? '').slice(0, 10),
 	};
 }

@@ -1,0 +1,62 @@
+import { api, ok, saveFile, type Schemas } from '$lib/api';
+import { pathOf } from './file';
+
+/** A film or an episode that can be played. */
+export interface Playable {
+	/** Name for people. */
+	name: string;
+	/** Returns a fresh path of the file. */
+	path: () => Promise<string>;
+	/** Kind, id and extension in the addresses of player apps. */
+	external: { kind: 'movie' | 'series'; id: number; extension: string };
+}
+
+/** The version of a title: the account that offers it, and its id there. */
+export type Version = Pick<Schemas['TitleRelation'], 'm3u_account' | 'stream_id' | 'container_extension'>;
+
+const choiceOf = (version: Version | undefined): Record<string, string | number> =>
+	version
+		? {
+				m3u_account_id: version.m3u_account.id,
+				...(version.stream_id ? { stream_id: version.stream_id } : {}),
+			}
+		: {};
+
+export function playableFilm(film: { id: number; name: string }, version?: Version): Playable {
+	const params = { path: { id: film.id } };
+	return {
+		name: film.name,
+		path: async () =>
+			pathOf((await ok(api.GET('/api/vod/movies/{id}/stream/', { params }))).url, choiceOf(version)),
+		external: { kind: 'movie', id: film.id, extension: version?.container_extension ?? '' },
+	};
+}
+
+export function playableEpisode(
+	episode: Pick<Schemas['Episode'], 'id' | 'providers'>,
+	name: string,
+	version?: Version,
+): Playable {
+	const params = { path: { id: episode.id } };
+	const extension = (version ?? episode.providers[0])?.container_extension ?? '';
+	return {
+		name,
+		path: async () =>
+			pathOf((await ok(api.GET('/api/vod/episodes/{id}/stream/', { params }))).url, choiceOf(version)),
+		external: { kind: 'series', id: episode.id, extension },
+	};
+}
+
+/** Returns a playlist with one entry. */
+export function playlistOf(name: string, url: string): string {
+	return `#EXTM3U\n#EXTINF:-1,${name.replaceAll(/[\r\n]/g, ' ')}\n${url}\n`;
+}
+
+/** Saves a playlist with this title, for players that know more containers and codecs. */
+export async function savePlaylist({ name, external }: Playable): Promise<void> {
+	const own = await ok(api.GET('/api/accounts/users/me/addresses/'));
+	const [user, password] = [own.username, own.password].map(encodeURIComponent);
+	const file = `${external.id}${external.extension ? `.${encodeURIComponent(external.extension)}` : ''}`;
+	const url = `${own.server_url}/${external.kind}/${user}/${password}/${file}`;
+	saveFile('title.m3u', new Blob([playlistOf(name, url)], { type: 'audio/x-mpegurl' }));
+}
