@@ -12,6 +12,7 @@ mod slow {
     mod guide_links;
     mod hostile;
     mod keyboard;
+    mod library;
     mod logos;
     mod many;
     mod messages;
