@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::vod_limits;
 use domain::account::Account;
-use domain::core_settings::{NETWORK_ACCESS, allows_adult_without_user};
 use domain::user::{User, UserLevel};
 use domain::vod::query::{VodSnapshot, VodSources};
 use domain::vod::visible::{VodLimits, visible};
@@ -80,19 +80,6 @@ impl SeenTitles {
 /// Returns the relations of active accounts in enabled categories.
 fn sources(accounts: &Table<Account>, links: &Table<AccountCategory>) -> VodSources {
     VodSources::of(accounts.iter().map(|it| &**it), links.iter().map(|it| &**it))
-}
-
-/// Returns the limits of what a user, or a caller without credentials, may see of films and series.
-fn vod_limits(models: &Models, user: Option<&User>) -> VodLimits {
-    match user {
-        Some(user) => VodLimits::of(user),
-        None if models.users.load().is_empty() => VodLimits::none(),
-        None => {
-            let settings = models.settings.load();
-            let rule = settings.one_by("key", NETWORK_ACCESS).map(|it| &it.value);
-            VodLimits::anonymous(allows_adult_without_user(rule))
-        }
-    }
 }
 
 /// Returns the index of the latest committed write, so that clients read their own writes.

@@ -251,6 +251,7 @@ async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer
     if call.method == Method::HEAD {
         return match app.vod.head(request).await.map_err(refused)? {
             VodHead::File(facts) => Ok(FileAnswer::head(&facts)),
+            VodHead::Stream => Ok(FileAnswer::stream_head()),
             VodHead::Redirect(url) => redirect(user.is_some(), &url),
         };
     }
@@ -262,6 +263,7 @@ async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer
     match answer {
         VodAnswer::Whole(facts, body) => Ok(FileAnswer::whole(&facts, body)),
         VodAnswer::Part(facts, part, body) => Ok(FileAnswer::part(&facts, &part, body)),
+        VodAnswer::Stream(body) => Ok(FileAnswer::stream(body)),
         VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
         VodAnswer::Redirect(url) => redirect(user.is_some(), &url),
     }
@@ -343,13 +345,30 @@ impl FileAnswer {
         answer
     }
 
-    fn with_body(status: StatusCode, facts: &VodFacts, length: u64, mut body: VodBody) -> Self {
-        let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
-        let bytes = bytes.map(|it| it.map_err(std::io::Error::other));
-        let mut answer = Self(warp::Reply::into_response(warp::reply::stream(bytes)));
+    /// A title that a program reads: a transport stream without length and ranges.
+    fn stream(body: VodBody) -> Self {
+        let mut answer = Self::of(body);
+        answer.describe_stream();
+        answer
+    }
+
+    fn stream_head() -> Self {
+        let mut answer = Self(Reply::default());
+        answer.describe_stream();
+        answer
+    }
+
+    fn with_body(status: StatusCode, facts: &VodFacts, length: u64, body: VodBody) -> Self {
+        let mut answer = Self::of(body);
         *answer.0.status_mut() = status;
         answer.describe(facts, length);
         answer
+    }
+
+    fn of(mut body: VodBody) -> Self {
+        let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
+        let bytes = bytes.map(|it| it.map_err(std::io::Error::other));
+        Self(warp::Reply::into_response(warp::reply::stream(bytes)))
     }
 
     fn describe(&mut self, facts: &VodFacts, length: u64) {
@@ -357,6 +376,16 @@ impl FileAnswer {
         self.set(CONTENT_LENGTH, &length.to_string());
         self.set(ACCEPT_RANGES, "bytes");
         self.set(ETAG, &facts.tag);
+        self.describe_any();
+    }
+
+    fn describe_stream(&mut self) {
+        self.set(CONTENT_TYPE, "video/mp2t");
+        self.set(ACCEPT_RANGES, "none");
+        self.describe_any();
+    }
+
+    fn describe_any(&mut self) {
         // The content depends on the user, and may change.
         self.set(CACHE_CONTROL, "private, no-cache");
         self.set(ACCEL_BUFFERING, "no");

@@ -58,6 +58,11 @@ impl Cinema {
     }
 
     async fn of(file: Vec<u8>, max_streams: u32) -> Cinema {
+        Self::at(file, None, max_streams).await
+    }
+
+    /// A film at another address than that of the provider.
+    async fn at(file: Vec<u8>, movie_address: Option<String>, max_streams: u32) -> Cinema {
         let provider = FileProvider::start(file.clone()).await;
         let list = format!("#EXTM3U\n#EXTINF:-1,Live\n{}\n", provider.url("/live/1.ts"));
         let gateway = Setup::new().limited_list(&list, max_streams).start().await;
@@ -71,7 +76,8 @@ impl Cinema {
                 Relation::new(RelationId(100 + number), account, category, number.to_string(), 0);
             relation.facts = TitleFacts { name: format!("Title {number}"), ..TitleFacts::default() };
             relation.extension = "mp4".to_owned();
-            relation.address = address("/movie/u/p/7.mp4").filter(|_| kind == TitleKind::Movie);
+            let address = movie_address.as_deref().map(SourceUrl::new).or(address("/movie/u/p/7.mp4"));
+            relation.address = address.filter(|_| kind == TitleKind::Movie);
             Title { relations: vec![relation], ..Title::new(id, uuid, 0) }
         });
         let episode = Episode {
@@ -386,6 +392,107 @@ async fn a_film_takes_a_slot_and_a_seat_like_a_live_channel_and_an_admin_can_sto
     assert_eq!(stats["total_connections"], 0);
 }
 
+/// An account that failed is asked last for as long as another one of the same priority has the film.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_film_that_an_account_refuses_comes_from_another_one_also_next_time() {
+    let cinema = Cinema::with(2_000_000, 1).await;
+    let other = FileProvider::start(cinema.file.clone()).await;
+    let first = cinema.gateway.catalogue.accounts[0].id;
+    let address = SourceUrl::new(other.url("/movie/u/p/7.mp4"));
+    cinema
+        .gateway
+        .change(move |write| {
+            let mut own = write.get::<Account>(first.0)?.expect("the account of the list");
+            own.id = AccountId(first.0 + 50);
+            own.name = "second".to_owned();
+            own.profiles.iter_mut().for_each(|it| it.id.0 += 50);
+            write.put(&own)?;
+            write.put(&AccountCategory { id: 2, ..link(own.id, VodCategoryId(1)) })?;
+            let mut title = write.get::<Title>(TitleId::movie(7).unwrap().key())?.expect("the film");
+            let mut relation = title.relations[0].clone();
+            (relation.id, relation.account) = (RelationId(207), own.id);
+            relation.address = Some(address);
+            title.relations.push(relation);
+            write.put(&title)
+        })
+        .await;
+    cinema.provider.limit(0);
+    for agent in ["one", "two"] {
+        cinema.reads("bytes=1000000-", agent, 1_000_000..2_000_000).await;
+    }
+    assert_eq!(
+        (cinema.provider.n_refused(), other.peak()),
+        (1, 1),
+        "the second viewer asks the other account at once"
+    );
+    cinema.is_quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn viewers_who_may_no_longer_watch_a_film_lose_it() {
+    let cinema = Cinema::with(60_000_000, 2).await;
+    let child = create_user(&cinema.gateway, "child", |it| {
+        it.hide_adult = true;
+        it.custom_properties.insert("vod_age_max".to_owned(), 12.into());
+        it.custom_properties.insert("vod_unrated".to_owned(), true.into());
+    })
+    .await;
+    let account = cinema.gateway.catalogue.accounts[0].id;
+    let title = |change: fn(&mut Title)| {
+        let gateway = &cinema.gateway;
+        async move {
+            gateway
+                .change(move |write| {
+                    let mut title = write.get::<Title>(TitleId::movie(7).unwrap().key())?.unwrap();
+                    change(&mut title);
+                    write.put(&title)
+                })
+                .await;
+        }
+    };
+    let enable = |enabled: bool| {
+        let link = AccountCategory { enabled, ..link(account, VodCategoryId(1)) };
+        cinema.gateway.change(move |write| write.put(&link))
+    };
+    let cases = ["adult", "rating", "hidden", "category"];
+    for case in cases {
+        let watch = async |user: &TestUser| {
+            let path = format!("/movie{}", user.path("7.mkv"));
+            let request = Request::get(path).header("User-Agent", case).reading(SLOWLY).without_recording();
+            let player = Player::ask(cinema.gateway.address, request).await;
+            assert_eq!(player.status().await, 200, "{case}");
+            player
+        };
+        let (of_child, of_anna) = (watch(&child).await, watch(&cinema.anna).await);
+        match case {
+            "adult" => title(|it| it.edits.is_adult = Some(true)).await,
+            "rating" => title(|it| it.edits.rating = Some("FSK 16".to_owned())).await,
+            "hidden" => title(|it| it.hidden = true).await,
+            _ => enable(false).await,
+        }
+        of_child.read(Reading::Freely);
+        of_child.ended().await;
+        let path = format!("/movie{}", child.path("7.mkv"));
+        assert_eq!(fetch(cinema.gateway.address, Request::get(&path)).await.status(), 404, "{case}");
+        if matches!(case, "adult" | "rating") {
+            of_anna.more_bytes(100_000).await;
+        } else {
+            of_anna.read(Reading::Freely);
+            of_anna.ended().await;
+        }
+        match case {
+            "adult" => title(|it| it.edits.is_adult = None).await,
+            "rating" => title(|it| it.edits.rating = None).await,
+            "hidden" => title(|it| it.hidden = false).await,
+            _ => enable(true).await,
+        }
+    }
+    cinema.is_quiet().await;
+    let n_watched = 2 * cases.len();
+    eventually("the end of each film", || cinema.gateway.n_events("vod_stop") == n_watched).await;
+    assert_eq!(cinema.gateway.n_events("vod_start"), n_watched);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_read_and_seek_in_a_film() {
     let clip = crate::support::tools::clips().join("film.mkv");
@@ -440,4 +547,92 @@ async fn programs_read_and_seek_in_a_film() {
     assert!(curl.status.success() && curl.stdout == cinema.file[1000..2000]);
     assert_eq!(cinema.provider.peak(), 1);
     until_async("no slot in use", async || cinema.gateway.gateway.counts().leases == 0).await;
+}
+
+mod slow {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::support::tools;
+    use crate::support::upstream::{MockResponse, Provider};
+
+    /// Duration of the film, in seconds.
+    const SECONDS: f64 = 40.0;
+
+    /// Serves a film of segments of some megabytes at `path`, which the provider declares as anything.
+    async fn serve_segments(provider: &Provider, path: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("list.m3u8").display().to_string();
+        let picture = format!("testsrc2=size=640x360:rate=25:duration={SECONDS}");
+        let input = ["-f", "lavfi", "-i", &picture];
+        let codec =
+            ["-c:v", "mpeg2video", "-b:v", "6M", "-minrate", "6M", "-maxrate", "6M", "-bufsize", "3M"];
+        let muxer = ["-f", "hls", "-hls_time", "4", "-hls_list_size", "0", &file];
+        tools::text_of("ffmpeg", &[&["-v", "error"][..], &input, &codec, &muxer].concat()).await;
+        let mut list = std::fs::read_to_string(&file).unwrap();
+        for n in 0.. {
+            let (name, address) = (format!("list{n}.ts"), format!("/segments/anna/{n}.ts"));
+            let Ok(segment) = std::fs::read(folder.path().join(&name)) else { break };
+            provider.path(&address).answers(MockResponse::text("video/mp2t", segment));
+            list = list.replace(&name, &address);
+        }
+        provider.path(path).answers(MockResponse::text("application/octet-stream", list));
+    }
+
+    /// Returns the number of processes that have this text in their arguments.
+    fn n_processes(text: &str) -> usize {
+        let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let arguments = folders.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
+        arguments.filter(|it| String::from_utf8_lossy(it).contains(text)).count()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_film_of_segments_plays_through_ffmpeg_without_ranges_on_one_connection() {
+        let provider = Provider::start();
+        provider.limit("anna", 1, 403, Duration::ZERO);
+        serve_segments(&provider, "/movie/anna/7").await;
+        let cinema = Cinema::at(vec![0; 9], Some(provider.url("/movie/anna/7")), 1).await;
+        let address = cinema.gateway.address;
+        // Without slots in use, HEAD asks the provider.
+        let head = fetch(address, Request::head(cinema.movie("7.mp4"))).await;
+        assert_eq!((head.status(), head.header("accept-ranges")), (200, Some("none")), "{}", head.text());
+        assert_eq!((head.header("content-length"), head.header("etag")), (None, None));
+        for range in ["", "bytes=0-", "bytes=5000000-"] {
+            let answer = fetch(address, cinema.get("7.mp4", range, "TV")).await;
+            assert_eq!(
+                (answer.status(), answer.header("accept-ranges"), answer.header("content-type")),
+                (200, Some("none"), Some("video/mp2t")),
+                "{range}: {}",
+                answer.text()
+            );
+            assert_eq!((answer.header("content-length"), answer.header("content-range")), (None, None));
+            let file = tools::saved(&answer.bytes);
+            let path = file.path().display().to_string();
+            let show = ["-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", &path];
+            let duration: f64 = tools::text_of("ffprobe", &show).await.trim().parse().unwrap();
+            assert!((SECONDS - 1.0..SECONDS + 1.0).contains(&duration), "{duration} s");
+        }
+        // A player that asks again while it plays ends its older stream, and never has two.
+        let slow = || cinema.get("7.mp4", "", "TV").reading(SLOWLY).without_recording();
+        let older = Player::ask(address, slow()).await;
+        assert_eq!(older.status().await, 200);
+        let newer = Player::ask(address, slow()).await;
+        newer.more_bytes(100_000).await;
+        older.read(Reading::Freely);
+        older.ended().await;
+        assert_eq!(cinema.gateway.gateway.counts().leases, 1);
+        let place = provider.address.to_string();
+        assert_eq!(n_processes(&place), 1);
+        drop(newer);
+        cinema.gateway.until_idle().await;
+        assert_eq!(n_processes(&place), 0, "the program is gone before its slot is free");
+        assert_eq!(
+            (provider.peak_of("anna"), provider.refusals()),
+            (1, 0),
+            "{:?}",
+            provider.overlaps("anna")
+        );
+        eventually("the end of the film", || cinema.gateway.n_events("vod_stop") == 1).await;
+        assert_eq!(cinema.gateway.n_events("vod_start"), 1);
+    }
 }

@@ -3,6 +3,7 @@
 //! Live channels report to the table. A task of the system measures what plays every few seconds, and writes changed
 //! streams to the store once a minute and when the system stops. A crash loses at most the last minute.
 
+mod files;
 mod play;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use storage::{Models, Write};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::warn;
 
+use self::files::FileTable;
 pub(crate) use self::play::PlayMeter;
 use crate::clock::now_ms;
 
@@ -42,6 +44,7 @@ struct Inner {
     /// Streams that differ from the store, those dropped from the table included.
     changed: BTreeSet<StreamId>,
     plays: Vec<Weak<PlayMeter>>,
+    files: FileTable,
 }
 
 impl HealthTable {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use domain::account::{Account, RefreshRecord};
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
-use domain::ids::{AccountId, StreamId, StreamProfileId};
+use domain::ids::{AccountId, ProfileId, StreamId, StreamProfileId};
 use domain::plan::{self, Plan, PlanContext, PlanRecords, TitleCandidate, TitleVersion};
 use domain::server_group::ServerGroupMembers;
 use domain::stream::Stream;
@@ -168,6 +168,10 @@ impl PlanRecords for StorePlans {
 
     fn health_rank(&self, stream: StreamId) -> u8 {
         health::rank(self.health.score(stream).unwrap_or(SCORE_UNKNOWN))
+    }
+
+    fn file_rank(&self, file: Uuid, profile: ProfileId) -> u8 {
+        self.health.file_rank(file, profile)
     }
 
     fn default_user_agent(&self) -> Option<String> {

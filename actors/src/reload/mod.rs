@@ -19,8 +19,8 @@ use domain::stream_profile::StreamProfile;
 use domain::user::{self, User, UserLevel};
 use domain::user_agent::UserAgent;
 use domain::user_limits::UserLimits;
-use domain::vod::visible::{TitleTraits, VodLimits};
-use domain::vod::{Title, TitleKind};
+use domain::vod::visible::{self as vod_visible, VodLimits};
+use domain::vod::{AccountCategory, Relation, Title, TitleKind};
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
@@ -72,8 +72,21 @@ pub fn view_limits(models: &Models, user: Option<&User>) -> ViewLimits {
     }
 }
 
+/// Returns the limits of what a user, or a caller without credentials, may see of films and series.
+pub fn vod_limits(models: &Models, user: Option<&User>) -> VodLimits {
+    match user {
+        Some(user) => VodLimits::of(user),
+        None if models.users.load().is_empty() => VodLimits::none(),
+        None => {
+            let settings = models.settings.load();
+            let rule = settings.one_by("key", NETWORK_ACCESS).map(|it| &it.value);
+            VodLimits::anonymous(allows_adult_without_user(rule))
+        }
+    }
+}
+
 /// Returns whether the user may watch the target now. A channel that does not exist or is disabled refuses and ends by
-/// itself, for everybody.
+/// itself, for everybody. A film whose account is deleted plays on, like a channel.
 pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     let (users, channels) = (models.users.load(), models.channels.load());
     let channel = match target {
@@ -81,17 +94,27 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
         Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
     };
     if user == user::ANONYMOUS {
-        return channel.is_none_or(|it| visible(&view_limits(models, None), it));
+        return channel.is_none_or(|it| visible(&view_limits(models, None), it))
+            && may_watch_title(models, None, target);
     }
     let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
-        Target::Movie(_) | Target::Episode(_) => {
-            let limits = VodLimits::of(user);
-            title_of(models, target).is_none_or(|it| limits.allows(TitleTraits::of(&it)))
-        }
+        Target::Movie(_) | Target::Episode(_) => may_watch_title(models, Some(user), target),
         Target::Channel(_) => channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it)),
     }
+}
+
+/// Returns whether a user, or a caller without credentials, may watch a film or an episode, and a category with it is
+/// enabled. True for channels and streams.
+fn may_watch_title(models: &Models, user: Option<&User>, target: Target) -> bool {
+    let Some(title) = title_of(models, target) else { return true };
+    let links = models.vod_account_categories.load();
+    let is_disabled = |relation: &Relation| {
+        let is_of = |it: &AccountCategory| (it.account, it.category) == (relation.account, relation.category);
+        links.iter().any(|it| is_of(it) && !it.enabled)
+    };
+    vod_visible::visible(&vod_limits(models, user), &title, |it| !is_disabled(it))
 }
 
 /// Returns a film, or the series of an episode. One that cannot be read ends by itself, like a deleted one.
@@ -153,7 +176,7 @@ pub(crate) async fn follow(
 struct Round {
     plans: bool,
     settings: bool,
-    /// Users, their lineups, and the visibility of channels.
+    /// Users, their lineups, and the visibility of channels, films and series.
     permissions: bool,
 }
 
@@ -181,8 +204,14 @@ impl Round {
         self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
         self.settings |= change.of(CoreSetting::COLLECTION).is_some();
         // A core setting decides whether channels marked as adult are visible without a user.
-        let of_permissions =
-            [User::COLLECTION, Lineup::COLLECTION, Channel::COLLECTION, CoreSetting::COLLECTION];
+        let of_permissions = [
+            User::COLLECTION,
+            Lineup::COLLECTION,
+            Channel::COLLECTION,
+            CoreSetting::COLLECTION,
+            Title::COLLECTION,
+            AccountCategory::COLLECTION,
+        ];
         self.permissions |= of_permissions.iter().any(|it| change.of(it).is_some());
     }
 }

@@ -12,6 +12,7 @@
 mod cache;
 mod session;
 mod source;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -43,6 +44,7 @@ use uuid::Uuid;
 use self::cache::FileCache;
 use self::session::{BodyReader, OpenError, SessionTable, VodSession};
 use self::source::{FileSource, probe};
+use self::stream::StreamReader;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::plans::Target;
@@ -99,6 +101,8 @@ pub enum VodAnswer {
     /// The whole file.
     Whole(VodFacts, VodBody),
     Part(VodFacts, Range<u64>, VodBody),
+    /// A transport stream of unknown length without ranges, because the provider has a playlist of segments.
+    Stream(VodBody),
     /// No requested byte exists.
     Unsatisfiable(VodFacts),
     /// The provider serves the viewer itself.
@@ -109,6 +113,8 @@ pub enum VodAnswer {
 #[derive(Debug, Clone, PartialEq)]
 pub enum VodHead {
     File(VodFacts),
+    /// As in [`VodAnswer::Stream`].
+    Stream,
     Redirect(SourceUrl),
 }
 
@@ -234,7 +240,10 @@ impl Vod {
             for _ in 0..SELECTIONS_MAX {
                 let select = |facts: &VodFacts| select(facts, ranges.as_ref(), if_range.as_deref());
                 match joined.open(likely, &connection, select).await {
-                    Ok(opened) => return Ok(opened),
+                    Ok(opened) => return Ok(Opened::File(opened)),
+                    Err(OpenError::Stream) => {
+                        return joined.open_stream(&connection).await.map(Opened::Stream);
+                    }
                     Err(OpenError::Changed) => {}
                     // The file is shorter than the first requested byte.
                     Err(OpenError::Refused(VodRefusal::Upstream(error)))
@@ -248,13 +257,19 @@ impl Vod {
             Err(VodRefusal::Changing)
         };
         let opened = timeout(start_timeout, opening).await;
-        let (selected, facts, reader) = opened.unwrap_or(Err(VodRefusal::NoAnswer))?;
-        let Some(reader) = reader else { return Ok(VodAnswer::Unsatisfiable(facts)) };
-        self.shared.begun(joined.session());
-        let body = VodBody { reader: Some(reader), shared: self.shared.clone(), _seat: seat };
-        Ok(match selected {
-            Some(part) => VodAnswer::Part(facts, part, body),
-            None => VodAnswer::Whole(facts, body),
+        let body = |reader| {
+            self.shared.begun(joined.session());
+            VodBody { reader: Some(reader), shared: self.shared.clone(), _seat: seat }
+        };
+        Ok(match opened.unwrap_or(Err(VodRefusal::NoAnswer))? {
+            Opened::Stream(reader) => VodAnswer::Stream(body(AnyReader::Stream(reader))),
+            Opened::File((_, facts, None)) => VodAnswer::Unsatisfiable(facts),
+            Opened::File((Some(part), facts, Some(reader))) => {
+                VodAnswer::Part(facts, part, body(AnyReader::File(reader)))
+            }
+            Opened::File((None, facts, Some(reader))) => {
+                VodAnswer::Whole(facts, body(AnyReader::File(reader)))
+            }
         })
     }
 
@@ -275,6 +290,7 @@ impl Vod {
                 let source = FileSource::new(shared.env.clone(), shared.counter.clone(), title.target);
                 let probing = timeout(shared.env.settings().start_timeout, probe(source, &candidates));
                 let (candidate, version) = probing.await.unwrap_or(Err(VodRefusal::NoAnswer))?;
+                let Some(version) = version else { return Ok(VodHead::Stream) };
                 shared.cache.remember(&version);
                 (candidate, version)
             }
@@ -487,10 +503,23 @@ fn select(
     }
 }
 
+/// What a request was opened as.
+enum Opened {
+    /// The requested part, what the file is, and the reader of its bytes, if there are any.
+    File((Option<Range<u64>>, VodFacts, Option<BodyReader>)),
+    Stream(StreamReader),
+}
+
+/// What reads the bytes of an answer.
+enum AnyReader {
+    File(BodyReader),
+    Stream(StreamReader),
+}
+
 /// The bytes of an answer. Dropping it ends the request.
 pub struct VodBody {
     /// `None` after the end.
-    reader: Option<BodyReader>,
+    reader: Option<AnyReader>,
     shared: Arc<Shared>,
     _seat: Option<Seat>,
 }
@@ -506,9 +535,12 @@ impl VodBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, VodInterrupted>>> {
-        let Some(reader) = &self.reader else { return Poll::Ready(None) };
-        let Poll::Ready(read) = reader.poll_read(cx) else { return Poll::Pending };
-        Poll::Ready(match read {
+        let read = match &mut self.reader {
+            None => return Poll::Ready(None),
+            Some(AnyReader::File(reader)) => reader.poll_read(cx),
+            Some(AnyReader::Stream(reader)) => reader.poll_read(cx),
+        };
+        Poll::Ready(match ready!(read) {
             Read::Piece(bytes) => {
                 self.shared.env.registry.vod_bytes_out.add(bytes.len() as u64);
                 Some(Ok(bytes))

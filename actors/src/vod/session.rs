@@ -15,6 +15,7 @@ use domain::container;
 use domain::plan::TitleCandidate;
 use domain::settings::AtLimit;
 use domain::vod_session::{Failure, FileSession, KnownBytes, PIECE_BYTES_MAX, Read, ReaderId, Step};
+use media::error::{Cause, UpstreamError};
 use media::meter::Connection;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -25,6 +26,7 @@ use uuid::Uuid;
 
 use super::cache::{FileCache, FileVersion, KnownFile};
 use super::source::{COMPARED_BYTES, Expected, FileSource, OpenFailure, OpenedFile, SourceEvent};
+use super::stream::StreamState;
 use super::{STALL_TIMEOUT, SessionKey, VodFacts, VodRefusal, VodTitle};
 use crate::channel::LiveEnv;
 use crate::slots::{Asking, SlotMessage};
@@ -44,19 +46,21 @@ pub(super) struct VodSession {
     /// Milliseconds since 1970.
     pub(super) started_at: i64,
     pub(super) started: Instant,
-    env: Arc<LiveEnv>,
+    pub(super) env: Arc<LiveEnv>,
     cache: Arc<FileCache>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Wakes the driver.
-    changed: Notify,
+    pub(super) changed: Notify,
 }
 
-struct State {
-    session: FileSession,
+pub(super) struct State {
+    pub(super) session: FileSession,
     known: KnownFile,
-    candidates: Arc<[TitleCandidate]>,
+    pub(super) candidates: Arc<[TitleCandidate]>,
     /// The candidate that was opened last.
-    opened: Option<TitleCandidate>,
+    pub(super) opened: Option<TitleCandidate>,
+    /// The title as a stream, if it turned out to be a playlist of segments.
+    pub(super) stream: StreamState,
     readers: BTreeMap<ReaderId, ReaderState>,
     /// Why the last connection could not be opened.
     refusal: Option<VodRefusal>,
@@ -64,13 +68,13 @@ struct State {
     driver_waits: bool,
     /// Requests that have not become readers yet.
     n_pending: usize,
-    idle_since: Instant,
+    pub(super) idle_since: Instant,
     is_over: bool,
     /// The viewer got an answer, so that the session has begun for others.
     has_begun: bool,
-    n_connections: u64,
-    bytes_read: u64,
-    bytes_sent: u64,
+    pub(super) n_connections: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_sent: u64,
 }
 
 struct ReaderState {
@@ -104,6 +108,7 @@ impl VodSession {
             known,
             candidates: Arc::default(),
             opened: None,
+            stream: StreamState::default(),
             readers: BTreeMap::new(),
             refusal: None,
             driver_waits: false,
@@ -144,7 +149,8 @@ impl VodSession {
         let mut state = self.state.lock();
         state.session.end();
         state.session.give_way();
-        let connections: Vec<_> = state.readers.values().map(|it| it.connection.clone()).collect();
+        let connections = state.connections();
+        state.stream.end();
         state.wake_all();
         drop(state);
         for connection in connections {
@@ -172,7 +178,7 @@ impl VodSession {
         let state = self.state.lock();
         SessionReading {
             opened: state.opened.clone(),
-            connections: state.readers.values().map(|it| it.connection.clone()).collect(),
+            connections: state.connections(),
             n_connections: state.n_connections,
             bytes_read: state.bytes_read,
             bytes_sent: state.bytes_sent,
@@ -208,6 +214,10 @@ impl VodSession {
                 forget(&self);
                 return;
             }
+            if let Some(request) = self.stream_request() {
+                self.play(&mut source, request, &stop).await;
+                continue;
+            }
             match self.next_step() {
                 Step::Open { at } => self.open(&mut source, at, &stop).await,
                 Step::Read => {
@@ -220,11 +230,17 @@ impl VodSession {
                     };
                     match event {
                         None => {}
-                        Some(Ok(SourceEvent::Message(message))) => self.answer(message, &source),
+                        Some(Ok(SourceEvent::Message(message))) => self.answer_reading(message, &source),
                         Some(Ok(SourceEvent::Read(Ok(Some(bytes))))) => self.received(bytes),
                         Some(Ok(SourceEvent::Read(Ok(None)))) => self.cut(&mut source, "the part ended"),
-                        Some(Ok(SourceEvent::Read(Err(error)))) => self.cut(&mut source, &error.to_string()),
-                        Some(Err(_)) => self.cut(&mut source, "no data arrived in time"),
+                        Some(Ok(SourceEvent::Read(Err(error)))) => {
+                            source.lost(&error);
+                            self.cut(&mut source, &error.to_string());
+                        }
+                        Some(Err(_)) => {
+                            source.lost(&UpstreamError::new(Cause::Stall));
+                            self.cut(&mut source, "no data arrived in time");
+                        }
                     }
                 }
                 Step::Close => {
@@ -256,7 +272,7 @@ impl VodSession {
                         () = stop.cancelled() => None,
                     };
                     if let Some(SourceEvent::Message(message)) = event {
-                        self.answer(message, &source);
+                        self.answer_reading(message, &source);
                     }
                     if over_at.is_some_and(|it| it <= Instant::now()) && forget(&self) {
                         return;
@@ -281,15 +297,13 @@ impl VodSession {
     /// Returns when the session is over, if nobody uses it any more.
     fn over_at(&self) -> Option<Instant> {
         let state = self.state.lock();
-        let is_idle = state.n_pending == 0 && state.readers.is_empty() && !state.session.has_slot();
-        is_idle.then_some(state.idle_since + IDLE_MAX)
+        state.is_idle().then_some(state.idle_since + IDLE_MAX)
     }
 
     /// Marks the session as over if nobody uses it. The table is locked.
     pub(super) fn try_end(&self) -> bool {
         let mut state = self.state.lock();
-        let is_idle = state.n_pending == 0 && state.readers.is_empty() && !state.session.has_slot();
-        state.is_over |= is_idle && state.idle_since.elapsed() >= IDLE_MAX;
+        state.is_over |= state.is_idle() && state.idle_since.elapsed() >= IDLE_MAX;
         state.is_over
     }
 
@@ -368,9 +382,12 @@ impl VodSession {
     }
 
     fn failed(&self, source: &FileSource, failure: OpenFailure) {
-        let OpenFailure { why, can_retry } = failure;
+        let OpenFailure { why, can_retry, is_stream } = failure;
         debug!(vod.session = self.number, "failed to open a file: {why}");
         let state = &mut *self.state.lock();
+        // What follows bytes of a file can only be the rest of it.
+        state.stream.is_found |= is_stream && !state.session.has_delivered();
+        let can_retry = can_retry && !is_stream;
         // A viewer who has seen nothing yet is told at once that no slot is free.
         let can_retry = can_retry && (!matches!(why, VodRefusal::Full(_)) || state.session.has_delivered());
         state.refusal = Some(why);
@@ -397,9 +414,16 @@ impl VodSession {
         state.wake_all();
     }
 
-    /// Answers another holder that needs the slot.
-    fn answer(&self, message: SlotMessage, source: &FileSource) {
-        let SlotMessage::Yield { asked_by, viewer } = message else { return };
+    /// Answers another holder that needs the slot of a file.
+    fn answer_reading(&self, message: SlotMessage, source: &FileSource) {
+        if self.answer(message, source, self.may_yield()) {
+            self.state.lock().session.give_way();
+        }
+    }
+
+    /// Answers another holder that needs the slot. Returns whether it gets the slot because it `may_yield`.
+    pub(super) fn answer(&self, message: SlotMessage, source: &FileSource, may_yield: bool) -> bool {
+        let SlotMessage::Yield { asked_by, viewer } = message else { return false };
         let is_replaced = self.env.settings().at_limit == AtLimit::ReplaceOwn
             && viewer.is_some_and(|it| self.viewer.is_same_device(&it));
         if is_replaced {
@@ -408,13 +432,13 @@ impl VodSession {
                 title = self.title.name,
                 "ended for another request of the same device"
             );
-            return self.end();
+            self.end();
+            return false;
         }
-        if self.may_yield() {
-            self.state.lock().session.give_way();
-        } else if let Some(holder) = source.holder() {
+        if !may_yield && let Some(holder) = source.holder() {
             self.env.slots.kept(holder, asked_by);
         }
+        may_yield
     }
 }
 
@@ -423,6 +447,18 @@ fn now() -> std::time::Instant {
 }
 
 impl State {
+    /// Returns whether nobody uses the session.
+    fn is_idle(&self) -> bool {
+        let has_request = self.n_pending > 0 || !self.readers.is_empty() || self.stream.is_requested();
+        !has_request && !self.session.has_slot()
+    }
+
+    /// Returns the connections of the clients.
+    fn connections(&self) -> Vec<Arc<Connection>> {
+        let of_files = self.readers.values().map(|it| &it.connection);
+        of_files.chain(self.stream.connection()).cloned().collect()
+    }
+
     fn wake_all(&mut self) {
         for reader in self.readers.values_mut() {
             if let Some(waker) = reader.waker.take() {
@@ -473,6 +509,9 @@ impl Joined {
         connection: &Arc<Connection>,
         select: impl Fn(&VodFacts) -> (T, Option<Range<u64>>),
     ) -> Result<(T, VodFacts, Option<BodyReader>), OpenError> {
+        if self.session.state.lock().stream.is_found {
+            return Err(OpenError::Stream);
+        }
         // Keeps the connection until the real reader is open.
         let mut probe = None;
         let facts = match self.session.facts() {
@@ -509,6 +548,8 @@ impl Drop for Joined {
 pub(super) enum OpenError {
     /// The provider has another file than before: select again.
     Changed,
+    /// The title is a playlist of segments, so that there are no ranges.
+    Stream,
     Refused(VodRefusal),
 }
 
@@ -526,6 +567,9 @@ impl BodyReader {
             let state = &mut *self.session.state.lock();
             match state.session.failure_of(self.id) {
                 Some(Failure::Changed) => return Poll::Ready(Err(OpenError::Changed)),
+                Some(Failure::Lost) if state.stream.is_found => {
+                    return Poll::Ready(Err(OpenError::Stream));
+                }
                 Some(Failure::Lost) => {
                     let why = state.refusal.clone().unwrap_or(VodRefusal::NoAnswer);
                     return Poll::Ready(Err(OpenError::Refused(why)));

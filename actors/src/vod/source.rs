@@ -1,4 +1,4 @@
-//! The connection of a session: a slot of one candidate, and the file that is read with it.
+//! The connection of a session: a slot of one candidate, and the file or the stream that is read with it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use bytes::{Bytes, BytesMut};
 use domain::plan::TitleCandidate;
 use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
+use domain::stream::SourceKind;
 use media::error::{Cause, UpstreamError};
-use media::source::{FilePart, OpenRequest, RemoteFile};
+use media::source::{self, FilePart, OpenRequest, RemoteFile, Source};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 use uuid::Uuid;
@@ -35,6 +36,10 @@ pub(super) struct FileSource {
     counter: Arc<AtomicU64>,
     target: Target,
     slot: Option<HeldSlot>,
+    /// Instead of `slot`, if a program reads the title.
+    stream: Option<HeldStream>,
+    /// The files that turned out to be playlists of segments.
+    playlists: HashSet<Uuid>,
     /// When a connection was closed for the last time.
     closed_at: Option<Instant>,
 }
@@ -45,6 +50,15 @@ struct HeldSlot {
     file: RemoteFile,
     candidate: TitleCandidate,
     lease: u64,
+    holder: Holder,
+    /// When the open connection was opened.
+    opened_at: Instant,
+}
+
+/// A slot, and the program that reads a playlist of segments with it.
+struct HeldStream {
+    // Dropped first: the lease is inside.
+    source: Source,
     holder: Holder,
 }
 
@@ -70,20 +84,37 @@ pub(super) struct OpenedFile {
 pub(super) struct OpenFailure {
     pub(super) why: VodRefusal,
     pub(super) can_retry: bool,
+    /// The title is a playlist of segments, which [`FileSource::open_stream`] opens.
+    pub(super) is_stream: bool,
+}
+
+impl OpenFailure {
+    fn new(why: VodRefusal, can_retry: bool) -> Self {
+        Self { why, can_retry, is_stream: false }
+    }
 }
 
 impl FileSource {
     pub(super) fn new(env: Arc<LiveEnv>, counter: Arc<AtomicU64>, target: Target) -> Self {
-        Self { env, counter, target, slot: None, closed_at: None }
+        let (slot, stream, playlists, closed_at) = Default::default();
+        Self { env, counter, target, slot, stream, playlists, closed_at }
     }
 
     pub(super) fn has_slot(&self) -> bool {
-        self.slot.is_some()
+        self.slot.is_some() || self.stream.is_some()
     }
 
     /// Returns the number under which the slot is held.
     pub(super) fn holder(&self) -> Option<u64> {
-        self.slot.as_ref().map(|it| it.holder.number())
+        let stream = self.stream.as_ref().map(|it| &it.holder);
+        self.slot.as_ref().map(|it| &it.holder).or(stream).map(Holder::number)
+    }
+
+    /// Notes that the open connection was lost.
+    pub(super) fn lost(&self, cause: &UpstreamError) {
+        if let Some(slot) = &self.slot {
+            self.env.plans.health().file_lost(slot.candidate.file, cause, slot.opened_at.elapsed());
+        }
     }
 
     /// Closes the connection and keeps the slot.
@@ -94,10 +125,11 @@ impl FileSource {
         }
     }
 
-    /// Closes the connection and returns the slot.
+    /// Closes the connection, or ends the program, and returns the slot.
     pub(super) fn release(&mut self) {
         self.reset();
         self.slot = None;
+        self.stream = None;
     }
 
     /// Waits for bytes and for messages at the same time. Cancel-safe.
@@ -127,43 +159,122 @@ impl FileSource {
         let mut tried: HashSet<usize> = HashSet::new();
         let mut last: Option<UpstreamError> = None;
         let mut may_help = false;
+        let mut is_stream = false;
         loop {
             if self.slot.is_none() {
                 let order = order(candidates, &tried, expected);
                 if order.is_empty() {
                     let why = last.map_or(VodRefusal::NoVersions, VodRefusal::Upstream);
-                    return Err(OpenFailure { why, can_retry: may_help });
+                    return Err(OpenFailure { why, can_retry: may_help, is_stream });
                 }
-                self.take_slot(candidates, &order, asking.clone()).await?;
+                let taken = self.take_slot(candidates, &order, asking.clone()).await;
+                taken.map_err(|it| OpenFailure { is_stream, ..it })?;
                 granted();
             }
             let Some(slot) = &mut self.slot else { continue };
+            let started = Instant::now();
             match slot.open(&self.env, at, expected).await {
-                Ok(opened) => return Ok(opened),
+                Ok(opened) => {
+                    slot.opened_at = Instant::now();
+                    let profile = slot.candidate.candidate.pool.profile;
+                    self.env.plans.health().file_opened(opened.version.file, profile, started.elapsed());
+                    return Ok(opened);
+                }
+                Err(error) if is_playlist(&error) => {
+                    is_stream = true;
+                    let file = slot.candidate.file;
+                    self.playlists.insert(file);
+                    // A file that can be sought in is better, whoever has it.
+                    tried.extend((0..candidates.len()).filter(|it| candidates[*it].file == file));
+                    let why = VodRefusal::Upstream(error);
+                    if order(candidates, &tried, expected).is_empty() {
+                        // With the slot, for the program.
+                        return Err(OpenFailure { why, can_retry: false, is_stream });
+                    }
+                    self.slot = None;
+                }
                 Err(error) => {
                     debug!(target = %self.target, account = slot.candidate.candidate.pool.account_name, "failed to open a file: {error}");
-                    self.env.registry.source_failed(error.label());
-                    let pool = slot.candidate.candidate.pool.clone();
-                    let is_limit = error.can_be_connection_limit();
-                    if is_limit && self.env.slots.refused(slot.lease, &pool, slot.candidate.candidate.stream)
-                    {
-                        self.env.slots.make_room(slot.holder.number(), pool);
-                    }
+                    let is_limit = judge(&self.env, &error, &slot.candidate, slot.lease, &slot.holder);
                     let just_closed = self.closed_at.is_some_and(|it| it.elapsed() < JUST_CLOSED);
-                    if is_limit && just_closed {
+                    tried.extend(same_way(candidates, &slot.candidate));
+                    // Another limit of the same account is better than a wait.
+                    let has_other = order(candidates, &tried, expected).into_iter().any(|it| {
+                        let other = &candidates[it];
+                        let pool = &slot.candidate.candidate.pool;
+                        other.file == slot.candidate.file && !other.candidate.pool.shares_limit_with(pool)
+                    });
+                    if is_limit && just_closed && !has_other {
                         // The provider may still count the connection that was closed for this one.
-                        return Err(OpenFailure { why: VodRefusal::Upstream(error), can_retry: true });
+                        return Err(OpenFailure::new(VodRefusal::Upstream(error), true));
                     }
                     may_help |= !error.is_permanent();
-                    let same = |it: &TitleCandidate| {
-                        it.file == slot.candidate.file
-                            && it.candidate.pool.profile == slot.candidate.candidate.pool.profile
-                    };
-                    tried.extend((0..candidates.len()).filter(|it| same(&candidates[*it])));
                     last = Some(error);
                     self.slot = None;
                 }
             }
+        }
+    }
+
+    /// Lets a program read the playlist of segments that the title is, with the slot that is held, or else with the first
+    /// free slot. Dropping the future ends the program and returns the slot.
+    pub(super) async fn open_stream(
+        &mut self,
+        candidates: &[TitleCandidate],
+        asking: Asking,
+        granted: impl Fn(),
+    ) -> Result<TitleCandidate, OpenFailure> {
+        let mut tried: HashSet<usize> = HashSet::new();
+        let mut last: Option<UpstreamError> = None;
+        let mut may_help = false;
+        self.slot.take_if(|it| !self.playlists.contains(&it.candidate.file));
+        loop {
+            if self.slot.is_none() {
+                let mut order = order(candidates, &tried, None);
+                order.retain(|it| self.playlists.contains(&candidates[*it].file));
+                if order.is_empty() {
+                    let why = last.map_or(VodRefusal::NoVersions, VodRefusal::Upstream);
+                    return Err(OpenFailure::new(why, may_help));
+                }
+                self.take_slot(candidates, &order, asking.clone()).await?;
+                granted();
+            }
+            let Some(HeldSlot { file, candidate, lease, holder, .. }) = self.slot.take() else { continue };
+            let request = open_request(&candidate.candidate, &self.env.plans.conditions(), None);
+            let opened = match file.into_permit().await {
+                Some(permit) => source::open(request, permit, self.env.upstream()).await,
+                None => Err(Cause::Panicked.into()),
+            };
+            match opened {
+                Ok(source) => {
+                    self.stream = Some(HeldStream { source, holder });
+                    return Ok(candidate);
+                }
+                Err(error) => {
+                    debug!(target = %self.target, account = candidate.candidate.pool.account_name, "failed to open a stream: {error}");
+                    judge(&self.env, &error, &candidate, lease, &holder);
+                    may_help |= !error.is_permanent();
+                    tried.extend(same_way(candidates, &candidate));
+                    last = Some(error);
+                }
+            }
+        }
+    }
+
+    /// Waits for bytes of the stream and for messages at the same time. Cancel-safe.
+    pub(super) async fn next_of_stream(&mut self, reads: bool) -> SourceEvent {
+        let Some(stream) = &mut self.stream else { return std::future::pending().await };
+        tokio::select! {
+            biased;
+            message = stream.holder.next() => match message {
+                Some(message) => SourceEvent::Message(message),
+                None => std::future::pending().await,
+            },
+            read = stream.source.read(), if reads => SourceEvent::Read(match read {
+                // The end of the film.
+                Err(_) if stream.source.has_succeeded() => Ok(None),
+                read => read.map(Some),
+            }),
         }
     }
 
@@ -174,7 +285,7 @@ impl FileSource {
         order: &[usize],
         asking: Asking,
     ) -> Result<(), OpenFailure> {
-        let failure = |why| OpenFailure { why, can_retry: false };
+        let failure = |why| OpenFailure::new(why, false);
         let number = self.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let holder = Holder::start(self.env.slots.clone(), number, ATTEMPT).await;
         let mut holder = holder.map_err(|_| failure(VodRefusal::Stopping))?;
@@ -193,16 +304,47 @@ impl FileSource {
                 let candidate = candidates[index].clone();
                 let id = lease.id();
                 let file = RemoteFile::new(Box::new(lease), self.env.upstream());
-                self.slot = Some(HeldSlot { file, candidate, lease: id, holder });
+                self.slot = Some(HeldSlot { file, candidate, lease: id, holder, opened_at: Instant::now() });
                 Ok(())
             }
             Ok(Some(SlotMessage::Full { full, .. })) => {
                 self.env.registry.refused_full.add_one();
-                Err(OpenFailure { why: VodRefusal::Full(full), can_retry: true })
+                Err(OpenFailure::new(VodRefusal::Full(full), true))
             }
             _ => Err(failure(VodRefusal::NoAnswer)),
         }
     }
+}
+
+/// Records why a candidate failed. Returns whether the provider may count too many connections.
+fn judge(
+    env: &LiveEnv,
+    error: &UpstreamError,
+    candidate: &TitleCandidate,
+    lease: u64,
+    holder: &Holder,
+) -> bool {
+    env.registry.source_failed(error.label());
+    let pool = candidate.candidate.pool.clone();
+    env.plans.health().file_failed(candidate.file, pool.profile, error);
+    let is_limit = error.can_be_connection_limit();
+    if is_limit && env.slots.refused(lease, &pool, candidate.candidate.stream) {
+        env.slots.make_room(holder.number(), pool);
+    }
+    is_limit
+}
+
+/// Returns the candidates that read the same file in the same way.
+fn same_way(candidates: &[TitleCandidate], failed: &TitleCandidate) -> Vec<usize> {
+    let is_same = |it: &TitleCandidate| {
+        it.file == failed.file && it.candidate.pool.profile == failed.candidate.pool.profile
+    };
+    (0..candidates.len()).filter(|it| is_same(&candidates[*it])).collect()
+}
+
+/// Returns whether the address leads to a playlist of segments, which a program has to read.
+fn is_playlist(error: &UpstreamError) -> bool {
+    matches!(error.cause(), Cause::NeedsProgram(_))
 }
 
 /// A change of a connection.
@@ -269,42 +411,51 @@ fn order(candidates: &[TitleCandidate], tried: &HashSet<usize>, expected: Option
         let is_other = |file: Uuid| file != expected.version.file;
         let may_differ = expected.tail.is_some() || !expected.is_required;
         order.retain(|it| !is_other(candidates[*it].file) || may_differ);
-        if expected.is_required {
-            order.sort_by_key(|it| is_other(candidates[*it].file));
-        }
+        order.sort_by_key(|it| is_other(candidates[*it].file));
     }
     order
 }
 
-/// Asks for a few bytes of a file, to learn its length. Needs a slot that is free now.
+/// Asks for a few bytes of a file, to learn its length. Needs a slot that is free now. Returns no version of a playlist of
+/// segments, which has no length.
 pub(super) async fn probe(
     mut source: FileSource,
     candidates: &[TitleCandidate],
-) -> Result<(TitleCandidate, FileVersion), VodRefusal> {
+) -> Result<(TitleCandidate, Option<FileVersion>), VodRefusal> {
     let mut last = VodRefusal::NoVersions;
+    let mut playlist = None;
     let mut tried = HashSet::new();
     loop {
         let order = order(candidates, &tried, None);
         if order.is_empty() {
-            return Err(last);
+            return playlist.map(|it| (it, None)).ok_or(last);
         }
         // Nobody yields to a question.
-        source.take_slot(candidates, &order, Asking::Switch).await.map_err(|it| it.why)?;
+        match source.take_slot(candidates, &order, Asking::Switch).await {
+            Ok(()) => {}
+            Err(failure) => return playlist.map(|it| (it, None)).ok_or(failure.why),
+        }
         let Some(mut slot) = source.slot.take() else { continue };
-        let request = open_request(&slot.candidate.candidate, &source.env.plans.conditions(), None);
+        let conditions = source.env.plans.conditions();
+        let request = open_request(&slot.candidate.candidate, &conditions, None);
+        let is_named_playlist = matches!(slot.candidate.candidate.kind, SourceKind::Hls | SourceKind::Dash);
         match slot.file.open(&request, 0, Some(1)).await {
+            // One byte does not show it.
+            Ok(_) if is_named_playlist && conditions.has_ffmpeg => {
+                playlist = playlist.or(Some(slot.candidate.clone()));
+                tried.extend(same_way(candidates, &slot.candidate));
+            }
             Ok(part) => {
                 slot.file.reset();
                 let file = slot.candidate.file;
                 let version = FileVersion { file, length: part.length, validator: part.validator };
-                return Ok((slot.candidate.clone(), version));
+                return Ok((slot.candidate.clone(), Some(version)));
             }
             Err(error) => {
-                let same = |it: &TitleCandidate| {
-                    it.file == slot.candidate.file
-                        && it.candidate.pool.profile == slot.candidate.candidate.pool.profile
-                };
-                tried.extend((0..candidates.len()).filter(|it| same(&candidates[*it])));
+                if is_playlist(&error) && conditions.has_ffmpeg {
+                    playlist = playlist.or(Some(slot.candidate.clone()));
+                }
+                tried.extend(same_way(candidates, &slot.candidate));
                 last = VodRefusal::Upstream(error);
             }
         }

@@ -342,6 +342,50 @@ async fn another_account_takes_over_before_the_first_byte_and_later_only_with_th
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_profile_of_the_account_takes_over_at_any_time() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    let cut = TestFile { cut_after: Some(5_000_000), ..file.clone() };
+    cinema.scenario.provider.script("/film", [Behaviour::File(cut), Behaviour::Status(403)]);
+    cinema.offers("second-login", &file);
+    let first = candidate("film", 1, 1);
+    let mut second = first.clone();
+    second.candidate.pool.profile = ProfileId(9);
+    second.candidate.url = SourceUrl::new("http://tv:80/second-login");
+    let candidates = [first, second];
+    // The first profile is refused after its connection was cut, although the end of the film is unknown.
+    let reading = cinema.get("player", &candidates, "").await.unwrap();
+    reading.finish(&file).await;
+    let ranges = cinema.ranges();
+    assert_eq!(ranges.last().map(String::as_str), Some("bytes=5000000-"), "{ranges:?}");
+    cinema.scenario.is_quiet().await;
+    // A free profile is used while the first one plays a channel.
+    let viewer = cinema.scenario.watch(channel(1)).await;
+    let n_requests = cinema.scenario.provider.requests().len();
+    cinema.get("other", &candidates, "bytes=9000000-9999999").await.unwrap().finish(&file).await;
+    let requests = cinema.scenario.provider.requests();
+    let paths: Vec<_> = requests[n_requests..].iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(paths, ["/second-login"]);
+    drop(viewer);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seek_stays_with_the_file_that_plays() {
+    let cinema = Cinema::new().await;
+    let (gone, file) = (TestFile::new(LENGTH, 5), TestFile::new(LENGTH, 1));
+    cinema.offers("film", &file);
+    let candidates = [candidate("better", 2, 1), candidate("film", 1, 1)];
+    cinema.scenario.provider.script("/better", [Behaviour::Status(404), Behaviour::File(gone)]);
+    let playing = cinema.get("player", &candidates, "bytes=0-").await.unwrap();
+    cinema.get("player", &candidates, "bytes=9000000-9999999").await.unwrap().finish(&file).await;
+    playing.finish(&file).await;
+    let requests = cinema.scenario.provider.requests();
+    assert_eq!(requests.iter().filter(|it| it.path == "/better").count(), 1);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_read_of_a_film_answers_without_a_connection() {
     let cinema = Cinema::new().await;
     let file = TestFile::new(LENGTH, 1);

@@ -166,6 +166,11 @@ pub trait PlanRecords {
         rank(SCORE_UNKNOWN)
     }
 
+    /// Returns the rank of a file of a film, read with an account profile, by its health; the healthiest has the lowest.
+    fn file_rank(&self, _: Uuid, _: ProfileId) -> u8 {
+        rank(SCORE_UNKNOWN)
+    }
+
     /// Returns the user agent for streams without one in stream, account and stream profile.
     fn default_user_agent(&self) -> Option<String> {
         self.conditions().user_agent.clone()

@@ -31,6 +31,8 @@ struct TestRecords {
     profiles: Vec<StreamProfile>,
     default: Delivery,
     conditions: PlanContext,
+    /// The ranks of files that are read with these account profiles.
+    file_ranks: Vec<(ProfileId, u8)>,
 }
 
 impl PlanRecords for TestRecords {
@@ -67,12 +69,17 @@ impl PlanRecords for TestRecords {
     fn health_rank(&self, stream: StreamId) -> u8 {
         u8::from(stream != StreamId(3))
     }
+
+    fn file_rank(&self, _: Uuid, profile: ProfileId) -> u8 {
+        self.file_ranks.iter().find(|it| it.0 == profile).map_or(2, |it| it.1)
+    }
 }
 
 fn records(streams: &[Stream], accounts: &[Account], default: Delivery) -> TestRecords {
     let profiles = StreamProfile::built_in().to_vec();
     let conditions = PlanContext::default();
-    TestRecords { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default, conditions }
+    let (streams, accounts) = (streams.to_vec(), accounts.to_vec());
+    TestRecords { streams, accounts, profiles, default, conditions, file_ranks: Vec::new() }
 }
 
 fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan {
@@ -107,6 +114,32 @@ fn the_healthiest_streams_come_first_if_the_channel_says_so() {
     assert_eq!(order(&plan_channel(&channel, &records)), [(2, 10), (1, 10), (3, 10)]);
     channel.healthiest_first = true;
     assert_eq!(order(&plan_channel(&channel, &records)), [(3, 10), (2, 10), (1, 10)]);
+}
+
+#[test]
+fn files_of_a_title_are_ordered_by_the_priority_of_their_accounts_and_then_by_health() {
+    let mut accounts = [account(1, 2), account(2, 1), account(3, 1)];
+    accounts[2].priority = 5;
+    let version = |account: u32| TitleVersion {
+        account: AccountId(account),
+        kind: TitleFileKind::Movie,
+        provider_id: "7".to_owned(),
+        address: Some(SourceUrl::new(format!("http://h{account}/7.mp4"))),
+        extension: "mp4".to_owned(),
+        is_stale: false,
+    };
+    let mut versions = [version(1), version(2), version(3)];
+    let mut records = records(&[], &accounts, Delivery::Proxy);
+    let order = |versions: &[TitleVersion], records: &TestRecords| -> Vec<u32> {
+        plan_title("Film", versions, records).iter().map(|it| it.candidate.pool.profile.0).collect()
+    };
+    assert_eq!(order(&versions, &records), [30, 11, 10, 20]);
+    records.file_ranks = vec![(ProfileId(11), 102), (ProfileId(30), 102)];
+    assert_eq!(order(&versions, &records), [30, 10, 20, 11], "the priority counts first");
+    records.file_ranks = vec![(ProfileId(20), 1)];
+    assert_eq!(order(&versions, &records), [30, 20, 11, 10]);
+    versions[2].is_stale = true;
+    assert_eq!(order(&versions, &records), [20, 11, 10, 30]);
 }
 
 #[test]

@@ -96,8 +96,9 @@ impl TitleVersion {
 }
 
 /// Returns the candidates for these versions, best first: those that are not stale, then by the priority of their account,
-/// then in their order; each with the default profile of the account first. Inactive accounts and files on this machine
-/// are left out. Viewers are redirected if the default stream profile says so.
+/// then by their health, then in their order; each with the default profile of the account first. Whoever requests a slot
+/// takes the first that is free. Inactive accounts and files on this machine are left out. Viewers are redirected if the
+/// default stream profile says so.
 pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanRecords) -> Vec<TitleCandidate> {
     let delivery = match records.default_profile().delivery {
         Delivery::Redirect => Delivery::Redirect,
@@ -113,6 +114,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
     active.sort_by_key(|(version, account)| (version.is_stale, std::cmp::Reverse(account.priority)));
     let mut candidates = Vec::new();
     for (version, account) in active {
+        let (file, place) = (version.file(), (version.is_stale, std::cmp::Reverse(account.priority)));
         let Some(original) = version.url(&account).filter(SourceUrl::is_http) else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
         for profile in account.active_profiles() {
@@ -122,7 +124,8 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                 headers.user_agent = records.default_user_agent();
             }
             let replacement = &profile.replace_pattern;
-            candidates.push(TitleCandidate {
+            let rank = records.file_rank(file, profile.id);
+            let candidate = TitleCandidate {
                 candidate: Candidate {
                     // A film is no stream.
                     stream: StreamId(0),
@@ -135,10 +138,12 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     command: None,
                     pool: SlotPool::new(&account, profile, members.clone()),
                 },
-                file: version.file(),
+                file,
                 extension: version.extension.clone(),
-            });
+            };
+            candidates.push(((place, rank), candidate));
         }
     }
-    candidates
+    candidates.sort_by_key(|it| it.0);
+    candidates.into_iter().map(|it| it.1).collect()
 }

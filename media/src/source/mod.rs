@@ -487,6 +487,11 @@ impl Source {
         }
     }
 
+    /// Returns whether its program ended with success, so that the read that failed was the end of the film.
+    pub fn has_succeeded(&self) -> bool {
+        matches!(&self.kind, SourceKind::Process(program) if program.has_succeeded())
+    }
+
     /// Returns what happens to data that is not read in time.
     pub(crate) fn supply(&self) -> Supply {
         self.supply

@@ -91,14 +91,7 @@ impl Probe {
 
     /// Returns the format of the playlist that the body starts like.
     fn playlist(&self) -> Option<PlaylistFormat> {
-        let head = without_bom(&self.head);
-        if head.starts_with(b"#EXTM3U") {
-            Some(PlaylistFormat::Hls)
-        } else if head.first() == Some(&b'<') && memchr::memmem::find(head, b"<MPD").is_some() {
-            Some(PlaylistFormat::Dash)
-        } else {
-            None
-        }
+        playlist_format(&self.head)
     }
 
     /// Returns whether packets of the programme arrived, and the last ones were scrambled.
@@ -134,6 +127,18 @@ impl Probe {
             0x1f if begins(b"\x1f\x8b") => Some("compressed data"),
             _ => None,
         }
+    }
+}
+
+/// Returns the format of the playlist that a body starts like.
+pub(super) fn playlist_format(head: &[u8]) -> Option<PlaylistFormat> {
+    let head = without_bom(head);
+    if head.starts_with(b"#EXTM3U") {
+        Some(PlaylistFormat::Hls)
+    } else if head.first() == Some(&b'<') && memchr::memmem::find(head, b"<MPD").is_some() {
+        Some(PlaylistFormat::Dash)
+    } else {
+        None
     }
 }
 

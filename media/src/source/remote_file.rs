@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue,
     LAST_MODIFIED, RANGE,
@@ -17,6 +17,7 @@ use tracing::debug;
 
 use super::cookies::CookieJar;
 use super::http::{HttpUpstream, is_headless};
+use super::probe::playlist_format;
 use super::request::{self, OpenRequest, PlaylistFormat};
 use super::target::HttpTarget;
 use super::{Upstream, location};
@@ -30,6 +31,12 @@ pub const FILE_PIECE_BYTES_MAX: usize = 64 << 10;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes that are skipped if a provider ignores the requested position.
 const SKIPPED_BYTES_MAX: u64 = 8 << 20;
+/// Maximum length of a body whose beginning is read to find out whether it is a playlist of segments.
+const PLAYLIST_BYTES_MAX: u64 = 4 << 20;
+/// Minimum length of a playlist.
+const PLAYLIST_BYTES_MIN: u64 = 16;
+/// Number of leading bytes that show it.
+const PLAYLIST_HEAD_BYTES: u64 = 256;
 /// Maximum length of a validator that is kept.
 const VALIDATOR_BYTES_MAX: usize = 256;
 
@@ -115,19 +122,29 @@ impl RemoteFile {
             if self.n_left == 0 {
                 return Ok(None);
             }
-            let Some(mut bytes) = self.http.read().await? else { return Err(Cause::Ended.into()) };
-            let n_skipped = self.n_skipped.min(bytes.len() as u64);
-            self.n_skipped -= n_skipped;
-            let _ = bytes.split_to(n_skipped as usize);
-            // A body may be longer than declared.
-            bytes.truncate(usize::try_from(self.n_left).unwrap_or(usize::MAX));
-            self.n_left -= bytes.len() as u64;
-            self.pending = bytes;
+            let Some(bytes) = self.http.read().await? else { return Err(Cause::Ended.into()) };
+            self.accept(bytes);
             if !self.has_delivered {
                 self.has_delivered = true;
                 self.http.delivers();
             }
         }
+    }
+
+    /// Keeps the requested ones of the next bytes of the body.
+    fn accept(&mut self, mut bytes: Bytes) {
+        let n_skipped = self.n_skipped.min(bytes.len() as u64);
+        self.n_skipped -= n_skipped;
+        let _ = bytes.split_to(n_skipped as usize);
+        // A body may be longer than declared.
+        bytes.truncate(usize::try_from(self.n_left).unwrap_or(usize::MAX));
+        self.n_left -= bytes.len() as u64;
+        self.pending = bytes;
+    }
+
+    /// Closes the connection and returns the permit, for a program that connects instead.
+    pub async fn into_permit(self) -> Option<Box<dyn Permit>> {
+        self.http.into_permit().await
     }
 
     async fn open_at(
@@ -191,6 +208,11 @@ impl RemoteFile {
             let address = place.target.address.to_string();
             let head = PartHead::of(&response, at)?;
             (self.n_skipped, self.n_left) = (head.n_skipped, head.n_bytes);
+            // Panels declare playlists as anything; a film is never that short.
+            let shows_beginning = head.n_skipped == at && head.n_bytes >= PLAYLIST_BYTES_MIN;
+            if shows_beginning && head.length <= PLAYLIST_BYTES_MAX {
+                self.check_for_playlist(head.n_bytes.saturating_add(at)).await?;
+            }
             self.place = is_redirected.then_some(place);
             return Ok(FilePart {
                 length: head.length,
@@ -199,6 +221,22 @@ impl RemoteFile {
                 place: address,
             });
         }
+    }
+}
+
+impl RemoteFile {
+    /// Reads the beginning of a body of this length.
+    async fn check_for_playlist(&mut self, n_bytes: u64) -> Result<(), UpstreamError> {
+        let mut head = BytesMut::new();
+        while (head.len() as u64) < n_bytes.min(PLAYLIST_HEAD_BYTES) {
+            let Some(bytes) = self.http.read().await? else { return Err(Cause::Ended.into()) };
+            head.extend_from_slice(&bytes);
+        }
+        if let Some(format) = playlist_format(&head) {
+            return Err(Cause::NeedsProgram(format.description().to_owned()).into());
+        }
+        self.accept(head.freeze());
+        Ok(())
     }
 }
 
@@ -223,7 +261,11 @@ impl PartHead {
         if is_headless(response) {
             return Err(Cause::NotAFile("a response without a head".into()).into());
         }
-        if let Some(what) = media_type(headers).as_deref().and_then(other_content) {
+        let media_type = media_type(headers);
+        if let Some(format) = media_type.as_deref().and_then(PlaylistFormat::of_content_type) {
+            return Err(Cause::NeedsProgram(format.description().to_owned()).into());
+        }
+        if let Some(what) = media_type.as_deref().and_then(other_content) {
             return Err(Cause::NotAFile(what.into()).into());
         }
         let is_encoded = |it: &HeaderValue| !it.as_bytes().eq_ignore_ascii_case(b"identity");
@@ -297,7 +339,7 @@ fn other_content(media_type: &str) -> Option<&'static str> {
         "text/html" => Some("a web page"),
         "application/json" => Some("JSON"),
         "multipart/byteranges" => Some("a body of several parts"),
-        it => PlaylistFormat::of_content_type(it).map(PlaylistFormat::description),
+        _ => None,
     }
 }
 

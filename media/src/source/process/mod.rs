@@ -163,6 +163,12 @@ impl ProcessSource {
         }
     }
 
+    /// Returns whether the program ended with success, after a read failed.
+    pub(super) fn has_succeeded(&self) -> bool {
+        let status = self.held.as_ref().and_then(|it| it.group.status());
+        status.and_then(|it| it.exit_status()) == Some(0)
+    }
+
     /// Records that the program delivers payload.
     pub(super) fn delivers(&mut self) {
         if let Some(held) = &mut self.held {
