@@ -29,9 +29,21 @@ export function start(program, args, pattern) {
 	});
 }
 
-/** Ends the programs, and removes the folder. */
+/** Time for a program to end by itself, in milliseconds. */
+const END_MS = 5_000;
+
+/** Ends a program, and waits until it has ended. */
+async function stop(child) {
+	if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+	const ended = new Promise((done) => child.once('exit', done));
+	child.kill();
+	const timer = setTimeout(() => child.kill('SIGKILL'), END_MS);
+	await ended;
+	clearTimeout(timer);
+}
+
+/** Ends the programs, the last one first, and removes the folder. */
 export async function end() {
-	for (const child of processes.reverse()) child.kill();
-	await pause(500);
-	rmSync(folder, { recursive: true, force: true });
+	for (const child of processes.reverse()) await stop(child);
+	rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }

@@ -57,6 +57,11 @@ class Browser {
 		this.session = session;
 	}
 
+	/** Closes the browser. A driver that is killed instead leaves its processes behind. */
+	async close() {
+		await fetch(this.session, { method: 'DELETE' });
+	}
+
 	async command(name, body) {
 		return (await send(this.session, `/${name}`, body)).value;
 	}
@@ -155,6 +160,16 @@ async function measure(program) {
 	}));
 
 	const browser = await Browser.start();
+	try {
+		await measurePages(browser, origin, channels);
+	} finally {
+		await browser.close();
+		server.close();
+		server.closeAllConnections();
+	}
+}
+
+async function measurePages(browser, origin, channels) {
 	await browser.opens(origin);
 	await browser.script(`return fetch('/api/accounts/auth/browser/', { method: 'POST',
 		headers: { 'Content-Type': 'application/json' }, body: '${JSON.stringify(ADMIN)}' }).then((it) => it.status)`);
@@ -209,8 +224,6 @@ async function measure(program) {
 	console.log(
 		`/now with ${rows} channels and ${VIEWERS} viewers: ${share.toFixed(1)} % of one core in the page`,
 	);
-	server.close();
-	server.closeAllConnections();
 }
 
 try {
