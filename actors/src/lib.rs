@@ -51,8 +51,8 @@ mod vod;
 
 pub use self::ask::AskError;
 pub use self::catalogue::{
-    EpisodeLoad, OpenOutcome, VOD_INTERVAL, VodError, VodImporter, VodPhase, VodRefreshStart,
-    VodRefreshStatus,
+    DetailsUpdate, DetailsUpdateStart, EpisodeLoad, OpenOutcome, VOD_INTERVAL, VodError, VodImporter,
+    VodPhase, VodRefreshStart, VodRefreshStatus,
 };
 pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
 pub use self::clock::now_ms;

@@ -1,5 +1,5 @@
 //! What panels say about films and series: nothing panics, every value is within its limits, and the split into pieces
-//! makes no difference. Names of episodes are read from the same bytes.
+//! makes no difference. Names of titles and episodes are read from the same bytes.
 #![no_main]
 
 use domain::panel::vod::{
@@ -8,6 +8,7 @@ use domain::panel::vod::{
 };
 use domain::panel::{Element, ListEnd};
 use domain::vod::episode_name::episode_name;
+use domain::vod::title_name::{LABEL_CHARS_MAX, TitleName};
 use libfuzzer_sys::fuzz_target;
 
 /// A small limit, so that small inputs reach it.
@@ -34,6 +35,14 @@ fn check_id(id: &str) {
 
 fn check_name(name: &str) {
     assert!(!name.is_empty() && name.chars().count() <= TITLE_CHARS_MAX && !name.contains(char::is_control));
+}
+
+fn check_read_name(text: &str) {
+    let read = TitleName::of(text);
+    assert_eq!(read.words, read.words.split(' ').filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" "));
+    assert_eq!(read.words.is_empty(), TitleName::of(&read.words).words.is_empty());
+    assert!(read.year.is_none_or(|it| (1900..=2100).contains(&it)));
+    assert!(read.label.chars().count() <= LABEL_CHARS_MAX);
 }
 
 fn check(facts: &PanelFacts) {
@@ -78,6 +87,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let text = String::from_utf8_lossy(answer);
+    check_read_name(&text);
     if let Some(read) = episode_name(&text) {
         assert!(text.contains(read.series) && text.contains(read.title));
     }

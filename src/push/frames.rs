@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use actors::{
-    EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, VodPhase, VodRefreshStatus,
+    DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, VodPhase,
+    VodRefreshStatus,
 };
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
@@ -261,6 +262,22 @@ pub(super) fn episode_load(load: &EpisodeLoad) -> Arc<Notification> {
         "series_done": load.n_done,
         "series_left": load.n_left,
         "progress_percent": progress_percent(load.n_done + load.n_left, load.n_left),
+    }))
+}
+
+/// Builds the notification of how far an update of the details of titles is.
+pub(super) fn details_update(update: &DetailsUpdate) -> Arc<Notification> {
+    Notification::for_admins(json!({
+        "type": "vod_details",
+        "job": update.job,
+        "status": if update.is_done() { "done" } else { "running" },
+        "message": update.message,
+        "requests": update.n_questions,
+        "done": update.n_done,
+        "failed": update.n_failed,
+        "left": update.n_left(),
+        "progress_percent": progress_percent(update.n_questions, update.n_left()),
+        "started_at": iso_millis(update.started_at),
     }))
 }
 
@@ -530,6 +547,21 @@ mod tests {
         let load = episode_load(&EpisodeLoad { account: AccountId(2), n_done: 3, n_left: 1 });
         let data = &serde_json::from_str::<Value>(&load.admin).unwrap()["data"];
         assert_eq!((&data["series_left"], &data["progress_percent"]), (&json!(1), &json!(75)));
+        for (n_done, status, percent) in [(1, "running", 50), (3, "done", 100)] {
+            let update = DetailsUpdate {
+                job: Uuid::nil(),
+                n_questions: 4,
+                n_done,
+                n_failed: 1,
+                message: String::new(),
+                started_at: 1_000,
+            };
+            let frame = details_update(&update);
+            let data = &serde_json::from_str::<Value>(&frame.admin).unwrap()["data"];
+            assert_eq!((&data["type"], &data["status"]), (&json!("vod_details"), &json!(status)));
+            assert_eq!(data["progress_percent"], percent);
+            assert_eq!(frame.others, ForOthers::Nothing);
+        }
     }
 
     #[test]

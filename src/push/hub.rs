@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actors::{
-    ChannelStatus, EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, Target,
-    VodPhase, VodRefreshStatus, now_ms,
+    ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus,
+    Target, VodPhase, VodRefreshStatus, now_ms,
 };
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId};
@@ -208,6 +208,7 @@ struct Refreshes {
     guides: HashMap<GuideSourceId, GuideRefreshStatus>,
     vod: HashMap<AccountId, VodRefreshStatus>,
     episodes: HashMap<AccountId, EpisodeLoad>,
+    details: Vec<DetailsUpdate>,
 }
 
 impl Refreshes {
@@ -226,6 +227,7 @@ impl Refreshes {
                 .map(|it| (it.account, it))
                 .collect(),
             episodes: HashMap::new(),
+            details: app.vod_importer.updates().into_iter().filter(DetailsUpdate::is_done).collect(),
         }
     }
 
@@ -259,6 +261,11 @@ impl Refreshes {
             }
         }
         self.episodes = episodes.into_iter().map(|it| (it.account, it)).collect();
+        let details = app.vod_importer.updates();
+        for update in details.iter().filter(|it| !self.details.contains(it)) {
+            send(frames::details_update(update));
+        }
+        self.details = details;
     }
 }
 

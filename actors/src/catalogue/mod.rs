@@ -18,6 +18,7 @@ mod queue;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod updates;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -39,8 +40,10 @@ use uuid::Uuid;
 pub use self::error::VodError;
 use self::progress::VodProgress;
 pub use self::progress::{EpisodeLoad, VodPhase, VodRefreshStatus};
-use self::queue::{AccountQueue, Next, Offer, Opened, SyncRequest};
+use self::queue::{AccountQueue, Next, Offer, Opened, SyncRequest, Update};
 use self::sync::{SyncJob, blocking};
+pub use self::updates::DetailsUpdate;
+use self::updates::DetailsUpdates;
 use crate::clock::now_ms;
 use crate::fetch::Fetch;
 
@@ -90,6 +93,27 @@ pub enum OpenOutcome {
     NoSuchTitle,
 }
 
+/// The reply to a request for an update of details.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DetailsUpdateStart {
+    /// The update is running. `n_titles` are those that an active account with a panel offers.
+    Started { update: DetailsUpdate, n_titles: usize },
+    /// Too many updates are running.
+    Busy,
+}
+
+/// The reason for which a title is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody opened it.
+    Opened {
+        is_retry: bool,
+    },
+    /// An admin wants it, even if its details are young.
+    Update,
+    Background,
+}
+
 /// The dependencies of imports.
 pub(crate) struct Parts {
     pub(crate) models: Models,
@@ -111,6 +135,7 @@ struct Shared {
     parts: OnceLock<Arc<Parts>>,
     queues: Mutex<HashMap<AccountId, AccountQueue>>,
     progress: Arc<VodProgress>,
+    updates: DetailsUpdates,
     refreshing: Semaphore,
     /// The accounts whose interrupted loads of episodes were continued since the start.
     resumed: Mutex<BTreeSet<AccountId>>,
@@ -124,6 +149,7 @@ impl VodImporter {
             parts: OnceLock::new(),
             queues: Mutex::default(),
             progress: Arc::new(VodProgress::default()),
+            updates: DetailsUpdates::default(),
             refreshing: Semaphore::new(REFRESHING_MAX),
             resumed: Mutex::default(),
             stop,
@@ -233,6 +259,50 @@ impl VodImporter {
         }
     }
 
+    /// Loads the details of titles again, and the episodes of series, one after the other and after those that people
+    /// open: of a film from the preferred active account with a panel, of a series from all of them. Replies when the
+    /// titles are queued; [`VodImporter::updates`] reports the progress.
+    pub async fn update_details(&self, titles: Vec<TitleId>) -> Result<DetailsUpdateStart, VodError> {
+        let Some(parts) = self.shared.parts.get().cloned() else { return Ok(DetailsUpdateStart::Busy) };
+        let (importer, models) = (self.clone(), parts.models.clone());
+        let (by_account, n_titles) = blocking(move || {
+            let mut by_account: HashMap<AccountId, Vec<Offer>> = HashMap::new();
+            let mut n_titles = 0;
+            for id in titles {
+                let Some(title) = models.vod.get(id)? else { continue };
+                let offers = title
+                    .relations
+                    .iter()
+                    .filter(|it| !it.is_stale() && importer.panel_of(it.account).is_some())
+                    .map(|it| (it.account, Offer { title: title.id, relation: it.id }));
+                let n_max = if title.id.kind() == TitleKind::Movie { 1 } else { usize::MAX };
+                let mut is_offered = false;
+                for (account, offer) in offers.take(n_max) {
+                    by_account.entry(account).or_default().push(offer);
+                    is_offered = true;
+                }
+                n_titles += usize::from(is_offered);
+            }
+            Ok((by_account, n_titles))
+        })
+        .await?;
+        let job = Uuid::new_v4();
+        let n_questions = by_account.values().map(Vec::len).sum();
+        let update = DetailsUpdate::new(job, n_questions, (parts.now)());
+        if !self.shared.updates.begin(update.clone()) {
+            return Ok(DetailsUpdateStart::Busy);
+        }
+        for (account, offers) in by_account {
+            let n = offers.len();
+            let n_queued = self.with(account, |queue| queue.update(job, offers));
+            // Others belong to an earlier request.
+            self.shared.updates.change(job, |it| it.n_questions -= n - n_queued);
+            self.work_on(account);
+        }
+        let update = self.shared.updates.of(job).unwrap_or(update);
+        Ok(DetailsUpdateStart::Started { update, n_titles })
+    }
+
     /// Looks for series whose episodes are to be loaded, after the settings of an account have changed.
     pub async fn changed(&self, account: AccountId) {
         let wanted = match self.panel_of(account) {
@@ -256,6 +326,11 @@ impl VodImporter {
     /// Returns the running or last refresh of an account, if it is recent.
     pub fn progress_of(&self, account: AccountId) -> Option<VodRefreshStatus> {
         self.shared.progress.of(account)
+    }
+
+    /// Returns the running and recently finished updates of details, in the order of their requests.
+    pub fn updates(&self) -> Vec<DetailsUpdate> {
+        self.shared.updates.all()
     }
 
     /// Returns the accounts whose episodes are being loaded in the background.
@@ -312,15 +387,30 @@ impl VodImporter {
                     }));
                 }
                 Next::Open(Opened { offer, is_retry, waiters }) => {
-                    let outcome = self.load(&parts, account, offer, !is_retry).await;
+                    let outcome = self.load(&parts, account, offer, Purpose::Opened { is_retry }).await;
                     for waiter in waiters {
                         // Those who no longer wait find the details in the store.
                         let _ = waiter.send(outcome.clone());
                     }
                 }
-                Next::Episodes(offer) => drop(self.load(&parts, account, offer, false).await),
+                Next::Update(update) => self.update(&parts, account, update).await,
+                Next::Episodes(offer) => drop(self.load(&parts, account, offer, Purpose::Background).await),
             }
         }
+    }
+
+    async fn update(&self, parts: &Arc<Parts>, account: AccountId, update: Update) {
+        let failure = match self.load(parts, account, update.offer, Purpose::Update).await {
+            OpenOutcome::Postponed(_) if !update.is_retry => {
+                return self.with(account, |queue| queue.update_again(update));
+            }
+            OpenOutcome::Postponed(_) => Some("The panel refuses questions for now.".to_owned()),
+            OpenOutcome::Failed(reason) => Some(reason),
+            OpenOutcome::NoSuchTitle => Some("A title no longer exists.".to_owned()),
+            OpenOutcome::NothingToLoad => Some(VodError::NotWanted.sentence()),
+            OpenOutcome::Loaded | OpenOutcome::Pending | OpenOutcome::Busy => None,
+        };
+        self.shared.updates.ended(update.job, failure);
     }
 
     async fn sync(&self, parts: &Arc<Parts>, account: AccountId, request: SyncRequest) {
@@ -371,14 +461,14 @@ impl VodImporter {
         self.changed(account).await;
     }
 
-    /// Loads the details of a title, unless they are young. `is_retried`: a title that the panel refuses for now is asked
-    /// for again afterwards.
+    /// Loads the details of a title, unless they are young and nobody wants newer ones. A title that somebody opened and
+    /// that the panel refuses for now is asked for again afterwards, once.
     async fn load(
         &self,
         parts: &Arc<Parts>,
         account: AccountId,
         offer: Offer,
-        is_retried: bool,
+        purpose: Purpose,
     ) -> OpenOutcome {
         let Some((of, login)) = self.panel_of(account) else { return OpenOutcome::NothingToLoad };
         let (own, stop) = (parts.clone(), self.shared.stop.child_token());
@@ -388,7 +478,8 @@ impl VodImporter {
             let Some(found) = blocking(move || details::find(&read, offer)).await? else {
                 return Ok(OpenOutcome::NoSuchTitle);
             };
-            if details::is_fresh(offer.title.kind(), &found.1, (own.now)()) {
+            let is_wanted = purpose == Purpose::Update;
+            if !is_wanted && details::is_fresh(offer.title.kind(), &found.1, (own.now)()) {
                 return Ok(OpenOutcome::Loaded);
             }
             details::load(&own, &of, &login, found, &stop).await.map(|()| OpenOutcome::Loaded)
@@ -405,7 +496,7 @@ impl VodImporter {
                 self.with(account, |queue| match pause {
                     Some(wait) => {
                         queue.pace.refused(now, wait);
-                        if is_retried {
+                        if purpose == (Purpose::Opened { is_retry: false }) {
                             queue.retry(offer);
                         }
                     }
@@ -442,7 +533,9 @@ impl VodImporter {
         let now = Instant::now();
         self.shared.queues.lock().retain(|id, queue| {
             if accounts.get(id.0).is_none() {
-                queue.clear();
+                for job in queue.clear() {
+                    self.shared.updates.ended(job, Some(VodError::AccountChanged.sentence()));
+                }
             }
             !queue.is_forgettable(now)
         });

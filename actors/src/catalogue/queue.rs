@@ -17,6 +17,8 @@ pub(super) const OPENED_MAX: usize = 64;
 const WAITERS_MAX: usize = 256;
 /// Maximum number of series whose episodes are loaded in the background; the next refresh finds the rest.
 pub(super) const BACKGROUND_MAX: usize = 100_000;
+/// Maximum number of titles that wait for an update of their details.
+pub(super) const UPDATES_MAX: usize = 100_000;
 /// Maximum number of titles whose failures are remembered, and for how long none of them is asked for again.
 const FAILED_MAX: usize = 256;
 const FAILED_TIME: Duration = Duration::from_secs(60);
@@ -43,6 +45,16 @@ pub(super) struct Opened {
     pub(super) waiters: Vec<oneshot::Sender<OpenOutcome>>,
 }
 
+/// A title whose details an admin wants to have updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Update {
+    pub(super) offer: Offer,
+    /// The request that it belongs to.
+    pub(super) job: Uuid,
+    /// The panel refused it before.
+    pub(super) is_retry: bool,
+}
+
 /// The next piece of work.
 pub(super) enum Next {
     Nothing,
@@ -50,6 +62,7 @@ pub(super) enum Next {
     Wait(Duration),
     Open(Opened),
     Sync(SyncRequest),
+    Update(Update),
     /// The episodes of a series that nobody waits for.
     Episodes(Offer),
 }
@@ -64,6 +77,7 @@ pub(super) struct AccountQueue {
     pub(super) running: Option<Uuid>,
     sync: Option<SyncRequest>,
     opened: VecDeque<Opened>,
+    updates: VecDeque<Update>,
     background: VecDeque<Offer>,
     /// Series of the background since it was last empty.
     n_background: usize,
@@ -73,7 +87,7 @@ pub(super) struct AccountQueue {
 impl AccountQueue {
     /// Takes the next piece of work: what people wait for first.
     pub(super) fn next(&mut self, now: Instant, interval: Duration) -> Next {
-        if self.opened.is_empty() && self.sync.is_none() && self.background.is_empty() {
+        if !self.has_work() {
             return Next::Nothing;
         }
         let refused = self.pace.refused_for(now);
@@ -91,6 +105,13 @@ impl AccountQueue {
         if let Some(sync) = self.sync.take() {
             self.running = Some(sync.job);
             return Next::Sync(sync);
+        }
+        if let Some(update) = self.updates.pop_front_if(|_| wait.is_zero()) {
+            self.pace.asked(now);
+            return Next::Update(update);
+        }
+        if !self.updates.is_empty() {
+            return Next::Wait(wait);
         }
         match self.background.pop_front_if(|_| wait.is_zero()) {
             Some(offer) => {
@@ -135,6 +156,24 @@ impl AccountQueue {
         }
     }
 
+    /// Adds titles whose details are to be updated. Returns how many of them have to wait: all but those that wait
+    /// already, and those for which there is no room.
+    pub(super) fn update(&mut self, job: Uuid, offers: impl IntoIterator<Item = Offer>) -> usize {
+        let mut waiting: HashSet<Offer> = self.updates.iter().map(|it| it.offer).collect();
+        let before = self.updates.len();
+        for offer in offers {
+            if self.updates.len() < UPDATES_MAX && waiting.insert(offer) {
+                self.updates.push_back(Update { offer, job, is_retry: false });
+            }
+        }
+        self.updates.len() - before
+    }
+
+    /// Puts an update back that the panel refused for now.
+    pub(super) fn update_again(&mut self, update: Update) {
+        self.updates.push_front(Update { is_retry: true, ..update });
+    }
+
     /// Replaces the series whose episodes are loaded when nobody waits for anything.
     pub(super) fn load(&mut self, mut offers: Vec<Offer>) {
         let waiting: HashSet<Offer> = self.opened.iter().map(|it| it.offer).collect();
@@ -166,19 +205,26 @@ impl AccountQueue {
 
     /// Returns whether nothing is worth keeping of it.
     pub(super) fn is_forgettable(&self, now: Instant) -> bool {
-        let has_work = !self.opened.is_empty() || self.sync.is_some() || !self.background.is_empty();
-        !has_work
+        !self.has_work()
             && !self.is_worked_on
             && self.running.is_none()
             && self.pace.refused_for(now).is_zero()
             && self.failed.is_empty()
     }
 
-    /// Forgets all work, because the account is gone.
-    pub(super) fn clear(&mut self) {
+    fn has_work(&self) -> bool {
+        !self.opened.is_empty()
+            || self.sync.is_some()
+            || !self.updates.is_empty()
+            || !self.background.is_empty()
+    }
+
+    /// Forgets all work, because the account is gone; returns the jobs of the updates, each as often as it has one.
+    pub(super) fn clear(&mut self) -> Vec<Uuid> {
         self.opened.clear();
         self.background.clear();
         self.sync = None;
+        self.updates.drain(..).map(|it| it.job).collect()
     }
 }
 
@@ -203,6 +249,7 @@ mod tests {
             Next::Wait(time) => format!("wait {}", time.as_secs()),
             Next::Open(it) => format!("open {} for {}", it.offer.relation, it.waiters.len()),
             Next::Sync(_) => "sync".to_owned(),
+            Next::Update(it) => format!("update {}", it.offer.relation),
             Next::Episodes(it) => format!("episodes {}", it.relation),
         };
         assert_eq!(seen, expected);
@@ -228,6 +275,28 @@ mod tests {
         assert_eq!(queue.background(), (1, 3), "the third one was opened");
         now += SECOND;
         check(&queue.next(now, SECOND), "episodes 2");
+        check(&queue.next(now, SECOND), "nothing");
+    }
+
+    #[test]
+    fn updates_come_before_the_background_and_each_title_waits_once() {
+        let (mut queue, mut now) = (AccountQueue::default(), Instant::now());
+        let job = Uuid::from_u128(7);
+        queue.load(vec![offer(1)]);
+        assert_eq!(queue.update(job, [offer(2), offer(3), offer(2)]), 2);
+        assert_eq!(queue.update(job, [offer(3), offer(4)]), 1);
+        assert!(queue.open(offer(9), None));
+        let update = Update { offer: offer(2), job, is_retry: false };
+        for expected in ["open 9 for 0", "update 2", "update 2", "update 3", "update 4", "episodes 1"] {
+            let next = queue.next(now, SECOND);
+            check(&next, expected);
+            if matches!(next, Next::Update(it) if it == update) {
+                queue.update_again(update);
+            }
+            now += SECOND;
+        }
+        assert_eq!(queue.update(job, (1..=200_000).map(offer)), UPDATES_MAX);
+        assert_eq!(queue.clear().len(), UPDATES_MAX);
         check(&queue.next(now, SECOND), "nothing");
     }
 

@@ -526,3 +526,74 @@ async fn an_account_without_a_panel_or_without_the_wish_is_not_asked() {
     assert_eq!(fixture.importer.refresh(ACCOUNT, false), VodRefreshStart::Inactive);
     assert_eq!(fixture.panel.asked(), [""; 0]);
 }
+
+impl Fixture {
+    async fn update(&self, names: &[&str]) -> (DetailsUpdate, usize) {
+        let mut titles = Vec::new();
+        for name in names {
+            titles.push(self.title(name).await.id);
+        }
+        match self.importer.update_details(titles).await.unwrap() {
+            DetailsUpdateStart::Started { update, n_titles } => (update, n_titles),
+            DetailsUpdateStart::Busy => panic!("no other update runs"),
+        }
+    }
+
+    /// Waits for the end of an update.
+    async fn updated(&self, job: Uuid) -> DetailsUpdate {
+        self.until(async || self.importer.updates().into_iter().find(|it| it.job == job && it.is_done()))
+            .await
+    }
+}
+
+#[tokio::test]
+async fn details_of_many_titles_are_updated_on_request_though_they_are_young() {
+    let fixture = Fixture::new(|_| {}).await;
+    fixture.import_all().await;
+    assert_eq!(fixture.open("Heat (1995)").await, OpenOutcome::Loaded);
+    assert_eq!(fixture.open("Gamma").await, OpenOutcome::Loaded);
+    fixture.panel.asked();
+    fixture.panel.says("get_vod_info&vod_id=1", json!({ "info": { "plot": "Another." }, "movie_data": {} }));
+    fixture.panel.says("get_series_info&series_id=7", episodes(&[1, 2, 3]));
+
+    // The panel does not know the second film.
+    let (update, n_titles) = fixture.update(&["Heat (1995)", "Up (2009)", "Gamma"]).await;
+    assert_eq!((update.n_questions, n_titles), (3, 3));
+    let done = fixture.updated(update.job).await;
+    assert_eq!((done.n_done, done.n_failed, done.n_left()), (2, 1, 0), "{done:?}");
+    assert!(done.message.contains("404") && !done.message.contains("hunter2"), "{}", done.message);
+    assert_eq!(
+        fixture.panel.asked(),
+        ["get_vod_info&vod_id=1", "get_vod_info&vod_id=2", "get_series_info&series_id=7"]
+    );
+    assert_eq!(fixture.title("Heat (1995)").await.description(), Some("Another."));
+    assert_eq!(fixture.episodes("Gamma").await.len(), 3);
+    assert_eq!(fixture.panel.peak(), 1, "one question at a time");
+}
+
+#[tokio::test]
+async fn an_update_of_details_obeys_a_panel_that_asks_to_wait_and_ends_with_the_account() {
+    let fixture = Fixture::new(|_| {}).await;
+    fixture.import_all().await;
+    let refusal = Answer::Status(429, "Retry-After: 3600\r\n");
+    fixture.panel.answers("get_vod_info&vod_id=1", refusal);
+    let (first, _) = fixture.update(&["Heat (1995)", "Up (2009)"]).await;
+    fixture.until(async || (!fixture.panel.asked().is_empty()).then_some(())).await;
+    // A title that waits already is not asked for twice.
+    let (second, n_titles) = fixture.update(&["Up (2009)"]).await;
+    assert_eq!((second.n_questions, second.is_done(), n_titles), (0, true, 1));
+    fixture
+        .until(async || {
+            let postponed = fixture.importer.with(ACCOUNT, |it| it.pace.refused_for(Instant::now()));
+            (!postponed.is_zero()).then_some(())
+        })
+        .await;
+    assert!(fixture.panel.asked().is_empty());
+    let models = fixture.models.clone();
+    let remove = move || models.store.write_blocking(|write| write.remove::<Account>(ACCOUNT.0));
+    tokio::task::spawn_blocking(remove).await.unwrap().unwrap();
+    fixture.until(async || fixture.models.accounts.load().get(ACCOUNT.0).is_none().then_some(())).await;
+    fixture.importer.check().await;
+    let done = fixture.updated(first.job).await;
+    assert_eq!((done.n_done, done.n_failed), (0, 2), "{done:?}");
+}

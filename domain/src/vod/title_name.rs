@@ -10,7 +10,7 @@ const YEARS: std::ops::RangeInclusive<u16> = 1900..=2100;
 /// Marks at the beginning of a name that are read at most.
 const PREFIXES_MAX: usize = 3;
 /// Maximum length of a label, in characters.
-const LABEL_CHARS_MAX: usize = 40;
+pub const LABEL_CHARS_MAX: usize = 40;
 
 /// The parts of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

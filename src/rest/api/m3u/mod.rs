@@ -23,7 +23,7 @@ mod slots;
 mod tests;
 pub(super) mod text;
 mod view;
-mod vod;
+pub(in crate::rest::api) mod vod;
 
 use domain::account::Account;
 use storage::Write;

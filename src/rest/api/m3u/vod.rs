@@ -150,34 +150,39 @@ async fn refresh(
     call: Call,
     (options, body): (Options, VodRefreshOptions),
 ) -> Result<Accepted<VodRefreshStartedView>, Refusal> {
-    let id = call.id()?;
-    let name = {
-        let accounts = call.app.models.accounts.load();
-        accounts.get(id).ok_or_else(Refusal::unknown::<Account>)?.name.clone()
-    };
     let confirm = options.confirm == Some(true) || body.confirm == Some(true);
-    let account = AccountId(id);
-    let (message, task_id) = match call.app.vod_importer.refresh(account, confirm) {
+    let accounts = call.app.models.accounts.load();
+    let account = accounts.get(call.id()?).ok_or_else(Refusal::unknown::<Account>)?;
+    match start_refresh(&call, account, confirm) {
+        Ok((message, task_id)) => {
+            Ok(Accepted(VodRefreshStartedView { success: true, message, account: account.id, task_id }))
+        }
+        Err(reason) => Err(Refusal::bad_request(reason)),
+    }
+}
+
+/// Starts the refresh of the films and series of an account; returns a message and the id of the refresh, or the reason
+/// why there is none.
+pub(in crate::rest::api) fn start_refresh(
+    call: &Call,
+    account: &Account,
+    confirm: bool,
+) -> Result<(String, Uuid), &'static str> {
+    let name = &account.name;
+    match call.app.vod_importer.refresh(account.id, confirm) {
         VodRefreshStart::Started { job } => {
-            (format!("The refresh of the films and series of \"{name}\" has started."), job)
+            Ok((format!("The refresh of the films and series of \"{name}\" has started."), job))
         }
         VodRefreshStart::AlreadyRunning { job } => {
-            (format!("The refresh of the films and series of \"{name}\" is already running."), job)
+            Ok((format!("The refresh of the films and series of \"{name}\" is already running."), job))
         }
-        VodRefreshStart::NoSuchAccount => return Err(Refusal::unknown::<Account>()),
-        VodRefreshStart::Inactive => return Err(Refusal::bad_request("The account is not active.")),
-        VodRefreshStart::NoPanel => {
-            return Err(Refusal::bad_request(
-                "Only accounts of the type XC have films and series of their own; those of a playlist come with its refresh.",
-            ));
-        }
-        VodRefreshStart::NotWanted => {
-            return Err(Refusal::bad_request(
-                "The account does not import films and series; set enable_vod.",
-            ));
-        }
-    };
-    Ok(Accepted(VodRefreshStartedView { success: true, message, account, task_id }))
+        VodRefreshStart::NoSuchAccount => Err("The account was deleted."),
+        VodRefreshStart::Inactive => Err("The account is not active."),
+        VodRefreshStart::NoPanel => Err(
+            "Only accounts of the type XC have films and series of their own; those of a playlist come with its refresh.",
+        ),
+        VodRefreshStart::NotWanted => Err("The account does not import films and series; set enable_vod."),
+    }
 }
 
 async fn retrieve(call: Call) -> Result<VodRefreshView, Refusal> {

@@ -16,6 +16,7 @@ mod stale;
 #[cfg(test)]
 mod tests;
 mod titles;
+mod updates;
 mod view;
 
 use crate::rest::frame::route::Route;
@@ -26,6 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
         edit::routes(),
         regroup::routes(),
         stale::routes(),
+        updates::routes(),
         episodes::routes(),
         providers::routes(),
         categories::routes(),

@@ -7,12 +7,14 @@ use domain::ids::AccountId;
 use domain::vod::{Episode, Relation, RelationId, Title, TitleDetails, TitleId, TitleKind};
 use resource_derive::{Body, View};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use storage::Write;
 
-use super::edit::MANY;
+use super::edit::{MANY, selected};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Named;
 use crate::titles::reading;
@@ -26,6 +28,12 @@ pub(crate) struct StaleSelection {
     /// Ids of playlist accounts; all by default.
     #[field(items_max = 1_000)]
     m3u_accounts: Option<Vec<AccountId>>,
+    /// Ids of titles of `content_type`; all by default.
+    #[field(items_max = MANY, example = "[7]")]
+    ids: Option<Vec<u32>>,
+    /// Instead of ids: filters of the list.
+    #[field(example = "{\"category\": \"Drama|movie\"}")]
+    filter: Option<Map<String, Value>>,
 }
 
 /// Result of a removal of stale relations.
@@ -45,7 +53,7 @@ pub(crate) struct CleanedView {
 
 pub(super) fn routes() -> Vec<Route> {
     let summary = "Removes relations that accounts no longer list, and titles that no account offers.";
-    vec![Route::post("/api/vod/clean-stale/", ADMIN, summary, clean_stale)]
+    vec![Route::post("/api/vod/clean-stale/", ADMIN, summary, clean_stale).with_bulk_body()]
 }
 
 async fn clean_stale(call: Call, body: StaleSelection) -> Result<CleanedView, Refusal> {
@@ -54,15 +62,29 @@ async fn clean_stale(call: Call, body: StaleSelection) -> Result<CleanedView, Re
     if let Some(unknown) = wanted.iter().flatten().find(|it| accounts.get(it.0).is_none()) {
         return Err(Refusal::no_such("m3u_accounts", unknown));
     }
+    let kind = body.content_type.map(|it| it.0);
+    if body.ids.is_some() && kind.is_none() {
+        return Err(FieldErrors::required("content_type").into());
+    }
+    let kinds: &[TitleKind] = match kind {
+        None => &TitleKind::ALL,
+        Some(TitleKind::Movie) => &[TitleKind::Movie],
+        Some(TitleKind::Series) => &[TitleKind::Series],
+    };
+    let selected: Option<HashSet<TitleId>> = match (body.ids, body.filter) {
+        (None, None) => None,
+        (ids, filter) => Some(selected(&call, kinds, ids, filter).await?.into_iter().collect()),
+    };
     let is_meant = move |it: &Relation| {
         it.is_stale() && wanted.as_ref().is_none_or(|wanted| wanted.contains(&it.account))
     };
-    let (titles, kind) = (call.app.models.vod.clone(), body.content_type.map(|it| it.0));
+    let titles = call.app.models.vod.clone();
     let (ids, is_meant) = reading(move || {
         let mut ids: Vec<TitleId> = Vec::new();
         titles.while_each(|title| {
-            let is_kind = kind.is_none_or(|kind| kind == title.id.kind());
-            if is_kind && title.relations.iter().any(&is_meant) {
+            let is_selected = kinds.contains(&title.id.kind())
+                && selected.as_ref().is_none_or(|selected| selected.contains(&title.id));
+            if is_selected && title.relations.iter().any(&is_meant) {
                 ids.push(title.id);
             }
             ids.len() <= MANY

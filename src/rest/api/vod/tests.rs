@@ -380,9 +380,50 @@ async fn stale_relations_are_removed_on_request_with_titles_that_have_no_other()
     assert_eq!((&films["removed_relations"], &films["removed_titles"]), (&json!(1), &json!(1)));
     assert_eq!(rest.admin("GET", "/api/vod/movies/2/", Value::Null).await.status, 404);
     assert_eq!(rest.admin("GET", "/api/vod/episodes/1/", Value::Null).await.status, 200);
-    let rest_of_it = rest.admin("POST", path, json!({})).await.body;
+    for (body, field) in [
+        (json!({ "ids": [1] }), "content_type"),
+        (json!({ "ids": [1], "filter": {}, "content_type": "series" }), "filter"),
+    ] {
+        let refused = rest.admin("POST", path, body).await;
+        assert_eq!((refused.status, refused.body[field].is_array()), (400, true), "{}", refused.text);
+    }
+    for body in [json!({ "ids": [99], "content_type": "series" }), json!({ "filter": { "year": 1900 } })] {
+        let none = rest.admin("POST", path, body).await.body;
+        assert_eq!(none["removed_relations"], 0, "{none}");
+    }
+    let selected = json!({ "filter": { "search": "andor" } });
+    let rest_of_it = rest.admin("POST", path, selected).await.body;
     assert_eq!((&rest_of_it["removed_titles"], &rest_of_it["has_more"]), (&json!(1), &json!(false)));
     assert_eq!(rest.admin("GET", "/api/vod/episodes/1/", Value::Null).await.status, 404);
     let nothing = rest.admin("POST", path, json!({})).await.body;
     assert_eq!(nothing["removed_relations"], 0);
+}
+
+#[tokio::test]
+async fn accounts_are_refreshed_and_details_updated_for_many_at_once() {
+    let rest = with_titles().await;
+    let path = "/api/vod/bulk-refresh/";
+    let unknown = rest.admin("POST", path, json!({ "m3u_accounts": [12, 99] })).await;
+    assert_eq!((unknown.status, unknown.body["m3u_accounts"].is_array()), (400, true), "{}", unknown.text);
+    let named = rest.admin("POST", path, json!({ "m3u_accounts": [12, 12] })).await;
+    assert_eq!(named.status, 202, "{}", named.text);
+    let rows = named.body["accounts"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["m3u_account"]), (1, &json!(12)));
+    assert!(rows[0]["message"].is_string(), "{}", named.text);
+    assert_eq!(rest.admin("POST", path, json!({})).await.status, 202);
+    for path in [path, "/api/vod/movies/bulk-update-details/", "/api/vod/series/bulk-update-details/"] {
+        assert_eq!(rest.streamer("POST", path, json!({ "ids": [1] })).await.status, 403, "{path}");
+    }
+    assert_eq!(rest.streamer("GET", "/api/vod/details-updates/", Value::Null).await.status, 403);
+    let path = "/api/vod/movies/bulk-update-details/";
+    for (body, field) in [
+        (json!({}), "ids"),
+        (json!({ "ids": [1, 99] }), "ids"),
+        (json!({ "ids": [1], "filter": {} }), "filter"),
+        (json!({ "filter": { "year": "x" } }), "filter"),
+    ] {
+        let refused = rest.admin("POST", path, body).await;
+        let named = refused.body.as_object().unwrap().keys().any(|it| it.starts_with(field));
+        assert!(refused.status == 400 && named, "{}", refused.text);
+    }
 }
