@@ -32,6 +32,7 @@ mod memory;
 mod plans;
 mod playlist;
 mod programs;
+mod recorder;
 mod refresh_table;
 mod registry;
 mod reload;
@@ -76,6 +77,7 @@ pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::programs::Programs;
+pub use self::recorder::{Recorder, RecordingProgress, RecordingsFolder};
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};

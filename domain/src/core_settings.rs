@@ -10,6 +10,7 @@ use crate::backup_schedule::BackupSchedule;
 use crate::guide::matching::MatchSettings;
 use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::library_settings::{EXPORT_CRON_MEMBER, LibrarySettings};
+use crate::recording::DvrSettings;
 use crate::settings::Settings;
 use crate::tuner::TunerSettings;
 use crate::user_limits::UserLimits;
@@ -42,7 +43,7 @@ pub const USER_LIMIT_SETTINGS: &str = "user_limit_settings";
 pub const EPG_SETTINGS: &str = "epg_settings";
 /// Members of the [`LibrarySettings`].
 pub const LIBRARY_SETTINGS: &str = "library_settings";
-/// Settings of recordings, which do not exist yet. Checked and stored, without effect.
+/// Members of the [`DvrSettings`], and others without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
 
 /// Every key with its display name.
@@ -61,7 +62,7 @@ pub const SETTING_KEYS: [(&str, &str); 10] = [
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
 /// clients work, and have no effect here: the engine has no such limits, or sets them by itself.
-const WITHOUT_EFFECT: [(&str, &str, Expected); 17] = [
+const WITHOUT_EFFECT: [(&str, &str, Expected); 11] = [
     (PROXY_SETTINGS, "buffering_speed", Expected::Number(0.1, 10.0)),
     (PROXY_SETTINGS, "redis_chunk_ttl", Expected::Number(10.0, 3600.0)),
     (PROXY_SETTINGS, "channel_init_grace_period", Expected::Number(0.0, 300.0)),
@@ -69,13 +70,7 @@ const WITHOUT_EFFECT: [(&str, &str, Expected); 17] = [
     (STREAM_SETTINGS, "m3u_hash_key", Expected::Text),
     (SYSTEM_SETTINGS, "max_system_events", Expected::Number(1.0, 1000.0)),
     (SYSTEM_SETTINGS, "auto_import_mapped_files", Expected::Flag),
-    (DVR_SETTINGS, "tv_template", Expected::Text),
-    (DVR_SETTINGS, "tv_fallback_template", Expected::Text),
     (DVR_SETTINGS, "tv_fallback_dir", Expected::Text),
-    (DVR_SETTINGS, "movie_template", Expected::Text),
-    (DVR_SETTINGS, "movie_fallback_template", Expected::Text),
-    (DVR_SETTINGS, "pre_offset_minutes", Expected::Number(0.0, 1440.0)),
-    (DVR_SETTINGS, "post_offset_minutes", Expected::Number(0.0, 1440.0)),
     (DVR_SETTINGS, "comskip_enabled", Expected::Flag),
     (DVR_SETTINGS, "comskip_custom_path", Expected::Text),
     (DVR_SETTINGS, "series_rules", Expected::Objects),
@@ -318,6 +313,9 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
         // Clients send names of regions that are no countries, too; these have no effect.
         (SYSTEM_SETTINGS, PREFERRED_REGION) => {
             return Expected::Text.check(value).err().map(|reason| error(name, reason));
+        }
+        (DVR_SETTINGS, name) if DvrSettings::has_member(name) => {
+            return DvrSettings::default().set(name, value).err().map(|reason| error(name, reason));
         }
         (USER_LIMIT_SETTINGS, _) => match UserLimits::default().set(name, value) {
             Ok(()) => return None,

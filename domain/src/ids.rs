@@ -120,3 +120,8 @@ id! {
     /// An episode of a series.
     EpisodeId
 }
+
+id! {
+    /// A recording of a channel.
+    RecordingId
+}

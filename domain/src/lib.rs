@@ -61,6 +61,7 @@ pub mod plan;
 pub mod playlist;
 pub mod playout;
 pub mod query;
+pub mod recording;
 pub mod secret;
 pub mod server_group;
 pub mod setting;

@@ -25,6 +25,7 @@ struct Client {
     joined_at: i64,
     user_id: Option<UserId>,
     output_profile: Option<OutputProfileId>,
+    is_recording: bool,
     _registered: Registered,
 }
 
@@ -79,6 +80,7 @@ impl Clients {
             joined_at: now_ms(),
             user_id,
             output_profile: request.rendition.as_ref().map(|it| it.profile),
+            is_recording: request.is_recording,
             _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
@@ -124,6 +126,11 @@ impl Clients {
             1 => self.by_actor.values().next().map(|(_, client)| &client.viewer),
             _ => None,
         }
+    }
+
+    /// Returns whether all clients are recordings.
+    pub(super) fn are_recordings(&self) -> bool {
+        self.by_actor.values().all(|(_, client)| client.is_recording)
     }
 
     /// Disconnects every client.

@@ -134,6 +134,8 @@ pub(crate) struct JoinRequest {
     pub(crate) seat: Option<Weak<Seat>>,
     /// The rendition that the viewer gets; `None` is the stream as it is.
     pub(crate) rendition: Option<Arc<Rendition>>,
+    /// Whether a recording reads: it starts at the newest random-access point instead of some seconds before.
+    pub(crate) is_recording: bool,
 }
 
 /// The caller of a join no longer waits for it.

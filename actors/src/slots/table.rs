@@ -35,6 +35,8 @@ pub enum LeasePurpose {
     Trial,
     /// A film or an episode.
     Vod,
+    /// A live channel that only recordings watch.
+    Recording,
 }
 
 /// The current state of a lease.

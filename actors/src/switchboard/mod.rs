@@ -49,6 +49,9 @@ const SWITCH_TIMEOUT: Duration = Duration::from_secs(25);
 /// Delay before the start of a live channel is tried again.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
+/// The program that recordings are shown as in lists of clients.
+const RECORDER_AGENT: &str = "Headwater recorder";
+
 /// Maximum number of joins that wait for the end of one channel.
 const PARKED_MAX: usize = 4096;
 
@@ -118,7 +121,27 @@ impl Switchboard {
             },
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
-        let request = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade), rendition };
+        let seat_held = seat.as_ref().map(Arc::downgrade);
+        self.join(target, JoinRequest { viewer, connection, seat: seat_held, rendition, is_recording: false })
+            .await
+    }
+
+    /// Joins a live channel as a recording: without a seat, at the newest random-access point when it begins to read. A
+    /// channel that nobody else watches takes its slot for the purpose of recording.
+    ///
+    /// # Errors
+    /// The switchboard does not reply in time, or the gateway is stopping.
+    pub(crate) async fn record(
+        &self,
+        target: Target,
+        connection: Arc<Connection>,
+    ) -> Result<WatchReply, AskError> {
+        let viewer = Viewer { user: None, address: connection.peer.ip(), agent: RECORDER_AGENT.to_owned() };
+        self.join(target, JoinRequest { viewer, connection, seat: None, rendition: None, is_recording: true })
+            .await
+    }
+
+    async fn join(&self, target: Target, request: JoinRequest) -> Result<WatchReply, AskError> {
         self.address
             .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, request: request.clone(), reply })
             .await

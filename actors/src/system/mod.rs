@@ -64,6 +64,7 @@ use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::programs::Programs;
+use crate::recorder::{Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
 use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
@@ -131,6 +132,7 @@ struct SystemState {
     stop: CancellationToken,
     trials: Trials,
     vod: Vod,
+    recorder: Recorder,
     programs: Programs,
     addresses: Addresses,
 }
@@ -232,6 +234,11 @@ impl System {
         let seat_table = SeatTable::new();
         let state = SystemState {
             vod: Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token()),
+            recorder: Recorder::new(
+                Switchboard::new(addresses.switchboard.clone(), env.clone(), seat_table.clone()),
+                env.clone(),
+                stop.child_token(),
+            ),
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
             env,
@@ -357,6 +364,16 @@ impl System {
         self.state.vod.clone()
     }
 
+    /// Returns the handle for recordings. None is made before [`System::record_into`].
+    pub fn recorder(&self) -> Recorder {
+        self.state.recorder.clone()
+    }
+
+    /// Starts to make the recordings of a store, with files in this folder. Only the first call has an effect.
+    pub fn record_into(&self, models: Models, folder: RecordingsFolder) {
+        self.state.recorder.start(models, folder);
+    }
+
     /// Returns the handle for programs that make a short transport stream.
     pub fn programs(&self) -> Programs {
         self.state.programs.clone()
@@ -458,6 +475,8 @@ impl System {
         self.state.stop.cancel();
         self.follower.lock().take();
         self.guide_collector.lock().take();
+        // Before their channels end, so that no recording starts one again.
+        self.state.recorder.ended().await;
         self.switchboard().close();
         // Covers a switchboard that is dead at this moment.
         for (_, live) in self.state.channel_table.all() {

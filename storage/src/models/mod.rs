@@ -23,6 +23,7 @@ use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
+use domain::recording::Recording;
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -66,6 +67,7 @@ pub struct Models {
     pub dismissed_notices: View<Table<DismissedNotices>>,
     pub output_profiles: View<Table<OutputProfile>>,
     pub personal_playlists: View<Table<PersonalPlaylist>>,
+    pub recordings: View<Table<Recording>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub tuner_devices: View<Table<TunerDevice>>,
@@ -106,6 +108,7 @@ impl Models {
             dismissed_notices: store.table()?,
             output_profiles: store.table()?,
             personal_playlists: store.table()?,
+            recordings: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             tuner_devices: store.table()?,

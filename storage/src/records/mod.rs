@@ -18,6 +18,7 @@ mod notice;
 mod output_profile;
 mod personal_playlist;
 mod profile_info;
+mod recording;
 mod refresh;
 mod server_group;
 mod setting;
@@ -63,6 +64,7 @@ pub fn schema() -> Schema {
         .with::<domain::output_profile::OutputProfile>()
         .with::<domain::personal_playlist::PersonalPlaylist>()
         .with::<domain::panel::ProfileInfo>()
+        .with::<domain::recording::Recording>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()
         .with::<domain::setting::CoreSetting>()

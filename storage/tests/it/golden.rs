@@ -28,8 +28,8 @@ use domain::guide::state::{GuideState, GuideStatus};
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
     AccountGroupId, AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
-    LineupId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId,
-    StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
+    LineupId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId,
+    ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
@@ -38,6 +38,7 @@ use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
 use domain::output_profile::{LeftOutKind, OutputProfile};
 use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
 use domain::personal_playlist::PersonalPlaylist;
+use domain::recording::{Gap, RecordedFile, RecordedProgramme, Recording, RecordingStatus};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -345,6 +346,47 @@ fn notice() -> Notice {
     }
 }
 
+fn recording() -> Recording {
+    Recording {
+        id: RecordingId(4),
+        channel: ChannelId(2),
+        channel_name: "News".to_owned(),
+        channel_uuid: uuid_of(4, 2),
+        programme: Some(RecordedProgramme {
+            id: Some("4503601413783552".to_owned()),
+            title: "Evening".to_owned(),
+            sub_title: Some("Part two".to_owned()),
+            description: Some("What happened.".to_owned()),
+            tvg_id: Some("news.example".to_owned()),
+            season: Some(3),
+            episode: Some(7),
+            year: Some(2026),
+            is_movie: true,
+        }),
+        start: 1_700_000_000_000,
+        end: 1_700_003_600_000,
+        padding_before: 60,
+        padding_after: 300,
+        priority: 70,
+        status: RecordingStatus::Interrupted,
+        reason: Some("the disk is full".to_owned()),
+        gaps: vec![Gap {
+            start: 1_700_000_001_000,
+            end: Some(1_700_000_009_000),
+            reason: "no data arrived".to_owned(),
+        }],
+        file: Some(RecordedFile {
+            path: "TV_Shows/Evening/S03E07.ts".to_owned(),
+            bytes: 188_000,
+            started_at: 1_700_000_000_100,
+            ended_at: Some(1_700_000_900_000),
+        }),
+        owner: Some(UserId(5)),
+        created_at: 1_699_000_000_000,
+        updated_at: 1_700_000_900_001,
+    }
+}
+
 fn dismissed_notices() -> DismissedNotices {
     DismissedNotices { user: UserId(5), keys: ["disk_low".to_owned(), "maintenance".to_owned()].into() }
 }
@@ -624,6 +666,7 @@ fn now() -> Vec<Value> {
         written(&profile_info()),
         written(&notice()),
         written(&dismissed_notices()),
+        written(&recording()),
         written(&output_profile()),
         written(&setting()),
         written(&stream(1)),
@@ -730,6 +773,7 @@ fn records_of_every_released_version_still_decode() {
             ProfileInfo::COLLECTION => reads::<ProfileInfo>(line),
             Notice::COLLECTION => reads::<Notice>(line),
             DismissedNotices::COLLECTION => reads::<DismissedNotices>(line),
+            Recording::COLLECTION => reads::<Recording>(line),
             OutputProfile::COLLECTION => reads::<OutputProfile>(line),
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),

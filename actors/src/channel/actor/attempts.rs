@@ -73,6 +73,7 @@ impl State {
             AttemptReason::Switch => Asking::Switch,
         };
         let purpose = match self.context.target {
+            Target::Channel(_) if self.audience.is_recorded_only() => LeasePurpose::Recording,
             Target::Channel(_) => LeasePurpose::Live,
             Target::Stream(_) => LeasePurpose::Preview,
             Target::Movie(_) | Target::Episode(_) => LeasePurpose::Vod,

@@ -1,5 +1,7 @@
 //! The viewers' side of a live channel: clients, waiting joins, and the linger timer.
 
+use std::time::Duration;
+
 use domain::event::ChannelRef;
 use media::ring::{EndReason, JoinPoint, Ring, Tail};
 use ractor::{ActorId, RpcReplyPort};
@@ -107,7 +109,11 @@ impl Audience {
             }
         };
         let id = context.env.next_client_id();
-        let entry = JoinPoint::Live { behind: context.env.settings().new_client_behind_seconds };
+        let behind = match join.request.is_recording {
+            true => Duration::ZERO,
+            false => context.env.settings().new_client_behind_seconds,
+        };
+        let entry = JoinPoint::Live { behind };
         let parent = context.myself.get_cell();
         let tail = match self.clients.admit(id, &join.request, &ring, entry, parent, seat) {
             Ok(tail) => tail,
@@ -139,6 +145,11 @@ impl Audience {
     /// Returns the only viewer, if the channel has exactly one and no join waits.
     pub(super) fn sole_viewer(&self) -> Option<&Viewer> {
         if self.waiting.is_empty() { self.clients.only() } else { None }
+    }
+
+    /// Returns whether the channel plays for recordings only.
+    pub(super) fn is_recorded_only(&self) -> bool {
+        self.clients.are_recordings() && self.waiting.iter().all(|it| it.request.is_recording)
     }
 
     /// Removes a client whose actor ended, and answers the callers that waited for it.

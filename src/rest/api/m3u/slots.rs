@@ -106,7 +106,7 @@ choice!(
     }
 );
 
-choice!(LeasePurpose { Live = "live", Preview = "preview", Trial = "trial", Vod = "vod" });
+choice!(LeasePurpose { Live = "live", Preview = "preview", Trial = "trial", Vod = "vod", Recording = "recording" });
 
 /// A slot that is not free.
 #[derive(Clone, Debug, Serialize, View)]

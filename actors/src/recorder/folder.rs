@@ -1,0 +1,255 @@
+//! The folder of recordings. Every file is reached from the folder component by component, without following a link, and no
+//! file is ever overwritten.
+//!
+//! A marker file shows that the folder is the right one: the mount point of a disk that is not mounted lacks it, so nothing
+//! is written there, and the recordings on the disk keep their records.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+
+/// Name of the marker file.
+const MARKER: &str = ".headwater-recordings";
+/// Media servers run as other users.
+const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// How many names are tried for a file whose name exists.
+const NAMES_MAX: u32 = 10_000;
+
+/// The folder of recordings, which is opened at each use.
+#[derive(Clone, Debug)]
+pub struct RecordingsFolder {
+    root: PathBuf,
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FolderError {
+    #[error("the folder of recordings is missing its file {MARKER}: is its disk mounted?")]
+    NotMarked,
+    #[error("the folder of recordings cannot be used: {0}")]
+    Io(#[from] io::Error),
+    #[error("the path of the recording leads out of its folder")]
+    Path,
+}
+
+impl From<Errno> for FolderError {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl RecordingsFolder {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Returns the path of a file below the folder, for people.
+    pub fn display(&self, path: &str) -> String {
+        self.root.join(path).display().to_string()
+    }
+
+    /// Creates the folder and its marker. To be called only while no recording has a file, because a folder without its
+    /// marker is otherwise one whose disk is not mounted.
+    pub(crate) fn mark(&self) -> Result<(), FolderError> {
+        std::fs::create_dir_all(&self.root)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(self.open_root()?, MARKER, flags, FILE_MODE)?;
+        Ok(())
+    }
+
+    /// Returns whether the folder has its marker.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marked_root().is_ok()
+    }
+
+    /// Creates a new file. Returns it with its path, which ends with a number if the name existed.
+    pub(crate) fn create(&self, stem: &str, extension: &str) -> Result<(File, String), FolderError> {
+        let root = self.marked_root()?;
+        let (folder, name) = parent(root, stem, true)?.ok_or(FolderError::Path)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for n in 1..=NAMES_MAX {
+            let number = if n == 1 { String::new() } else { format!(" ({n})") };
+            match openat(&folder, format!("{name}{number}.{extension}"), flags, FILE_MODE) {
+                Ok(file) => return Ok((file.into(), format!("{stem}{number}.{extension}"))),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(FolderError::Io(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Opens a file to continue it. `None` if it does not exist.
+    pub(crate) fn reopen(&self, path: &str) -> Result<Option<File>, FolderError> {
+        self.open_with(path, OFlags::RDWR)
+    }
+
+    /// Opens a file to read it. `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The folder cannot be used. Blocks.
+    pub fn open(&self, path: &str) -> io::Result<Option<File>> {
+        self.open_with(path, OFlags::RDONLY).map_err(|error| match error {
+            FolderError::Io(error) => error,
+            error => io::Error::other(error.to_string()),
+        })
+    }
+
+    /// Removes a file, and the folders above it that are then empty. Returns whether it existed.
+    pub(crate) fn remove(&self, path: &str) -> Result<bool, FolderError> {
+        let root = self.marked_root()?;
+        let Some((folder, name)) = parent(root, path, false)? else { return Ok(false) };
+        match unlinkat(folder, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let mut above = path;
+        while let Some((rest, _)) = above.rsplit_once('/') {
+            above = rest;
+            let Some((folder, name)) = parent(self.marked_root()?, above, false)? else { break };
+            // Fails if the folder has other files.
+            if unlinkat(folder, name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn open_with(&self, path: &str, access: OFlags) -> Result<Option<File>, FolderError> {
+        let root = self.marked_root()?;
+        let Some((folder, name)) = parent(root, path, false)? else { return Ok(None) };
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(folder, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(if file.metadata()?.is_file() { Some(file) } else { None })
+    }
+
+    fn open_root(&self) -> io::Result<OwnedFd> {
+        open_folder(&self.root)
+    }
+
+    fn marked_root(&self) -> Result<OwnedFd, FolderError> {
+        let root = match self.open_root() {
+            Ok(root) => root,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(FolderError::NotMarked),
+            Err(error) => return Err(error.into()),
+        };
+        match rustix::fs::statat(&root, MARKER, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(root),
+            Err(Errno::NOENT) => Err(FolderError::NotMarked),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Returns the folder of a path and the name in it; `None` if the folder does not exist and `creates` is false.
+fn parent(root: OwnedFd, path: &str, creates: bool) -> Result<Option<(OwnedFd, &str)>, FolderError> {
+    let is_plain = |it: &str| !matches!(it, "" | "." | "..") && !it.contains('\0');
+    if !path.split('/').all(is_plain) {
+        return Err(FolderError::Path);
+    }
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut folder = root;
+    for below in folders.split('/').filter(|it| !it.is_empty()) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match openat(folder.as_fd(), below, flags, Mode::empty()) {
+            Err(Errno::NOENT) if creates => {
+                match mkdirat(folder.as_fd(), below, FOLDER_MODE) {
+                    // Another recording has just created it.
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                openat(folder.as_fd(), below, flags, Mode::empty())
+            }
+            Err(Errno::NOENT) => return Ok(None),
+            opened => opened,
+        };
+        folder = match opened {
+            Ok(opened) => opened,
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(FolderError::Path),
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(Some((folder, name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, RecordingsFolder) {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = RecordingsFolder::new(parent.path().join("recordings"));
+        folder.mark().unwrap();
+        (parent, folder)
+    }
+
+    #[test]
+    fn files_of_the_same_name_get_numbers_and_none_is_overwritten() {
+        let (_parent, folder) = folder();
+        let paths: Vec<_> = (0..3).map(|_| folder.create("Show/One", "ts").unwrap().1).collect();
+        assert_eq!(paths, ["Show/One.ts", "Show/One (2).ts", "Show/One (3).ts"]);
+        assert!(folder.remove("Show/One (2).ts").unwrap());
+        assert!(!folder.remove("Show/One (2).ts").unwrap());
+        assert!(folder.open("Show/One.ts").unwrap().is_some());
+        assert!(folder.open("Show/One (2).ts").unwrap().is_none());
+    }
+
+    #[test]
+    fn an_empty_folder_goes_with_its_last_file() {
+        let (parent, folder) = folder();
+        folder.create("A/B/One", "ts").unwrap();
+        folder.create("A/Two", "ts").unwrap();
+        folder.remove("A/B/One.ts").unwrap();
+        let root = parent.path().join("recordings");
+        assert!(!root.join("A/B").exists() && root.join("A/Two.ts").exists());
+        folder.remove("A/Two.ts").unwrap();
+        assert!(!root.join("A").exists() && folder.is_marked());
+    }
+
+    #[test]
+    fn no_link_leads_out_of_the_folder() {
+        let (parent, folder) = folder();
+        let outside = parent.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret.ts"), "x").unwrap();
+        symlink(&outside, parent.path().join("recordings/Show")).unwrap();
+        symlink(outside.join("secret.ts"), parent.path().join("recordings/link.ts")).unwrap();
+        for path in ["Show/secret.ts", "link.ts", "../outside/secret.ts", "/etc/passwd", "a//b"] {
+            assert!(!matches!(folder.open(path), Ok(Some(_))), "{path}");
+            assert!(!matches!(folder.reopen(path), Ok(Some(_))), "{path}");
+        }
+        assert!(folder.create("Show/new", "ts").is_err());
+        assert!(folder.remove("Show/secret.ts").is_err());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(outside.join("secret.ts")).unwrap(), "x");
+    }
+
+    #[test]
+    fn a_folder_without_its_marker_is_not_written_to() {
+        let (parent, folder) = folder();
+        folder.create("One", "ts").unwrap();
+        let root = parent.path().join("recordings");
+        fs::rename(&root, parent.path().join("unmounted")).unwrap();
+        fs::create_dir(&root).unwrap();
+        assert!(matches!(folder.create("Two", "ts"), Err(FolderError::NotMarked)));
+        assert!(matches!(folder.remove("One.ts"), Err(FolderError::NotMarked)));
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,265 @@
+//! Recordings while they are made.
+//!
+//! A recording reads the ring of its channel like any client, so it opens no connection of its own and takes no seat. The
+//! [`schedule`](Recorder::start) starts a run for each recording that is due; a run ends when its record says that it is
+//! over. What has to survive a restart is in the record, so that the next process continues where this one ended.
+//!
+//! ```text
+//!  store ─► schedule ─► run ─► switchboard ─► ring
+//!                        └► file (threads that may block)
+//! ```
+
+mod file;
+mod folder;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
+use domain::ids::RecordingId;
+use domain::recording::{DvrSettings, Recording};
+use parking_lot::Mutex;
+use storage::{ChangeMessage, Models, Record};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, warn};
+
+pub use self::folder::RecordingsFolder;
+use crate::channel::LiveEnv;
+use crate::clock::now_ms;
+use crate::schedule;
+use crate::switchboard::Switchboard;
+use crate::tasks::{self, RESPAWN_DELAY, RespawnedTask};
+
+/// An idle channel starts this long before a recording, in milliseconds, so that it plays in time.
+const LEAD_MS: i64 = 10_000;
+/// Longest wait of the schedule, so that a change of the wall clock is noticed, in milliseconds.
+const LOOK_MS_MAX: i64 = 30_000;
+/// Maximum wait for runs to end when the gateway stops, and for one run whose recording is deleted.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The handle for recordings, shared between clones.
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    switchboard: Switchboard,
+    env: Arc<LiveEnv>,
+    parts: OnceLock<Parts>,
+    /// The runs at this moment; at most one for each recording.
+    running: Mutex<HashMap<RecordingId, Arc<RunCounters>>>,
+    /// Notified when a run ends.
+    ended: Notify,
+    runs: TaskTracker,
+    stop: CancellationToken,
+    schedule: Mutex<Option<RespawnedTask>>,
+}
+
+/// What the recorder needs of the gateway.
+struct Parts {
+    models: Models,
+    folder: RecordingsFolder,
+}
+
+/// The counters of a run.
+#[derive(Debug, Default)]
+struct RunCounters {
+    bytes: AtomicU64,
+}
+
+/// The progress of a recording that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingProgress {
+    /// Size of the file in bytes.
+    pub bytes: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(switchboard: Switchboard, env: Arc<LiveEnv>, stop: CancellationToken) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                switchboard,
+                env,
+                parts: OnceLock::new(),
+                running: Mutex::default(),
+                ended: Notify::new(),
+                runs: TaskTracker::new(),
+                stop,
+                schedule: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Starts to make the recordings of a store. Only the first call has an effect.
+    pub(crate) fn start(&self, models: Models, folder: RecordingsFolder) {
+        if self.shared.parts.set(Parts { models, folder }).is_err() {
+            return;
+        }
+        let shared = Arc::downgrade(&self.shared);
+        let task = tasks::respawn("the schedule of recordings", move || {
+            let shared = shared.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    shared.follow_schedule().await;
+                }
+            }
+        });
+        *self.shared.schedule.lock() = Some(task);
+    }
+
+    /// Returns the folder of recordings; `None` before the recorder has started.
+    pub fn folder(&self) -> Option<&RecordingsFolder> {
+        self.shared.parts.get().map(|it| &it.folder)
+    }
+
+    /// Returns the progress of a recording that runs.
+    pub fn progress(&self, id: RecordingId) -> Option<RecordingProgress> {
+        let running = self.shared.running.lock();
+        running.get(&id).map(|it| RecordingProgress { bytes: it.bytes.load(Ordering::Relaxed) })
+    }
+
+    /// Removes the file of a recording whose record was removed, after its run has ended. A file that cannot be removed is
+    /// logged.
+    pub async fn remove_file(&self, recording: &Recording) {
+        let Some(parts) = self.shared.parts.get() else { return };
+        let ended = async {
+            loop {
+                let notified = self.shared.ended.notified();
+                if !self.shared.running.lock().contains_key(&recording.id) {
+                    return;
+                }
+                notified.await;
+            }
+        };
+        // The file of a run that does not end in time is removed all the same: its writer keeps a file without a name.
+        let _ = timeout(END_TIMEOUT, ended).await;
+        let Some(file) = &recording.file else { return };
+        let (folder, path) = (parts.folder.clone(), file.path.clone());
+        let removed = tokio::task::spawn_blocking(move || folder.remove(&path)).await;
+        if let Ok(Err(cause)) = removed {
+            warn!(recording.id = %recording.id, "failed to remove the file of a recording: {cause}");
+        }
+    }
+
+    /// Waits until every file is closed, after the system was told to stop.
+    pub(crate) async fn ended(&self) {
+        self.shared.schedule.lock().take();
+        self.shared.runs.close();
+        // A run that does not end in time ends with the runtime.
+        let _ = timeout(END_TIMEOUT, self.shared.runs.wait()).await;
+    }
+}
+
+impl Shared {
+    async fn follow_schedule(self: Arc<Self>) {
+        let Some(parts) = self.parts.get() else { return };
+        let mut changes = parts.models.store.changes();
+        self.mark_folder(parts).await;
+        loop {
+            let now = now_ms();
+            let mut next = now.saturating_add(LOOK_MS_MAX);
+            for recording in parts.models.recordings.load().iter() {
+                match due_at(recording) {
+                    Some(due) if due <= now => self.start_run(recording.id),
+                    Some(due) => next = next.min(due),
+                    None => {}
+                }
+            }
+            let wait = Duration::from_millis(u64::try_from(next.saturating_sub(now)).unwrap_or(0));
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.ended.notified() => {}
+                () = recordings_changed(&mut changes) => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Creates the folder of recordings if no recording has a file yet.
+    async fn mark_folder(&self, parts: &Parts) {
+        let folder = parts.folder.clone();
+        let is_new = parts.models.recordings.load().iter().all(|it| it.file.is_none());
+        let marked = tokio::task::spawn_blocking(move || match folder.is_marked() {
+            true => Ok(()),
+            false if is_new => folder.mark(),
+            false => Err(folder::FolderError::NotMarked),
+        });
+        if let Ok(Err(cause)) = marked.await {
+            warn!(folder = parts.folder.display(""), "recordings cannot be made: {cause}");
+        }
+    }
+
+    fn start_run(self: &Arc<Self>, id: RecordingId) {
+        let counters = Arc::new(RunCounters::default());
+        {
+            let mut running = self.running.lock();
+            if self.stop.is_cancelled() || running.contains_key(&id) {
+                return;
+            }
+            running.insert(id, counters.clone());
+        }
+        let shared = self.clone();
+        let run = async move {
+            let _guard = Forget { shared: shared.clone(), id };
+            let running = tokio::spawn(run::run(shared, id, counters));
+            if let Err(death) = running.await {
+                error!(recording.id = %id, "a recording failed and is continued: {death}");
+                sleep(RESPAWN_DELAY).await;
+            }
+        };
+        self.runs.spawn_on(run, &self.env.packets);
+    }
+
+    /// Returns the settings of recordings and the time zone.
+    fn settings(&self) -> (DvrSettings, jiff::tz::TimeZone) {
+        let settings = self.parts.get().map(|it| it.models.settings.load());
+        let value = |key: &str| settings.as_ref()?.one_by("key", key).map(|it| it.value.clone());
+        let zone = schedule::time_zone(time_zone(value(SYSTEM_SETTINGS).as_ref()));
+        (DvrSettings::of_setting(value(DVR_SETTINGS).as_ref()), zone)
+    }
+}
+
+/// Removes a run from the table when it ends.
+struct Forget {
+    shared: Arc<Shared>,
+    id: RecordingId,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        self.shared.running.lock().remove(&self.id);
+        self.shared.ended.notify_waiters();
+        // For a schedule that does not wait at this moment.
+        self.shared.ended.notify_one();
+    }
+}
+
+/// Returns when a recording needs a run; `None` if it needs none any more.
+fn due_at(recording: &Recording) -> Option<i64> {
+    match recording.status.is_final() {
+        false => Some(recording.begins_at().saturating_sub(LEAD_MS)),
+        // It was ended, and its file is not finished.
+        true if recording.file.as_ref().is_some_and(|it| it.ended_at.is_none()) => Some(i64::MIN),
+        true => None,
+    }
+}
+
+/// Waits for a commit that may have changed recordings.
+async fn recordings_changed(changes: &mut storage::Changes) {
+    loop {
+        match changes.next().await {
+            ChangeMessage::Changed(change) if change.of(Recording::COLLECTION).is_none() => {}
+            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return,
+            ChangeMessage::Closed => std::future::pending().await,
+        }
+    }
+}

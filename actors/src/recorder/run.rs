@@ -1,0 +1,515 @@
+//! One recording, from the start of its channel to the end of its file.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use domain::event::{ChannelRef, Event, EventBody, RecordingRef};
+use domain::ids::RecordingId;
+use domain::recording::{FILE_EXTENSION, RecordedFile, Recording, RecordingInput, RecordingStatus};
+use media::meter::Connection;
+use media::ring::Tail;
+use storage::Write;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tracing::{info, warn};
+
+use super::file::{Arrived, RecordingFile, has_data};
+use super::folder::FolderError;
+use super::{Parts, RunCounters, Shared};
+use crate::channel::WatchReply;
+use crate::clock::now_ms;
+use crate::plans::Target;
+
+/// How often packets are written, and the record is looked at: a killed process loses the packets of this time.
+const WRITE_PERIOD: Duration = Duration::from_millis(400);
+/// Packets are written earlier if there are this many bytes.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+/// How often the disk has to have everything: a power cut loses the packets of this time.
+const SYNC_PERIOD: Duration = Duration::from_secs(4);
+/// Without packets for this long, a gap is noted, in milliseconds.
+const GAP_MS: i64 = 2_000;
+/// Pauses between tries to play the channel.
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Reason of gaps whose cause nobody has reported.
+const NO_DATA: &str = "no data arrived";
+const NOT_RUNNING: &str = "the gateway was not running";
+const STOPPING: &str = "the gateway was stopped";
+const REDIRECTED: &str =
+    "the stream profile of the channel sends players to the provider, so there is nothing to record";
+
+/// Makes a recording. Returns when it is over, deleted, or the gateway stops.
+pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunCounters>) {
+    if shared.parts.get().is_none() {
+        return;
+    }
+    let mut run = Run { shared, id, counters, file: None, last_at: None, is_over: false };
+    if let Err(cause) = run.resume().await {
+        run.note(&cause.to_string()).await;
+    }
+    let mut pause = RETRY_MIN;
+    loop {
+        match run.next_step() {
+            Step::Gone => return,
+            Step::Stopping => return run.suspend().await,
+            Step::Over => return run.finish().await,
+            Step::Play => {}
+        }
+        match run.play().await {
+            Ok(true) => pause = RETRY_MIN,
+            Ok(false) => {}
+            Err(Fault::Retry(reason)) => {
+                run.note(&reason).await;
+                run.wait(pause).await;
+                pause = (pause * 2).min(RETRY_MAX);
+            }
+            Err(Fault::Disk(reason)) => {
+                warn!(recording.id = %id, "a recording ends early: {reason}");
+                return run.end(RecordingInput::EndedIncomplete, Some(reason)).await;
+            }
+        }
+    }
+}
+
+struct Run {
+    shared: Arc<Shared>,
+    id: RecordingId,
+    counters: Arc<RunCounters>,
+    file: Option<RecordingFile>,
+    /// When the last packet of the file arrived, in milliseconds since 1970.
+    last_at: Option<i64>,
+    /// Whether the record of a finished file was written.
+    is_over: bool,
+}
+
+enum Step {
+    Play,
+    /// The time of the recording is over, or somebody has ended it.
+    Over,
+    /// The recording was deleted.
+    Gone,
+    Stopping,
+}
+
+/// Why a recording does not continue now.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    /// Another try may help.
+    #[error("{0}")]
+    Retry(String),
+    /// The file cannot be written.
+    #[error("{0}")]
+    Disk(String),
+}
+
+impl From<FolderError> for Fault {
+    fn from(error: FolderError) -> Self {
+        Self::Retry(error.to_string())
+    }
+}
+
+fn disk_fault(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Fault::Disk("the disk is full".to_owned())
+        }
+        _ => Fault::Disk(format!("failed to write the file: {error}")),
+    }
+}
+
+impl Run {
+    fn parts(&self) -> &Parts {
+        self.shared.parts.get().expect("a run starts after the recorder")
+    }
+
+    fn recording(&self) -> Option<Arc<Recording>> {
+        self.parts().models.recordings.load().get(self.id.0).cloned()
+    }
+
+    fn next_step(&self) -> Step {
+        let Some(recording) = self.recording() else { return Step::Gone };
+        if recording.status.is_final() || now_ms() >= recording.ends_at() {
+            return Step::Over;
+        }
+        if self.shared.stop.is_cancelled() { Step::Stopping } else { Step::Play }
+    }
+
+    /// Waits, but not longer than until the recording is over, ended, deleted or the gateway stops.
+    async fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until && matches!(self.next_step(), Step::Play) {
+            tokio::select! {
+                () = sleep_until(until.min(Instant::now() + WRITE_PERIOD)) => {}
+                () = self.shared.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Opens the file of an earlier run, and notes the gap since then.
+    async fn resume(&mut self) -> Result<(), Fault> {
+        let Some(recording) = self.recording() else { return Ok(()) };
+        let Some(recorded) = &recording.file else { return Ok(()) };
+        let (folder, path) = (self.parts().folder.clone(), recorded.path.clone());
+        let opened = blocking(move || {
+            let Some(file) = folder.reopen(&path)? else { return Ok(None) };
+            let file = RecordingFile::reopened(file)?;
+            let written_at = file.written_at()?;
+            Ok::<_, FolderError>(Some((file, written_at)))
+        });
+        let Some((file, written_at)) = opened.await?? else { return Ok(()) };
+        self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        if recording.status == RecordingStatus::Recording {
+            self.change(move |it| it.open_gap(written_at, NOT_RUNNING)).await;
+        }
+        self.last_at = Some(written_at);
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Joins the channel and stores its packets until the recording is over or the channel ends. Returns whether a packet
+    /// was stored.
+    async fn play(&mut self) -> Result<bool, Fault> {
+        let Some(recording) = self.recording() else { return Ok(false) };
+        if self.file.is_none() && recording.file.is_some() {
+            self.resume().await?;
+        }
+        let connection = Arc::new(Connection::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
+        let target = Target::Channel(recording.channel_uuid);
+        let reply = tokio::select! {
+            reply = self.shared.switchboard.record(target, connection.clone()) => reply,
+            () = self.shared.stop.cancelled() => return Ok(false),
+        };
+        match reply {
+            Ok(WatchReply::Tail { tail, .. }) => self.store(tail, &connection).await,
+            Ok(WatchReply::Redirect(_)) => Err(Fault::Retry(REDIRECTED.to_owned())),
+            Ok(WatchReply::Refused(refusal)) => Err(Fault::Retry(refusal.to_string())),
+            Err(cause) => Err(Fault::Retry(cause.to_string())),
+        }
+    }
+
+    /// Stores the packets of one reader.
+    async fn store(&mut self, mut tail: Tail, connection: &Connection) -> Result<bool, Fault> {
+        // A tail selects its first packet when it is read first: that of the newest random-access point.
+        while let Some(left) = self.until_begin() {
+            tokio::select! {
+                () = sleep(left.min(WRITE_PERIOD)) => {}
+                () = connection.cancel.cancelled() => return Err(Fault::Retry("disconnected".to_owned())),
+                () = self.shared.stop.cancelled() => return Ok(false),
+            }
+        }
+        if !matches!(self.next_step(), Step::Play) {
+            return Ok(false);
+        }
+        let now = now_ms();
+        if let (Some(file), Some(last_at)) = (self.file.take(), self.last_at) {
+            self.use_file(file, move |file| file.change_reader(last_at, now)).await?;
+        }
+        let (mut batch, mut n_bytes, mut has_stored) = (Vec::new(), 0, false);
+        let mut ticks = interval(WRITE_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut synced_at = Instant::now();
+        let reading_since = now_ms();
+        let ended = loop {
+            let is_full = tokio::select! {
+                chunk = tail.chunk() => match chunk {
+                    Ok(bytes) if has_data(&bytes) => {
+                        n_bytes += bytes.len();
+                        batch.push(Arrived { at: now_ms(), bytes });
+                        n_bytes >= BATCH_BYTES_MAX
+                    }
+                    Ok(_) => false,
+                    Err(end) => break Some(end.to_string()),
+                },
+                _ = ticks.tick() => {
+                    if batch.is_empty() {
+                        self.note_silence(reading_since).await;
+                    }
+                    // Also without packets, for those that wait in the file.
+                    true
+                }
+                () = connection.cancel.cancelled() => break Some("disconnected".to_owned()),
+                () = self.shared.stop.cancelled() => break None,
+            };
+            if !is_full {
+                continue;
+            }
+            n_bytes = 0;
+            has_stored |= !batch.is_empty();
+            self.append(std::mem::take(&mut batch)).await?;
+            if synced_at.elapsed() >= SYNC_PERIOD {
+                synced_at = Instant::now();
+                if let Some(file) = self.file.take() {
+                    self.use_file(file, RecordingFile::sync).await?;
+                }
+            }
+            if !matches!(self.next_step(), Step::Play) {
+                return Ok(has_stored);
+            }
+        };
+        drop(tail);
+        has_stored |= !batch.is_empty();
+        self.append(batch).await?;
+        match ended {
+            Some(reason) if !matches!(self.next_step(), Step::Play) || has_stored => {
+                info!(recording.id = %self.id, "the channel of a recording ended: {reason}");
+                if matches!(self.next_step(), Step::Play) {
+                    self.note(&reason).await;
+                }
+                Ok(has_stored)
+            }
+            Some(reason) => Err(Fault::Retry(reason)),
+            None => Ok(has_stored),
+        }
+    }
+
+    /// Returns the time until the recording begins; `None` if it has begun or is over.
+    fn until_begin(&self) -> Option<Duration> {
+        let recording = self.recording().filter(|it| !it.status.is_final())?;
+        let left = u64::try_from(recording.begins_at().saturating_sub(now_ms())).ok()?;
+        (left > 0).then(|| Duration::from_millis(left))
+    }
+
+    /// Appends packets to the file, which is created with the first ones.
+    async fn append(&mut self, batch: Vec<Arrived>) -> Result<(), Fault> {
+        let Some(first_at) = batch.first().map(|it| it.at) else {
+            if let Some(file) = self.file.take() {
+                self.use_file(file, |file| file.append(&[], now_ms())).await?;
+            }
+            return Ok(());
+        };
+        let latest = batch.last().map(|it| it.at);
+        let (file, is_new) = match self.file.take() {
+            Some(file) => (file, false),
+            None => (self.create().await?, true),
+        };
+        self.use_file(file, move |file| file.append(&batch, now_ms())).await?;
+        let before = self.last_at;
+        self.last_at = latest;
+        let status = self.recording().map(|it| it.status);
+        if is_new || status == Some(RecordingStatus::Scheduled) {
+            self.begun(first_at).await;
+        } else if before.is_some_and(|it| first_at.saturating_sub(it) > GAP_MS) || self.has_open_gap() {
+            self.change(move |it| {
+                if let Some(before) = before.filter(|before| first_at.saturating_sub(*before) > GAP_MS) {
+                    it.open_gap(before, NO_DATA);
+                }
+                it.close_gap(first_at);
+            })
+            .await;
+        }
+        Ok(())
+    }
+
+    fn has_open_gap(&self) -> bool {
+        self.recording().is_some_and(|it| it.gaps.last().is_some_and(|it| it.end.is_none()))
+    }
+
+    /// Creates the file, and notes its path before anything is in it.
+    async fn create(&mut self) -> Result<RecordingFile, Fault> {
+        let recording =
+            self.recording().ok_or_else(|| Fault::Retry("the recording was deleted".to_owned()))?;
+        let (settings, zone) = self.shared.settings();
+        let begin = now_ms();
+        let time = jiff::Timestamp::from_millisecond(begin).unwrap_or_default().to_zoned(zone);
+        let stem = settings.file_path(&recording, time.strftime("%Y-%m-%d %H-%M").to_string());
+        let folder = self.parts().folder.clone();
+        let (file, path) = blocking(move || folder.create(&stem, FILE_EXTENSION)).await??;
+        let recorded = RecordedFile { path, bytes: 0, started_at: begin, ended_at: None };
+        self.change(move |it| it.file = Some(recorded)).await;
+        Ok(RecordingFile::new(file))
+    }
+
+    /// Notes that the first packet is stored, and reports it.
+    async fn begun(&mut self, first_at: i64) {
+        let changed = self.change(move |it| {
+            let was_scheduled = it.status == RecordingStatus::Scheduled;
+            if it.apply(RecordingInput::Stored, None, now_ms()).is_err() {
+                return false;
+            }
+            let reason = it.reason.take().unwrap_or_else(|| NO_DATA.to_owned());
+            let wanted = it.begins_at().max(it.created_at);
+            if was_scheduled && first_at.saturating_sub(wanted) > GAP_MS {
+                it.open_gap(wanted, &reason);
+            }
+            it.close_gap(first_at);
+            if let Some(file) = &mut it.file {
+                file.started_at = first_at;
+            }
+            was_scheduled
+        });
+        let Some((recording, true)) = changed.await else { return };
+        info!(recording.id = %self.id, "recording of \"{}\" started", recording.title());
+        let body = EventBody::RecordingStart {
+            channel: channel_ref(&recording),
+            recording: self.event_ref(&recording),
+        };
+        self.shared.env.events.emit(Event { at: now_ms(), body });
+    }
+
+    /// Notes a gap if no packet has arrived for some time. A gap before the first packet is noted when that arrives.
+    async fn note_silence(&mut self, reading_since: i64) {
+        let Some(last_at) = self.last_at.filter(|_| self.file.is_some()) else { return };
+        let silent_since = last_at.max(reading_since);
+        if now_ms().saturating_sub(silent_since) > GAP_MS && !self.has_open_gap() {
+            self.change(move |it| it.open_gap(last_at, NO_DATA)).await;
+        }
+    }
+
+    /// Notes why nothing is recorded at the moment.
+    async fn note(&mut self, reason: &str) {
+        let Some(recording) = self.recording().filter(|it| !it.status.is_final()) else { return };
+        if now_ms() < recording.begins_at() {
+            return;
+        }
+        match self.last_at {
+            Some(last_at) if recording.status == RecordingStatus::Recording => {
+                if !self.has_open_gap() {
+                    let reason = reason.to_owned();
+                    self.change(move |it| it.open_gap(last_at, &reason)).await;
+                }
+            }
+            _ if recording.reason.as_deref() != Some(reason) => {
+                warn!(recording.id = %self.id, "a recording cannot begin: {reason}");
+                let reason = Some(reason.to_owned());
+                self.change(move |it| it.reason = reason).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// The gateway stops: the next process continues the recording.
+    async fn suspend(&mut self) {
+        self.close_file().await;
+        if let Some(last_at) = self.last_at {
+            self.change(move |it| {
+                if it.status == RecordingStatus::Recording {
+                    it.open_gap(last_at, STOPPING);
+                }
+            })
+            .await;
+        }
+    }
+
+    /// The time of the recording is over, or somebody has ended it.
+    async fn finish(&mut self) {
+        let Some(recording) = self.recording() else { return };
+        match recording.status.is_final() {
+            true => self.end(RecordingInput::Stop, None).await,
+            false => {
+                let ended_at = self.last_at.unwrap_or(recording.begins_at());
+                let (input, reason) = recording.outcome(ended_at);
+                self.end(input, reason).await;
+            }
+        }
+    }
+
+    /// Closes the file, writes the final record, and reports the end once.
+    async fn end(&mut self, input: RecordingInput, reason: Option<String>) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let bytes = self.close_file().await;
+        let last_at = self.last_at;
+        let changed = self.change(move |it| {
+            let is_empty = it.status == RecordingStatus::Scheduled;
+            // The status is final already if somebody has ended it.
+            let _ = match is_empty {
+                true => {
+                    it.apply(RecordingInput::EndedWithoutFile, reason.or_else(|| it.reason.clone()), now_ms())
+                }
+                false => it.apply(input, reason, now_ms()),
+            };
+            let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else { return false };
+            file.ended_at = Some(last_at.unwrap_or(file.started_at).max(file.started_at));
+            if let Some(bytes) = bytes {
+                file.bytes = bytes;
+            }
+            !is_empty
+        });
+        let Some((recording, true)) = changed.await else { return };
+        let Some(file) = &recording.file else { return };
+        let length_ms = file.ended_at.unwrap_or(file.started_at).saturating_sub(file.started_at);
+        info!(recording.id = %self.id, "recording of \"{}\" is {}", recording.title(), recording.status);
+        let body = EventBody::RecordingEnd {
+            channel: channel_ref(&recording),
+            recording: self.event_ref(&recording),
+            duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
+            file_size_bytes: file.bytes,
+            interrupted: recording.status == RecordingStatus::Interrupted,
+        };
+        self.shared.env.events.emit(Event { at: now_ms(), body });
+    }
+
+    /// Writes the rest of the file to the disk. Returns its size.
+    async fn close_file(&mut self) -> Option<u64> {
+        let mut file = self.file.take()?;
+        let closed = blocking(move || {
+            let finished = file.finish(now_ms());
+            (file.length(), finished)
+        });
+        let (length, finished) = closed.await.ok()?;
+        if let Err(cause) = finished {
+            warn!(recording.id = %self.id, "failed to write the end of a recording: {cause}");
+        }
+        Some(length)
+    }
+
+    /// Uses the file on a thread that may block. After an error it is closed.
+    async fn use_file(
+        &mut self,
+        mut file: RecordingFile,
+        work: impl FnOnce(&mut RecordingFile) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), Fault> {
+        let done = blocking(move || {
+            let done = work(&mut file);
+            (file, done)
+        });
+        let (file, done) = done.await?;
+        self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        self.file = Some(file);
+        done.map_err(|error| disk_fault(&error))
+    }
+
+    /// Changes the record, unless it was removed. Returns the record and what the function returns.
+    async fn change<R: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Recording) -> R + Send + 'static,
+    ) -> Option<(Recording, R)> {
+        let id = self.id.0;
+        let written = self.parts().models.store.write(move |write: &mut Write<'_>| {
+            let Some(mut recording) = write.get::<Recording>(id)? else { return Ok(None) };
+            let done = change(&mut recording);
+            write.put(&recording)?;
+            Ok::<_, storage::Error>(Some((recording, done)))
+        });
+        match written.await {
+            Ok(changed) => changed,
+            Err(cause) => {
+                warn!(recording.id = %self.id, "failed to write the record of a recording: {cause}");
+                None
+            }
+        }
+    }
+
+    fn event_ref(&self, recording: &Recording) -> RecordingRef {
+        let path = recording.file.as_ref().map(|it| self.parts().folder.display(&it.path));
+        RecordingRef {
+            id: recording.id.0,
+            program_title: recording.title().to_owned(),
+            file_path: path.unwrap_or_default(),
+        }
+    }
+}
+
+fn channel_ref(recording: &Recording) -> ChannelRef {
+    ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
+}
+
+/// Runs a function on a thread that may block.
+async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Fault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Fault::Retry("a thread for files failed".to_owned()))
+}

@@ -1,0 +1,343 @@
+//! Tests of recordings, with files on the disk and a provider in memory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::event::EventBody;
+use domain::ids::{ChannelId, RecordingId};
+use domain::recording::{PRIORITY_DEFAULT, Recording, RecordingInput, RecordingStatus};
+use media::testing::{Behaviour, TsSource, labels_in};
+use media::ts::packet::{NULL_PID, PACKET, Packet, packets};
+use storage::Models;
+use tokio::time::{Instant, sleep};
+
+use super::RecordingsFolder;
+use super::file::{Arrived, RecordingFile};
+use crate::clock::now_ms;
+use crate::slots::LeasePurpose;
+use crate::testing::{Scenario, channel, models, settings, stream};
+
+/// Longest wait for anything.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const HOUR: i64 = 3_600_000;
+
+/// A gateway that records channel 1, whose stream is `a`.
+struct Studio {
+    scenario: Scenario,
+    models: Models,
+    folder: tempfile::TempDir,
+}
+
+impl Studio {
+    async fn new() -> Self {
+        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let folder = tempfile::tempdir().unwrap();
+        let studio = Self { scenario, models: models(&[]), folder };
+        studio.start();
+        studio
+    }
+
+    fn start(&self) {
+        self.scenario
+            .system
+            .record_into(self.models.clone(), RecordingsFolder::new(self.folder.path().join("recordings")));
+    }
+
+    /// Ends the system as a crash would, and starts another one on the same store and files.
+    async fn crash(self) -> Self {
+        let Self { scenario, models, folder } = self;
+        drop(scenario);
+        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let studio = Self { scenario, models, folder };
+        studio.start();
+        studio
+    }
+
+    async fn record(&self, id: u32, start: i64, end: i64) {
+        let recording = Recording {
+            id: RecordingId(id),
+            channel: ChannelId(1),
+            channel_name: "News".to_owned(),
+            channel_uuid: channel(1).uuid(),
+            programme: None,
+            start,
+            end,
+            padding_before: 0,
+            padding_after: 0,
+            priority: PRIORITY_DEFAULT,
+            status: RecordingStatus::Scheduled,
+            reason: None,
+            gaps: Vec::new(),
+            file: None,
+            owner: None,
+            created_at: now_ms(),
+            updated_at: now_ms(),
+        };
+        self.models.store.write(move |write| write.put(&recording)).await.unwrap();
+    }
+
+    fn get(&self, id: u32) -> Option<Arc<Recording>> {
+        self.models.recordings.load().get(id).cloned()
+    }
+
+    async fn apply(&self, id: u32, input: RecordingInput) {
+        let applied = self.models.store.write(move |write| {
+            let mut recording = write.get::<Recording>(id)?.expect("a recording");
+            recording.apply(input, None, now_ms()).expect("a running recording");
+            write.put(&recording)
+        });
+        applied.await.unwrap();
+    }
+
+    /// Waits until the record fulfils a condition.
+    #[track_caller]
+    fn until(&self, id: u32, is_met: impl Fn(&Recording) -> bool) -> impl Future<Output = Arc<Recording>> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let deadline = Instant::now() + WAIT_MAX;
+            loop {
+                let recording = self.get(id).expect("a recording");
+                if is_met(&recording) {
+                    return recording;
+                }
+                assert!(Instant::now() < deadline, "{caller}: {recording:?}");
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    fn path(&self, recording: &Recording) -> PathBuf {
+        self.folder.path().join("recordings").join(&recording.file.as_ref().expect("a file").path)
+    }
+
+    fn bytes(&self, id: u32) -> Vec<u8> {
+        std::fs::read(self.path(&self.get(id).expect("a recording"))).expect("a file")
+    }
+
+    /// Waits until the file has this many bytes more than now.
+    async fn until_longer(&self, id: u32, n_bytes: usize) {
+        let wanted = self.bytes(id).len() + n_bytes;
+        let deadline = Instant::now() + WAIT_MAX;
+        while self.bytes(id).len() < wanted {
+            assert!(Instant::now() < deadline, "the file does not grow: {:?}", self.get(id));
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn n_events(&self, name: &str) -> usize {
+        self.scenario.event_names().iter().filter(|it| **it == name).count()
+    }
+}
+
+/// Checks that a file is a transport stream without null packets whose clock never goes back, and that counters only jump
+/// where that is declared. Returns the length of its programme.
+#[track_caller]
+fn check(bytes: &[u8]) -> Duration {
+    assert_eq!(bytes.len() % PACKET, 0);
+    let mut counters = std::collections::HashMap::new();
+    let (mut first, mut last) = (None, 0);
+    for (n, packet) in packets(bytes).enumerate() {
+        let packet = Packet::new(packet);
+        assert!(packet.is_valid() && packet.pid() != NULL_PID, "packet {n}");
+        let before = counters.insert(packet.pid(), packet.cc());
+        if let Some(before) = before.filter(|_| !packet.discontinuity()) {
+            let expected = if packet.has_payload() { (before + 1) & 0x0f } else { before };
+            assert_eq!(packet.cc(), expected, "packet {n} of PID {:#x}", packet.pid());
+        }
+        if let Some(pcr) = packet.pcr() {
+            assert!(pcr >= last, "packet {n}: the clock goes back from {last} to {pcr}");
+            last = pcr;
+            first.get_or_insert(pcr);
+        }
+    }
+    Duration::from_micros((last - first.expect("a clock")) / 27)
+}
+
+#[tokio::test]
+async fn a_recording_is_made_without_a_seat_and_reported_once() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + 3_000).await;
+    let running = studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    assert_eq!(running.file.as_ref().unwrap().ended_at, None);
+    let purposes: Vec<_> = studio.scenario.system.leases().iter().map(|it| it.purpose).collect();
+    assert_eq!(purposes, [LeasePurpose::Recording]);
+    assert_eq!(studio.scenario.system.counts().seats, 0);
+    let done = studio.until(1, |it| it.status.is_final()).await;
+    let done = studio.until(1, |_| done.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    assert_eq!((done.status, &done.gaps), (RecordingStatus::Completed, &Vec::new()), "{done:?}");
+    let bytes = studio.bytes(1);
+    assert_eq!(done.file.as_ref().unwrap().bytes, bytes.len() as u64);
+    assert_eq!(Packet::new(packets(&bytes).next().unwrap()).pid(), 0, "the file begins with a table");
+    assert!(check(&bytes) > Duration::from_secs(1));
+    assert!(labels_in(&bytes).iter().all(|it| it == "a"));
+    studio.scenario.is_quiet().await;
+    assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
+    let ended = studio.scenario.system.events().recent().into_iter().find_map(|it| match &it.body {
+        EventBody::RecordingEnd { recording, file_size_bytes, interrupted, .. } => {
+            Some((recording.file_path.clone(), *file_size_bytes, *interrupted))
+        }
+        _ => None,
+    });
+    let path = studio.path(&done).display().to_string();
+    assert_eq!(ended, Some((path, bytes.len() as u64, false)));
+}
+
+/// Holds T-dvr.3.
+#[tokio::test]
+async fn overlapping_recordings_and_a_viewer_share_one_connection_and_end_alone() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.record(2, now, now + HOUR).await;
+    for id in [1, 2] {
+        studio.until(id, |it| it.status == RecordingStatus::Recording).await;
+    }
+    let viewer = studio.scenario.watch(channel(1)).await;
+    assert_eq!(studio.scenario.provider.n_accepted(), 1);
+    assert_ne!(studio.path(&studio.get(1).unwrap()), studio.path(&studio.get(2).unwrap()));
+    drop(viewer);
+    studio.apply(1, RecordingInput::Stop).await;
+    studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    studio.until_longer(2, 200_000).await;
+    studio.apply(2, RecordingInput::Complete).await;
+    studio.until(2, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    let statuses = [1, 2].map(|id| studio.get(id).unwrap().status);
+    assert_eq!(statuses, [RecordingStatus::Stopped, RecordingStatus::Completed]);
+    for id in [1, 2] {
+        assert_eq!(studio.get(id).unwrap().gaps, []);
+        check(&studio.bytes(id));
+    }
+    assert_eq!(studio.scenario.provider.n_accepted(), 1);
+    studio.scenario.is_quiet().await;
+}
+
+#[tokio::test]
+async fn stopping_the_channel_does_not_end_a_recording() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    studio.until_longer(1, 500_000).await;
+    studio.scenario.system.switchboard().stop(channel(1)).await.unwrap();
+    studio.until_longer(1, 1_000_000).await;
+    studio.apply(1, RecordingInput::Stop).await;
+    studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    assert_eq!(studio.scenario.provider.n_accepted(), 2);
+    check(&studio.bytes(1));
+    assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
+}
+
+/// Holds T-dvr.2 for a recording that runs.
+#[tokio::test]
+async fn a_recording_continues_in_its_file_after_a_crash() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    studio.until_longer(1, 500_000).await;
+    let path = studio.path(&studio.get(1).unwrap());
+    let studio = studio.crash().await;
+    let before = std::fs::read(&path).unwrap();
+    studio.until_longer(1, 1_000_000).await;
+    assert_eq!(studio.path(&studio.get(1).unwrap()), path);
+    studio.apply(1, RecordingInput::Stop).await;
+    let done = studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    assert_eq!(done.gaps.len(), 1, "{done:?}");
+    assert!(done.gaps[0].end.is_some());
+    let bytes = studio.bytes(1);
+    let n_whole = before.len() / PACKET * PACKET;
+    assert_eq!(bytes[..n_whole.min(400_000)], before[..n_whole.min(400_000)]);
+    check(&bytes);
+    assert_eq!(studio.n_events("recording_start"), 0, "it was reported before the crash");
+}
+
+#[tokio::test]
+async fn a_channel_that_never_plays_fails_with_the_reason() {
+    let studio = Studio::new().await;
+    studio.scenario.provider.set("/a", Behaviour::Status(404));
+    let now = now_ms();
+    studio.record(1, now, now + 3_000).await;
+    let done = studio.until(1, |it| it.status.is_final()).await;
+    assert_eq!((done.status, &done.file), (RecordingStatus::Failed, &None));
+    assert!(done.reason.as_deref().is_some_and(|it| it.contains("404")), "{done:?}");
+    assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (0, 0));
+}
+
+#[tokio::test]
+async fn a_deleted_recording_ends_and_its_file_goes() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    for id in [1, 2] {
+        studio.record(id, now, now + HOUR).await;
+    }
+    for id in [1, 2] {
+        studio.until(id, |it| it.status == RecordingStatus::Recording).await;
+    }
+    let deleted = studio.get(1).unwrap();
+    studio.models.store.write(|write| write.remove::<Recording>(1)).await.unwrap();
+    studio.scenario.system.recorder().remove_file(&deleted).await;
+    assert!(!studio.path(&deleted).exists());
+    studio.until_longer(2, 300_000).await;
+    studio.apply(2, RecordingInput::Stop).await;
+    studio.scenario.is_quiet().await;
+}
+
+/// Writes the packets of a source as they arrive in real time. Returns the time of the last ones.
+fn arrive(file: &mut RecordingFile, source: &TsSource, seconds: u64, from: i64) -> i64 {
+    let mut stream = source.stream(Duration::ZERO);
+    let mut at = from;
+    while stream.at() < Duration::from_secs(seconds) {
+        at = from + i64::try_from(stream.at().as_millis()).unwrap();
+        file.append(&[Arrived { at, bytes: stream.frame() }], at).unwrap();
+    }
+    at
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_continues_with_rising_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    for cut in [0, 1, 187, 188, 1_000, 70_000] {
+        let path = folder.path().join(format!("{cut}.ts"));
+        let open =
+            || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = RecordingFile::new(open().unwrap());
+        let last_at = arrive(&mut file, &TsSource::new("first"), 6, 1_000_000);
+        drop(file);
+        let length = std::fs::metadata(&path).unwrap().len();
+        open().unwrap().set_len(length - cut).unwrap();
+        let mut file = RecordingFile::reopened(open().unwrap()).unwrap();
+        assert_eq!(file.length(), (length - cut) / 188 * 188);
+        // Ten seconds later, from a source whose clock is far behind.
+        let later = last_at + 10_000;
+        file.change_reader(last_at, later).unwrap();
+        let second = TsSource { start: 1_000, ..TsSource::new("second") };
+        let ended = arrive(&mut file, &second, 6, later);
+        file.finish(ended).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let programme = check(&bytes);
+        let expected = Duration::from_secs(22);
+        assert!(programme.abs_diff(expected) < Duration::from_secs(2), "{cut}: {programme:?}");
+        assert_eq!(labels_in(&bytes).last().map(String::as_str), Some("second"));
+    }
+}
+
+#[test]
+fn null_packets_are_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ts");
+    let open = || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = RecordingFile::new(open().unwrap());
+    let frame = TsSource::new("a").stream(Duration::ZERO).frame();
+    let null = media::ts::packet::null_packet();
+    let mut sent = null.to_vec();
+    sent.extend_from_slice(&frame[..PACKET * 2]);
+    sent.extend_from_slice(&null);
+    sent.extend_from_slice(&frame[PACKET * 2..]);
+    sent.extend_from_slice(&null);
+    file.append(&[Arrived { at: 0, bytes: sent.into() }], 0).unwrap();
+    let stored: Vec<u8> =
+        packets(&frame).filter(|it| Packet::new(it).pid() != NULL_PID).flat_map(|it| it.to_vec()).collect();
+    assert_eq!(std::fs::read(&path).unwrap(), stored);
+}

@@ -1,0 +1,360 @@
+//! Recordings of channels: what is recorded when, the state of a recording, and the name of its file.
+//!
+//! A recording keeps what it says about its programme, so that it stays readable when the guide forgets the programme.
+
+mod file_name;
+mod settings;
+mod status;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
+pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX};
+pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
+use crate::ids::{ChannelId, RecordingId, UserId};
+
+/// Maximum length of a recording with its padding, in milliseconds.
+pub const RECORDING_MS_MAX: i64 = 48 * 60 * 60 * 1000;
+/// Maximum padding before or after a recording, in seconds.
+pub const PADDING_SECONDS_MAX: u32 = 24 * 60 * 60;
+/// Maximum priority; the minimum is 0.
+pub const PRIORITY_MAX: u8 = 100;
+/// Priority of recordings that name none.
+pub const PRIORITY_DEFAULT: u8 = 50;
+/// Maximum number of gaps that a recording lists. Later ones extend the last.
+pub const GAPS_MAX: usize = 200;
+/// Maximum number of recordings.
+pub const RECORDINGS_MAX: usize = 20_000;
+/// Maximum length of the id, the titles and the guide id of a programme, in characters.
+pub const PROGRAMME_TEXT_CHARS_MAX: usize = 255;
+/// Maximum length of the description of a programme, in characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 4_000;
+/// A recording whose last packets are missing for longer than this is interrupted, in milliseconds.
+pub const MISSING_END_MS_MAX: i64 = 30_000;
+
+/// A recording of a channel: planned, running or over. Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    pub id: RecordingId,
+    pub channel: ChannelId,
+    /// Name and UUID of the channel when the recording was made, because a file outlives its channel.
+    pub channel_name: String,
+    pub channel_uuid: Uuid,
+    #[serde(default)]
+    pub programme: Option<RecordedProgramme>,
+    /// Start and end, without padding.
+    pub start: i64,
+    pub end: i64,
+    /// Seconds that are recorded before the start and after the end.
+    #[serde(default)]
+    pub padding_before: u32,
+    #[serde(default)]
+    pub padding_after: u32,
+    /// The recording with the higher priority wins when not all can be made.
+    #[serde(default)]
+    pub priority: u8,
+    #[serde(default)]
+    pub status: RecordingStatus,
+    /// Why the recording has its status, or why a due one has not begun.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Times without data, in order.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
+    #[serde(default)]
+    pub file: Option<RecordedFile>,
+    /// The user who made it.
+    #[serde(default)]
+    pub owner: Option<UserId>,
+    #[serde(default)]
+    pub created_at: i64,
+    #[serde(default)]
+    pub updated_at: i64,
+}
+
+/// The programme of a recording, as the guide or the client described it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedProgramme {
+    /// Id in the guide, which need not know it.
+    pub id: Option<String>,
+    pub title: String,
+    pub sub_title: Option<String>,
+    pub description: Option<String>,
+    pub tvg_id: Option<String>,
+    pub season: Option<u32>,
+    pub episode: Option<u32>,
+    pub year: Option<u32>,
+    /// Whether the guide says that it is a film.
+    pub is_movie: bool,
+}
+
+/// A time in which nothing was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    pub start: i64,
+    /// `None` while it lasts.
+    pub end: Option<i64>,
+    pub reason: String,
+}
+
+/// The file of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedFile {
+    /// Path below the folder of recordings.
+    pub path: String,
+    /// Size in bytes when it was last noted; the file of a running recording is larger.
+    pub bytes: u64,
+    /// When the first packet was stored.
+    pub started_at: i64,
+    /// When the last packet was stored; `None` while it grows.
+    #[serde(default)]
+    pub ended_at: Option<i64>,
+}
+
+/// A field of a recording that is invalid, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongField {
+    pub field: &'static str,
+    pub reason: &'static str,
+}
+
+impl Recording {
+    /// Returns when recording begins, padding included.
+    pub fn begins_at(&self) -> i64 {
+        self.start.saturating_sub(i64::from(self.padding_before) * 1000)
+    }
+
+    /// Returns when recording ends, padding included.
+    pub fn ends_at(&self) -> i64 {
+        self.end.saturating_add(i64::from(self.padding_after) * 1000)
+    }
+
+    /// Returns the title that lists and events show: that of the programme, or the name of the channel.
+    pub fn title(&self) -> &str {
+        let title = self.programme.as_ref().map(|it| it.title.as_str()).filter(|it| !it.is_empty());
+        title.unwrap_or(&self.channel_name)
+    }
+
+    /// Checks the times of a new recording, or of one that is changed.
+    ///
+    /// # Errors
+    /// Every field that is invalid.
+    pub fn check(&self, now: i64) -> Result<(), Vec<WrongField>> {
+        let mut wrong = Vec::new();
+        let mut refuse = |field, reason| wrong.push(WrongField { field, reason });
+        if self.end <= self.start {
+            refuse("end_time", "End time must be after start time.");
+        } else if self.ends_at() <= now {
+            refuse("end_time", "End time must be in the future.");
+        } else if self.ends_at().saturating_sub(self.begins_at()) > RECORDING_MS_MAX {
+            refuse("end_time", "A recording can last 48 hours at most.");
+        }
+        if self.padding_before > PADDING_SECONDS_MAX {
+            refuse("padding_before", "Ensure this value is less than or equal to 86400.");
+        }
+        if self.padding_after > PADDING_SECONDS_MAX {
+            refuse("padding_after", "Ensure this value is less than or equal to 86400.");
+        }
+        if self.priority > PRIORITY_MAX {
+            refuse("priority", "Ensure this value is less than or equal to 100.");
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Applies an input to the status.
+    ///
+    /// # Errors
+    /// The status does not accept the input; nothing changes.
+    pub fn apply(
+        &mut self,
+        input: RecordingInput,
+        reason: Option<String>,
+        at: i64,
+    ) -> Result<(), WrongStatus> {
+        let next = self.status.after(input)?;
+        if next != self.status || reason.is_some() {
+            self.reason = reason;
+        }
+        self.status = next;
+        self.updated_at = at;
+        if next.is_final() {
+            self.close_gap(at.min(self.ends_at()));
+        }
+        Ok(())
+    }
+
+    /// Notes that data are missing from `start` on. A gap that lasts already is kept, with its first reason.
+    pub fn open_gap(&mut self, start: i64, reason: &str) {
+        let n = self.gaps.len();
+        match self.gaps.last_mut() {
+            Some(last) if last.end.is_none() => {}
+            Some(last) if n >= GAPS_MAX || last.end.is_some_and(|it| it >= start) => last.end = None,
+            _ => self.gaps.push(Gap { start, end: None, reason: reason.to_owned() }),
+        }
+    }
+
+    /// Notes that data arrive again.
+    pub fn close_gap(&mut self, at: i64) {
+        if let Some(last) = self.gaps.last_mut().filter(|it| it.end.is_none()) {
+            last.end = Some(at.max(last.start));
+        }
+    }
+
+    /// Returns how the recording ends when its time is over: without a file it has failed; a missing end or gaps of more
+    /// than a tenth of its time interrupt it.
+    pub fn outcome(&self, ended_at: i64) -> (RecordingInput, Option<String>) {
+        let Some(file) = &self.file else {
+            let reason = self.reason.clone().or_else(|| Some("nothing could be recorded".to_owned()));
+            return (RecordingInput::EndedWithoutFile, reason);
+        };
+        let end = self.ends_at();
+        let length = |gap: &Gap| gap.end.unwrap_or(end).min(end).saturating_sub(gap.start).max(0);
+        let missing: i64 = self.gaps.iter().map(length).sum();
+        let last = self.gaps.last();
+        if let Some(gap) = last.filter(|it| it.end.is_none() && length(it) > MISSING_END_MS_MAX) {
+            return (RecordingInput::EndedIncomplete, Some(format!("the end is missing: {}", gap.reason)));
+        }
+        if end.saturating_sub(ended_at) > MISSING_END_MS_MAX {
+            return (RecordingInput::EndedIncomplete, Some("the end is missing".to_owned()));
+        }
+        if missing.saturating_mul(10) > end.saturating_sub(self.begins_at().min(file.started_at)) {
+            let reason = last.map_or("", |it| it.reason.as_str());
+            let seconds = missing / 1000;
+            return (RecordingInput::EndedIncomplete, Some(format!("{seconds} s are missing: {reason}")));
+        }
+        (RecordingInput::EndedWhole, None)
+    }
+
+    /// Returns the fields of templates for the name of the file. `begin` is the time of the first packet as text.
+    pub fn name_fields(&self, begin: String) -> NameFields {
+        let programme = self.programme.clone().unwrap_or_default();
+        NameFields {
+            show: self.title().to_owned(),
+            title: self.title().to_owned(),
+            sub_title: programme.sub_title.unwrap_or_default(),
+            season: programme.season,
+            episode: programme.episode,
+            year: programme.year,
+            channel: self.channel_name.clone(),
+            start: begin,
+            id: self.id.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    fn recording() -> Recording {
+        Recording {
+            id: RecordingId(1),
+            channel: ChannelId(2),
+            channel_name: "News".to_owned(),
+            channel_uuid: Uuid::from_u128(2),
+            programme: None,
+            start: 100 * MINUTE,
+            end: 130 * MINUTE,
+            padding_before: 60,
+            padding_after: 120,
+            priority: PRIORITY_DEFAULT,
+            status: RecordingStatus::Scheduled,
+            reason: None,
+            gaps: Vec::new(),
+            file: None,
+            owner: None,
+            created_at: 0,
+            updated_at: 0,
+        }
+    }
+
+    fn with_file() -> Recording {
+        let file = RecordedFile { path: "a.ts".into(), bytes: 188, started_at: 99 * MINUTE, ended_at: None };
+        Recording { file: Some(file), status: RecordingStatus::Recording, ..recording() }
+    }
+
+    #[test]
+    fn padding_extends_a_recording_on_both_sides() {
+        let it = recording();
+        assert_eq!((it.begins_at(), it.ends_at()), (99 * MINUTE, 132 * MINUTE));
+    }
+
+    #[test]
+    fn every_invalid_field_is_named() {
+        let check = |change: fn(&mut Recording), expected: &[&str]| {
+            let mut it = recording();
+            change(&mut it);
+            let wrong = it.check(101 * MINUTE).err().unwrap_or_default();
+            assert_eq!(wrong.iter().map(|it| it.field).collect::<Vec<_>>(), expected, "{wrong:?}");
+        };
+        check(|_| {}, &[]);
+        check(|it| it.end = it.start, &["end_time"]);
+        check(|it| (it.start, it.end) = (10 * MINUTE, 20 * MINUTE), &["end_time"]);
+        check(|it| it.end = it.start + RECORDING_MS_MAX, &["end_time"]);
+        check(|it| it.end = i64::MAX, &["end_time"]);
+        check(|it| it.padding_before = u32::MAX, &["end_time", "padding_before"]);
+        check(|it| it.priority = 101, &["priority"]);
+        // One that has begun may still be recorded.
+        check(|it| it.start = 50 * MINUTE, &[]);
+    }
+
+    #[test]
+    fn a_gap_is_noted_once_until_data_arrive_again() {
+        let mut it = with_file();
+        it.open_gap(1, "lost");
+        it.open_gap(2, "still lost");
+        it.close_gap(5);
+        it.close_gap(6);
+        it.open_gap(9, "lost again");
+        let gap = |start, end, reason: &str| Gap { start, end, reason: reason.to_owned() };
+        assert_eq!(it.gaps, [gap(1, Some(5), "lost"), gap(9, None, "lost again")]);
+    }
+
+    #[test]
+    fn the_number_of_gaps_is_bounded() {
+        let mut it = with_file();
+        for n in 0..1_000 {
+            it.open_gap(n * 10, "lost");
+            it.close_gap(n * 10 + 5);
+        }
+        assert_eq!((it.gaps.len(), it.gaps.last().unwrap().end), (GAPS_MAX, Some(9_995)));
+    }
+
+    #[test]
+    fn the_outcome_depends_on_what_is_missing() {
+        use RecordingInput::{EndedIncomplete, EndedWhole, EndedWithoutFile};
+        let check = |it: Recording, ended_at: i64, expected| {
+            assert_eq!(it.outcome(ended_at * MINUTE).0, expected, "{it:?}");
+        };
+        let gap = |start: i64, end: Option<i64>| {
+            let mut it = with_file();
+            it.gaps.push(Gap {
+                start: start * MINUTE,
+                end: end.map(|it| it * MINUTE),
+                reason: "lost".into(),
+            });
+            it
+        };
+        check(recording(), 132, EndedWithoutFile);
+        check(with_file(), 132, EndedWhole);
+        check(with_file(), 120, EndedIncomplete);
+        check(gap(105, Some(107)), 132, EndedWhole);
+        check(gap(105, Some(125)), 132, EndedIncomplete);
+        check(gap(120, None), 132, EndedIncomplete);
+        check(gap(132, None), 132, EndedWhole);
+    }
+
+    #[test]
+    fn a_final_status_closes_the_gap_and_keeps_the_reason() {
+        let mut it = with_file();
+        it.open_gap(120 * MINUTE, "lost");
+        it.apply(RecordingInput::Stop, Some("stopped by a user".into()), 121 * MINUTE).unwrap();
+        assert_eq!((it.status, it.gaps[0].end), (RecordingStatus::Stopped, Some(121 * MINUTE)));
+        assert_eq!(it.apply(RecordingInput::Stop, None, 0), Err(WrongStatus(RecordingStatus::Stopped)));
+        assert_eq!(it.reason.as_deref(), Some("stopped by a user"));
+    }
+}

@@ -1,0 +1,148 @@
+//! How recordings are made and named, which is stored in the core settings.
+
+use serde_json::{Map, Value, json};
+
+use super::Recording;
+use super::file_name::{NameFields, NameTemplate};
+
+/// Maximum offset before and after new recordings, in minutes.
+pub const OFFSET_MINUTES_MAX: u32 = 1440;
+
+/// Settings of recordings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DvrSettings {
+    /// Name of an episode with season and number.
+    pub tv_template: String,
+    /// Name of everything else that is no film.
+    pub tv_fallback_template: String,
+    /// Name of a film with a year.
+    pub movie_template: String,
+    pub movie_fallback_template: String,
+    /// Padding of new recordings that name none, in minutes.
+    pub pre_offset_minutes: u32,
+    pub post_offset_minutes: u32,
+    /// Whether users of level 1 schedule recordings and see their own.
+    pub standard_users_record: bool,
+}
+
+impl Default for DvrSettings {
+    fn default() -> Self {
+        Self {
+            tv_template: "TV_Shows/{show}/S{season:02d}E{episode:02d}".to_owned(),
+            tv_fallback_template: "TV_Shows/{show}/{start}".to_owned(),
+            movie_template: "Movies/{title} ({year})".to_owned(),
+            movie_fallback_template: "Movies/{start}".to_owned(),
+            pre_offset_minutes: 0,
+            post_offset_minutes: 0,
+            standard_users_record: false,
+        }
+    }
+}
+
+impl DvrSettings {
+    /// Reads the value of the setting. Missing and invalid members have their defaults.
+    pub fn of_setting(value: Option<&Value>) -> Self {
+        let mut settings = Self::default();
+        for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
+            // A member that was valid once may be invalid in this version; others have no effect.
+            let _ = settings.set(name, value);
+        }
+        settings
+    }
+
+    /// Returns whether the setting has this member with an effect.
+    pub fn has_member(name: &str) -> bool {
+        Self::default().to_setting().contains_key(name)
+    }
+
+    /// Changes one member of the setting. `null` and an empty text restore the default of a template.
+    ///
+    /// # Errors
+    /// The reason why the member is invalid, worded to follow its name.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        let default = Self::default();
+        let template = |default: String| match value.as_str().map(str::trim) {
+            None if value.is_null() => Ok(default),
+            None => Err("must be a text of up to 255 characters".to_owned()),
+            Some("") => Ok(default),
+            Some(text) => match NameTemplate::parse(text) {
+                Ok(_) => Ok(text.to_owned()),
+                Err(fault) => Err(fault.to_string()),
+            },
+        };
+        let minutes = || {
+            let minutes = value.as_f64().filter(|it| (0.0..=f64::from(OFFSET_MINUTES_MAX)).contains(it));
+            minutes.map(|it| it as u32).ok_or(format!("must be a number from 0 to {OFFSET_MINUTES_MAX}"))
+        };
+        match name {
+            "tv_template" => self.tv_template = template(default.tv_template)?,
+            "tv_fallback_template" => self.tv_fallback_template = template(default.tv_fallback_template)?,
+            "movie_template" => self.movie_template = template(default.movie_template)?,
+            "movie_fallback_template" => {
+                self.movie_fallback_template = template(default.movie_fallback_template)?;
+            }
+            "pre_offset_minutes" => self.pre_offset_minutes = minutes()?,
+            "post_offset_minutes" => self.post_offset_minutes = minutes()?,
+            "standard_users_record" => {
+                self.standard_users_record = value.as_bool().ok_or("must be true or false")?;
+            }
+            _ => return Err("is not a setting".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Returns the value of the setting.
+    pub fn to_setting(&self) -> Map<String, Value> {
+        let value = json!({
+            "tv_template": self.tv_template,
+            "tv_fallback_template": self.tv_fallback_template,
+            "movie_template": self.movie_template,
+            "movie_fallback_template": self.movie_fallback_template,
+            "pre_offset_minutes": self.pre_offset_minutes,
+            "post_offset_minutes": self.post_offset_minutes,
+            "standard_users_record": self.standard_users_record,
+        });
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    /// Returns the path of the file of a recording, without an extension. `begin` is the time of the first packet as text.
+    pub fn file_path(&self, recording: &Recording, begin: String) -> String {
+        let fields = recording.name_fields(begin);
+        let is_movie = recording.programme.as_ref().is_some_and(|it| it.is_movie);
+        let template = match (&fields, is_movie) {
+            (NameFields { year: Some(_), .. }, true) => &self.movie_template,
+            (_, true) => &self.movie_fallback_template,
+            (NameFields { season: Some(_), episode: Some(_), .. }, false) => &self.tv_template,
+            _ => &self.tv_fallback_template,
+        };
+        // Templates were checked when they were set.
+        NameTemplate::parse(template)
+            .map_or_else(|_| format!("recording {}", fields.id), |it| it.path(&fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_checked_and_invalid_ones_have_their_defaults() {
+        let mut settings = DvrSettings::default();
+        for (name, value) in [
+            ("tv_template", json!("{nothing}")),
+            ("tv_template", json!(7)),
+            ("pre_offset_minutes", json!(-1)),
+            ("pre_offset_minutes", json!(1441)),
+            ("standard_users_record", json!("yes")),
+            ("comskip_enabled", json!(true)),
+        ] {
+            assert!(settings.set(name, &value).is_err(), "{name} {value}");
+        }
+        assert_eq!(settings, DvrSettings::default());
+        settings.set("tv_template", &json!("{title}")).unwrap();
+        settings.set("post_offset_minutes", &json!(5)).unwrap();
+        assert_eq!(DvrSettings::of_setting(Some(&Value::Object(settings.to_setting()))), settings);
+        settings.set("tv_template", &Value::Null).unwrap();
+        assert_eq!(settings.tv_template, DvrSettings::default().tv_template);
+    }
+}

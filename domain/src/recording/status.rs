@@ -1,0 +1,136 @@
+//! The status of a recording.
+//!
+//! ```text
+//!             first packet               its time is over ─► completed, or interrupted if much is missing
+//!  scheduled ──────────────► recording ─┬► stop ─► stopped
+//!      │                                └► complete ─► completed
+//!      └ its time is over, or stop, without a file ─► failed
+//! ```
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The status of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordingStatus {
+    /// Waits for its start, or for the first packet after it.
+    #[default]
+    Scheduled,
+    /// Has a file that grows.
+    Recording,
+    /// Has recorded until its end, or was ended as complete.
+    Completed,
+    /// Was ended early by a user; the file is kept.
+    Stopped,
+    /// Much of it is missing; the file is kept.
+    Interrupted,
+    /// Has no file.
+    Failed,
+}
+
+/// What happens to a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordingInput {
+    /// The first packet is stored, at the start or after a restart of the gateway.
+    Stored,
+    /// A user ends it.
+    Stop,
+    /// A user ends it and declares it complete.
+    Complete,
+    /// Its time is over and nothing was recorded.
+    EndedWithoutFile,
+    /// Its time is over.
+    EndedWhole,
+    /// Its time is over, or it cannot continue, and much is missing.
+    EndedIncomplete,
+}
+
+/// The recording has a status that does not accept the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the recording is {0}")]
+pub struct WrongStatus(pub RecordingStatus);
+
+impl RecordingStatus {
+    /// Every status with its name.
+    pub const NAMES: [(&'static str, Self); 6] = [
+        ("scheduled", Self::Scheduled),
+        ("recording", Self::Recording),
+        ("completed", Self::Completed),
+        ("stopped", Self::Stopped),
+        ("interrupted", Self::Interrupted),
+        ("failed", Self::Failed),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|it| it.1 == self).map_or("", |it| it.0)
+    }
+
+    /// Returns whether the recording is over.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Scheduled | Self::Recording)
+    }
+
+    /// Returns the status after an input.
+    ///
+    /// # Errors
+    /// This status does not accept the input.
+    pub fn after(self, input: RecordingInput) -> Result<Self, WrongStatus> {
+        use RecordingInput::{Complete, EndedIncomplete, EndedWhole, EndedWithoutFile, Stop, Stored};
+        match (self, input) {
+            (Self::Scheduled | Self::Recording, Stored) => Ok(Self::Recording),
+            (Self::Scheduled, Stop) | (Self::Scheduled | Self::Recording, EndedWithoutFile) => {
+                Ok(Self::Failed)
+            }
+            (Self::Recording, Stop) => Ok(Self::Stopped),
+            (Self::Recording, Complete | EndedWhole) => Ok(Self::Completed),
+            (Self::Recording, EndedIncomplete) => Ok(Self::Interrupted),
+            _ => Err(WrongStatus(self)),
+        }
+    }
+}
+
+impl fmt::Display for RecordingStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use RecordingInput::{Complete, EndedIncomplete, EndedWhole, EndedWithoutFile, Stop, Stored};
+    use RecordingStatus::{Completed, Failed, Interrupted, Recording, Scheduled, Stopped};
+
+    use super::*;
+
+    #[test]
+    fn each_status_accepts_its_inputs_and_refuses_the_others() {
+        // In this order: Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete.
+        let inputs = [Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete];
+        let table = [
+            (Scheduled, [Some(Recording), Some(Failed), None, Some(Failed), None, None]),
+            (
+                Recording,
+                [
+                    Some(Recording),
+                    Some(Stopped),
+                    Some(Completed),
+                    Some(Failed),
+                    Some(Completed),
+                    Some(Interrupted),
+                ],
+            ),
+            (Completed, [None; 6]),
+            (Stopped, [None; 6]),
+            (Interrupted, [None; 6]),
+            (Failed, [None; 6]),
+        ];
+        for (status, expected) in table {
+            for (input, expected) in inputs.into_iter().zip(expected) {
+                assert_eq!(status.after(input), expected.ok_or(WrongStatus(status)), "{status} {input:?}");
+            }
+            assert_eq!(status.is_final(), expected == [None; 6], "{status}");
+        }
+    }
+}

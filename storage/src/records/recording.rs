@@ -1,0 +1,20 @@
+//! Recordings of channels.
+
+use domain::recording::Recording;
+
+use crate::record::{Keys, Record};
+
+impl Record for Recording {
+    const COLLECTION: &'static str = "recordings";
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.plain("channel", self.channel.0.to_be_bytes());
+        if let Some(owner) = self.owner {
+            keys.plain("owner", owner.0.to_be_bytes());
+        }
+    }
+}
