@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
-    Events, Fetch, GuideRefreshes, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans,
+    Events, Fetch, GuideRefreshes, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Recorder,
     SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials, Vod, VodImporter,
 };
 use domain::account::Account;
@@ -76,6 +76,7 @@ pub(crate) struct App {
     pub(crate) schedules_direct: SchedulesDirect,
     pub(crate) trials: Trials,
     pub(crate) vod: Vod,
+    pub(crate) recorder: Recorder,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
     pub(crate) plans: Arc<dyn Plans>,
@@ -137,6 +138,7 @@ impl App {
             schedules_direct: system.schedules_direct(),
             trials: system.trials(),
             vod: system.vod(),
+            recorder: system.recorder(),
             matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use actors::{
     Events, Fetch, FetchError, FetchLimits, GuideParts, GuideServices, Importer, MetricsSnapshot, Plans,
-    StorePlans, Switchboard, System, SystemParts, effective_settings,
+    RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -328,6 +328,7 @@ async fn start_system(
     let files = Files::new(&config.data_dir);
     let uploads = files.folder(Folder::Playlists);
     let vod_interval = config.limits.vod_request_interval;
+    let recordings = RecordingsFolder::new(config.recordings_folder());
     let guides = GuideParts {
         models: models.clone(),
         files: guide_files.clone(),
@@ -347,6 +348,7 @@ async fn start_system(
         system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
         system.import_vod(models.clone(), fetch.clone(), vod_interval);
+        system.record_into(models.clone(), recordings);
         system.import_into(models, fetch, uploads);
         system.import_guides(guides);
         Ok(system)

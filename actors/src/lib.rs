@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
 //! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
-//! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Independent of these:
+//! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Recordings read
+//! channels like clients: [`recorder`]. Independent of these:
 //! [`importer`], which imports playlists into the store, [`catalogue`], which imports films and series, and [`trials`],
 //! which test stream profiles.
 //!

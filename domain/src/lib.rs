@@ -21,7 +21,7 @@
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Films and series: [`vod`], as files for media servers: [`strm`].
+//! 6. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`].
 //! 7. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
 //!    parameters: [`query`]. Text in [`xml`].
 

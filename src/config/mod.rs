@@ -53,6 +53,8 @@ pub struct Config {
     pub player_listen: Listen,
     /// Folder of the persistent data: the store and, beside it, its key file.
     pub data_dir: PathBuf,
+    /// Folder of recordings; by default `recordings` in the data folder. Cannot be changed at run time.
+    pub recordings_dir: Option<PathBuf>,
     /// Address under which clients reach the gateway. Without it, addresses are built from each request.
     pub public_url: Option<PublicUrl>,
     /// Default User-Agent for requests to providers.
@@ -178,6 +180,7 @@ impl Default for Config {
             api_listen: Listen::everywhere(8000),
             player_listen: Listen::everywhere(9191),
             data_dir: PathBuf::from("/var/lib/headwater"),
+            recordings_dir: None,
             public_url: None,
             user_agent: None,
             stream_networks: Networks::local(),
@@ -230,6 +233,11 @@ impl Default for AuthLimits {
 }
 
 impl Config {
+    /// Returns the folder of recordings.
+    pub(crate) fn recordings_folder(&self) -> PathBuf {
+        self.recordings_dir.clone().unwrap_or_else(|| self.data_dir.join("recordings"))
+    }
+
     /// Checks ranges, and values that contradict each other.
     fn check(&self) -> Result<(), ConfigError> {
         self.engine.check().map_err(|error| ConfigError::Value {

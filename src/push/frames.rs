@@ -9,10 +9,11 @@ use actors::{
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::guide::state::GuideStatus;
+use domain::recording::Recording;
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
-use storage::{Change, ChangedIds, StopReason};
+use storage::{Change, ChangedIds, Record, StopReason};
 use uuid::Uuid;
 
 use super::statistics::ClientsOf;
@@ -24,6 +25,8 @@ use crate::rest::frame::refuse::refused_writes;
 const NOT_REPORTED: [&str; 5] = ["server_keys", "audit", "undo_parts", "stream_health", "dismissed_notices"];
 /// The collection of the notices for users.
 const NOTICES: &str = "notices";
+/// Maximum number of recordings that are named one by one after a commit.
+const RECORDINGS_NAMED_MAX: usize = 20;
 
 /// A notification, with the frame for each audience.
 #[derive(Debug)]
@@ -165,6 +168,23 @@ pub(super) fn vod_stats(stats: &Value) -> Arc<Notification> {
 pub(super) fn notices_changed(change: &Change) -> Option<Arc<Notification>> {
     let has_notices = change.collections.iter().any(|it| it.collection == NOTICES);
     has_notices.then(|| Notification::for_all(&json!({ "type": "notifications_changed", "success": true })))
+}
+
+/// Builds the notifications of a commit to recordings: one for each changed or deleted recording, or that the list should be
+/// reloaded because many have changed.
+pub(super) fn recordings_changed(change: &Change, exists: impl Fn(u32) -> bool) -> Vec<Arc<Notification>> {
+    let Some(ids) = change.of(Recording::COLLECTION) else { return Vec::new() };
+    match ids {
+        ChangedIds::Few(ids) if ids.len() <= RECORDINGS_NAMED_MAX => {
+            let kind = |id| if exists(id) { "recording_updated" } else { "recording_cancelled" };
+            let of = |id: &u32| {
+                let data = json!({ "type": kind(*id), "success": true, "recording_id": id.to_string() });
+                Notification::for_admins(data)
+            };
+            ids.iter().map(of).collect()
+        }
+        _ => vec![Notification::for_admins(json!({ "type": "recordings_refreshed", "success": true }))],
+    }
 }
 
 /// Builds the notification of a commit. `ids` is `null` if so many records changed that clients should reload the list.
@@ -381,6 +401,24 @@ mod tests {
         let data = json!({ "type": "epg_matching_progress", "total": 1_000, "matched": 400, "remaining": 500,
             "current_channel": "News", "stage": "matching", "progress_percent": 50 });
         assert_eq!(frame["data"], data);
+    }
+
+    #[test]
+    fn changed_recordings_are_named_one_by_one_unless_they_are_many() {
+        let of = |ids: ChangedIds| {
+            let changed = storage::CollectionChange { collection: Recording::COLLECTION, ids };
+            let frames = recordings_changed(&Change { version: 1, collections: vec![changed] }, |id| id == 7);
+            assert!(frames.iter().all(|it| it.others == ForOthers::Nothing));
+            let data =
+                |it: &Arc<Notification>| serde_json::from_str::<Value>(&it.admin).unwrap()["data"].clone();
+            frames.iter().map(data).collect::<Vec<_>>()
+        };
+        let named = |kind, id| json!({ "type": kind, "success": true, "recording_id": id });
+        let few = [named("recording_updated", "7"), named("recording_cancelled", "8")];
+        assert_eq!(of(ChangedIds::Few(vec![7, 8])), few);
+        let refreshed = [json!({ "type": "recordings_refreshed", "success": true })];
+        assert_eq!(of(ChangedIds::Few((0..30).collect())), refreshed);
+        assert_eq!(of(ChangedIds::Many), refreshed);
     }
 
     #[test]

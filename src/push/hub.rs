@@ -184,6 +184,9 @@ async fn forward(
                 ChangeMessage::Changed(change) => {
                     frames::changed(&change).into_iter().for_each(send);
                     frames::notices_changed(&change).into_iter().for_each(send);
+                    let recordings = app.models.recordings.load();
+                    let exists = |id| recordings.get(id).is_some();
+                    frames::recordings_changed(&change, exists).into_iter().for_each(send);
                 }
                 ChangeMessage::Lagged => send(frames::changed_unknown()),
                 ChangeMessage::Closed => is_open = false,

@@ -52,6 +52,7 @@ mod playlist;
 mod playlists_out;
 mod programs;
 mod proxies;
+mod recordings;
 mod rest;
 mod rest_channels;
 mod rest_m3u;

@@ -200,6 +200,7 @@ mod tests {
         (parent, folder)
     }
 
+    /// Holds T-dvr.7.
     #[test]
     fn files_of_the_same_name_get_numbers_and_none_is_overwritten() {
         let (_parent, folder) = folder();

@@ -163,7 +163,6 @@ impl Shared {
     async fn follow_schedule(self: Arc<Self>) {
         let Some(parts) = self.parts.get() else { return };
         let mut changes = parts.models.store.changes();
-        self.mark_folder(parts).await;
         loop {
             let now = now_ms();
             let mut next = now.saturating_add(LOOK_MS_MAX);
@@ -181,20 +180,6 @@ impl Shared {
                 () = recordings_changed(&mut changes) => {}
                 () = self.stop.cancelled() => return,
             }
-        }
-    }
-
-    /// Creates the folder of recordings if no recording has a file yet.
-    async fn mark_folder(&self, parts: &Parts) {
-        let folder = parts.folder.clone();
-        let is_new = parts.models.recordings.load().iter().all(|it| it.file.is_none());
-        let marked = tokio::task::spawn_blocking(move || match folder.is_marked() {
-            true => Ok(()),
-            false if is_new => folder.mark(),
-            false => Err(folder::FolderError::NotMarked),
-        });
-        if let Ok(Err(cause)) = marked.await {
-            warn!(folder = parts.folder.display(""), "recordings cannot be made: {cause}");
         }
     }
 

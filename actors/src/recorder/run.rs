@@ -315,8 +315,17 @@ impl Run {
         let begin = now_ms();
         let time = jiff::Timestamp::from_millisecond(begin).unwrap_or_default().to_zoned(zone);
         let stem = settings.file_path(&recording, time.strftime("%Y-%m-%d %H-%M").to_string());
-        let folder = self.parts().folder.clone();
-        let (file, path) = blocking(move || folder.create(&stem, FILE_EXTENSION)).await??;
+        let parts = self.parts();
+        let folder = parts.folder.clone();
+        // The first file of all creates the folder. Later a folder without its marker is one whose disk is not mounted.
+        let is_first = parts.models.recordings.load().iter().all(|it| it.file.is_none());
+        let (file, path) = blocking(move || {
+            if is_first && !folder.is_marked() {
+                folder.mark()?;
+            }
+            folder.create(&stem, FILE_EXTENSION)
+        })
+        .await??;
         let recorded = RecordedFile { path, bytes: 0, started_at: begin, ended_at: None };
         self.change(move |it| it.file = Some(recorded)).await;
         Ok(RecordingFile::new(file))

@@ -273,6 +273,7 @@ mod tests {
     }
 
     proptest! {
+        /// Holds T-dvr.7.
         #[test]
         fn a_path_stays_in_its_folder_whatever_the_titles_are(
             title in any::<String>(), show in "[./\\\\ -]{0,12}", channel in ".{0,300}", template in "[a-z{}:/.]{0,40}",

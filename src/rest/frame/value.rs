@@ -2,8 +2,8 @@
 
 use domain::ids::{
     AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
-    OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, ServerGroupId, StreamId, StreamProfileId,
-    TunerDeviceId, UserGroupId, UserId, VodCategoryId,
+    OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId, ServerGroupId, StreamId,
+    StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -278,6 +278,7 @@ ids!(
     PermissionId,
     PersonalPlaylistId,
     ProfileId,
+    RecordingId,
     ServerGroupId,
     StreamId,
     StreamProfileId,

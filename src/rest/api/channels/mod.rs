@@ -1,4 +1,5 @@
-//! `/api/channels/`: channels, their streams, their groups, and the lineups and personal playlists that select them.
+//! `/api/channels/`: channels, their streams, their groups, the lineups and personal playlists that select them, and
+//! recordings.
 
 #[expect(
     clippy::module_inception,
@@ -11,6 +12,7 @@ mod guide_aliases;
 mod lineups;
 mod logos;
 mod personal;
+mod recordings;
 pub(super) mod streams;
 pub(in crate::rest::api) mod undo;
 pub(super) mod values;
@@ -28,6 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
         lineups::routes(),
         logos::routes(),
         personal::routes(),
+        recordings::routes(),
         streams::routes(),
         undo::routes(),
     ];

@@ -14,6 +14,7 @@ use domain::core_settings::{
 use domain::guide::matching::MatchSettings;
 use domain::library_settings::LibrarySettings;
 use domain::output_profile::OutputProfile;
+use domain::recording::DvrSettings;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::tuner::TunerSettings;
@@ -198,7 +199,7 @@ fn description(key: &str) -> &'static str {
         USER_LIMIT_SETTINGS => "What happens when a user reaches the limit of streams.",
         EPG_SETTINGS => "How channels are matched with the channels of guides.",
         LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
-        DVR_SETTINGS => "Stored for clients, without effect: this version makes no recordings.",
+        DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
         _ => "",
     }
 }
@@ -213,7 +214,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
         EPG_SETTINGS => return MatchSettings::default().to_setting(),
         LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
-        DVR_SETTINGS => return Map::new(),
+        DVR_SETTINGS => return DvrSettings::default().to_setting(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {

@@ -1,0 +1,438 @@
+//! `/api/channels/recordings/`: recordings of channels.
+//!
+//! A change is a change of the record, which the recorder follows: it notices at most half a second later that a recording
+//! was ended, moved or removed.
+
+mod file;
+mod programme;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use actors::now_ms;
+use domain::channel::Channel;
+use domain::core_settings::DVR_SETTINGS;
+use domain::ids::{ChannelId, RecordingId};
+use domain::recording::{
+    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
+};
+use http::StatusCode;
+use resource_derive::{Body, Query, View};
+use serde::Serialize;
+
+use self::programme::{ProgramId, apply_properties, of_guide};
+use self::view::{NewRecording, RecordingEdit, RecordingView};
+use crate::http::reply::Refusal;
+use crate::rest::api::channels::values::no_such;
+use crate::rest::frame::access::{Access, STANDARD};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
+use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::record::{Noun, find, refuse_if};
+use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::value::{Named, choice};
+
+choice!(RecordingStatus {
+    Scheduled = "scheduled",
+    Recording = "recording",
+    Completed = "completed",
+    Stopped = "stopped",
+    Interrupted = "interrupted",
+    Failed = "failed",
+});
+
+choice!(
+    /// The orders of the list of recordings.
+    enum ByTime {
+        Id = "id",
+        Start = "start_time",
+        End = "end_time",
+    }
+);
+
+/// Filters of the list of recordings.
+#[derive(Debug, Query)]
+struct Filters {
+    /// Status.
+    status: Option<Named<RecordingStatus>>,
+    /// Id of the channel.
+    channel_id: Option<ChannelId>,
+    /// Part of the title or of the name of the channel, regardless of case.
+    search: Option<Search>,
+    /// Order of the list; by start by default.
+    ordering: Option<Ordering<ByTime>>,
+}
+
+/// Moves the end of a recording.
+#[derive(Debug, Body)]
+pub(crate) struct ExtendRecording {
+    /// Minutes that are added to the end.
+    #[field(at_least = 1, at_most = 1440, example = "15")]
+    extra_minutes: u32,
+}
+
+/// Selects upcoming recordings.
+#[derive(Debug, Body)]
+pub(crate) struct UpcomingSelection {
+    /// Ids of recordings; without them, all upcoming ones that the caller may change.
+    #[field(items_max = RECORDINGS_MAX)]
+    ids: Option<Vec<u32>>,
+}
+
+/// The number of recordings that were removed.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RemovedRecordingsView {
+    /// Always true.
+    success: bool,
+    /// Recordings that were removed. Those that run or are over are kept.
+    #[field(example = "2")]
+    removed: usize,
+}
+
+const LIST: &str = "/api/channels/recordings/";
+const ONE: &str = "/api/channels/recordings/{id}/";
+const STOP: &str = "/api/channels/recordings/{id}/stop/";
+const EXTEND: &str = "/api/channels/recordings/{id}/extend/";
+const FILE: &str = "/api/channels/recordings/{id}/file/";
+const DELETE_UPCOMING: &str = "/api/channels/recordings/bulk-delete-upcoming/";
+
+pub(super) fn routes() -> Vec<Route> {
+    const NOT_ALLOWED: &str = "Users who are no admins schedule recordings only if the settings allow it.";
+    const OVER: &str = "The recording is over, or has not begun.";
+    let changes = [
+        Route::post(LIST, STANDARD, "Creates a recording.", create),
+        Route::put(ONE, STANDARD, "Updates a recording. Fields may be left out.", update),
+        Route::patch(ONE, STANDARD, "Partially updates a recording.", update),
+        Route::delete(ONE, STANDARD, "Deletes a recording and its file. One that runs ends.", delete),
+        Route::post(STOP, STANDARD, "Ends a running recording and keeps its file.", stop)
+            .refuses(StatusCode::CONFLICT, OVER),
+        Route::post(EXTEND, STANDARD, "Changes the end of a recording.", extend)
+            .refuses(StatusCode::CONFLICT, "The recording is over."),
+        Route::post(
+            DELETE_UPCOMING,
+            STANDARD,
+            "Deletes upcoming recordings. Those that run or are over are kept.",
+            delete_upcoming,
+        )
+        .with_bulk_body(),
+    ];
+    let reads = [
+        Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
+        Route::get(ONE, STANDARD, "Returns a recording.", retrieve),
+        Route::get(
+            FILE,
+            Access::FromHeaderOrQuery(domain::user::UserLevel::Streamer),
+            "Returns the file of a recording, whole or in part. One that runs is followed to its end.",
+            file::get,
+        )
+        .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part, with `Content-Range`.")
+        .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte exists."),
+    ];
+    let changes = changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED));
+    reads.into_iter().chain(changes).collect()
+}
+
+impl Noun for Recording {
+    const NOUN: &'static str = "Recording";
+}
+
+async fn list(
+    call: Call,
+    (filters, paging): (Filters, WholeOrPages),
+) -> Result<Page<RecordingView>, Refusal> {
+    let recordings = call.app.models.recordings.load();
+    let may_see = may_see(&call)?;
+    let is_wanted = |it: &Recording| {
+        may_see(it)
+            && filters.status.is_none_or(|status| it.status == status.0)
+            && filters.channel_id.is_none_or(|channel| it.channel == channel)
+            && matches(filters.search.as_ref(), [it.title(), &it.channel_name])
+    };
+    let mut found: Vec<_> = recordings.iter().filter(|it| is_wanted(it)).collect();
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByTime::Start));
+    ordering.sort_by(&mut found, |it| match ordering.by {
+        ByTime::Id => (i64::from(it.id.0), 0),
+        ByTime::Start => (it.start, it.id.0),
+        ByTime::End => (it.end, it.id.0),
+    });
+    paging.render(&call, &found)
+}
+
+async fn retrieve(call: Call) -> Result<RecordingView, Refusal> {
+    call.render(&*seen(&call)?)
+}
+
+async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>, Refusal> {
+    check_may_schedule(&call)?;
+    let (now, settings) = (now_ms(), dvr_settings(&call));
+    let n_recordings = call.app.models.recordings.load().len();
+    refuse_if(n_recordings >= RECORDINGS_MAX, "There are too many recordings. Delete some first.")?;
+    let mut errors = FieldErrors::default();
+    let program = new.program_id.flatten();
+    let guide = match &program {
+        Some(ProgramId(id)) => of_guide(&call, id).await?,
+        None => None,
+    };
+    let channel = match new.channel_id.or(new.channel) {
+        Some(id) => channel_of(&call, id).map_err(|reason| errors.add("channel_id", reason)).ok(),
+        None => {
+            errors.add("channel_id", "This field is required.");
+            None
+        }
+    };
+    let mut time = |name: &'static str, sent: Option<i64>| {
+        if sent.is_none() {
+            errors.add(name, "This field is required.");
+        }
+        sent.unwrap_or_default()
+    };
+    let start = time("start_time", new.start_time.map(|it| it.0).or(guide.as_ref().map(|it| it.start)));
+    let end = time("end_time", new.end_time.map(|it| it.0).or(guide.as_ref().map(|it| it.end)));
+    let mut programme = guide.map(|it| it.programme);
+    if let Some(ProgramId(id)) = program {
+        programme.get_or_insert_default().id = Some(id);
+    }
+    if let Some(properties) = new.custom_properties.flatten() {
+        apply_properties(&mut programme, &properties)
+            .unwrap_or_else(|reason| errors.add("custom_properties", reason));
+    }
+    if new.status.is_some_and(|it| it.0 != RecordingStatus::Scheduled) {
+        errors.add("status", "A new recording is scheduled.");
+    }
+    errors.or(())?;
+    let Some(channel) = channel else { return Err(Refusal::bug()) };
+    let owner = call.user()?.id;
+    let recording = Recording {
+        id: RecordingId(0),
+        channel: channel.id,
+        channel_name: channel.name.clone(),
+        channel_uuid: channel.uuid,
+        programme,
+        start,
+        end,
+        padding_before: new.padding_before.unwrap_or(settings.pre_offset_minutes * 60),
+        padding_after: new.padding_after.unwrap_or(settings.post_offset_minutes * 60),
+        priority: new.priority.map_or(PRIORITY_DEFAULT, clamp_priority),
+        status: RecordingStatus::Scheduled,
+        reason: None,
+        gaps: Vec::new(),
+        file: None,
+        owner: Some(owner),
+        created_at: now,
+        updated_at: now,
+    };
+    check(&recording, now)?;
+    call.create(move |_, id| Ok(Recording { id: RecordingId(id), ..recording })).await
+}
+
+async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusal> {
+    check_may_schedule(&call)?;
+    seen(&call)?;
+    // Clients send whole records back, so the channel of the record is accepted although it may be deleted.
+    let channel = edit.channel_id.or(edit.channel).map(|id| (id, channel_of(&call, id)));
+    let guide = match edit.program_id.as_ref().and_then(Option::as_ref) {
+        Some(ProgramId(id)) => of_guide(&call, id).await?,
+        None => None,
+    };
+    call.update(move |_, recording: &mut Recording| {
+        let now = now_ms();
+        let before = recording.clone();
+        if let Some((id, found)) = channel
+            && id != recording.channel
+        {
+            let channel = found.map_err(|reason| Refusal::field("channel_id", reason))?;
+            recording.channel = channel.id;
+            recording.channel_name.clone_from(&channel.name);
+            recording.channel_uuid = channel.uuid;
+        }
+        recording.start = edit.start_time.map_or(recording.start, |it| it.0);
+        recording.end = edit.end_time.map_or(recording.end, |it| it.0);
+        recording.padding_before = edit.padding_before.unwrap_or(recording.padding_before);
+        recording.padding_after = edit.padding_after.unwrap_or(recording.padding_after);
+        recording.priority = edit.priority.map_or(recording.priority, clamp_priority);
+        if let Some(program) = edit.program_id {
+            let id = program.map(|it| it.0);
+            if recording.programme.as_ref().and_then(|it| it.id.clone()) != id {
+                recording.programme = guide.map(|it| it.programme);
+                if id.is_some() {
+                    recording.programme.get_or_insert_default().id = id;
+                }
+            }
+        }
+        if let Some(Some(properties)) = edit.custom_properties {
+            let applied = apply_properties(&mut recording.programme, &properties);
+            applied.map_err(|reason| Refusal::field("custom_properties", reason))?;
+        }
+        check_times(recording, &before, now)?;
+        if let Some(status) = edit.status.map(|it| it.0).filter(|it| *it != recording.status) {
+            end_as(recording, status, now)?;
+        }
+        recording.updated_at = now;
+        Ok(())
+    })
+    .await
+}
+
+/// Checks the times of a changed recording: what has been recorded does not change.
+fn check_times(recording: &Recording, before: &Recording, now: i64) -> Result<(), Refusal> {
+    let beginning = |it: &Recording| (it.channel, it.start, it.padding_before);
+    let end = |it: &Recording| (it.end, it.padding_after);
+    let (has_moved, has_other_end) =
+        (beginning(recording) != beginning(before), end(recording) != end(before));
+    if !has_moved && !has_other_end && recording.priority == before.priority {
+        return Ok(());
+    }
+    if before.status.is_final() && (has_moved || has_other_end) {
+        return Err(Refusal::field("end_time", "The recording is over."));
+    }
+    if before.status == RecordingStatus::Recording && has_moved {
+        return Err(Refusal::field("start_time", "The recording has begun."));
+    }
+    match has_moved || has_other_end {
+        true => check(recording, now),
+        false => Ok(()),
+    }
+}
+
+/// Ends a running recording with the status that a client wants.
+fn end_as(recording: &mut Recording, status: RecordingStatus, now: i64) -> Result<(), Refusal> {
+    let input = match status {
+        RecordingStatus::Completed => RecordingInput::Complete,
+        RecordingStatus::Stopped => RecordingInput::Stop,
+        _ => return Err(Refusal::field("status", "Only completed and stopped can be set.")),
+    };
+    if recording.status != RecordingStatus::Recording {
+        return Err(Refusal::field("status", format!("The recording is {}.", recording.status)));
+    }
+    let ended = recording.apply(input, Some(ENDED_BY_USER.to_owned()), now);
+    ended.map_err(|wrong| Refusal::field("status", format!("The recording is {}.", wrong.0)))
+}
+
+/// Reason of the status of recordings that users end.
+const ENDED_BY_USER: &str = "ended by a user";
+
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    check_may_schedule(&call)?;
+    seen(&call)?;
+    let id = call.id()?;
+    let removed = call.write(move |write| {
+        let recording = find::<Recording>(write, id)?;
+        write.remove::<Recording>(id)?;
+        Ok(recording)
+    });
+    let removed = removed.await?;
+    call.app.recorder.remove_file(&removed).await;
+    Ok(NoContent)
+}
+
+async fn stop(call: Call) -> Result<RecordingView, Refusal> {
+    check_may_schedule(&call)?;
+    seen(&call)?;
+    call.update(|_, recording: &mut Recording| {
+        let now = now_ms();
+        // One that has not begun is deleted instead, unless it waits for its first packet.
+        let is_waiting = recording.status == RecordingStatus::Scheduled && recording.begins_at() <= now;
+        if recording.status != RecordingStatus::Recording && !is_waiting {
+            return Err(conflict(recording));
+        }
+        let stopped = recording.apply(RecordingInput::Stop, Some(ENDED_BY_USER.to_owned()), now);
+        stopped.map_err(|_| conflict(recording))
+    })
+    .await
+}
+
+async fn extend(call: Call, by: ExtendRecording) -> Result<RecordingView, Refusal> {
+    check_may_schedule(&call)?;
+    seen(&call)?;
+    call.update(move |_, recording: &mut Recording| {
+        let now = now_ms();
+        if recording.status.is_final() || recording.ends_at() <= now {
+            return Err(conflict(recording));
+        }
+        recording.end = recording.end.saturating_add(i64::from(by.extra_minutes) * 60_000);
+        recording.updated_at = now;
+        check(recording, now)
+            .map_err(|_| Refusal::field("extra_minutes", "A recording can last 48 hours at most."))
+    })
+    .await
+}
+
+async fn delete_upcoming(call: Call, selection: UpcomingSelection) -> Result<RemovedRecordingsView, Refusal> {
+    check_may_schedule(&call)?;
+    let may_see = may_see(&call)?;
+    let recordings = call.app.models.recordings.load();
+    let ids: Vec<u32> = match selection.ids {
+        Some(ids) => ids.into_iter().filter(|id| recordings.get(*id).is_some_and(|it| may_see(it))).collect(),
+        None => recordings.iter().filter(|it| may_see(it)).map(|it| it.id.0).collect(),
+    };
+    call.write(move |write| {
+        let (now, mut removed) = (now_ms(), 0);
+        for id in ids {
+            // Read again: one may have begun meanwhile, and an id may be listed twice.
+            let recording = write.get::<Recording>(id)?;
+            let is_upcoming = |it: &Recording| {
+                it.status == RecordingStatus::Scheduled && it.file.is_none() && it.begins_at() > now
+            };
+            if recording.is_some_and(|it| is_upcoming(&it)) {
+                write.remove::<Recording>(id)?;
+                removed += 1;
+            }
+        }
+        Ok(RemovedRecordingsView { success: true, removed })
+    })
+    .await
+}
+
+fn conflict(recording: &Recording) -> Refusal {
+    let detail = match recording.status {
+        RecordingStatus::Scheduled => "The recording has not begun.".to_owned(),
+        status => format!("The recording is {status}."),
+    };
+    Refusal::status(StatusCode::CONFLICT).with_detail(detail)
+}
+
+fn check(recording: &Recording, now: i64) -> Result<(), Refusal> {
+    let mut errors = FieldErrors::default();
+    for wrong in recording.check(now).err().unwrap_or_default() {
+        errors.add(wrong.field, wrong.reason);
+    }
+    Ok(errors.or(())?)
+}
+
+/// The limits of the field are checked before.
+fn clamp_priority(priority: u32) -> u8 {
+    u8::try_from(priority).unwrap_or(u8::MAX)
+}
+
+fn channel_of(call: &Call, id: ChannelId) -> Result<std::sync::Arc<Channel>, String> {
+    let channel = call.app.models.channels.load().get(id.0).cloned();
+    let is_listed = call.listed();
+    channel.filter(|it| is_listed(it)).ok_or_else(|| no_such(&id))
+}
+
+fn dvr_settings(call: &Call) -> DvrSettings {
+    let settings = call.app.models.settings.load();
+    DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value))
+}
+
+/// Returns the test by which a recording is shown to the caller: admins find all, others their own while the settings let
+/// them schedule recordings.
+fn may_see(call: &Call) -> Result<impl Fn(&Recording) -> bool + use<>, Refusal> {
+    let (user, is_admin) = (call.user()?.id, call.is_admin());
+    let may_record = is_admin || dvr_settings(call).standard_users_record;
+    Ok(move |it: &Recording| is_admin || (may_record && it.owner == Some(user)))
+}
+
+fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
+    match call.is_admin() || dvr_settings(call).standard_users_record {
+        true => Ok(()),
+        false => Err(Refusal::no_permission()),
+    }
+}
+
+/// Returns the recording of the path, if the caller may see it.
+fn seen(call: &Call) -> Result<std::sync::Arc<Recording>, Refusal> {
+    let recording = call.app.models.recordings.load().get(call.id()?).cloned();
+    let may_see = may_see(call)?;
+    recording.filter(|it| may_see(it)).ok_or_else(Refusal::unknown::<Recording>)
+}

@@ -1,0 +1,144 @@
+//! The programme of a recording: its id in requests, and what the guide says about it.
+
+use domain::guide::programme::Programme;
+use domain::recording::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::guide::{EntryId, GuideReader, read_guide};
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::field::{Field, Kind};
+use crate::rest::frame::value::{Readable, Shape};
+
+/// The id of a programme: a number, or a text for generated programmes. The guide need not know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramId(pub(super) String);
+
+impl Shape for ProgramId {
+    const KIND: Kind = Kind::Either(&[Kind::Integer, Kind::Text]);
+}
+
+impl Readable for ProgramId {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        if let Some(number) = value.as_u64() {
+            return Ok(Self(number.to_string()));
+        }
+        let text = String::read(value, field).map_err(|_| "Not a valid id of a programme.")?;
+        match text.chars().count() <= PROGRAMME_TEXT_CHARS_MAX {
+            true => Ok(Self(text)),
+            false => Err("Not a valid id of a programme.".to_owned()),
+        }
+    }
+}
+
+impl Serialize for ProgramId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.parse::<u64>() {
+            Ok(number) if number.to_string() == self.0 => serializer.serialize_u64(number),
+            _ => serializer.serialize_str(&self.0),
+        }
+    }
+}
+
+/// A programme of the guide. Times are milliseconds since 1970.
+pub(super) struct GuideProgramme {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) programme: RecordedProgramme,
+}
+
+/// Returns what the guide says about a programme; `None` if it does not know it.
+pub(super) async fn of_guide(call: &Call, id: &str) -> Result<Option<GuideProgramme>, Refusal> {
+    let Ok(entry_id) = id.parse::<EntryId>() else { return Ok(None) };
+    let guides = GuideReader::load(&call.app);
+    let (app, is_listed, id) = (call.app.clone(), call.listed(), id.to_owned());
+    read_guide(move || {
+        let found = match entry_id {
+            EntryId::Stored(id) => guides.stored(id).map(|(channel, entry)| (entry, channel.key.clone())),
+            EntryId::Generated(channel, start) => {
+                let channel = app.models.channels.load().get(channel.0).cloned();
+                let channel = channel.filter(|it| is_listed(it));
+                channel.and_then(|it| Some((guides.generated(&it, start)?.1, it.uuid.to_string())))
+            }
+        };
+        Ok(found.map(|(entry, tvg_id)| GuideProgramme {
+            start: entry.start.saturating_mul(1000),
+            end: entry.stop.saturating_mul(1000),
+            programme: recorded(&entry.programme(), id, tvg_id),
+        }))
+    })
+    .await
+}
+
+fn recorded(programme: &Programme, id: String, tvg_id: String) -> RecordedProgramme {
+    let (season, episode) = programme.season_episode();
+    let short = |it: &str, chars_max: usize| it.chars().take(chars_max).collect::<String>();
+    let year = programme.date.as_deref().and_then(|it| it.get(..4)?.parse().ok());
+    let is_movie_category = |it: &str| {
+        let it = it.to_lowercase();
+        it.contains("movie") || it.contains("film")
+    };
+    RecordedProgramme {
+        id: Some(id),
+        title: short(programme.title(), PROGRAMME_TEXT_CHARS_MAX),
+        sub_title: programme.sub_title().map(|it| short(it, PROGRAMME_TEXT_CHARS_MAX)),
+        description: programme.description().map(|it| short(it, DESCRIPTION_CHARS_MAX)),
+        tvg_id: Some(short(&tvg_id, PROGRAMME_TEXT_CHARS_MAX)),
+        season,
+        episode,
+        year,
+        is_movie: programme.categories().any(is_movie_category),
+    }
+}
+
+/// Applies what a client says about the programme in the form of similar services.
+///
+/// # Errors
+/// The message for the client.
+pub(super) fn apply_properties(
+    programme: &mut Option<RecordedProgramme>,
+    properties: &Map<String, Value>,
+) -> Result<(), String> {
+    let Some(program) = properties.get("program").filter(|it| !it.is_null()) else { return Ok(()) };
+    let program = program.as_object().ok_or("`program` must be an object.")?;
+    let text = |name: &str, chars_max: usize| match program.get(name) {
+        None => Ok(None),
+        Some(Value::Null) => Ok(Some(None)),
+        Some(Value::String(text)) if text.chars().count() <= chars_max && !text.contains('\0') => {
+            Ok(Some(Some(text.trim().to_owned()).filter(|it| !it.is_empty())))
+        }
+        Some(_) => Err(format!("`program.{name}` must be a text of up to {chars_max} characters.")),
+    };
+    let number = |name: &str| match program.get(name) {
+        None => Ok(None),
+        Some(Value::Null) => Ok(Some(None)),
+        Some(value) => match value.as_u64().and_then(|it| u32::try_from(it).ok()) {
+            Some(number) => Ok(Some(Some(number))),
+            None => Err(format!("`program.{name}` must be a whole number.")),
+        },
+    };
+    let mut changed = programme.clone().unwrap_or_default();
+    if let Some(title) = text("title", PROGRAMME_TEXT_CHARS_MAX)? {
+        changed.title = title.unwrap_or_default();
+    }
+    let replace = |value: &mut Option<String>, sent: Option<Option<String>>| {
+        if let Some(sent) = sent {
+            *value = sent;
+        }
+    };
+    replace(&mut changed.sub_title, text("sub_title", PROGRAMME_TEXT_CHARS_MAX)?);
+    replace(&mut changed.description, text("description", DESCRIPTION_CHARS_MAX)?);
+    replace(&mut changed.tvg_id, text("tvg_id", PROGRAMME_TEXT_CHARS_MAX)?);
+    changed.season = number("season")?.unwrap_or(changed.season);
+    changed.episode = number("episode")?.unwrap_or(changed.episode);
+    let id = match program.get("id") {
+        Some(Value::Number(id)) => Some(id.to_string()),
+        _ => text("id", PROGRAMME_TEXT_CHARS_MAX)?.flatten(),
+    };
+    changed.id = changed.id.or(id);
+    if changed != RecordedProgramme::default() {
+        *programme = Some(changed);
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! A recording in answers and bodies.
+
+use actors::Recorder;
+use domain::ids::{ChannelId, RecordingId, UserId};
+use domain::recording::{GAPS_MAX, PADDING_SECONDS_MAX, PRIORITY_MAX, Recording, RecordingStatus};
+use resource_derive::View;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::programme::ProgramId;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::record::{Lookup, Render};
+use crate::rest::frame::value::{Named, Time};
+
+/// A recording of a channel.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "Recording", new = NewRecording, edit = RecordingEdit)]
+pub(crate) struct RecordingView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "4")]
+    id: RecordingId,
+    /// Id of the channel.
+    #[field(edit, example = "1")]
+    channel_id: ChannelId,
+    /// The same as `channel_id`, for clients of similar services.
+    #[field(edit, example = "1")]
+    channel: ChannelId,
+    /// Name of the channel when the recording was made.
+    channel_name: String,
+    /// Id of the programme, which the guide need not know. If the guide knows it, times and title may be left out.
+    #[field(edit, example = "4503601413783552")]
+    program_id: Option<ProgramId>,
+    /// Title of the programme, or the name of the channel.
+    #[field(example = "Evening")]
+    title: String,
+    /// Start, without padding. May be past; what is over is not recorded.
+    #[field(edit)]
+    start_time: Time,
+    /// End, without padding.
+    #[field(edit)]
+    end_time: Time,
+    /// Seconds that are recorded before the start.
+    #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64, example = "60")]
+    padding_before: u32,
+    /// Seconds that are recorded after the end.
+    #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64, example = "300")]
+    padding_after: u32,
+    /// From 0 to 100; the higher one wins when not all recordings can be made.
+    #[field(edit, at_least = 0, at_most = PRIORITY_MAX as i64, example = "50")]
+    priority: u32,
+    /// Status. Setting `completed` or `stopped` ends a running recording and keeps its file.
+    #[field(edit, example = "scheduled")]
+    status: Named<RecordingStatus>,
+    /// Why the recording has its status, or why it has not begun.
+    reason: Option<String>,
+    /// Times in which nothing was recorded.
+    #[field(items_max = GAPS_MAX)]
+    gaps: Vec<GapView>,
+    /// Path of the file below the folder of recordings.
+    #[field(example = "TV_Shows/Evening/2031-05-04 20-15.ts")]
+    file_name: Option<String>,
+    /// Size of the file in bytes.
+    file_size: Option<u64>,
+    /// Path of the file in this interface.
+    #[field(example = "/api/channels/recordings/4/file/")]
+    file_url: Option<String>,
+    /// When the first packet was stored.
+    started_at: Option<Time>,
+    /// When the last packet was stored; `null` while the file grows.
+    ended_at: Option<Time>,
+    /// Id of the user who made the recording.
+    owner: Option<UserId>,
+    /// Always `null`; for clients of similar services.
+    task_id: Option<String>,
+    /// The same facts in the form of similar services. Of what clients send, `program` counts: `title`, `sub_title`,
+    /// `description`, `tvg_id`, `season` and `episode`.
+    #[field(edit)]
+    custom_properties: Option<Map<String, Value>>,
+    /// Time of creation.
+    created_at: Time,
+    /// Time of the last change.
+    updated_at: Time,
+}
+
+/// A time in which nothing was recorded.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "RecordingGap")]
+pub(crate) struct GapView {
+    /// Start.
+    start: Time,
+    /// End; `null` while it lasts.
+    end: Option<Time>,
+    /// Why nothing was recorded.
+    reason: String,
+}
+
+/// What views of recordings depend on.
+pub(crate) struct RecorderLookup(Recorder);
+
+impl Lookup for RecorderLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        Ok(Self(call.app.recorder.clone()))
+    }
+}
+
+impl Render for Recording {
+    type View = RecordingView;
+    type Lookup = RecorderLookup;
+
+    fn view(&self, lookup: &RecorderLookup) -> RecordingView {
+        let file = self.file.as_ref();
+        let running = lookup.0.progress(self.id).map(|it| it.bytes);
+        let file_size = file.map(|it| running.unwrap_or(0).max(it.bytes));
+        let file_url = file.map(|_| format!("/api/channels/recordings/{}/file/", self.id));
+        let started_at = file.map(|it| Time(it.started_at));
+        let ended_at = file.and_then(|it| it.ended_at).map(Time);
+        let programme = self.programme.as_ref();
+        let program_id = programme.and_then(|it| it.id.clone()).map(ProgramId);
+        let mut properties = json!({
+            "status": self.status.name(),
+            "interrupted_reason": self.reason.as_ref().filter(|_| self.status != RecordingStatus::Completed),
+            "program": programme.map(|it| json!({
+                "id": program_id,
+                "title": it.title,
+                "sub_title": it.sub_title,
+                "description": it.description,
+                "tvg_id": it.tvg_id,
+                "season": it.season,
+                "episode": it.episode,
+                "start_time": Time(self.start),
+                "end_time": Time(self.end),
+            })),
+            "file_name": file.and_then(|it| it.path.rsplit('/').next()),
+            "file_path": file.map(|it| &it.path),
+            "file_url": file_url,
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "bytes_written": file_size,
+        });
+        if let Some(members) = properties.as_object_mut() {
+            members.retain(|_, it| !it.is_null());
+        }
+        let gap = |it: &domain::recording::Gap| GapView {
+            start: Time(it.start),
+            end: it.end.map(Time),
+            reason: it.reason.clone(),
+        };
+        RecordingView {
+            id: self.id,
+            channel_id: self.channel,
+            channel: self.channel,
+            channel_name: self.channel_name.clone(),
+            program_id,
+            title: self.title().to_owned(),
+            start_time: Time(self.start),
+            end_time: Time(self.end),
+            padding_before: self.padding_before,
+            padding_after: self.padding_after,
+            priority: u32::from(self.priority),
+            status: Named(self.status),
+            reason: self.reason.clone(),
+            gaps: self.gaps.iter().map(gap).collect(),
+            file_name: file.map(|it| it.path.clone()),
+            file_size,
+            file_url,
+            started_at,
+            ended_at,
+            owner: self.owner,
+            task_id: None,
+            custom_properties: properties.as_object().cloned(),
+            created_at: Time(self.created_at),
+            updated_at: Time(self.updated_at),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Recordings: one connection of the provider for all of a channel, whole files that programs can read, and files that
+//! continue after a kill.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use domain::playlist::catalogue::CatalogueBuilder;
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
+use domain::stream::RequestHeaders;
+use domain::time::iso_millis;
+use serde_json::{Value, json};
+use storage::Store;
+use storage::records::schema;
+use tempfile::TempDir;
+
+use crate::support::api::Api;
+use crate::support::binary::Binary;
+use crate::support::client::{Player, Request, fetch};
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
+use crate::support::{eventually, tools, until_async};
+
+const NEWS: &str = "/live/anna/news.ts";
+const LIST: &str = "/api/channels/recordings/";
+const HOUR: i64 = 3_600_000;
+
+/// A provider with one channel, and the program with a data folder of its own.
+struct Studio {
+    provider: Provider,
+    data: TempDir,
+    program: Binary,
+    address: SocketAddr,
+    admin: Api,
+}
+
+impl Studio {
+    async fn start() -> Studio {
+        let provider = Provider::start();
+        provider.path(NEWS).plays(Picture::new("news"));
+        let list = provider.playlist(&[("news", "News", NEWS)]);
+        let filled = tokio::task::spawn_blocking(move || {
+            let data = tempfile::tempdir().unwrap();
+            let mut builder = CatalogueBuilder::new();
+            let account = builder.account("provider", 1, RequestHeaders::default());
+            for item in parse(list.as_bytes(), PlaylistLimits::default()).0 {
+                if let PlaylistItem::Entry(entry) = item {
+                    builder.entry(account, entry);
+                }
+            }
+            let store = Store::open(&data.path().join("store"), &data.path().join("key"), schema()).unwrap();
+            storage::seed(&store).unwrap();
+            storage::store_catalogue(&store, builder.build()).unwrap();
+            data
+        });
+        let data = filled.await.unwrap();
+        let (program, address) = run(data.path()).await;
+        let admin = Api::stranger_at(address).become_first_admin().await;
+        Studio { provider, data, program, address, admin }
+    }
+
+    /// Kills the program, and starts it again on the same data.
+    async fn kill_and_start(self) -> Studio {
+        let Studio { provider, data, mut program, .. } = self;
+        program.signal("KILL");
+        program.ended().await;
+        let (program, address) = run(data.path()).await;
+        let admin =
+            Api::stranger_at(address).login(crate::support::api::ADMIN, crate::support::api::PASSWORD);
+        let admin = admin.await;
+        Studio { provider, data, program, address, admin }
+    }
+
+    /// Creates a recording that begins now.
+    async fn record(&self) -> u64 {
+        let now = actors::now_ms();
+        let channels = self.admin.get("/api/channels/channels/").await;
+        let channel = &channels.body["results"][0]["id"];
+        let body = json!({ "channel_id": channel, "start_time": iso_millis(now), "end_time": iso_millis(now + HOUR) });
+        let made = self.admin.post(LIST, body).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        made.body["id"].as_u64().unwrap()
+    }
+
+    async fn get(&self, id: u64) -> Value {
+        self.admin.get(&format!("{LIST}{id}/")).await.body
+    }
+
+    /// Waits until the file has this many bytes.
+    async fn until_size(&self, id: u64, bytes: u64) {
+        let what = format!("{bytes} bytes of recording {id}");
+        until_async(&what, async || self.get(id).await["file_size"].as_u64().unwrap_or(0) >= bytes).await;
+    }
+
+    /// Waits until the file is complete, and returns its content.
+    async fn finished(&self, id: u64) -> Vec<u8> {
+        until_async("the end of the file", async || !self.get(id).await["ended_at"].is_null()).await;
+        let name = self.get(id).await["file_name"].as_str().unwrap().to_owned();
+        std::fs::read(self.data.path().join("recordings").join(name)).unwrap()
+    }
+}
+
+async fn run(data: &Path) -> (Binary, SocketAddr) {
+    let program = Binary::start(&["serve", "--data-dir", &data.display().to_string()]);
+    let address = program.address().await;
+    (program, address)
+}
+
+/// Checks with ffprobe that the file has picture and sound whose decoding times never decrease. Returns its length in seconds.
+async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
+    assert_eq!(bytes.len() % 188, 0);
+    let is_null = |it: &[u8]| it[1] & 0x1f == 0x1f && it[2] == 0xff;
+    assert!(!bytes.chunks(188).any(is_null), "null packets are not stored");
+    let file = tools::saved(bytes);
+    let path = file.path().to_string_lossy().into_owned();
+    let entries = "packet=codec_type,stream_index,dts_time";
+    let text =
+        tools::text_of("ffprobe", &["-v", "error", "-show_entries", entries, "-of", "csv=p=0", &path]).await;
+    let mut last = BTreeMap::<String, f64>::new();
+    let (mut first, mut end) = (f64::MAX, 0.0_f64);
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [_, stream, time, ..] = fields[..] else { continue };
+        let Ok(time) = time.parse::<f64>() else { continue };
+        let before = last.insert(stream.to_owned(), time).unwrap_or(time);
+        assert!(time >= before, "stream {stream} goes back from {before} to {time}");
+        (first, end) = (first.min(time), end.max(time));
+    }
+    assert_eq!(last.len(), 2, "picture and sound");
+    end - first
+}
+
+/// Holds T-dvr.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn overlapping_recordings_and_a_viewer_share_one_socket_and_each_file_is_whole() {
+    let studio = Studio::start().await;
+    let first = studio.record().await;
+    studio.until_size(first, 400_000).await;
+    let slots = studio.admin.get("/api/m3u/slots/").await;
+    assert!(slots.answer.text().contains("\"recording\""), "{}", slots.answer.text());
+    let second = studio.record().await;
+    studio.until_size(second, 400_000).await;
+    let path = studio.program.streams().await[0].clone();
+    let player = Player::watch(studio.address, &path).await;
+    player.sees("news").await;
+    player.leave().await;
+    assert_eq!((studio.provider.accepted(), studio.provider.peak()), (1, 1));
+    let stopped = studio.admin.post(&format!("{LIST}{first}/stop/"), json!({})).await;
+    assert_eq!((stopped.status, &stopped.body["status"]), (200, &json!("stopped")), "{stopped:?}");
+    assert!(check_with_ffprobe(&studio.finished(first).await).await > 1.0);
+    let more = studio.get(second).await["file_size"].as_u64().unwrap() + 400_000;
+    studio.until_size(second, more).await;
+    let put = json!({ "status": "completed" });
+    let completed = studio.admin.send("PUT", &format!("{LIST}{second}/"), put).await;
+    assert_eq!((completed.status, &completed.body["status"]), (200, &json!("completed")), "{completed:?}");
+    let bytes = studio.finished(second).await;
+    assert!(check_with_ffprobe(&bytes).await > 2.0);
+    assert_eq!(studio.get(second).await["gaps"], json!([]));
+    assert_eq!(studio.provider.accepted(), 1);
+    eventually("the provider's connection to close", || studio.provider.open() == 0).await;
+}
+
+/// Holds T-dvr.2 for a recording that runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_continues_in_its_file_after_a_kill() {
+    let studio = Studio::start().await;
+    let id = studio.record().await;
+    studio.until_size(id, 800_000).await;
+    let before = studio.get(id).await;
+    let studio = studio.kill_and_start().await;
+    let size = before["file_size"].as_u64().unwrap();
+    studio.until_size(id, size + 800_000).await;
+    let after = studio.get(id).await;
+    assert_eq!((&after["status"], &after["file_name"]), (&json!("recording"), &before["file_name"]));
+    let stopped = studio.admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
+    assert_eq!(stopped.status, 200, "{stopped:?}");
+    let bytes = studio.finished(id).await;
+    assert!(check_with_ffprobe(&bytes).await > 4.0);
+    let gaps = studio.get(id).await["gaps"].clone();
+    assert_eq!(gaps.as_array().map(Vec::len), Some(1), "{gaps}");
+    assert_eq!(gaps[0]["reason"], "the gateway was not running");
+    let files = std::fs::read_dir(studio.data.path().join("recordings/TV_Shows/News")).unwrap().count();
+    assert_eq!(files, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_read_in_parts_and_followed_while_it_grows_until_it_is_deleted() {
+    let studio = Studio::start().await;
+    let (kept, deleted) = (studio.record().await, studio.record().await);
+    for id in [kept, deleted] {
+        studio.until_size(id, 400_000).await;
+    }
+    let token = studio.admin.token(crate::support::api::ADMIN, crate::support::api::PASSWORD).await;
+    let token = token.text("access").to_owned();
+    let path = |id: u64| format!("{LIST}{id}/file/?token={token}");
+    let refused = fetch(studio.address, Request::get(format!("{LIST}{kept}/file/"))).await;
+    assert_eq!(refused.status(), 401);
+    let part = fetch(studio.address, Request::get(path(kept)).header("Range", "bytes=188-375")).await;
+    assert_eq!((part.status(), part.header("content-length")), (206, Some("188")));
+    let follower = Player::watch(studio.address, &path(kept)).await;
+    follower.sees("news").await;
+    follower.more_bytes(400_000).await;
+    // The other recording goes, with its file only.
+    let gone = studio.get(deleted).await["file_name"].as_str().unwrap().to_owned();
+    assert_eq!(studio.admin.delete(&format!("{LIST}{deleted}/")).await.status, 204);
+    assert!(!studio.data.path().join("recordings").join(gone).exists());
+    assert_eq!(studio.admin.get(&format!("{LIST}{deleted}/")).await.status, 404);
+    let extended = studio.admin.post(&format!("{LIST}{kept}/extend/"), json!({ "extra_minutes": 15 })).await;
+    assert_eq!(extended.status, 200, "{extended:?}");
+    follower.more_bytes(400_000).await;
+    let stopped = studio.admin.post(&format!("{LIST}{kept}/stop/"), json!({})).await;
+    assert_eq!(stopped.status, 200, "{stopped:?}");
+    let bytes = studio.finished(kept).await;
+    follower.ended().await;
+    assert_eq!(follower.recording(), bytes, "a follower gets the whole file");
+    let whole = fetch(studio.address, Request::head(path(kept))).await;
+    assert_eq!(whole.header("content-length"), Some(bytes.len().to_string().as_str()));
+    let beyond = format!("bytes={}-", bytes.len());
+    let unsatisfied = fetch(studio.address, Request::get(path(kept)).header("Range", &beyond)).await;
+    assert_eq!(unsatisfied.status(), 416);
+}
