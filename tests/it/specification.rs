@@ -20,6 +20,9 @@ const OPERATIONS: &str = "
     GET PUT DELETE /api/channels/logos/{}/
     POST /api/channels/logos/bulk-delete/
     POST /api/channels/logos/cleanup/
+    GET POST /api/channels/recordings/
+    PUT DELETE /api/channels/recordings/{}/
+    POST /api/channels/recordings/bulk-delete-upcoming/
     GET POST /api/channels/profiles/
     GET PUT DELETE /api/channels/profiles/{}/
     PUT /api/channels/profiles/{}/channels/{}/
@@ -44,11 +47,8 @@ const OPERATIONS: &str = "
 /// The operations that wait: the feature that brings them, and then lines as above.
 const PENDING: [(&str, &str); 2] = [
     (
-        "recordings",
+        "rules of recordings",
         "
-        GET POST /api/channels/recordings/
-        PUT DELETE /api/channels/recordings/{}/
-        POST /api/channels/recordings/bulk-delete-upcoming/
         GET POST /api/channels/recurring-rules/
         GET PUT PATCH DELETE /api/channels/recurring-rules/{}/
         GET /api/channels/series-rules/
