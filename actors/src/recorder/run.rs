@@ -37,6 +37,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Reason of gaps whose cause nobody has reported.
 const NO_DATA: &str = "no data arrived";
 const NOT_RUNNING: &str = "the gateway was not running";
+const TOO_SLOW: &str = "the disk was too slow";
 const STOPPING: &str = "the gateway was stopped";
 const REDIRECTED: &str =
     "the stream profile of the channel sends players to the provider, so there is nothing to record";
@@ -92,6 +93,16 @@ enum Step {
     /// The recording was deleted.
     Gone,
     Stopping,
+}
+
+/// What the end of a run has changed.
+enum Ended {
+    /// The recording has ended with this run.
+    Now,
+    /// It had ended before.
+    Before,
+    /// It never began. Contains the path of its empty file, if it has one.
+    WithoutFile(Option<String>),
 }
 
 /// Why a recording does not continue now.
@@ -210,7 +221,7 @@ impl Run {
         let (mut batch, mut n_bytes, mut has_stored) = (Vec::new(), 0, false);
         let mut ticks = interval(WRITE_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut synced_at = Instant::now();
+        let (mut synced_at, mut n_overruns) = (Instant::now(), 0);
         let reading_since = now_ms();
         let ended = loop {
             let is_full = tokio::select! {
@@ -238,7 +249,12 @@ impl Run {
             }
             n_bytes = 0;
             has_stored |= !batch.is_empty();
+            let before = self.last_at;
             self.append(std::mem::take(&mut batch)).await?;
+            if tail.meter().overruns() > n_overruns {
+                n_overruns = tail.meter().overruns();
+                self.note_overrun(before.unwrap_or(reading_since)).await;
+            }
             if synced_at.elapsed() >= SYNC_PERIOD {
                 synced_at = Instant::now();
                 if let Some(file) = self.file.take() {
@@ -326,8 +342,12 @@ impl Run {
             folder.create(&stem, FILE_EXTENSION)
         })
         .await??;
-        let recorded = RecordedFile { path, bytes: 0, started_at: begin, ended_at: None };
-        self.change(move |it| it.file = Some(recorded)).await;
+        let recorded = RecordedFile { path: path.clone(), bytes: 0, started_at: begin, ended_at: None };
+        if self.change(move |it| it.file = Some(recorded)).await.is_none() {
+            // Nobody would find the file.
+            self.remove(path).await;
+            return Err(Fault::Retry("the record of the recording cannot be written".to_owned()));
+        }
         Ok(RecordingFile::new(file))
     }
 
@@ -335,10 +355,10 @@ impl Run {
     async fn begun(&mut self, first_at: i64) {
         let changed = self.change(move |it| {
             let was_scheduled = it.status == RecordingStatus::Scheduled;
+            let reason = it.reason.clone().unwrap_or_else(|| NO_DATA.to_owned());
             if it.apply(RecordingInput::Stored, None, now_ms()).is_err() {
                 return false;
             }
-            let reason = it.reason.take().unwrap_or_else(|| NO_DATA.to_owned());
             let wanted = it.begins_at().max(it.created_at);
             if was_scheduled && first_at.saturating_sub(wanted) > GAP_MS {
                 it.open_gap(wanted, &reason);
@@ -365,6 +385,15 @@ impl Run {
         if now_ms().saturating_sub(silent_since) > GAP_MS && !self.has_open_gap() {
             self.change(move |it| it.open_gap(last_at, NO_DATA)).await;
         }
+    }
+
+    /// Notes a gap that ended at this moment, because the disk was slower than the channel.
+    async fn note_overrun(&self, since: i64) {
+        self.change(move |it| {
+            it.open_gap(since, TOO_SLOW);
+            it.close_gap(now_ms());
+        })
+        .await;
     }
 
     /// Notes why nothing is recorded at the moment.
@@ -423,22 +452,33 @@ impl Run {
         let bytes = self.close_file().await;
         let last_at = self.last_at;
         let changed = self.change(move |it| {
-            let is_empty = it.status == RecordingStatus::Scheduled;
+            if it.status == RecordingStatus::Scheduled {
+                let reason = reason.clone().or_else(|| it.reason.clone());
+                // A recording that has not begun accepts it.
+                let _ = it.apply(RecordingInput::EndedWithoutFile, reason, now_ms());
+            }
+            if it.status == RecordingStatus::Failed {
+                return Ended::WithoutFile(it.file.take().map(|it| it.path));
+            }
             // The status is final already if somebody has ended it.
-            let _ = match is_empty {
-                true => {
-                    it.apply(RecordingInput::EndedWithoutFile, reason.or_else(|| it.reason.clone()), now_ms())
-                }
-                false => it.apply(input, reason, now_ms()),
+            let _ = it.apply(input, reason, now_ms());
+            let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else {
+                return Ended::Before;
             };
-            let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else { return false };
             file.ended_at = Some(last_at.unwrap_or(file.started_at).max(file.started_at));
             if let Some(bytes) = bytes {
                 file.bytes = bytes;
             }
-            !is_empty
+            Ended::Now
         });
-        let Some((recording, true)) = changed.await else { return };
+        let recording = match changed.await {
+            Some((recording, Ended::Now)) => recording,
+            Some((_, Ended::WithoutFile(Some(path)))) => return self.remove(path).await,
+            Some(_) => return,
+            // The schedule tries again.
+            None if self.recording().is_some() => return self.pause(RETRY_MAX).await,
+            None => return,
+        };
         let Some(file) = &recording.file else { return };
         let length_ms = file.ended_at.unwrap_or(file.started_at).saturating_sub(file.started_at);
         info!(recording.id = %self.id, "recording of \"{}\" is {}", recording.title(), recording.status);
@@ -450,6 +490,21 @@ impl Run {
             interrupted: recording.status == RecordingStatus::Interrupted,
         };
         self.shared.env.events.emit(Event { at: now_ms(), body });
+    }
+
+    async fn pause(&self, time: Duration) {
+        tokio::select! {
+            () = sleep(time) => {}
+            () = self.shared.stop.cancelled() => {}
+        }
+    }
+
+    /// Removes a file that no record names.
+    async fn remove(&self, path: String) {
+        let folder = self.parts().folder.clone();
+        if let Ok(Err(cause)) = blocking(move || folder.remove(&path)).await {
+            warn!(recording.id = %self.id, "failed to remove a file without a recording: {cause}");
+        }
     }
 
     /// Writes the rest of the file to the disk. Returns its size.

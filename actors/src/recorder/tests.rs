@@ -266,6 +266,56 @@ async fn a_channel_that_never_plays_fails_with_the_reason() {
 }
 
 #[tokio::test]
+async fn a_recording_that_begins_late_lists_the_gap_with_its_reason() {
+    let studio = Studio::new().await;
+    studio.scenario.provider.set("/a", Behaviour::Status(404));
+    let now = now_ms();
+    studio.record(1, now - 5_000, now + HOUR).await;
+    studio.until(1, |it| it.reason.as_deref().is_some_and(|it| it.contains("404"))).await;
+    sleep(Duration::from_millis(2_500)).await;
+    studio.scenario.provider.set("/a", Behaviour::play("a"));
+    let running = studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    assert_eq!((running.gaps.len(), &running.reason), (1, &None), "{running:?}");
+    assert!(running.gaps[0].reason.contains("404") && running.gaps[0].end.is_some(), "{running:?}");
+    studio.apply(1, RecordingInput::Stop).await;
+    studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+}
+
+/// Holds T-dvr.1.
+#[tokio::test]
+async fn many_recordings_that_are_due_at_once_start_once_each() {
+    const N: u32 = 200;
+    let studio = Studio::new().await;
+    let now = now_ms();
+    for id in 1..=N {
+        studio.record(id, now + 8_000, now + HOUR).await;
+    }
+    for id in 1..=N {
+        studio.until(id, |it| it.status == RecordingStatus::Recording).await;
+    }
+    assert_eq!(studio.scenario.provider.n_accepted(), 1);
+    let files = std::fs::read_dir(studio.folder.path().join("recordings/TV_Shows/News")).unwrap().count();
+    assert_eq!(files, N as usize);
+    studio
+        .models
+        .store
+        .write(|write| {
+            for id in 1..=N {
+                let mut recording = write.get::<Recording>(id)?.expect("a recording");
+                recording.apply(RecordingInput::Stop, None, now_ms()).expect("it runs");
+                write.put(&recording)?;
+            }
+            Ok::<_, storage::Error>(())
+        })
+        .await
+        .unwrap();
+    for id in 1..=N {
+        studio.until(id, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    }
+    studio.scenario.is_quiet().await;
+}
+
+#[tokio::test]
 async fn a_deleted_recording_ends_and_its_file_goes() {
     let studio = Studio::new().await;
     let now = now_ms();
