@@ -14,7 +14,7 @@ use storage::Store;
 use storage::records::schema;
 use tempfile::TempDir;
 
-use crate::support::api::Api;
+use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::signal::Picture;
@@ -65,9 +65,7 @@ impl Studio {
         program.signal("KILL");
         program.ended().await;
         let (program, address) = run(data.path()).await;
-        let admin =
-            Api::stranger_at(address).login(crate::support::api::ADMIN, crate::support::api::PASSWORD);
-        let admin = admin.await;
+        let admin = Api::stranger_at(address).login(ADMIN, PASSWORD).await;
         Studio { provider, data, program, address, admin }
     }
 
@@ -190,7 +188,7 @@ async fn a_file_is_read_in_parts_and_followed_while_it_grows_until_it_is_deleted
     for id in [kept, deleted] {
         studio.until_size(id, 400_000).await;
     }
-    let token = studio.admin.token(crate::support::api::ADMIN, crate::support::api::PASSWORD).await;
+    let token = studio.admin.token(ADMIN, PASSWORD).await;
     let token = token.text("access").to_owned();
     let path = |id: u64| format!("{LIST}{id}/file/?token={token}");
     let refused = fetch(studio.address, Request::get(format!("{LIST}{kept}/file/"))).await;
