@@ -30,7 +30,7 @@ pub(super) struct RecordingFile {
     length: u64,
     /// Set from the second reader on.
     joined: Option<Joined>,
-    /// What is to be written, reused for each batch.
+    /// Packets to write, reused for each batch.
     out: Vec<u8>,
 }
 

@@ -64,7 +64,7 @@ struct Shared {
     schedule: Mutex<Option<RespawnedTask>>,
 }
 
-/// What the recorder needs of the gateway.
+/// The parts of the gateway that the recorder uses.
 struct Parts {
     models: Models,
     folder: RecordingsFolder,

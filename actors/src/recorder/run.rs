@@ -95,7 +95,7 @@ enum Step {
     Stopping,
 }
 
-/// What the end of a run has changed.
+/// The change by the end of a run.
 enum Ended {
     /// The recording has ended with this run.
     Now,

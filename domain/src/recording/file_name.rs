@@ -18,7 +18,7 @@ const WIDTH_MAX: usize = 9;
 /// Extensions of templates of similar services, which convert their recordings. They are replaced.
 const OTHER_EXTENSIONS: [&str; 4] = [".mkv", ".mp4", ".ts", ".m2ts"];
 
-/// What templates are filled with.
+/// The values of the fields of templates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NameFields {
     pub show: String,

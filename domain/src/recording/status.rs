@@ -30,7 +30,7 @@ pub enum RecordingStatus {
     Failed,
 }
 
-/// What happens to a recording.
+/// An event in the life of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingInput {
     /// The first packet is stored, at the start or after a restart of the gateway.
@@ -77,15 +77,13 @@ impl RecordingStatus {
     /// # Errors
     /// This status does not accept the input.
     pub fn after(self, input: RecordingInput) -> Result<Self, WrongStatus> {
-        use RecordingInput::{Complete, EndedIncomplete, EndedWhole, EndedWithoutFile, Stop, Stored};
         match (self, input) {
-            (Self::Scheduled | Self::Recording, Stored) => Ok(Self::Recording),
-            (Self::Scheduled, Stop) | (Self::Scheduled | Self::Recording, EndedWithoutFile) => {
-                Ok(Self::Failed)
-            }
-            (Self::Recording, Stop) => Ok(Self::Stopped),
-            (Self::Recording, Complete | EndedWhole) => Ok(Self::Completed),
-            (Self::Recording, EndedIncomplete) => Ok(Self::Interrupted),
+            (Self::Scheduled | Self::Recording, RecordingInput::Stored) => Ok(Self::Recording),
+            (Self::Scheduled, RecordingInput::Stop) => Ok(Self::Failed),
+            (Self::Scheduled | Self::Recording, RecordingInput::EndedWithoutFile) => Ok(Self::Failed),
+            (Self::Recording, RecordingInput::Stop) => Ok(Self::Stopped),
+            (Self::Recording, RecordingInput::Complete | RecordingInput::EndedWhole) => Ok(Self::Completed),
+            (Self::Recording, RecordingInput::EndedIncomplete) => Ok(Self::Interrupted),
             _ => Err(WrongStatus(self)),
         }
     }

@@ -95,7 +95,7 @@ pub(crate) struct GapView {
     reason: String,
 }
 
-/// What views of recordings depend on.
+/// Data that views of recordings depend on.
 pub(crate) struct RecorderLookup(Recorder);
 
 impl Lookup for RecorderLookup {
