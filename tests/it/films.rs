@@ -212,6 +212,27 @@ async fn every_lie_of_a_panel_leaves_the_library_and_is_told() {
     let names = ["EN - Heat (1995)", "Up (2009)"];
     assert_eq!(library.names().await, names);
     let json_text = |text: &str| MockResponse::text("application/json", text.to_owned());
+    let enabled = async || {
+        let listed = library.admin.get("/api/vod/categories/?enabled=true").await.body;
+        let mut ids: Vec<u64> =
+            listed.as_array().unwrap().iter().map(|it| it["id"].as_u64().unwrap()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let categories = enabled().await;
+    assert!(categories.len() >= 3, "{categories:?}");
+    let listed = json!([
+        { "category_id": "21", "category_name": "Action", "parent_id": 0 },
+        { "category_id": "22", "category_name": "Drama", "parent_id": 0 },
+    ]);
+    for answer in [json_text("[]"), json_text("false"), MockResponse::html(), MockResponse::status(401)] {
+        library.panel.answers("get_vod_categories", answer);
+        let done = library.refreshed(&account).await;
+        assert_eq!(done["outcome"], "error", "{done}");
+        assert_eq!(enabled().await, categories, "{done}");
+        assert_eq!(library.names().await, names, "{done}");
+    }
+    library.panel.says("get_vod_categories", &listed);
     for (answer, told) in [
         (json_text("[]"), "empty"),
         (json_text("null"), "something else"),
@@ -226,6 +247,7 @@ async fn every_lie_of_a_panel_leaves_the_library_and_is_told() {
         let message = done["message"].as_str().unwrap();
         assert!(message.contains(told) && !message.contains(PASSWORD), "{message}");
         assert_eq!(library.names().await, names, "{message}");
+        assert_eq!(enabled().await, categories, "{message}");
     }
     // Wrong types and text before the list cost nothing but the elements that cannot be used.
     let list = "Warning: x\n[{\"stream_id\":\"1\",\"name\":\"EN - Heat (1995)\",\"category_id\":21},{\"stream_id\":2,\
@@ -393,6 +415,30 @@ async fn an_account_changes_and_takes_with_it_its_own_films_only() {
     }
     let names = ["Alien (1979)", "Brazil (1985)", "Gattaca (1997)", "Heat (1995)"];
     assert_eq!(library.names().await, names);
+}
+
+/// Holds T-sync.4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_admin_changed_survives_every_refresh_until_it_is_cleared() {
+    let library = Library::new().await;
+    let account = library.panel_account(everything()).await;
+    let path = format!("/api/vod/movies/{}/", library.films().await[1]["id"]);
+    let edit = json!({ "name": "Up, up", "year": 2010, "is_adult": true, "hidden": true });
+    assert_eq!(library.admin.patch(&path, edit).await.status, 200);
+    let values = async || {
+        let film = library.admin.get(&path).await.body;
+        json!([film["name"], film["year"], film["is_adult"], film["hidden"], film["genre"]])
+    };
+    for genre in ["Animation", "Adventure", "Family"] {
+        let changed = film(2, "Up High (2009)", json!({ "genre": genre, "year": "2008" }));
+        library.panel.says("get_vod_streams", &json!([film(1, "EN - Heat (1995)", json!({})), changed]));
+        let done = library.refreshed(&account).await;
+        assert_eq!(done["outcome"], "success", "{done}");
+        assert_eq!(values().await, json!(["Up, up", 2010, true, true, genre]));
+    }
+    let clear = json!({ "name": null, "year": null, "is_adult": null, "hidden": false });
+    assert_eq!(library.admin.patch(&path, clear).await.status, 200);
+    assert_eq!(values().await, json!(["Up High (2009)", 2008, false, false, "Family"]));
 }
 
 /// Holds T-id.3.
