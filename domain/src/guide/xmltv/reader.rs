@@ -298,8 +298,10 @@ impl<R: BufRead> Document<R> {
             let n_done = match markup {
                 Markup::Channel | Markup::Programme => {
                     self.is_guide = true;
-                    match scan::element_end(bytes, limits) {
-                        Scan::End(length) if length <= limits.element_bytes_max => return Ok(Some(length)),
+                    // No further, so that the size of the parts that arrive makes no difference.
+                    let allowed = &bytes[..bytes.len().min(limits.element_bytes_max)];
+                    match scan::element_end(allowed, limits) {
+                        Scan::End(length) => return Ok(Some(length)),
                         Scan::Incomplete if bytes.len() <= limits.element_bytes_max => {
                             if self.window.is_ended() {
                                 self.is_open = true;
@@ -308,7 +310,7 @@ impl<R: BufRead> Document<R> {
                             self.window.fill()?;
                             continue;
                         }
-                        Scan::End(_) | Scan::Incomplete => summary.skip(XmltvSkip::TooLarge),
+                        Scan::Incomplete => summary.skip(XmltvSkip::TooLarge),
                         Scan::Broken(reason) => summary.skip(reason),
                     }
                     // Its children are read as unknown elements, until the next element of a guide.
