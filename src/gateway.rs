@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::{
-    Events, Fetch, FetchError, FetchLimits, GuideParts, GuideServices, Importer, MetricsSnapshot, Plans,
-    RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings,
+    Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices, Importer,
+    MetricsSnapshot, Plans, RecordingsFolder, StorePlans, Switchboard, System, SystemParts,
+    effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -44,6 +45,8 @@ use crate::{matching, push, rest, store_watch, strm_export};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
+/// Folder of the beginnings and ends of films, in the data folder.
+const FILMS_FOLDER: &str = "films";
 
 /// The two runtimes. A test passes its own handle twice.
 #[derive(Clone, Debug)]
@@ -323,7 +326,13 @@ async fn start_system(
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
     let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners);
     let launcher = launcher(config);
-    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher };
+    let (limits, folder) = (&config.limits, config.data_dir.join(FILMS_FOLDER));
+    let disk_bytes = limits.film_disk_cache_bytes;
+    let films = FilmCacheSettings {
+        memory_bytes: limits.film_cache_bytes,
+        disk: (disk_bytes > 0).then_some((folder, disk_bytes)),
+    };
+    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher, films };
     let (base, models) = (config.engine.clone(), models.clone());
     let files = Files::new(&config.data_dir);
     let uploads = files.folder(Folder::Playlists);

@@ -92,6 +92,6 @@ pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
 pub use self::viewer::Viewer;
 pub use self::vod::{
-    Vod, VodAnswer, VodBody, VodFacts, VodHead, VodInterrupted, VodRefusal, VodRequest, VodSessionInfo,
-    VodTitle,
+    FilmCacheSettings, Vod, VodAnswer, VodBody, VodFacts, VodHead, VodInterrupted, VodRefusal, VodRequest,
+    VodSessionInfo, VodTitle,
 };

@@ -30,6 +30,7 @@ use crate::seats::SeatRequest;
 use crate::switchboard::WatchRequest;
 use crate::system::{System, SystemParts};
 use crate::viewer::Viewer;
+use crate::vod::FilmCacheSettings;
 
 /// An actor that stores its messages for a test.
 struct Inbox<M>(std::marker::PhantomData<fn(M)>);
@@ -174,8 +175,12 @@ impl Scenario {
         dial: MemoryDial,
         provider: MemoryProvider,
     ) -> Self {
-        let parts =
-            SystemParts { dial: Arc::new(dial), packets: Handle::current(), launcher: Launcher::default() };
+        let parts = SystemParts {
+            dial: Arc::new(dial),
+            packets: Handle::current(),
+            launcher: Launcher::default(),
+            films: FilmCacheSettings::default(),
+        };
         let system = System::start(settings, plans, parts).await.expect("starts");
         Self { system, provider, plans: None }
     }

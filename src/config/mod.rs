@@ -139,6 +139,10 @@ pub struct Limits {
     /// Time between two questions about one film or series to the panel of an account; 0 is none.
     #[serde(with = "seconds")]
     pub vod_request_interval: Duration,
+    /// Memory for the beginnings and ends of films, in bytes.
+    pub film_cache_bytes: usize,
+    /// Disk space for the beginnings and ends of films, in bytes; `0` keeps none.
+    pub film_disk_cache_bytes: u64,
     /// Maximum size of a guide as it is downloaded, in bytes.
     pub guide_bytes_max: u64,
     /// Maximum size of an unpacked guide, in bytes.
@@ -218,6 +222,8 @@ impl Default for Limits {
             playlist_bytes_max: 512 << 20,
             playlist_timeout: Duration::from_secs(120),
             vod_request_interval: VOD_INTERVAL,
+            film_cache_bytes: 64 << 20,
+            film_disk_cache_bytes: 0,
             guide_bytes_max: 1 << 30,
             guide_unpacked_bytes_max: 8 << 30,
             guide_timeout: Duration::from_secs(15 * 60),

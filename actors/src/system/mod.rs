@@ -73,7 +73,7 @@ use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
 use crate::transcoders::Transcoders;
 use crate::trials::Trials;
-use crate::vod::Vod;
+use crate::vod::{FilmCacheSettings, Vod};
 use crate::{AddressRule, bandwidth, memory, reload};
 
 /// Maximum wait for live channels to finish with their clients when the system stops.
@@ -99,6 +99,8 @@ pub struct SystemParts {
     pub packets: Handle,
     /// Starts the programs of stream profiles.
     pub launcher: Launcher,
+    /// How much is kept of films.
+    pub films: FilmCacheSettings,
 }
 
 /// Reason why a system did not start.
@@ -233,7 +235,7 @@ impl System {
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         let seat_table = SeatTable::new();
         let state = SystemState {
-            vod: Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token()),
+            vod: Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films),
             recorder: Recorder::new(
                 Switchboard::new(addresses.switchboard.clone(), env.clone(), seat_table.clone()),
                 env.clone(),

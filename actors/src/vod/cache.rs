@@ -1,9 +1,10 @@
-//! The beginning and the end of films that were opened, in memory.
+//! The beginning and the end of films that were opened, in memory and by option also on disk.
 //!
 //! Players read both before they play: the end has the index of many containers. The bytes of a file are dropped when its
 //! length or its validator changes.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,9 +12,11 @@ use domain::vod_session::{KnownBytes, Pieces};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::disk::FilmDisk;
+
 /// Number of bytes that are kept of the beginning and of the end of a file, each.
 pub(crate) const EDGE_BYTES: u64 = 2 << 20;
-/// Maximum number of bytes of all files.
+/// Maximum number of bytes of all files in memory, unless a setting says otherwise.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of files. Of a file without bytes, the length is remembered.
 const FILES_MAX: usize = 4_096;
@@ -38,6 +41,8 @@ impl FileVersion {
 struct CachedFile {
     version: FileVersion,
     pieces: Pieces,
+    /// Number of bytes that are on disk.
+    n_saved: usize,
     last_used: u64,
 }
 
@@ -52,15 +57,67 @@ struct Inner {
 pub(crate) struct FileCache {
     inner: Mutex<Inner>,
     bytes_max: usize,
+    disk: Option<Arc<FilmDisk>>,
+}
+
+/// How much is kept of films.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilmCacheSettings {
+    /// Maximum number of bytes in memory.
+    pub memory_bytes: usize,
+    /// A folder for more, and the maximum number of its bytes.
+    pub disk: Option<(PathBuf, u64)>,
+}
+
+impl Default for FilmCacheSettings {
+    fn default() -> Self {
+        Self { memory_bytes: CACHE_BYTES_MAX, disk: None }
+    }
 }
 
 impl Default for FileCache {
     fn default() -> Self {
-        Self { inner: Mutex::default(), bytes_max: CACHE_BYTES_MAX }
+        Self::new(FilmCacheSettings::default())
     }
 }
 
 impl FileCache {
+    pub(crate) fn new(settings: FilmCacheSettings) -> Self {
+        let disk = settings.disk.map(|(folder, bytes_max)| Arc::new(FilmDisk::new(folder, bytes_max)));
+        Self { inner: Mutex::default(), bytes_max: settings.memory_bytes, disk }
+    }
+
+    pub(crate) fn disk(&self) -> Option<&Arc<FilmDisk>> {
+        self.disk.as_ref()
+    }
+
+    /// Returns whether no byte of a file is in memory.
+    pub(crate) fn lacks(&self, file: Uuid) -> bool {
+        self.inner.lock().files.get(&file).is_none_or(|it| it.pieces.n_bytes() == 0)
+    }
+
+    /// Keeps what was read from the disk, unless another content of the file is known.
+    pub(crate) fn restore(&self, version: &FileVersion, parts: Vec<(u64, Bytes)>) {
+        if self.version(version.file).is_some_and(|it| !it.agrees_with(version)) {
+            return;
+        }
+        self.remember(version);
+        for (at, bytes) in parts {
+            self.record(version, at, &bytes);
+        }
+        if let Some(file) = self.inner.lock().files.get_mut(&version.file) {
+            file.n_saved = file.pieces.n_bytes();
+        }
+    }
+
+    /// Returns what is in memory of a file if it is more than on disk, and counts it as saved.
+    pub(crate) fn take_unsaved(&self, file: Uuid) -> Option<(FileVersion, Vec<(u64, Bytes)>)> {
+        let mut inner = self.inner.lock();
+        let file = inner.files.get_mut(&file).filter(|it| it.pieces.n_bytes() > it.n_saved)?;
+        file.n_saved = file.pieces.n_bytes();
+        Some((file.version.clone(), file.pieces.iter().map(|(at, bytes)| (at, bytes.clone())).collect()))
+    }
+
     /// Returns what is remembered about a file.
     pub(crate) fn version(&self, file: Uuid) -> Option<FileVersion> {
         self.inner.lock().files.get(&file).map(|it| it.version.clone())
@@ -74,7 +131,8 @@ impl FileCache {
             inner.remove(version.file);
         }
         let last_used = inner.tick();
-        let new = || CachedFile { version: version.clone(), pieces: Pieces::default(), last_used };
+        let new =
+            || CachedFile { version: version.clone(), pieces: Pieces::default(), n_saved: 0, last_used };
         inner.files.entry(version.file).or_insert_with(new).last_used = last_used;
         inner.shrink(self.bytes_max, version.file);
     }

@@ -10,6 +10,7 @@
 //! ```
 
 mod cache;
+mod disk;
 mod session;
 mod source;
 mod stream;
@@ -38,10 +39,11 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::info;
+use tracing::{info, warn};
 use uuid::Uuid;
 
 use self::cache::FileCache;
+pub use self::cache::FilmCacheSettings;
 use self::session::{BodyReader, OpenError, SessionTable, VodSession};
 use self::source::{FileSource, probe};
 use self::stream::StreamReader;
@@ -58,6 +60,8 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(20);
 const SESSIONS_MAX: usize = 4_096;
 /// How often a request selects its bytes again because the provider has another file than a moment ago.
 const SELECTIONS_MAX: usize = 3;
+/// Maximum number of files of one title that are looked for on disk.
+const RECALLED_MAX: usize = 8;
 /// Maximum wait for connections to close when the system stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -207,8 +211,10 @@ impl Vod {
         counter: Arc<AtomicU64>,
         seats: Arc<SeatTable>,
         stop: CancellationToken,
+        cache: FilmCacheSettings,
     ) -> Self {
-        let (cache, sessions, drivers) = Default::default();
+        let cache = Arc::new(FileCache::new(cache));
+        let (sessions, drivers) = Default::default();
         Self { shared: Arc::new(Shared { env, counter, seats, cache, sessions, drivers, stop }) }
     }
 
@@ -233,6 +239,7 @@ impl Vod {
             session,
             target: title.target,
         };
+        self.shared.recall(&candidates).await;
         let joined = self.join(key, title, viewer, candidates)?;
         let start_timeout = self.shared.env.settings().start_timeout;
         let opening = async {
@@ -283,6 +290,7 @@ impl Vod {
             return Ok(VodHead::Redirect(url));
         }
         let shared = &self.shared;
+        shared.recall(&candidates).await;
         let remembered = |it: &TitleCandidate| Some((it.clone(), shared.cache.version(it.file)?));
         let (candidate, version) = match candidates.iter().find_map(remembered) {
             Some(remembered) => remembered,
@@ -402,6 +410,31 @@ impl Vod {
 }
 
 impl Shared {
+    /// Reads what the disk has of files of which the memory has nothing.
+    async fn recall(&self, candidates: &[TitleCandidate]) {
+        let Some(disk) = self.cache.disk() else { return };
+        let mut files: Vec<Uuid> = candidates.iter().map(|it| it.file).collect();
+        files.dedup();
+        for file in files.into_iter().take(RECALLED_MAX).filter(|it| self.cache.lacks(*it)) {
+            let disk = disk.clone();
+            if let Ok(Some((version, parts))) = tokio::task::spawn_blocking(move || disk.load(file)).await {
+                self.cache.restore(&version, parts);
+            }
+        }
+    }
+
+    /// Writes to the disk what was read of a file.
+    fn save(&self, file: Uuid) {
+        let Some(disk) = self.cache.disk().cloned() else { return };
+        let Some((version, parts)) = self.cache.take_unsaved(file) else { return };
+        let saving = move || {
+            if let Err(error) = disk.save(&version, &parts) {
+                warn!("failed to keep the beginning of a film on disk: {error}");
+            }
+        };
+        self.drivers.spawn_blocking_on(saving, &self.env.packets);
+    }
+
     /// Reports that a viewer watches, at the first answer of the session.
     fn begun(&self, session: &VodSession) {
         if !session.begin() {
@@ -437,6 +470,9 @@ impl Drop for Forget {
             return;
         }
         let reading = session.reading();
+        if let Some(opened) = &reading.opened {
+            self.shared.save(opened.file);
+        }
         info!(
             vod.session = session.number, vod.target = %session.title.target, bytes = reading.bytes_sent,
             "\"{}\" is no longer watched", session.title.name

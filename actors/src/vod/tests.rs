@@ -407,6 +407,43 @@ async fn what_was_read_of_a_film_answers_without_a_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_read_of_a_film_outlives_a_restart_on_disk() {
+    let mut cinema = Cinema::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Some((folder.path().join("films"), 1 << 30));
+    let restart = |cinema: &mut Cinema| {
+        let settings = FilmCacheSettings { disk: disk.clone(), ..FilmCacheSettings::default() };
+        let Shared { env, counter, seats, stop, .. } = &*cinema.vod.shared;
+        let vod = Vod::new(env.clone(), counter.clone(), seats.clone(), stop.clone(), settings);
+        cinema.vod = vod;
+    };
+    restart(&mut cinema);
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    for range in ["bytes=0-2000000", "bytes=-100000"] {
+        cinema.get("player", &film, range).await.unwrap().finish(&file).await;
+    }
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(cinema.vod.sessions().is_empty());
+    cinema.vod.ended().await;
+    restart(&mut cinema);
+    let n_requests = cinema.ranges().len();
+    let head = cinema.vod.head(Cinema::request("player", &film, "")).await.unwrap();
+    assert!(matches!(head, VodHead::File(it) if it.length == LENGTH));
+    for range in ["bytes=0-1000000", "bytes=-100000"] {
+        cinema.get("player", &film, range).await.unwrap().finish(&file).await;
+    }
+    assert_eq!(cinema.ranges().len(), n_requests, "no question to the provider");
+    // The provider has another film by now: the old one ends early, and a new request gets the new one.
+    let changed = TestFile::new(LENGTH, 2);
+    cinema.offers("film", &changed);
+    cinema.get("player", &film, "bytes=9000000-9999999").await.unwrap().finish(&changed).await;
+    cinema.get("player", &film, "bytes=0-1000000").await.unwrap().finish(&changed).await;
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_about_a_new_film_takes_one_byte_on_a_free_slot() {
     let cinema = Cinema::new().await;
     let file = TestFile::new(LENGTH, 1);

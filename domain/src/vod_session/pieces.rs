@@ -23,6 +23,11 @@ impl Pieces {
         self.n_bytes
     }
 
+    /// Returns all pieces, each with its position.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Bytes)> {
+        self.pieces.iter().map(|it| (*it.0, it.1))
+    }
+
     /// Drops all bytes.
     pub fn clear(&mut self) {
         *self = Self::default();

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{StorePlans, System, SystemParts};
+use actors::{FilmCacheSettings, StorePlans, System, SystemParts};
 use bytes::Bytes;
 use domain::ids::UserId;
 use domain::query::Query;
@@ -110,6 +110,7 @@ impl Rest {
             dial: Arc::new(MemoryDial::new()),
             packets: Handle::current(),
             launcher: Launcher::default(),
+            films: FilmCacheSettings::default(),
         };
         let system = System::start(engine, plans, parts).await.unwrap();
         let system = Arc::new(system);
