@@ -402,19 +402,15 @@ impl Run {
         if now_ms() < recording.begins_at() {
             return;
         }
-        match self.last_at {
-            Some(last_at) if recording.status == RecordingStatus::Recording => {
-                if !self.has_open_gap() {
-                    let reason = reason.to_owned();
-                    self.change(move |it| it.open_gap(last_at, &reason)).await;
-                }
+        if let Some(last_at) = self.last_at.filter(|_| recording.status == RecordingStatus::Recording) {
+            if !self.has_open_gap() {
+                let reason = reason.to_owned();
+                self.change(move |it| it.open_gap(last_at, &reason)).await;
             }
-            _ if recording.reason.as_deref() != Some(reason) => {
-                warn!(recording.id = %self.id, "a recording cannot begin: {reason}");
-                let reason = Some(reason.to_owned());
-                self.change(move |it| it.reason = reason).await;
-            }
-            _ => {}
+        } else if recording.reason.as_deref() != Some(reason) {
+            warn!(recording.id = %self.id, "a recording cannot begin: {reason}");
+            let reason = Some(reason.to_owned());
+            self.change(move |it| it.reason = reason).await;
         }
     }
 

@@ -407,7 +407,7 @@ fn clamp_priority(priority: u32) -> u8 {
 fn channel_of(call: &Call, id: ChannelId) -> Result<std::sync::Arc<Channel>, String> {
     let channel = call.app.models.channels.load().get(id.0).cloned();
     let is_listed = call.listed();
-    channel.filter(|it| is_listed(it)).ok_or_else(|| no_such(&id))
+    channel.filter(|it| is_listed(it)).ok_or_else(|| no_such(id))
 }
 
 fn dvr_settings(call: &Call) -> DvrSettings {
