@@ -16,12 +16,11 @@ mod measure;
 mod memory;
 mod support;
 
-use std::fs;
 use std::hint::black_box;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
+use std::{fs, io};
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, ProfileId, VodCategoryId};

@@ -102,7 +102,7 @@ pub struct Gateway {
     matching: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
-    _strm_schedule: AbortOnDropHandle<()>,
+    strm_schedule: AbortOnDropHandle<()>,
 }
 
 impl Gateway {
@@ -159,7 +159,7 @@ impl Gateway {
         let matching = async move { matching::follow(models, &events).await };
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
-        let _strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
+        let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         Ok(Gateway {
             system,
@@ -173,7 +173,7 @@ impl Gateway {
             matching,
             discovery,
             backup_schedule: None,
-            _strm_schedule,
+            strm_schedule,
         })
     }
 
@@ -291,7 +291,7 @@ impl Gateway {
         if let Some(discovery) = self.discovery {
             discovery.stop(&self.app.models).await;
         }
-        drop((self.backup_schedule, self.matching));
+        drop((self.backup_schedule, self.strm_schedule, self.matching));
         self.app.is_draining.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         self.api.drain();

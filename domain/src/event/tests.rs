@@ -173,6 +173,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
     const CLIENT: &str = "channel_id channel_name client_ip user_agent connection_id";
     const RECORDING: &str = "channel_id channel_name recording_id program_title duration_seconds# file_path \
                              file_size_bytes#";
+    const VOD: &str = "content_type content_name content_uuid client_ip user_agent client_id username";
     const REFRESH: &str = "source_name source_id# programs_updated# duration_seconds#";
     match name {
         "channel_start" => [CHANNEL, STREAM],
@@ -200,6 +201,8 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         }
         "login_failed" | "epg_blocked" | "m3u_blocked" => ["client_ip user_agent", "user reason"],
         "account_expiring" => ["", "account_id# account_name profile_id# profile_name exp_date days#"],
+        "vod_start" => ["", VOD],
+        "vod_stop" => [VOD, "duration_seconds# bytes_sent#"],
         "store_stopped" => ["", "reason"],
         "store_resumed" => ["", ""],
         _ => panic!("no such event: {name}"),

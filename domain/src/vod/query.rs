@@ -509,7 +509,7 @@ mod tests {
                 && query.is_adult.is_none_or(|wanted| it.is_adult() == wanted)
                 && query.hidden.is_none_or(|wanted| it.hidden == wanted)
                 && query.rating.as_ref().is_none_or(|_| it.rating() == Some("PG-13"))
-                && super::super::visible::visible(limits, it, |it| sources.has(it.account, it.category))
+                && crate::vod::visible::visible(limits, it, |it| sources.has(it.account, it.category))
         };
         let mut found: Vec<&Title> = titles.iter().filter(matches).collect();
         found.sort_by_key(|it| match query.order {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::super::elements::{Element, ElementParser, ListEnd, NotAList};
-use super::super::lists::{ElementProblem, read};
-use super::super::loose::LooseValue;
+use serde::Deserialize;
+
 use super::items::RawTitle;
 use super::list::without_preamble;
-use super::values;
-use super::{MovieInfo, PanelEpisode, PanelFacts, SeriesInfo, SkippedElements, TITLE_CHARS_MAX};
+use super::{MovieInfo, PanelEpisode, PanelFacts, SeriesInfo, SkippedElements, TITLE_CHARS_MAX, values};
+use crate::panel::elements::{Element, ElementParser, ListEnd, NotAList};
+use crate::panel::lists::{ElementProblem, read};
+use crate::panel::loose::LooseValue;
 use crate::vod::episode_name::episode_name;
 
 /// Maximum length of an answer about a film, in bytes. The usual ones have a few thousand.
@@ -266,7 +267,6 @@ struct RawEpisode {
 fn object_or_nothing<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<RawTitle>, D::Error> {
-    use serde::Deserialize;
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.is_object().then(|| RawTitle::deserialize(value).ok()).flatten())
 }

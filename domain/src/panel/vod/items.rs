@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::super::lists::{ElementProblem, read, truncated};
-use super::super::loose::LooseValue;
 use super::values::{self, LooseList, LooseObject, first};
 use super::{LINE_CHARS_MAX, PanelFacts, PanelMovie, PanelSeries, TITLE_CHARS_MAX};
+use crate::panel::lists::{ElementProblem, read, truncated};
+use crate::panel::loose::LooseValue;
 
 /// The fields of a film, a series or an episode, as panels call them, in lists and in answers.
 #[derive(Deserialize, Default)]

@@ -1,6 +1,6 @@
 //! Splits the lists of films, series and their categories.
 
-use super::super::elements::{Element, ElementParser, ListEnd, NotAList};
+use crate::panel::elements::{Element, ElementParser, ListEnd, NotAList};
 
 /// Maximum number of bytes before a list, such as the warnings of a panel's own program. A list that begins later is
 /// none.

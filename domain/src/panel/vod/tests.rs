@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::elements::{Element, ListEnd, NotAList};
 use super::*;
+use crate::panel::elements::{Element, ListEnd, NotAList};
 
 /// Values of every type, as panels send them in any field.
 fn of_any_type() -> Vec<Value> {

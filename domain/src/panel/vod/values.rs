@@ -6,12 +6,12 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::super::info::{kept, time_ms};
-use super::super::lists::truncated;
-use super::super::loose::LooseValue;
 use super::{
     BACKDROPS_MAX, ID_BYTES_MAX, LINE_CHARS_MAX, PICTURE_BYTES_MAX, PLOT_CHARS_MAX, RATING_CHARS_MAX,
 };
+use crate::panel::info::{kept, time_ms};
+use crate::panel::lists::truncated;
+use crate::panel::loose::LooseValue;
 
 /// A list of values: a list, one value, or a text that contains a list. Keeps the first ones.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -108,6 +108,8 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         ("rules", json!([rule])),
         ("release_delay", json!(1.5)),
         ("account_type", json!("STD")),
+        ("auto_enable_new_groups_vod", json!(false)),
+        ("auto_enable_new_groups_series", json!(false)),
         ("enable_vod", json!(true)),
         ("load_all_episodes", json!(true)),
         ("user_agent", Value::Null),

@@ -54,7 +54,7 @@ pub(crate) struct RegroupView {
 
 pub(super) fn routes() -> Vec<Route> {
     const MERGE: &str = "Merges titles into one. Their ids stay valid.";
-    const SPLIT: &str = "Makes relations of a title a title of their own.";
+    const SPLIT: &str = "Creates a title of relations of another.";
     let known = |route: Route| route.refuses(StatusCode::NOT_FOUND, "A title does not exist.");
     vec![
         known(Route::post("/api/vod/movies/{id}/merge/", ADMIN, MERGE, merge_movies)),

@@ -10,10 +10,9 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use domain::account::{Account, RefreshOutcome};
 use domain::ids::{AccountId, VodCategoryId};
@@ -156,7 +155,7 @@ impl LandError {
 
 /// A change of one title.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Change {
+pub(super) enum TitleChange {
     Add {
         account: AccountId,
         relation: RelationId,
@@ -180,12 +179,12 @@ pub(super) enum Change {
 
 /// The changes of an import by the range of their title.
 #[derive(Default)]
-pub(super) struct Changes {
-    by_owner: BTreeMap<u64, PackedList<(TitleId, Change)>>,
+pub(super) struct TitleChanges {
+    by_owner: BTreeMap<u64, PackedList<(TitleId, TitleChange)>>,
 }
 
-impl Changes {
-    pub(super) fn push(&mut self, title: TitleId, change: Change) -> io::Result<()> {
+impl TitleChanges {
+    pub(super) fn push(&mut self, title: TitleId, change: TitleChange) -> io::Result<()> {
         let list = self.by_owner.entry(title_owner(title.key()));
         list.or_insert_with(|| PackedList::new(CHANGES_BYTES_MAX)).push(&(title, change))
     }
@@ -272,12 +271,12 @@ impl VodTitles {
     pub fn remove_missing_accounts(&self) -> Result<(), LandError> {
         let _only_one = self.landing.lock();
         let priorities = priorities(&self.store)?;
-        let mut changes = Changes::default();
+        let mut changes = TitleChanges::default();
         let mut pushed = Ok(());
         self.while_each(|title| {
             for relation in title.relations.iter().filter(|it| !priorities.contains_key(&it.account)) {
                 if pushed.is_ok() {
-                    pushed = changes.push(title.id, Change::Remove { relation: relation.id });
+                    pushed = changes.push(title.id, TitleChange::Remove { relation: relation.id });
                 }
             }
             pushed.is_ok()
@@ -327,7 +326,7 @@ struct Landing<'a> {
     index: TitleIndex,
     names: IdNames,
     ids: NewIds,
-    changes: Changes,
+    changes: TitleChanges,
     /// Titles that are the same, in the order in which they were found.
     merges: Vec<(TitleId, TitleId, MatchReason)>,
     landed: LandedTitles,
@@ -359,7 +358,7 @@ impl<'a> Landing<'a> {
             index: TitleIndex::default(),
             names: IdNames::default(),
             ids: NewIds::default(),
-            changes: Changes::default(),
+            changes: TitleChanges::default(),
             merges: Vec::new(),
             landed: LandedTitles::default(),
         };
@@ -383,10 +382,10 @@ impl<'a> Landing<'a> {
     /// Applies changes of accounts to a stored title: their priorities, and those that were deleted.
     fn mend(&mut self, title: &Title) -> io::Result<()> {
         for relation in title.relations.iter().filter(|it| !self.priorities.contains_key(&it.account)) {
-            self.changes.push(title.id, Change::Remove { relation: relation.id })?;
+            self.changes.push(title.id, TitleChange::Remove { relation: relation.id })?;
         }
         match title.relations.len() > 1 && !is_sorted(title, &self.priorities) {
-            true => self.changes.push(title.id, Change::Sort),
+            true => self.changes.push(title.id, TitleChange::Sort),
             false => Ok(()),
         }
     }
@@ -523,7 +522,7 @@ impl<'a> Landing<'a> {
         self.index.put(identity(&found, name), title, true);
         let found = Box::new(found);
         let account = self.sync.account;
-        Ok(self.changes.push(title, Change::Add { account, relation, reason, found })?)
+        Ok(self.changes.push(title, TitleChange::Add { account, relation, reason, found })?)
     }
 
     /// Decides where a known relation with other values belongs.
@@ -568,7 +567,7 @@ impl<'a> Landing<'a> {
             }
         }
         self.index.put(identity(&found, name), title, false);
-        Ok(self.changes.push(title, Change::Update { relation, found: Box::new(found) })?)
+        Ok(self.changes.push(title, TitleChange::Update { relation, found: Box::new(found) })?)
     }
 
     fn move_to(
@@ -580,7 +579,7 @@ impl<'a> Landing<'a> {
         found: FoundTitle,
         name: &TitleName,
     ) -> Result<(), LandError> {
-        self.changes.push(from, Change::Remove { relation })?;
+        self.changes.push(from, TitleChange::Remove { relation })?;
         // Under a new id, because another film plays under the old one.
         let relation = RelationId(self.ids.next(&self.titles.store)?);
         self.add(to, relation, reason, found, name)
@@ -607,11 +606,11 @@ impl<'a> Landing<'a> {
                 MissingAction::KeepStale => continue,
                 MissingAction::MarkStale => {
                     self.landed.n_stale += 1;
-                    Change::Stale { relation: it.relation, last_seen: it.last_seen }
+                    TitleChange::Stale { relation: it.relation, last_seen: it.last_seen }
                 }
                 MissingAction::Remove => {
                     self.landed.n_removed += 1;
-                    Change::Remove { relation: it.relation }
+                    TitleChange::Remove { relation: it.relation }
                 }
             };
             self.changes.push(self.index.current(it.title), change)?;
@@ -679,7 +678,7 @@ fn is_sorted(title: &Title, priorities: &HashMap<AccountId, i32>) -> bool {
 /// Applies all changes, range by range.
 fn apply_all(
     store: &Store,
-    changes: &Changes,
+    changes: &TitleChanges,
     priorities: &Priorities,
     now: i64,
     removed: &mut Removed,
@@ -689,7 +688,7 @@ fn apply_all(
         if is_stopped() {
             return Err(LandError::Stopped);
         }
-        let mut by_title: BTreeMap<TitleId, Vec<Change>> = BTreeMap::new();
+        let mut by_title: BTreeMap<TitleId, Vec<TitleChange>> = BTreeMap::new();
         list.for_each(|(title, change)| {
             by_title.entry(title).or_default().push(change);
             ControlFlow::Continue(())
@@ -706,7 +705,7 @@ fn apply_all(
 /// Writes the changed titles one by one.
 fn apply_few(
     store: &Store,
-    by_title: BTreeMap<TitleId, Vec<Change>>,
+    by_title: BTreeMap<TitleId, Vec<TitleChange>>,
     priorities: &Priorities,
     now: i64,
     removed: &mut Removed,
@@ -735,7 +734,7 @@ fn put_changed(
     write: &mut Write<'_>,
     id: TitleId,
     title: Option<Title>,
-    changes: &[Change],
+    changes: &[TitleChange],
     priorities: &HashMap<AccountId, i32>,
     now: i64,
     removed: &mut Removed,
@@ -751,7 +750,7 @@ fn put_changed(
 fn apply_to_range(
     store: &Store,
     owner: u64,
-    by_title: BTreeMap<TitleId, Vec<Change>>,
+    by_title: BTreeMap<TitleId, Vec<TitleChange>>,
     priorities: &Priorities,
     now: i64,
     removed: &mut Removed,
@@ -811,7 +810,7 @@ fn put_found(relation: &mut Relation, found: &FoundTitle) {
 fn changed(
     id: TitleId,
     title: Option<Title>,
-    changes: &[Change],
+    changes: &[TitleChange],
     priorities: &HashMap<AccountId, i32>,
     now: i64,
     removed: &mut Removed,
@@ -822,28 +821,28 @@ fn changed(
     };
     for change in changes {
         match change {
-            Change::Add { account, relation, reason, found } => {
+            TitleChange::Add { account, relation, reason, found } => {
                 let mut added = Relation::new(*relation, *account, found.category, "", now);
                 added.reason = reason.clone();
                 put_found(&mut added, found);
                 title.relations.push(added);
             }
-            Change::Update { relation, found } => {
+            TitleChange::Update { relation, found } => {
                 if let Some(known) = title.relation_mut(*relation) {
                     put_found(known, found);
                     known.last_seen = None;
                 }
             }
-            Change::Stale { relation, last_seen } => {
+            TitleChange::Stale { relation, last_seen } => {
                 if let Some(known) = title.relation_mut(*relation) {
                     known.last_seen = Some(*last_seen);
                 }
             }
-            Change::Remove { relation } => {
+            TitleChange::Remove { relation } => {
                 title.relations.retain(|it| it.id != *relation);
                 removed.relations.push((title.id, *relation));
             }
-            Change::Sort => {}
+            TitleChange::Sort => {}
         }
     }
     if title.relations.is_empty() {
