@@ -2,14 +2,19 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
 /// Bytes that are sent at once.
 const PIECE_BYTES: usize = 64 << 10;
+/// Bytes that a slow response sends at once, and the pause between two of them.
+const SLOW_PIECE_BYTES: usize = 4 << 10;
+const SLOW_PAUSE: Duration = Duration::from_millis(100);
 
 /// A provider of one film at any path.
 pub struct FileProvider {
@@ -25,6 +30,8 @@ struct State {
     /// Connections are closed after these numbers of bytes, in turn.
     cuts: Vec<usize>,
     n_cuts: usize,
+    /// After this number of bytes, a response continues slowly.
+    slow_after: usize,
     /// More connections than these are answered with 403.
     limit: usize,
     sockets: Vec<Arc<TcpStream>>,
@@ -45,6 +52,7 @@ impl FileProvider {
             has_ranges: true,
             cuts: Vec::new(),
             n_cuts: 0,
+            slow_after: usize::MAX,
             limit: usize::MAX,
             sockets: Vec::new(),
             peak: 0,
@@ -90,6 +98,11 @@ impl FileProvider {
     /// Closes connections after these numbers of bytes, in turn.
     pub fn cut_after(&self, cuts: Vec<usize>) {
         self.state.lock().cuts = cuts;
+    }
+
+    /// Has each response continue slowly after this number of bytes, so that it does not end while somebody looks at it.
+    pub fn slow_after(&self, n_bytes: usize) {
+        self.state.lock().slow_after = n_bytes;
     }
 
     /// Refuses more than this number of connections at one time.
@@ -138,7 +151,7 @@ async fn serve(socket: &TcpStream, state: &Mutex<State>, is_allowed: bool) -> st
     let head = read_head(socket).await?;
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let range = head.lines().find_map(|it| it.strip_prefix("range: ").or(it.strip_prefix("Range: ")));
-    let (file, tag, has_ranges, cut) = {
+    let (file, tag, has_ranges, cut, slow_after) = {
         let mut state = state.lock();
         state.requests.push((path, range.map(str::to_owned)));
         let cut = match state.cuts.len() {
@@ -146,7 +159,7 @@ async fn serve(socket: &TcpStream, state: &Mutex<State>, is_allowed: bool) -> st
             n => state.cuts[state.n_cuts % n],
         };
         state.n_cuts += 1;
-        (state.file.clone(), state.tag.clone(), state.has_ranges, cut)
+        (state.file.clone(), state.tag.clone(), state.has_ranges, cut, state.slow_after)
     };
     if !is_allowed {
         return write_all(
@@ -181,9 +194,13 @@ async fn serve(socket: &TcpStream, state: &Mutex<State>, is_allowed: bool) -> st
     let end = part.end.min(part.start.saturating_add(cut));
     let mut at = part.start;
     while at < end {
-        let next = end.min(at + PIECE_BYTES);
+        let is_slow = at - part.start >= slow_after;
+        let next = end.min(at + if is_slow { SLOW_PIECE_BYTES } else { PIECE_BYTES });
         write_all(socket, &file[at..next]).await?;
         at = next;
+        if is_slow {
+            sleep(SLOW_PAUSE).await;
+        }
     }
     Ok(())
 }
