@@ -87,8 +87,8 @@ struct Running {
     name: String,
     began: Instant,
     stop: CancellationToken,
-    /// The source changed meanwhile: another refresh follows.
-    again: bool,
+    /// The source changed meanwhile: another refresh follows, with this value of `force`.
+    again: Option<bool>,
     task: AbortOnDropHandle<()>,
 }
 
@@ -155,8 +155,8 @@ impl ractor::Actor for Actor {
             Message::Refresh { source, force, reply } => {
                 answer(reply, state.request(&imports, source, force))
             }
-            Message::Changed { source, has_new_guide, reply } => {
-                state.changed(&imports, source, has_new_guide);
+            Message::Changed { source, has_new_guide, force, reply } => {
+                state.changed(&imports, source, has_new_guide, force);
                 answer(reply, ());
             }
             Message::CheckSchedules => {
@@ -201,14 +201,19 @@ impl State {
         GuideRefreshStart::Started { job }
     }
 
-    fn changed(&mut self, imports: &GuideImports, source: GuideSourceId, has_new_guide: bool) {
+    fn changed(&mut self, imports: &GuideImports, source: GuideSourceId, has_new_guide: bool, force: bool) {
         self.retries.remove(&source);
         if let Some(running) = self.running.as_mut().filter(|it| it.source == source) {
-            running.again |= has_new_guide;
+            if has_new_guide {
+                running.again = Some(force || running.again == Some(true));
+            }
             running.stop.cancel();
         } else if has_new_guide {
             // A waiting refresh reads the source when its turn comes.
-            self.request(imports, source, false);
+            self.request(imports, source, force);
+            if let Some(waiting) = self.waiting.iter_mut().find(|it| it.source == source) {
+                waiting.force |= force;
+            }
         }
     }
 
@@ -253,7 +258,7 @@ impl State {
             let _ = myself.cast(Message::Finished { source, job, done });
         });
         let (began, task) = (Instant::now(), AbortOnDropHandle::new(task));
-        self.running = Some(Running { source, job, name, began, stop, again: false, task });
+        self.running = Some(Running { source, job, name, began, stop, again: None, task });
     }
 
     fn finished(&mut self, imports: &GuideImports, source: GuideSourceId, job: Uuid, done: Done) {
@@ -292,9 +297,9 @@ impl State {
                 warn!(source.id = %source, "failed to refresh guide \"{name}\": {error}");
             }
         }
-        if running.again {
+        if let Some(force) = running.again {
             // A source that was deleted or has no location any more is skipped.
-            self.request(imports, source, false);
+            self.request(imports, source, force);
         }
         self.start_next(imports);
     }

@@ -12,8 +12,8 @@ pub(crate) enum Message {
     /// Refreshes a source now.
     Refresh { source: GuideSourceId, force: bool, reply: RpcReplyPort<GuideRefreshStart> },
     /// A source changed or was deleted. A running refresh with the former values is stopped; one starts if
-    /// `has_new_guide`.
-    Changed { source: GuideSourceId, has_new_guide: bool, reply: RpcReplyPort<()> },
+    /// `has_new_guide`, with this value of `force`.
+    Changed { source: GuideSourceId, has_new_guide: bool, force: bool, reply: RpcReplyPort<()> },
     /// Starts refreshes that are due.
     CheckSchedules,
     /// A refresh ended.

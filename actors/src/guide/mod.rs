@@ -80,7 +80,22 @@ impl GuideRefreshes {
     /// # Errors
     /// The gateway is stopping.
     pub async fn changed(&self, source: GuideSourceId, has_new_guide: bool) -> Result<(), AskError> {
-        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Changed { source, has_new_guide, reply }).await
+        let force = false;
+        self.address
+            .ask(ANSWER_TIMEOUT, |reply| Message::Changed { source, has_new_guide, force, reply })
+            .await
+    }
+
+    /// Reports that the service of a source now offers another guide, which may be much smaller. A running refresh is
+    /// stopped, and a new one starts.
+    ///
+    /// # Errors
+    /// The gateway is stopping.
+    pub async fn replaced(&self, source: GuideSourceId) -> Result<(), AskError> {
+        let (has_new_guide, force) = (true, true);
+        self.address
+            .ask(ANSWER_TIMEOUT, |reply| Message::Changed { source, has_new_guide, force, reply })
+            .await
     }
 
     /// Changes programmes of a source of the kind `Written`, all at once or none. Returns the id of each programme that was

@@ -236,6 +236,18 @@ async fn a_forced_refresh_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_guide_that_is_replaced_during_its_refresh_is_refreshed_again_even_if_it_is_smaller() {
+    let turns = Turns::of(&["a"], |_| {}).await;
+    turns.refresh(1).await;
+    sleep(SECOND).await;
+    turns.guides.replaced(GuideSourceId(1)).await.unwrap();
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [1, 1]);
+    let forced: Vec<_> = turns.begun.lock().iter().map(|it| it.2).collect();
+    assert_eq!(forced, [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refresh_that_ends_with_its_actor_is_reported_as_interrupted_and_the_next_one_succeeds() {
     let turns = Turns::of(&["a"], |_| {}).await;
     turns.refresh(1).await;

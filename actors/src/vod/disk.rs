@@ -35,7 +35,7 @@ pub(crate) struct FilmDisk {
     writing: Mutex<()>,
 }
 
-/// What a file has besides the bytes of the film.
+/// The contents of a file besides the bytes of the film.
 #[derive(Serialize, Deserialize)]
 struct Head {
     length: u64,

@@ -539,14 +539,14 @@ fn select(
     }
 }
 
-/// What a request was opened as.
+/// An opened request.
 enum Opened {
     /// The requested part, what the file is, and the reader of its bytes, if there are any.
     File((Option<Range<u64>>, VodFacts, Option<BodyReader>)),
     Stream(StreamReader),
 }
 
-/// What reads the bytes of an answer.
+/// The reader of the bytes of an answer.
 enum AnyReader {
     File(BodyReader),
     Stream(StreamReader),

@@ -184,7 +184,7 @@ impl FileSource {
                     is_stream = true;
                     let file = slot.candidate.file;
                     self.playlists.insert(file);
-                    // A file that can be sought in is better, whoever has it.
+                    // A file that can be sought in is better, also at an account of lower priority.
                     tried.extend((0..candidates.len()).filter(|it| candidates[*it].file == file));
                     let why = VodRefusal::Upstream(error);
                     if order(candidates, &tried, expected).is_empty() {

@@ -96,7 +96,7 @@ impl TitleVersion {
 }
 
 /// Returns the candidates for these versions, best first: those that are not stale, then by the priority of their account,
-/// then by their health, then in their order; each with the default profile of the account first. Whoever requests a slot
+/// then by their health, then in their order; each with the default profile of the account first. A request for a slot
 /// takes the first that is free. Inactive accounts and files on this machine are left out. Viewers are redirected if the
 /// default stream profile says so.
 pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanRecords) -> Vec<TitleCandidate> {

@@ -109,8 +109,7 @@ pub(crate) struct UpdateView {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    const UPDATE: &str =
-        "Loads the details of titles again, one after the other, and the episodes of series.";
+    const UPDATE: &str = "Updates the details of titles, one after the other, and the episodes of series.";
     let limited = |route: Route| {
         route.with_bulk_body().refuses(StatusCode::SERVICE_UNAVAILABLE, "Too many updates are running.")
     };

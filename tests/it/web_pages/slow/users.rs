@@ -46,7 +46,7 @@ async fn a_new_user_signs_in_sees_only_the_pages_of_the_level_and_is_deleted() {
     viewer.web.signs_in("kid").await;
     viewer.shows("You may not open this page").await;
     let links = "return [...new Set([...document.querySelectorAll('nav a')].map((it) => it.pathname.split('/')[1]))].filter(Boolean).sort()";
-    viewer.until_is("the pages of level 0", links, json!(["guide", "me", "watch"])).await;
+    viewer.until_is("the pages of level 0", links, json!(["guide", "library", "me", "watch"])).await;
     for path in ["/now", "/channels", "/settings", "/activity"] {
         viewer.web.opens(path).await;
         viewer.shows("You may not open this page").await;

@@ -73,7 +73,8 @@ export class LivePlayer {
 		try {
 			await player.play();
 		} catch {
-			if (generation !== this.#generation) return;
+			// The player is gone if the stream failed meanwhile.
+			if (this.#player !== player) return;
 			// Sound needs a click of the user first.
 			this.#video.muted = true;
 			await Promise.resolve(player.play()).catch(() => undefined);

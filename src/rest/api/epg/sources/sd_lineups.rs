@@ -231,7 +231,7 @@ fn wanted(query: SdLineupQuery, body: SdLineupChange) -> Result<String, Refusal>
 /// Fetches the guide of changed lineups, which may be smaller than before.
 async fn refresh(call: &Call, source: &GuideSource) {
     if source.is_active
-        && let Err(error) = call.app.guide_refreshes.refresh(source.id, true).await
+        && let Err(error) = call.app.guide_refreshes.replaced(source.id).await
     {
         // The schedule will try again.
         warn!(source.id = %source.id, "failed to start the refresh of a guide: {error}");
