@@ -231,7 +231,14 @@ async fn made(admin: &Api, service: &SchedulesDirectServer) -> String {
     let made = admin.post("/api/epg/sources/", source).await;
     assert_eq!(made.status, 201, "{made:?}");
     assert!(!made.answer.text().contains(PASSWORD), "{made:?}");
-    format!("/api/epg/sources/{}/", made.body["id"])
+    let source = format!("/api/epg/sources/{}/", made.body["id"]);
+    // Otherwise its requests would be among those of the test.
+    until_async("the end of the first refresh", async || {
+        let shown = admin.get(&source).await.body;
+        ["success", "error"].contains(&shown["status"].as_str().unwrap())
+    })
+    .await;
+    source
 }
 
 fn has_no_secret(reply: &ApiReply) {

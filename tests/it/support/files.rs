@@ -143,7 +143,8 @@ fn is_open(socket: &TcpStream) -> bool {
     let mut byte = [std::mem::MaybeUninit::uninit()];
     match SockRef::from(socket).peek(&mut byte) {
         Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
-        Ok(n_bytes) => n_bytes > 0,
+        // Bytes that were received before a reset can still be read.
+        Ok(n_bytes) => n_bytes > 0 && matches!(SockRef::from(socket).take_error(), Ok(None)),
     }
 }
 
