@@ -123,22 +123,12 @@ mod slow {
                 assert!(!errors.contains(bad), "ffprobe: {errors}");
             }
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let mut last = std::collections::BTreeMap::<String, f64>::new();
-            let (mut first, mut end) = (f64::MAX, 0.0_f64);
-            for line in text.lines() {
-                let fields: Vec<&str> = line.split(',').collect();
-                // Lines about side data have fewer fields.
-                let [_, stream, time, ..] = fields[..] else { continue };
-                let Ok(time) = time.parse::<f64>() else { continue };
-                let before = last.insert(stream.to_owned(), time).unwrap_or(time);
-                assert!(time >= before, "stream {stream} goes back from {before} to {time}");
-                (first, end) = (first.min(time), end.max(time));
-            }
+            let times = tools::DecodingTimes::of_packets(&text);
             let allowed = 0.2 * self.n_gaps as f64 + 0.8;
             assert!(
-                (end - first - self.wall_seconds).abs() <= allowed,
+                (times.seconds - self.wall_seconds).abs() <= allowed,
                 "{} s of packets in {} s",
-                end - first,
+                times.seconds,
                 self.wall_seconds
             );
             let arguments = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", &path];

@@ -1,7 +1,6 @@
 //! Recordings: one connection of the provider for all of a channel, whole files that programs can read, and files that
 //! continue after a kill.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -114,18 +113,9 @@ async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
     let entries = "packet=codec_type,stream_index,dts_time";
     let text =
         tools::text_of("ffprobe", &["-v", "error", "-show_entries", entries, "-of", "csv=p=0", &path]).await;
-    let mut last = BTreeMap::<String, f64>::new();
-    let (mut first, mut end) = (f64::MAX, 0.0_f64);
-    for line in text.lines() {
-        let fields: Vec<&str> = line.split(',').collect();
-        let [_, stream, time, ..] = fields[..] else { continue };
-        let Ok(time) = time.parse::<f64>() else { continue };
-        let before = last.insert(stream.to_owned(), time).unwrap_or(time);
-        assert!(time >= before, "stream {stream} goes back from {before} to {time}");
-        (first, end) = (first.min(time), end.max(time));
-    }
-    assert_eq!(last.len(), 2, "picture and sound");
-    end - first
+    let times = tools::DecodingTimes::of_packets(&text);
+    assert_eq!(times.n_streams, 2, "picture and sound");
+    times.seconds
 }
 
 /// Holds T-dvr.3.

@@ -20,7 +20,7 @@ const SEED_BYTES_MAX: u64 = 16 << 20;
 const SEED_READ_BYTES: usize = 256 * PACKET;
 /// Ticks of a programme clock per microsecond.
 const TICKS_PER_MICROSECOND: u64 = 27;
-/// A greater step of the programme clock is no time that has passed.
+/// Maximum step of the programme clock that counts as time. A greater one is a jump of the clock.
 const STEP_MAX: Duration = Duration::from_secs(10);
 
 /// An open file of a recording. All methods block.

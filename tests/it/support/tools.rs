@@ -1,5 +1,6 @@
 //! External programs that read the gateway's output: ffprobe, ffmpeg, tshark, xmllint.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
@@ -60,4 +61,30 @@ pub fn saved(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".ts").tempfile().expect("a temporary file");
     std::io::Write::write_all(&mut file, bytes).expect("the temporary directory can be written");
     file
+}
+
+/// The decoding times of the packets of a file.
+pub struct DecodingTimes {
+    pub n_streams: usize,
+    /// From the first packet to the last one.
+    pub seconds: f64,
+}
+
+impl DecodingTimes {
+    /// Reads the lines of `ffprobe -show_entries packet=codec_type,stream_index,dts_time,… -of csv=p=0`. Fails if the times of
+    /// a stream decrease.
+    pub fn of_packets(text: &str) -> DecodingTimes {
+        let mut last = BTreeMap::<&str, f64>::new();
+        let (mut first, mut end) = (f64::MAX, 0.0_f64);
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split(',').collect();
+            // Lines about side data have fewer fields.
+            let [_, stream, time, ..] = fields[..] else { continue };
+            let Ok(time) = time.parse::<f64>() else { continue };
+            let before = last.insert(stream, time).unwrap_or(time);
+            assert!(time >= before, "stream {stream} goes back from {before} to {time}");
+            (first, end) = (first.min(time), end.max(time));
+        }
+        DecodingTimes { n_streams: last.len(), seconds: end - first }
+    }
 }

@@ -133,8 +133,8 @@ pub(crate) struct M3UAccountView {
     /// Addresses of guides that the playlist names; a guide source can be created from them. Visible to admins only.
     epg_urls: Vec<String>,
     /// Whether films and series are imported: those of the enabled categories of a panel, or the entries of a playlist that
-    /// are films and episodes, which are no streams then. Setting it sets `auto_enable_new_groups_vod` and
-    /// `auto_enable_new_groups_series` to false, unless they are set at the same time.
+    /// are films and episodes, which then become titles instead of streams. Setting it sets `auto_enable_new_groups_vod`
+    /// and `auto_enable_new_groups_series` to false, unless they are set at the same time.
     #[field(edit)]
     enable_vod: bool,
     /// Whether the episodes of all series of a panel are loaded, one series after the other, and not only of those that
