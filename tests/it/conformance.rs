@@ -116,7 +116,8 @@ mod slow {
             let file = tools::saved(&self.bytes);
             let path = file.path().to_string_lossy().into_owned();
             let entries = "packet=codec_type,stream_index,dts_time,duration_time,flags";
-            let arguments = ["-v", "error", "-show_entries", entries, "-of", "csv=p=0", &path];
+            let shown = ["-v", "error", "-show_entries", entries, "-of", "csv=p=0", &path];
+            let arguments = [&checks::WHOLE_FILE[..], &shown].concat();
             let output = tools::run("ffprobe", &arguments).await;
             let errors = String::from_utf8_lossy(&output.stderr).into_owned();
             for bad in ["discontinuity", "Invalid timestamps"] {
@@ -146,7 +147,8 @@ mod slow {
             let output = tools::saved(&[]);
             let (input, output) = (input.path().to_string_lossy(), output.path().to_string_lossy());
             let before = ["-y", "-nostdin", "-hide_banner", "-loglevel", "warning"];
-            let arguments = [&before[..], &["-i", &input, "-map", "0", "-c", "copy", &output]].concat();
+            let copy = ["-i", &input, "-map", "0", "-c", "copy", &output];
+            let arguments = [&before[..], &checks::WHOLE_FILE, &copy].concat();
             let ran = tools::run("ffmpeg", &arguments).await;
             let reply = String::from_utf8_lossy(&ran.stderr).into_owned();
             assert!(ran.status.success(), "{reply}");

@@ -27,6 +27,10 @@ const FRAME: Ticks = SECOND / 25;
 /// back at later changes.
 const NEAR_MISS: Ticks = SECOND / 5;
 
+/// A source whose random-access points were all unusable is waited for longer by this part of the usual wait. Key frames are
+/// often as far apart as the wait is long, and the next one is then about to arrive.
+const LONGER_WAIT: u32 = 2;
+
 /// The kind of unit that starts at a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
@@ -69,6 +73,8 @@ pub(crate) struct Gathering {
     access: Option<RandomAccess>,
     /// Whether the encoder announced a random-access point in a packet without payload.
     access_announced: bool,
+    /// Whether a random-access point is among the packets.
+    has_access: bool,
     first_payload: Option<Duration>,
     clock: SourcePace,
     stamps: SourcePace,
@@ -93,6 +99,7 @@ impl Gathering {
             timeline: Timeline::default(),
             access: None,
             access_announced: false,
+            has_access: false,
             first_payload: None,
             clock: SourcePace::default(),
             stamps: SourcePace::default(),
@@ -152,10 +159,11 @@ impl Gathering {
     ) -> Option<StartPoint> {
         self.reader.tables()?;
         let waiting = now.saturating_sub(self.first_payload?);
-        if waiting >= settings.random_access_wait && !self.has_waited {
+        let wait = self.access_wait(settings);
+        if waiting >= wait && !self.has_waited {
             self.stop_waiting();
         }
-        let is_overdue = waiting >= settings.random_access_wait + OVERDUE_AFTER;
+        let is_overdue = waiting >= wait + OVERDUE_AFTER;
         let is_first = output.tables.is_none();
         if !self.is_burst_over {
             self.is_burst_over = is_first || waiting >= settings.burst_max || self.has_settled(now);
@@ -259,6 +267,12 @@ impl Gathering {
         wait.into_iter().chain(self.burst_deadline(settings)).min()
     }
 
+    /// Returns the longest wait for a random-access point.
+    fn access_wait(&self, settings: &SpliceSettings) -> Duration {
+        let longer = if self.has_access { settings.random_access_wait / LONGER_WAIT } else { Duration::ZERO };
+        settings.random_access_wait + longer
+    }
+
     fn burst_deadline(&self, settings: &SpliceSettings) -> Option<Duration> {
         let end = self.first_payload? + settings.burst_max;
         let settles_at = self.pace().and_then(SourcePace::settles_at);
@@ -269,7 +283,7 @@ impl Gathering {
     pub(crate) fn deadline(&self, settings: &SpliceSettings, is_first: bool) -> Option<Duration> {
         self.reader.tables()?;
         let first_payload = self.first_payload?;
-        let wait = (!self.has_waited).then_some(first_payload + settings.random_access_wait);
+        let wait = (!self.has_waited).then_some(first_payload + self.access_wait(settings));
         let burst = self.burst_deadline(settings).filter(|_| !is_first);
         wait.into_iter().chain(burst).min()
     }
@@ -314,6 +328,7 @@ impl Gathering {
         self.timeline = Timeline::default();
         (self.clock, self.stamps) = (SourcePace::default(), SourcePace::default());
         self.first_payload = None;
+        self.has_access = false;
         self.shift = None;
         self.n_examined = 0;
         for index in 0..self.held.len() {
@@ -352,6 +367,7 @@ impl Gathering {
         }
         held.mark =
             if can_start || is_reference && self.access_announced { Mark::Access } else { Mark::Start };
+        self.has_access |= held.mark == Mark::Access;
         held.stamp = stamps(packet).decode().map(|stamp| self.timeline.place(stamp));
         if is_reference {
             self.access_announced = false;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::shapes::table::Explained;
 use crate::support::tools;
 
-const WHOLE_FILE: [&str; 4] = ["-probesize", "50M", "-analyzeduration", "50M"];
+/// Arguments with which ffmpeg and ffprobe look at a whole file for its streams.
+pub const WHOLE_FILE: [&str; 4] = ["-probesize", "50M", "-analyzeduration", "50M"];
 const TURN_90K: i64 = 1 << 33;
 
 /// A recording in a file.

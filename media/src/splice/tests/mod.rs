@@ -224,6 +224,15 @@ fn a_key_frame_slightly_before_the_end_of_the_output_is_used() {
 }
 
 #[test]
+fn a_key_frame_slightly_after_the_wait_for_one_is_used() {
+    // The key frame at the start of a burst of 400 ms is too old, and the next one arrives 1.2 s after the burst.
+    let second = Spec { gop: 40, ..another() };
+    let played = check(Spec::default(), second, 10, 400);
+    let begins = played.checker.pes.iter().find(|pes| pes.pid == 0x100 && pes.source == 1).unwrap();
+    assert_eq!((begins.number, begins.is_key), (40, true));
+}
+
+#[test]
 fn the_same_source_may_return() {
     // The source continues: same clock, 2 s later.
     let again = Spec { start: 900_000 + 7_000 * 90, ..Spec::default() };
