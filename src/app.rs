@@ -95,8 +95,8 @@ pub(crate) struct App {
     pub(crate) prepared_answers: PreparedAnswers,
     /// The same for lists of films and series.
     pub(crate) prepared_titles: PreparedAnswers<TitleTables>,
-    /// Another value after each commit to films and series.
-    pub(crate) title_commits: View<()>,
+    /// Number of the last commit to films and series.
+    pub(crate) title_commits: View<u64>,
     pub(crate) strm_exports: StrmExports,
     /// Lines of the log, if this gateway shows them.
     pub(crate) recent_log: OnceLock<RecentLog>,
@@ -152,7 +152,9 @@ impl App {
             picture_changes: tokio::sync::Mutex::default(),
             prepared_answers: PreparedAnswers::new(),
             prepared_titles: PreparedAnswers::with_limit(TITLE_LISTS_MEBIBYTES_MAX),
-            title_commits: models.store.view(const { &[Title::COLLECTION] }, |_, _| Ok(()))?,
+            title_commits: models
+                .store
+                .view(const { &[Title::COLLECTION] }, |reader, _| Ok(reader.version()))?,
             strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),
             demo: OnceLock::new(),

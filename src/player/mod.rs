@@ -1,6 +1,7 @@
 //! Routes for player programs: streams, playlists and guides, and the requests of player apps.
 
 pub(crate) mod addresses;
+mod growing;
 pub(crate) mod guide;
 #[cfg(test)]
 mod guide_tests;

@@ -21,8 +21,9 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use storage::{Models, Table};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tracing::error;
+use tracing::{debug, error};
 
+use super::growing::GrowingText;
 use crate::http::reply::Refusal;
 use crate::rest::frame::route::entity_tag;
 
@@ -40,12 +41,11 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(crate) trait AnswerTables: Clone + Send + 'static {
     /// Everything that an answer depends on besides.
     type Key: PartialEq + Send + 'static;
+    /// A text that clones share.
+    type Answer: Clone + Send + 'static;
 
     /// Returns true if nothing was committed in between.
     fn are_same(&self, other: &Self) -> bool;
-
-    /// Returns whether the text is compressed.
-    fn is_gzip(key: &Self::Key) -> bool;
 
     /// Returns whether an answer is a part of a list: built quickly, and one of hundreds.
     fn is_part(key: &Self::Key) -> bool;
@@ -89,16 +89,13 @@ impl Tables {
 
 impl AnswerTables for Tables {
     type Key = AnswerKey;
+    type Answer = PreparedAnswer;
 
     fn are_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.channels, &other.channels)
             && Arc::ptr_eq(&self.groups, &other.groups)
             && Arc::ptr_eq(&self.logos, &other.logos)
             && Arc::ptr_eq(&self.playlists, &other.playlists)
-    }
-
-    fn is_gzip(key: &AnswerKey) -> bool {
-        key.is_gzip
     }
 
     fn is_part(key: &AnswerKey) -> bool {
@@ -125,28 +122,19 @@ impl<T: AnswerTables> Clone for PreparedAnswers<T> {
 struct Inner<T: AnswerTables> {
     /// The least recently used one is first.
     kept: Mutex<VecDeque<KeptAnswer<T>>>,
-    building: Semaphore,
+    building: Arc<Semaphore>,
     mebibytes: Arc<Semaphore>,
 }
 
 struct KeptAnswer<T: AnswerTables> {
     key: T::Key,
     tables: T,
-    answer: PreparedAnswer,
+    answer: T::Answer,
 }
 
-impl<T: AnswerTables> PreparedAnswers<T> {
+impl PreparedAnswers {
     pub(crate) fn new() -> Self {
         Self::with_limit(MEBIBYTES_MAX)
-    }
-
-    /// Keeps answers of at most this size in all, in MiB.
-    pub(crate) fn with_limit(mebibytes: usize) -> Self {
-        Self(Arc::new(Inner {
-            kept: Mutex::default(),
-            building: Semaphore::new(BUILDING_MAX),
-            mebibytes: Arc::new(Semaphore::new(mebibytes)),
-        }))
     }
 
     /// Returns the kept answer, or the one that `build` writes on a blocking thread.
@@ -155,9 +143,9 @@ impl<T: AnswerTables> PreparedAnswers<T> {
     /// Returns 503 if all answers together would be too large.
     pub(super) async fn get(
         &self,
-        key: T::Key,
-        tables: T,
-        build: impl FnOnce(&T::Key, &T, &mut dyn Write) -> io::Result<()> + Send + 'static,
+        key: AnswerKey,
+        tables: Tables,
+        build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
     ) -> Result<PreparedAnswer, Refusal> {
         if let Some(answer) = self.kept(&key, &tables) {
             return Ok(answer);
@@ -176,7 +164,7 @@ impl<T: AnswerTables> PreparedAnswers<T> {
         });
         match building.await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Refusal::unavailable("too many large answers at the same time").retry_soon()),
+            Ok(Err(_)) => Err(too_large()),
             Err(panic) => {
                 error!("failed to build an answer: {panic}");
                 Err(Refusal::bug())
@@ -184,36 +172,14 @@ impl<T: AnswerTables> PreparedAnswers<T> {
         }
     }
 
-    fn kept(&self, key: &T::Key, tables: &T) -> Option<PreparedAnswer> {
-        let mut kept = self.0.kept.lock();
-        let at = kept.iter().position(|it| it.key == *key && it.tables.are_same(tables))?;
-        let found = kept.remove(at)?;
-        let answer = found.answer.clone();
-        kept.push_back(found);
-        Some(answer)
-    }
-
-    /// Keeps an answer, and drops those of earlier tables. A part is built quickly, and there may be hundreds of them.
-    fn keep(&self, key: T::Key, tables: T, answer: PreparedAnswer) {
-        if T::is_part(&key) {
-            return;
-        }
-        let mut kept = self.0.kept.lock();
-        kept.retain(|it| it.tables.are_same(&tables) && it.key != key);
-        if kept.len() >= ANSWERS_MAX {
-            kept.pop_front();
-        }
-        kept.push_back(KeptAnswer { key, tables, answer });
-    }
-
     fn build(
         &self,
-        key: &T::Key,
-        tables: &T,
-        build: impl FnOnce(&T::Key, &T, &mut dyn Write) -> io::Result<()>,
+        key: &AnswerKey,
+        tables: &Tables,
+        build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()>,
     ) -> io::Result<PreparedAnswer> {
         let text = CountedText { answers: self, bytes: Vec::new(), permits: Vec::new() };
-        let text = if T::is_gzip(key) {
+        let text = if key.is_gzip {
             let mut pieces = BufWriter::with_capacity(PIECE_BYTES, GzEncoder::new(text, Compression::fast()));
             build(key, tables, &mut pieces)?;
             pieces.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?
@@ -226,6 +192,96 @@ impl<T: AnswerTables> PreparedAnswers<T> {
         let CountedText { mut bytes, permits, .. } = text;
         bytes.shrink_to_fit();
         Ok(PreparedAnswer { text: Bytes::from_owner(HeldText { bytes, _permits: permits }), tag })
+    }
+}
+
+impl<T: AnswerTables<Answer = GrowingText>> PreparedAnswers<T> {
+    /// Returns the kept text, or the one that `build` begins to write on a blocking thread. The text is read while it is
+    /// written.
+    ///
+    /// # Errors
+    /// Returns 503 if all answers together would be too large.
+    pub(super) async fn follow(
+        &self,
+        key: T::Key,
+        tables: T,
+        build: impl FnOnce(&T::Key, &T, &mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Result<GrowingText, Refusal>
+    where
+        T::Key: Clone,
+    {
+        let text = match self.kept(&key, &tables) {
+            Some(text) => text,
+            None => self.begin(key, tables, build).await?,
+        };
+        text.begin().await.map_err(|_| too_large())?;
+        Ok(text)
+    }
+
+    async fn begin(
+        &self,
+        key: T::Key,
+        tables: T,
+        build: impl FnOnce(&T::Key, &T, &mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Result<GrowingText, Refusal>
+    where
+        T::Key: Clone,
+    {
+        // The semaphore is never closed.
+        let turn = Arc::clone(&self.0.building).acquire_owned().await.map_err(|_| Refusal::bug())?;
+        // Another request may have begun the same meanwhile.
+        if let Some(text) = self.kept(&key, &tables) {
+            return Ok(text);
+        }
+        let (text, writer) = GrowingText::new();
+        self.keep(key.clone(), tables.clone(), text.clone());
+        let answers = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let written = writer.write(|| answers.take_mebibyte(), |out| build(&key, &tables, out));
+            if let Err(failure) = written {
+                answers.drop_kept(&key);
+                debug!("a list was not written: {failure}");
+            }
+        });
+        Ok(text)
+    }
+
+    fn drop_kept(&self, key: &T::Key) {
+        self.0.kept.lock().retain(|it| it.key != *key);
+    }
+}
+
+impl<T: AnswerTables> PreparedAnswers<T> {
+    /// Keeps answers of at most this size in all, in MiB.
+    pub(crate) fn with_limit(mebibytes: usize) -> Self {
+        Self(Arc::new(Inner {
+            kept: Mutex::default(),
+            building: Arc::new(Semaphore::new(BUILDING_MAX)),
+            mebibytes: Arc::new(Semaphore::new(mebibytes)),
+        }))
+    }
+
+    fn kept(&self, key: &T::Key, tables: &T) -> Option<T::Answer> {
+        let mut kept = self.0.kept.lock();
+        let at = kept.iter().position(|it| it.key == *key && it.tables.are_same(tables))?;
+        let found = kept.remove(at)?;
+        let answer = found.answer.clone();
+        kept.push_back(found);
+        Some(answer)
+    }
+
+    /// Keeps an answer, and drops those of earlier tables. A part is built quickly, and there may be hundreds of them.
+    fn keep(&self, key: T::Key, tables: T, answer: T::Answer) {
+        if T::is_part(&key) {
+            return;
+        }
+        let mut kept = self.0.kept.lock();
+        kept.retain(|it| it.tables.are_same(&tables) && it.key != key);
+        if kept.len() >= ANSWERS_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(KeptAnswer { key, tables, answer });
     }
 
     /// Takes a permit for one MiB, if necessary from the answers that nobody reads.
@@ -240,14 +296,18 @@ impl<T: AnswerTables> PreparedAnswers<T> {
     }
 }
 
+fn too_large() -> Refusal {
+    Refusal::unavailable("too many large answers at the same time").retry_soon()
+}
+
 /// A text that takes a permit for each MiB.
-struct CountedText<'a, T: AnswerTables> {
-    answers: &'a PreparedAnswers<T>,
+struct CountedText<'a> {
+    answers: &'a PreparedAnswers,
     bytes: Vec<u8>,
     permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl<T: AnswerTables> Write for CountedText<'_, T> {
+impl Write for CountedText<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         while self.bytes.len() + piece.len() > self.permits.len() * MEBIBYTE {
             self.permits.push(self.answers.take_mebibyte()?);

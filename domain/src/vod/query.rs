@@ -4,7 +4,7 @@
 //! are read from the store. With 145,000 titles (names of 25 bytes) it takes about 11 MiB, and 4 bytes per title for each
 //! order in use; `benches/vod.rs` measures it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
@@ -125,7 +125,8 @@ pub struct VodPage {
 /// The relations that count: those of active accounts whose films and series are wanted, in enabled categories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VodSources {
-    enabled: HashSet<(AccountId, VodCategoryId)>,
+    /// Ordered, so that equal ones print the same: entity tags depend on it.
+    enabled: BTreeSet<(AccountId, VodCategoryId)>,
 }
 
 impl VodSources {

@@ -23,7 +23,6 @@ use warp::reply::Response as Reply;
 use self::account::AccountView;
 pub(crate) use self::titles::TitleTables;
 use crate::http::reply::Refusal;
-use crate::player::long_text::LongText;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route, json_reply};
@@ -89,8 +88,8 @@ impl MediaTypes for PanelJson {
 /// 200 with JSON, or 304 if the client has the list.
 enum PanelAnswer {
     List(Document<PanelJson>),
-    /// A list that is unpacked while it is sent.
-    Unpacked(LongText<PanelJson>),
+    /// A list of titles or of their categories, which may be sent while it is written.
+    Titles(Reply),
     /// An answer that no cache may keep, because it depends on the moment.
     Moment(Reply),
 }
@@ -113,8 +112,7 @@ impl Answer for PanelAnswer {
     fn into_reply(self) -> Reply {
         match self {
             Self::List(document) => document.into_reply(),
-            Self::Unpacked(text) => text.into_reply(),
-            Self::Moment(reply) => reply,
+            Self::Titles(reply) | Self::Moment(reply) => reply,
         }
     }
 }

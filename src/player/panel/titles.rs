@@ -1,43 +1,46 @@
 //! Films, series and their categories, as a panel describes them.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 
-use bytes::buf::Reader;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use domain::core_settings::LIBRARY_SETTINGS;
 use domain::library_settings::{LibrarySettings, PanelRows};
 use domain::vod::query::VodSnapshot;
 use domain::vod::{AccountCategory, Relation, Title, TitleKind, VodCategory};
-use flate2::read::GzDecoder;
-use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, VARY};
+use http::{Response, StatusCode};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use storage::{Models, Table};
+use warp::Reply as _;
+use warp::reply::Response as Reply;
 
 use super::PanelAnswer;
+use crate::http::WarpBody;
 use crate::http::encoding::accepts_gzip;
 use crate::http::reply::Refusal;
 use crate::player::addresses::{backdrop_address, image_address};
-use crate::player::long_text::{Coding, LongText, LongTextHead};
-use crate::player::prepared::{AnswerTables, PreparedAnswer};
+use crate::player::growing::{GrowingText, whole};
+use crate::player::prepared::AnswerTables;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Document;
+use crate::rest::frame::route::{client_has, weak_tag};
 use crate::titles::{Properties, SeenTitles, numeric_rating, title_index};
 
 /// The origin of lists of titles, at one moment.
 #[derive(Clone)]
 pub(crate) struct TitleTables {
     models: Models,
-    /// Another one after each commit to the titles.
-    titles: Arc<()>,
+    /// The last commit to the titles.
+    version: u64,
+    /// For lists of categories.
     index: Arc<VodSnapshot>,
     categories: Arc<Table<VodCategory>>,
     links: Arc<Table<AccountCategory>>,
 }
 
 /// Everything that a list of titles depends on besides.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct TitleListKey {
     list: List,
     /// The requested category, if one was requested.
@@ -49,7 +52,7 @@ pub(crate) struct TitleListKey {
 }
 
 /// A list of an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
     Categories(TitleKind),
     Titles(TitleKind),
@@ -57,15 +60,12 @@ enum List {
 
 impl AnswerTables for TitleTables {
     type Key = TitleListKey;
+    type Answer = GrowingText;
 
     fn are_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.titles, &other.titles)
+        self.version == other.version
             && Arc::ptr_eq(&self.categories, &other.categories)
             && Arc::ptr_eq(&self.links, &other.links)
-    }
-
-    fn is_gzip(_: &TitleListKey) -> bool {
-        true
     }
 
     fn is_part(key: &TitleListKey) -> bool {
@@ -233,78 +233,77 @@ pub(super) async fn titles(
 
 /// Returns the categories of films, and those of series.
 pub(super) async fn all_categories(call: &Call) -> Result<[Bytes; 2], Refusal> {
-    let films = prepared(call, List::Categories(TitleKind::Movie), None).await?;
-    let series = prepared(call, List::Categories(TitleKind::Series), None).await?;
-    let unpack = |text: Bytes| {
-        let (mut unpacked, mut out) = (Unpacked::new(text), String::new());
-        while unpacked.write_next(&mut out) {}
-        Bytes::from(out)
-    };
-    Ok([unpack(films.text), unpack(series.text)])
+    let mut texts = [Bytes::new(), Bytes::new()];
+    for (text, kind) in texts.iter_mut().zip([TitleKind::Movie, TitleKind::Series]) {
+        let (key, tables) = question(call, List::Categories(kind), None).await?;
+        let list = call.app.prepared_titles.follow(key, tables, write).await?;
+        let unpacked = whole(list.unpacked()).await;
+        *text = unpacked.map_err(|it| Refusal::fault(format_args!("list categories: {it}")))?;
+    }
+    Ok(texts)
 }
 
 /// Answers with a list. It is kept compressed, because a hundred thousand films are a hundred megabytes of text; for apps
-/// that accept no gzip it is unpacked while it is sent.
+/// that accept no gzip it is unpacked while it is sent. The first answer after a change is sent while it is written.
 async fn answer(call: &Call, list: List, category: Option<u32>) -> Result<PanelAnswer, Refusal> {
-    let PreparedAnswer { text, tag } = prepared(call, list, category).await?;
-    if accepts_gzip(&call.headers) {
-        let document = Document::new(text, tag, "application/json", &call.headers).with_gzip(true);
-        return Ok(PanelAnswer::List(document));
-    }
-    let head = LongTextHead {
-        media_type: "application/json",
-        file_name: "list.json",
-        tag: Some(plain_tag(&tag)),
-        coding: Coding::Negotiated,
+    let (key, tables) = question(call, list, category).await?;
+    let is_packed = accepts_gzip(&call.headers);
+    let tag = tables.tag(&key, is_packed);
+    let mut reply = if client_has(&call.headers, &tag) {
+        let mut reply = Reply::default();
+        *reply.status_mut() = StatusCode::NOT_MODIFIED;
+        reply
+    } else {
+        let text = call.app.prepared_titles.follow(key, tables, write).await?;
+        text_reply(text, is_packed).await?
     };
-    let mut unpacked = Unpacked::new(text);
-    LongText::new(&call.headers, head, move |out| unpacked.write_next(out)).await.map(PanelAnswer::Unpacked)
+    let headers = reply.headers_mut();
+    headers.insert(ETAG, tag);
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    // Apps ask each time; the answer is then short.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    Ok(PanelAnswer::Titles(reply))
 }
 
-/// Returns the entity tag of the text of a compressed list.
-fn plain_tag(tag: &HeaderValue) -> HeaderValue {
-    let text = tag.to_str().unwrap_or_default().trim_matches('"');
-    HeaderValue::from_str(&format!("\"{text}-plain\"")).unwrap_or_else(|_| tag.clone())
-}
-
-/// A compressed text that is unpacked piece by piece.
-struct Unpacked {
-    text: GzDecoder<Reader<Bytes>>,
-    /// Bytes of a character whose end is in the next piece.
-    rest: Vec<u8>,
-}
-
-/// Size of a piece, in bytes.
-const PIECE_BYTES: usize = 16 << 10;
-
-impl Unpacked {
-    fn new(text: Bytes) -> Self {
-        Self { text: GzDecoder::new(text.reader()), rest: Vec::new() }
+/// Returns the answer with a text, with its length if that is known.
+async fn text_reply(text: GrowingText, is_packed: bool) -> Result<Reply, Refusal> {
+    let failed = |it: io::Error| Refusal::fault(format_args!("write a list: {it}"));
+    let length = text.begin().await.map_err(failed)?;
+    let mut reply = match length {
+        _ if is_packed => warp::reply::stream(text.packed()).into_response(),
+        Some(length) if length <= SHORT_BYTES => {
+            Response::new(WarpBody::from(whole(text.unpacked()).await.map_err(failed)?))
+        }
+        _ => warp::reply::stream(text.unpacked()).into_response(),
+    };
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if is_packed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        if let Some(length) = length {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
     }
-
-    /// Writes the next piece, and returns whether another one follows.
-    fn write_next(&mut self, out: &mut String) -> bool {
-        let start = self.rest.len();
-        self.rest.resize(start + PIECE_BYTES, 0);
-        // The text was compressed by this program, in memory.
-        let n = self.text.read(&mut self.rest[start..]).unwrap_or_default();
-        self.rest.truncate(start + n);
-        let n_valid = match std::str::from_utf8(&self.rest) {
-            Ok(text) => text.len(),
-            Err(error) => error.valid_up_to(),
-        };
-        let rest = self.rest.split_off(n_valid);
-        out.push_str(std::str::from_utf8(&self.rest).unwrap_or_default());
-        self.rest = rest;
-        n > 0
-    }
+    Ok(reply)
 }
 
-async fn prepared(call: &Call, list: List, category: Option<u32>) -> Result<PreparedAnswer, Refusal> {
+/// Maximum length of a compressed list that is unpacked at once, in bytes.
+const SHORT_BYTES: usize = 4 << 10;
+
+/// Returns what a list is, and what it is written from.
+async fn question(
+    call: &Call,
+    list: List,
+    category: Option<u32>,
+) -> Result<(TitleListKey, TitleTables), Refusal> {
     let models = call.app.models.clone();
     let tables = TitleTables {
-        titles: call.app.title_commits.load(),
-        index: title_index(&call.app).await?,
+        version: *call.app.title_commits.load(),
+        // After a change the index takes some time. Titles are read from the store.
+        index: match list {
+            List::Categories(_) => title_index(&call.app).await?,
+            List::Titles(_) => models.vod_index.load(),
+        },
         categories: models.vod_categories.load(),
         links: models.vod_account_categories.load(),
         models,
@@ -316,7 +315,18 @@ async fn prepared(call: &Call, list: List, category: Option<u32>) -> Result<Prep
         seen: SeenTitles::of_call(call),
         rows: library_settings(call).panel_rows,
     };
-    call.app.prepared_titles.get(key, tables, |key, tables, out| write(out, key, tables)).await
+    Ok((key, tables))
+}
+
+impl TitleTables {
+    /// Returns the entity tag of a list, which is known before the list is written. It is weak because a list may contain a
+    /// change that was made while it was written.
+    fn tag(&self, key: &TitleListKey, is_packed: bool) -> HeaderValue {
+        let versions = [self.version, self.categories.version(), self.links.version()];
+        let TitleListKey { list, category, origin, seen, rows } = key;
+        let about = (env!("CARGO_PKG_VERSION"), versions, list, category, origin, seen, rows, is_packed);
+        weak_tag(format!("{about:?}").as_bytes())
+    }
 }
 
 pub(super) fn library_settings(call: &Call) -> LibrarySettings {
@@ -324,7 +334,7 @@ pub(super) fn library_settings(call: &Call) -> LibrarySettings {
     LibrarySettings::of_setting(settings.one_by("key", LIBRARY_SETTINGS).map(|it| &it.value))
 }
 
-fn write(out: &mut dyn Write, key: &TitleListKey, tables: &TitleTables) -> io::Result<()> {
+fn write(key: &TitleListKey, tables: &TitleTables, out: &mut dyn Write) -> io::Result<()> {
     match key.list {
         List::Categories(kind) => write_categories(out, key, tables, kind),
         List::Titles(kind) => write_titles(out, key, tables, kind),

@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the number of the last commit.
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.shared.state.read().commit
     }
 
