@@ -11,8 +11,11 @@
 //!   no slot ◄─ Step::Release: nobody needed the connection for a while, or another viewer waits for the slot
 //! ```
 //!
-//! - The newest reader that needs the provider has the connection. Older ones continue from what was read ahead for them,
-//!   and get the connection back when the newer one has everything or ends.
+//! - A new reader that needs the provider gets the connection. Older ones continue from what was read ahead for them, and
+//!   get the connection back when the newer one has everything or ends.
+//! - A reader that had the connection does not take it back from another one that reads on. It gets it if the other one
+//!   does not read for a while, and each such return takes longer than the one before, so that two readers that go on at
+//!   distant offsets do not make the provider see one connection after another.
 //! - A connection that is at most [`READ_ON_BYTES`] short of the needed byte reads on; otherwise it is closed before the
 //!   next one is opened.
 //! - After a cut, the connection is opened again at the next byte, with growing pauses and a bounded number of attempts.
@@ -42,9 +45,12 @@ pub const KEEP: Duration = Duration::from_secs(3);
 /// Time without a read after which a player counts as paused, so that its connection yields to a waiting viewer.
 pub const PAUSED_AFTER: Duration = Duration::from_secs(15);
 
-/// Maximum number of bytes kept for readers that do not have the connection.
+/// Maximum number of bytes kept for readers that do not have the connection and need it for the rest.
 const OTHERS_BYTES_MAX: usize = 128 << 10;
-/// Time without a read after which a reader that has all it wants for now gives the connection to one that waits.
+/// Maximum number of bytes kept for readers that need nothing more. The rest is for the reader with the connection.
+const COMPLETE_BYTES_MAX: usize = HELD_BYTES_MAX - 2 * PIECE_BYTES_MAX;
+/// Time without a read after which a reader that has all it wants for now gives the connection to one that waits. It
+/// doubles each time, up to [`PAUSED_AFTER`], until a new request comes.
 const STALLED_AFTER: Duration = Duration::from_secs(2);
 /// Maximum number of attempts in a row that bring less than [`PROGRESS_BYTES`].
 const ATTEMPTS_MAX: u32 = 6;
@@ -169,6 +175,12 @@ pub struct FileSession {
     readers: BTreeMap<ReaderId, Reader>,
     last_reader: u64,
     held: Pieces,
+    /// The reader that has the connection, or had it last.
+    holder: Option<ReaderId>,
+    /// The newest reader that has had the connection.
+    newest_holder: Option<ReaderId>,
+    /// Current form of [`STALLED_AFTER`].
+    stalled_after: Duration,
     connection: Connection,
     has_slot: bool,
     /// Another viewer waits for the slot and gets it.
@@ -189,6 +201,9 @@ impl FileSession {
             readers: BTreeMap::new(),
             last_reader: 0,
             held: Pieces::default(),
+            holder: None,
+            newest_holder: None,
+            stalled_after: STALLED_AFTER,
             connection: Connection::None,
             has_slot: false,
             is_yielding: false,
@@ -260,6 +275,7 @@ impl FileSession {
             failure: None,
         };
         self.readers.insert(id, reader);
+        self.stalled_after = STALLED_AFTER;
         // A new request is worth an attempt at once.
         if self.n_failures > 0 && self.readers.len() == 1 {
             (self.n_failures, self.next_attempt) = (0, None);
@@ -325,6 +341,7 @@ impl FileSession {
 
     /// Returns what to do next.
     pub fn next(&mut self, known: &impl KnownBytes, now: Instant) -> Step {
+        self.choose_holder(known, now);
         let needed = self.needed(known, now);
         match needed {
             Some(_) => self.unneeded_since = None,
@@ -389,7 +406,7 @@ impl FileSession {
     /// Waits until `at`, or until a reader has been idle for so long that something changes.
     fn wait(&self, at: Option<Instant>, now: Instant) -> Step {
         let idle = self.readers.values().filter(|it| it.failure.is_none());
-        let changes = idle.flat_map(|it| [it.last_read + STALLED_AFTER, it.last_read + PAUSED_AFTER]);
+        let changes = idle.flat_map(|it| [it.last_read + self.stalled_after, it.last_read + PAUSED_AFTER]);
         Step::Wait(changes.filter(|it| *it > now).chain(at).min())
     }
 
@@ -416,6 +433,7 @@ impl FileSession {
             (self.n_failures, self.next_attempt) = (0, None);
         }
         self.connection = Connection::Open { at: at + n_new, n_bytes: n_bytes + n_new };
+        self.choose_holder(known, now);
         let needed = self.needed(known, now);
         self.make_room(bytes.len(), needed.as_ref(), known);
         // Without room nobody with the connection needs it.
@@ -529,48 +547,99 @@ impl FileSession {
         }
     }
 
-    /// Returns the reader that the connection is for, and what it needs.
-    fn needed(&self, known: &impl KnownBytes, now: Instant) -> Option<Need> {
-        let needing = self.readers.iter().rev().filter(|it| it.1.failure.is_none());
-        let mut needing = needing.filter_map(|(id, reader)| {
-            let missing = self.missing(reader, known);
-            (missing < reader.end).then_some((*id, reader, missing))
-        });
-        let need = |(id, reader, missing): (ReaderId, &Reader, u64)| Need {
-            reader: id,
-            at: reader.at,
-            missing,
-            is_urgent: reader.is_starved(missing)
-                || now.saturating_duration_since(reader.last_read) < STALLED_AFTER,
-        };
-        let newest = need(needing.next()?);
-        if newest.is_urgent {
-            return Some(newest);
+    /// Chooses the reader that the connection is for.
+    fn choose_holder(&mut self, known: &impl KnownBytes, now: Instant) {
+        if self.readers.len() <= 1 {
+            self.holder = self.readers.keys().next().copied().or(self.holder);
+            self.newest_holder = self.newest_holder.max(self.holder);
+            return;
         }
-        let waiting = needing.find(|it| it.1.is_starved(it.2));
-        Some(waiting.map_or(newest, need))
+        let needs = self.needs(known, now);
+        let holder = needs.iter().find(|it| Some(it.reader) == self.holder);
+        let new = needs.first().filter(|it| Some(it.reader) > self.newest_holder && it.is_urgent);
+        let starved = || needs.iter().find(|it| it.is_starved);
+        let chosen = match (new, holder) {
+            (Some(new), _) => Some(new),
+            (None, Some(holder)) if holder.is_urgent => Some(holder),
+            (None, Some(holder)) => match starved() {
+                Some(starved) => {
+                    self.stalled_after = (self.stalled_after * 2).min(PAUSED_AFTER);
+                    Some(starved)
+                }
+                None => Some(holder),
+            },
+            (None, None) => needs.iter().find(|it| it.is_urgent).or(needs.first()),
+        };
+        // Without a need the last one stays, so that it is asked first when it needs more.
+        if let Some(chosen) = chosen {
+            self.holder = Some(chosen.reader);
+            self.newest_holder = self.newest_holder.max(self.holder);
+        }
+    }
+
+    /// Returns what the reader with the connection needs.
+    fn needed(&self, known: &impl KnownBytes, now: Instant) -> Option<Need> {
+        let holder = self.holder?;
+        self.need(holder, self.readers.get(&holder)?, known, now)
+    }
+
+    /// Returns what each reader needs, the newest one first.
+    fn needs(&self, known: &impl KnownBytes, now: Instant) -> Vec<Need> {
+        self.readers.iter().rev().filter_map(|it| self.need(*it.0, it.1, known, now)).collect()
+    }
+
+    fn need(&self, id: ReaderId, reader: &Reader, known: &impl KnownBytes, now: Instant) -> Option<Need> {
+        if reader.failure.is_some() {
+            return None;
+        }
+        let missing = self.missing(reader, known);
+        let is_starved = reader.is_starved(missing);
+        let has_stalled = now.saturating_duration_since(reader.last_read) >= self.stalled_after;
+        let is_urgent = is_starved || !has_stalled;
+        let need = Need { reader: id, at: reader.at, missing, is_urgent, is_starved };
+        (missing < reader.end).then_some(need)
     }
 
     /// Returns whether another piece has room, without anything that a reader needs being dropped.
     fn may_read(&self, need: &Need, known: &impl KnownBytes) -> bool {
         let of_reader = (need.missing - need.at) as usize;
         let n_ahead = self.held.within(need.at..need.missing).min(of_reader);
-        let n_others = self.ahead_of_others(need, known).min(OTHERS_BYTES_MAX);
+        let mut n_others = 0;
+        if self.readers.len() > 1 {
+            // A reader that has everything keeps it: otherwise it would need the connection again.
+            let apart = |part: Range<u64>| {
+                self.held.within(part.start..part.end.min(need.at))
+                    + self.held.within(part.start.max(need.missing)..part.end)
+            };
+            let n_complete: usize = self.others_ahead(need, true, known).map(apart).sum();
+            let n_waiting: usize = self.others_ahead(need, false, known).map(apart).sum();
+            n_others =
+                (n_complete + n_waiting.min(OTHERS_BYTES_MAX)).clamp(OTHERS_BYTES_MAX, COMPLETE_BYTES_MAX);
+        }
         n_ahead + n_others + PIECE_BYTES_MAX <= HELD_BYTES_MAX
     }
 
-    fn ahead_of_others(&self, need: &Need, known: &impl KnownBytes) -> usize {
-        self.others_ahead(need, known).iter().map(|it| self.held.within(it.clone())).sum()
+    fn others(&self, need: &Need) -> impl Iterator<Item = &Reader> {
+        let holder = need.reader;
+        let others = self.readers.iter().filter(move |it| *it.0 != holder && it.1.failure.is_none());
+        others.map(|it| it.1)
     }
 
-    /// Returns the parts that were read ahead for readers without the connection.
-    fn others_ahead(&self, need: &Need, known: &impl KnownBytes) -> Vec<Range<u64>> {
-        let others = self.readers.iter().filter(|it| *it.0 != need.reader && it.1.failure.is_none());
-        others.map(|(_, it)| it.at..self.missing(it, known)).filter(|it| it.start < it.end).collect()
+    /// Returns the parts that were read ahead for readers without the connection: those that have everything, or those
+    /// that need it for the rest.
+    fn others_ahead<'a>(
+        &'a self,
+        need: &'a Need,
+        are_complete: bool,
+        known: &'a impl KnownBytes,
+    ) -> impl Iterator<Item = Range<u64>> + 'a {
+        let parts = self.others(need).map(|it| (it, it.at..self.missing(it, known)));
+        let parts = parts.filter(move |(it, part)| (part.end >= it.end) == are_complete);
+        parts.map(|it| it.1).filter(|it| it.start < it.end)
     }
 
     /// Drops bytes until `n_bytes` more have room: first those that every reader has passed, then those that are furthest
-    /// ahead of readers without the connection.
+    /// ahead of readers without the connection; the parts of readers that need nothing more come last.
     fn make_room(&mut self, n_bytes: usize, need: Option<&Need>, known: &impl KnownBytes) {
         if self.held.n_bytes() + n_bytes <= HELD_BYTES_MAX {
             return;
@@ -582,11 +651,14 @@ impl FileSession {
         self.held.drop_outside(&ahead, target);
         let Some(need) = need else { return };
         let own = need.at..need.missing;
-        for part in self.others_ahead(need, known) {
-            if self.held.n_bytes() <= target {
-                return;
+        for are_complete in [false, true] {
+            let parts: Vec<_> = self.others_ahead(need, are_complete, known).collect();
+            for part in parts {
+                if self.held.n_bytes() <= target {
+                    return;
+                }
+                self.held.drop_from_end(part, &own, target);
             }
-            self.held.drop_from_end(part, &own, target);
         }
     }
 }
@@ -601,6 +673,8 @@ struct Need {
     missing: u64,
     /// The reader waits, or reads regularly.
     is_urgent: bool,
+    /// The reader waits for the missing byte.
+    is_starved: bool,
 }
 
 /// Returns whether a connection that is at this byte reaches the missing one soon.

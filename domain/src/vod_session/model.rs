@@ -251,6 +251,28 @@ impl World {
         self.settle();
     }
 
+    /// Lets all clients read on to their ends at the same time.
+    fn finish_all(&mut self) {
+        self.fails_next = None;
+        for _ in 0..4_000 {
+            for index in (0..self.clients.len()).rev() {
+                self.read(index, u8::MAX);
+            }
+            if self.clients.is_empty() {
+                return;
+            }
+            match self.settle() {
+                Step::Read => {
+                    self.now += Duration::from_millis(2);
+                    self.bring(PIECE_BYTES_MAX);
+                }
+                Step::Wait(Some(until)) => self.now = until,
+                step => panic!("a client waits for ever: {step:?}"),
+            }
+        }
+        panic!("clients do not finish");
+    }
+
     /// Lets one client read to its end while the others do nothing.
     fn finish(&mut self, index: usize) {
         self.fails_next = None;
@@ -261,7 +283,6 @@ impl World {
                 return;
             }
             match self.settle() {
-                // Two readers may take the connection from each other until the newer one has not read for a while.
                 Step::Read => {
                     self.now += Duration::from_millis(2);
                     self.bring(PIECE_BYTES_MAX);
@@ -284,13 +305,23 @@ proptest! {
         edge in prop_oneof![Just(0_u64), 1..500_000_u64],
         actions in prop::collection::vec(action(), 1..120),
         order in any::<usize>(),
+        all_read_on in any::<bool>(),
     ) {
         let mut world = World::new(length, edge.min(length / 2));
         for action in &actions {
             world.act(action);
         }
+        // Each client needs a turn, and one who has not had any may interrupt that of another.
+        let n_opened_max = world.n_opened + 2 * world.clients.len() + 1;
+        if all_read_on {
+            world.finish_all();
+            prop_assert!(world.n_opened <= n_opened_max, "the connection went to and fro");
+        }
         while !world.clients.is_empty() {
+            // Clients who do not read have what was brought for them, and get nothing more.
+            let n_opened_max = world.n_opened + 2 * world.clients.len() + 1;
             world.finish(order % world.clients.len());
+            prop_assert!(world.n_opened <= n_opened_max, "the connection went to and fro");
         }
         world.settle();
         world.now += KEEP;

@@ -128,6 +128,74 @@ fn an_older_request_gets_the_connection_while_the_newer_one_does_not_read() {
 }
 
 #[test]
+fn of_two_requests_that_read_on_the_newer_one_keeps_the_connection_to_its_end() {
+    let mut story = Story::new();
+    let older = story.open(0..LENGTH);
+    story.connect(0);
+    let newer = story.open(50 << 20..60 << 20);
+    story.reconnect(50 << 20);
+    let mut n_read = 0;
+    while n_read < 9 << 20 {
+        story.fill();
+        story.wait(50);
+        assert_eq!(story.read(older), 0);
+        n_read += story.read(newer);
+    }
+    story.session.close(newer);
+    story.reconnect(0);
+    story.fill();
+    assert!(story.read(older) > 0);
+}
+
+#[test]
+fn two_requests_that_are_read_in_turns_get_the_connection_less_and_less_often() {
+    let mut story = Story::new();
+    let readers = [story.open(0..LENGTH), story.open(50 << 20..LENGTH)];
+    let mut n_opened = 0;
+    let (mut reading, mut other) = (readers[0], readers[1]);
+    while story.now.duration_since(story.start) < Duration::from_secs(60) {
+        match story.session.next(&(), story.now) {
+            Step::Open { at } => {
+                n_opened += 1;
+                story.session.opened(at, LENGTH);
+            }
+            Step::Close => story.session.closed(true),
+            Step::Read => {
+                story.session.received(Bytes::from(vec![0; PIECE_BYTES_MAX]), &(), story.now);
+                // The client needs bytes of both parts, one after the other.
+                if story.read(reading) > 0 {
+                    (reading, other) = (other, reading);
+                    story.read(reading);
+                }
+            }
+            Step::Wait(_) => story.wait(100),
+            Step::Release => panic!("the connection is needed"),
+        }
+    }
+    assert!((4..10).contains(&n_opened), "{n_opened} connections in a minute");
+}
+
+#[test]
+fn what_was_read_ahead_to_the_end_of_a_request_is_not_dropped_for_another_one() {
+    let mut story = Story::new();
+    let older = story.open(0..LENGTH);
+    story.connect(0);
+    let newer = story.open(50 << 20..(50 << 20) + (300 << 10));
+    story.reconnect(50 << 20);
+    for _ in 0..5 {
+        story.next(Step::Read);
+        story.session.received(Bytes::from(vec![0; 60 << 10]), &(), story.now);
+    }
+    story.reconnect(0);
+    for _ in 0..50 {
+        story.fill();
+        story.wait(100);
+        assert!(story.read(older) > 0, "the older one reads on");
+    }
+    assert_eq!(story.read(newer), 300 << 10);
+}
+
+#[test]
 fn a_range_that_begins_a_little_ahead_reads_on() {
     let mut story = Story::new();
     let first = story.open(0..LENGTH);
