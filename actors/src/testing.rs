@@ -1,6 +1,6 @@
 //! Shared helpers of the tests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,11 +135,19 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
 }
 
 /// Fixed plans of a scenario.
-struct FixedPlans(Mutex<HashMap<Target, Arc<Plan>>>);
+#[derive(Default)]
+struct FixedPlans {
+    plans: Mutex<HashMap<Target, Arc<Plan>>>,
+    inactive: Mutex<HashSet<AccountId>>,
+}
 
 impl Plans for FixedPlans {
     fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
-        self.0.lock().get(target).cloned()
+        self.plans.lock().get(target).cloned()
+    }
+
+    fn is_active(&self, pool: &SlotPool) -> bool {
+        !self.inactive.lock().contains(&pool.account)
     }
 }
 
@@ -157,15 +165,21 @@ impl Scenario {
             }
             plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
-        let plans = Arc::new(FixedPlans(Mutex::new(plans)));
+        let plans = Arc::new(FixedPlans { plans: Mutex::new(plans), ..FixedPlans::default() });
         Self { plans: Some(plans.clone()), ..Self::with_provider(settings, plans, dial, provider).await }
     }
 
     /// Changes the streams of a channel, like a commit.
     pub(crate) async fn replan(&self, number: u32, streams: &[Stream]) {
         let plans = self.plans.as_ref().expect("a scenario with plans of its own");
-        plans.0.lock().insert(channel(number), Arc::new(plan(number, streams)));
+        plans.plans.lock().insert(channel(number), Arc::new(plan(number, streams)));
         self.system.switchboard().reload().await.expect("the switchboard answers");
+    }
+
+    /// Deactivates an account, for films that already play.
+    pub(crate) fn deactivate(&self, account: u32) {
+        let plans = self.plans.as_ref().expect("a scenario with plans of its own");
+        plans.inactive.lock().insert(AccountId(account));
     }
 
     /// Creates a scenario with other plans.

@@ -10,7 +10,7 @@ use domain::account::{Account, RefreshRecord};
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, ProfileId, StreamId, StreamProfileId};
-use domain::plan::{self, Plan, PlanContext, PlanRecords, TitleCandidate, TitleVersion};
+use domain::plan::{self, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion};
 use domain::server_group::ServerGroupMembers;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
@@ -70,6 +70,11 @@ pub trait Plans: Send + Sync + 'static {
     /// Returns the candidates for these files of a film or an episode, best first.
     fn title(&self, _name: &str, _versions: &[TitleVersion]) -> Vec<TitleCandidate> {
         Vec::new()
+    }
+
+    /// Returns whether an account and its profile are still active, for candidates that were made some time ago.
+    fn is_active(&self, _pool: &SlotPool) -> bool {
+        true
     }
 
     /// Returns the context of all plans, independent of the records.
@@ -209,6 +214,11 @@ impl Plans for StorePlans {
 
     fn title(&self, name: &str, versions: &[TitleVersion]) -> Vec<TitleCandidate> {
         plan::plan_title(name, versions, self)
+    }
+
+    fn is_active(&self, pool: &SlotPool) -> bool {
+        let account = self.account(pool.account).filter(|it| it.is_active);
+        account.is_some_and(|it| it.active_profiles().any(|it| it.id == pool.profile))
     }
 
     fn conditions(&self) -> PlanContext {

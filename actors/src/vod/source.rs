@@ -156,7 +156,7 @@ impl FileSource {
         asking: Asking,
         granted: impl Fn(),
     ) -> Result<OpenedFile, OpenFailure> {
-        let mut tried: HashSet<usize> = HashSet::new();
+        let mut tried = self.leave_inactive(candidates);
         let mut last: Option<UpstreamError> = None;
         let mut may_help = false;
         let mut is_stream = false;
@@ -224,7 +224,7 @@ impl FileSource {
         asking: Asking,
         granted: impl Fn(),
     ) -> Result<TitleCandidate, OpenFailure> {
-        let mut tried: HashSet<usize> = HashSet::new();
+        let mut tried = self.leave_inactive(candidates);
         let mut last: Option<UpstreamError> = None;
         let mut may_help = false;
         self.slot.take_if(|it| !self.playlists.contains(&it.candidate.file));
@@ -276,6 +276,15 @@ impl FileSource {
                 read => read.map(Some),
             }),
         }
+    }
+
+    /// Returns the slot of an account or profile that was deactivated since the session began. Returns the candidates
+    /// that are not to be used any more.
+    fn leave_inactive(&mut self, candidates: &[TitleCandidate]) -> HashSet<usize> {
+        let plans = &self.env.plans;
+        self.slot.take_if(|it| !plans.is_active(&it.candidate.candidate.pool));
+        let is_inactive = |it: &usize| !plans.is_active(&candidates[*it].candidate.pool);
+        (0..candidates.len()).filter(is_inactive).collect()
     }
 
     /// Takes the first free slot of these candidates.

@@ -1,5 +1,6 @@
 //! Films from an in-memory provider, under paused time.
 
+use std::collections::HashSet;
 use std::future::poll_fn;
 
 use domain::egress::Reach;
@@ -367,6 +368,32 @@ async fn another_profile_of_the_account_takes_over_at_any_time() {
     let paths: Vec<_> = requests[n_requests..].iter().map(|it| it.path.as_str()).collect();
     assert_eq!(paths, ["/second-login"]);
     drop(viewer);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deactivated_account_is_not_dialled_again_for_a_film_that_plays() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    for path in ["film", "copy"] {
+        cinema.offers(path, &file);
+    }
+    let candidates = [candidate("film", 1, 1), candidate("copy", 3, 1)];
+    cinema.get("player", &candidates, "bytes=-100000").await.unwrap().finish(&file).await;
+    let mut reading = cinema.get("player", &candidates, "").await.unwrap();
+    reading.read(&file, 3_000_000).await;
+    cinema.scenario.deactivate(1);
+    let n_requests = cinema.scenario.provider.requests().len();
+    // The open connection is lost; the file of the other account is the same one.
+    cinema.get("player", &candidates, "bytes=9000000-9999999").await.unwrap().finish(&file).await;
+    reading.finish(&file).await;
+    let requests = cinema.scenario.provider.requests();
+    let paths: HashSet<_> = requests[n_requests..].iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(paths, HashSet::from(["/copy"]));
+    cinema.scenario.deactivate(3);
+    let refusal = cinema.get("other", &candidates, "bytes=9000000-").await.err();
+    assert_eq!(refusal, Some(VodRefusal::NoVersions));
+    assert_eq!(cinema.scenario.provider.requests().len(), requests.len());
     cinema.scenario.is_quiet().await;
 }
 
