@@ -635,4 +635,24 @@ mod slow {
         eventually("the end of the film", || cinema.gateway.n_events("vod_stop") == 1).await;
         assert_eq!(cinema.gateway.n_events("vod_start"), 1);
     }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_paused_film_of_segments_yields_its_slot_to_another_viewer() {
+        let provider = Provider::start();
+        serve_segments(&provider, "/movie/anna/7").await;
+        let cinema = Cinema::at(vec![0; 9], Some(provider.url("/movie/anna/7")), 1).await;
+        let address = cinema.gateway.address;
+        let request = cinema.get("7.mp4", "", "TV").reading(Reading::Nothing).without_recording();
+        let paused = Player::ask(address, request).await;
+        assert_eq!(paused.status().await, 200);
+        let episode = format!("/series{}", cinema.anna.path("9.mkv"));
+        until_async("the slot of the paused film", async || {
+            fetch(address, Request::get(episode.clone()).header("User-Agent", "Box")).await.status() == 200
+        })
+        .await;
+        assert_eq!(n_processes(&provider.address.to_string()), 0, "the program is gone");
+        assert!(cinema.provider.peak() <= 1);
+        drop(paused);
+        cinema.is_quiet().await;
+    }
 }

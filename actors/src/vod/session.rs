@@ -66,6 +66,8 @@ pub(super) struct State {
     refusal: Option<VodRefusal>,
     /// The driver waits, and has to be woken when bytes are taken.
     driver_waits: bool,
+    /// The driver reads, and looks for what is needed after the next bytes.
+    driver_reads: bool,
     /// Requests that have not become readers yet.
     n_pending: usize,
     pub(super) idle_since: Instant,
@@ -112,6 +114,7 @@ impl VodSession {
             readers: BTreeMap::new(),
             refusal: None,
             driver_waits: false,
+            driver_reads: false,
             n_pending: 0,
             idle_since: now,
             is_over: false,
@@ -286,6 +289,7 @@ impl VodSession {
         let state = &mut *self.state.lock();
         let step = state.session.next(&state.known, now());
         state.driver_waits = matches!(step, Step::Wait(_));
+        state.driver_reads = matches!(step, Step::Read);
         step
     }
 
@@ -598,18 +602,21 @@ impl BodyReader {
     /// Returns the next bytes.
     pub(super) fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Read> {
         let state = &mut *self.session.state.lock();
-        let read = state.session.read(self.id, &state.known, now());
+        let now = now();
+        let read = state.session.read(self.id, &state.known, now);
         match &read {
             Read::Wait => {
                 if let Some(reader) = state.readers.get_mut(&self.id) {
                     reader.waker = Some(cx.waker().clone());
                 }
-                self.session.changed.notify_one();
+                if !state.driver_reads {
+                    self.session.changed.notify_one();
+                }
                 return Poll::Pending;
             }
             Read::Piece(bytes) => {
                 state.bytes_sent += bytes.len() as u64;
-                if state.driver_waits {
+                if state.driver_waits && !state.session.is_full(&state.known, now) {
                     state.driver_waits = false;
                     self.session.changed.notify_one();
                 }

@@ -175,6 +175,8 @@ pub struct FileSession {
     readers: BTreeMap<ReaderId, Reader>,
     last_reader: u64,
     held: Pieces,
+    /// Reading has stopped until there is room again.
+    is_full: bool,
     /// The reader that has the connection, or had it last.
     holder: Option<ReaderId>,
     /// The newest reader that has had the connection.
@@ -201,6 +203,7 @@ impl FileSession {
             readers: BTreeMap::new(),
             last_reader: 0,
             held: Pieces::default(),
+            is_full: false,
             holder: None,
             newest_holder: None,
             stalled_after: STALLED_AFTER,
@@ -334,6 +337,14 @@ impl FileSession {
         self.held.piece(0).or_else(|| known.piece(0))
     }
 
+    /// Returns whether the connection waits for more room and for nothing else, so that [`FileSession::next`] need not be
+    /// asked.
+    pub fn is_full(&self, known: &impl KnownBytes, now: Instant) -> bool {
+        let Connection::Open { at, .. } = self.connection else { return false };
+        let needed = self.needed(known, now).filter(|it| serves(at, it.missing));
+        self.is_full && needed.is_some_and(|it| !self.has_room(&it, known))
+    }
+
     /// Returns why a reader gets no more than what has arrived, if it is so.
     pub fn failure_of(&self, id: ReaderId) -> Option<Failure> {
         self.readers.get(&id).and_then(|it| it.failure)
@@ -392,8 +403,10 @@ impl FileSession {
                     self.connection = Connection::Closing;
                     Step::Close
                 }
-                Some(it) if self.may_read(&it, known) => Step::Read,
-                Some(_) => self.wait(None, now),
+                Some(it) => {
+                    self.is_full = !self.has_room(&it, known);
+                    if self.is_full { self.wait(None, now) } else { Step::Read }
+                }
                 None if release.is_some_and(|it| it <= now) => {
                     self.connection = Connection::Closing;
                     Step::Release
@@ -600,23 +613,28 @@ impl FileSession {
         (missing < reader.end).then_some(need)
     }
 
-    /// Returns whether another piece has room, without anything that a reader needs being dropped.
-    fn may_read(&self, need: &Need, known: &impl KnownBytes) -> bool {
+    /// Returns whether the connection is to read more. It stops when another piece has no room, and goes on when half of
+    /// the room is free, so that it reads several pieces at a time.
+    fn has_room(&self, need: &Need, known: &impl KnownBytes) -> bool {
         let of_reader = (need.missing - need.at) as usize;
         let n_ahead = self.held.within(need.at..need.missing).min(of_reader);
-        let mut n_others = 0;
-        if self.readers.len() > 1 {
-            // A reader that has everything keeps it: otherwise it would need the connection again.
-            let apart = |part: Range<u64>| {
-                self.held.within(part.start..part.end.min(need.at))
-                    + self.held.within(part.start.max(need.missing)..part.end)
-            };
-            let n_complete: usize = self.others_ahead(need, true, known).map(apart).sum();
-            let n_waiting: usize = self.others_ahead(need, false, known).map(apart).sum();
-            n_others =
-                (n_complete + n_waiting.min(OTHERS_BYTES_MAX)).clamp(OTHERS_BYTES_MAX, COMPLETE_BYTES_MAX);
+        let room = HELD_BYTES_MAX - self.kept_for_others(need, known);
+        n_ahead <= if self.is_full { room / 2 } else { room - PIECE_BYTES_MAX }
+    }
+
+    /// Returns the number of bytes that others need of those that are not for the reader with the connection.
+    fn kept_for_others(&self, need: &Need, known: &impl KnownBytes) -> usize {
+        if self.readers.len() <= 1 {
+            return 0;
         }
-        n_ahead + n_others + PIECE_BYTES_MAX <= HELD_BYTES_MAX
+        let apart = |part: Range<u64>| {
+            self.held.within(part.start..part.end.min(need.at))
+                + self.held.within(part.start.max(need.missing)..part.end)
+        };
+        // A reader that has everything keeps it: otherwise it would need the connection again.
+        let n_complete: usize = self.others_ahead(need, true, known).map(apart).sum();
+        let n_waiting: usize = self.others_ahead(need, false, known).map(apart).sum();
+        (n_complete + n_waiting.min(OTHERS_BYTES_MAX)).clamp(OTHERS_BYTES_MAX, COMPLETE_BYTES_MAX)
     }
 
     fn others(&self, need: &Need) -> impl Iterator<Item = &Reader> {

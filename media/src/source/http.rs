@@ -7,15 +7,17 @@
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http::header::TRANSFER_ENCODING;
 use http::{Request, Response, Version};
 use http_body_util::Empty;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncReadExt;
 
 use crate::closer::{Closer, close_gently};
 use crate::dial::{AddressCheck, BoxedSocket, Dial, DialAddress, Dialled};
@@ -25,6 +27,8 @@ use crate::permit::Permit;
 /// Maximum length of a response head. Providers send short heads; the limit bounds the memory that a hostile
 /// one can use.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Room below which a buffer counts as full.
+const ROOM_BYTES_MIN: usize = 8 << 10;
 /// Maximum number of bytes that are read ahead of a live stream.
 const READ_BYTES_MAX: usize = 256 << 10;
 
@@ -45,6 +49,18 @@ enum ConnectionState {
     /// Connected without a request, or closing before the next connection.
     Raw(BoxedSocket),
     Http(Box<Http>),
+    Plain(Box<Plain>),
+}
+
+/// The rest of a body that is nothing but the bytes that the socket has.
+///
+/// hyper allocates its whole buffer again while a piece of it is in use, so that a short piece that is kept occupies as
+/// much memory as a long one. Here pieces share a buffer until it is full.
+struct Plain {
+    socket: BoxedSocket,
+    /// What hyper has read already, the last part first.
+    early: Vec<Bytes>,
+    buffer: BytesMut,
 }
 
 struct Http {
@@ -142,11 +158,42 @@ impl HttpUpstream {
 
     /// Reads the next piece of the body; `None` at its end. Cancel-safe.
     pub(super) async fn read(&mut self) -> Result<Option<Bytes>, UpstreamError> {
+        if let ConnectionState::Plain(plain) = &mut self.state {
+            return plain.read(self.read_bytes_max).await;
+        }
         poll_fn(|cx| match &mut self.state {
             ConnectionState::Http(http) => http.poll_read(cx),
-            ConnectionState::Closed | ConnectionState::Raw(_) => Poll::Ready(Ok(None)),
+            _ => Poll::Ready(Ok(None)),
         })
         .await
+    }
+
+    /// Reads the rest of the body from the socket itself, if the head of the response allows it. The caller then has to
+    /// know where the body ends.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(super) fn read_plainly(&mut self, response: &Response<()>) -> Result<(), UpstreamError> {
+        if response.headers().contains_key(TRANSFER_ENCODING) {
+            return Ok(());
+        }
+        let http = match std::mem::replace(&mut self.state, ConnectionState::Closed) {
+            ConnectionState::Http(http) => http,
+            other => {
+                self.state = other;
+                return Ok(());
+            }
+        };
+        let Http { body, connection, .. } = *http;
+        let mut early = Vec::new();
+        // Nothing moves while the connection is not polled.
+        let drained = body.map_or(Ok(()), |body| drain(body, &mut early));
+        let parts = connection.into_parts();
+        early.push(parts.read_buf);
+        early.reverse();
+        let buffer = BytesMut::new();
+        self.state = ConnectionState::Plain(Box::new(Plain { socket: parts.io.into_inner(), early, buffer }));
+        drained
     }
 
     /// Closes the connection and keeps the permit, for a redirect: the next connection is opened only after
@@ -178,6 +225,7 @@ impl HttpUpstream {
             ConnectionState::Closed => None,
             ConnectionState::Raw(socket) => Some(socket),
             ConnectionState::Http(http) => Some(http.connection.into_parts().io.into_inner()),
+            ConnectionState::Plain(plain) => Some(plain.socket),
         }
     }
 }
@@ -220,19 +268,49 @@ impl Http {
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, UpstreamError>> {
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(None)) };
-        loop {
-            match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(None) => return Poll::Ready(Ok(None)),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(from_body(&error))),
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) if !bytes.is_empty() => return Poll::Ready(Ok(Some(bytes))),
-                    // Trailers and empty frames contain no data.
-                    _ => {}
-                },
+        poll_body(body, cx)
+    }
+}
+
+impl Plain {
+    /// Reads the next bytes, at most `bytes_max`; `None` when the server has closed. Cancel-safe.
+    async fn read(&mut self, bytes_max: usize) -> Result<Option<Bytes>, UpstreamError> {
+        while let Some(bytes) = self.early.pop() {
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
             }
         }
+        if self.buffer.capacity() < ROOM_BYTES_MIN {
+            self.buffer = BytesMut::with_capacity(bytes_max);
+        }
+        let read = self.socket.read_buf(&mut self.buffer).await;
+        let n_bytes = read.map_err(|error| UpstreamError::from_read(&error))?;
+        Ok((n_bytes > 0).then(|| self.buffer.split().freeze()))
     }
+}
+
+fn poll_body(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, UpstreamError>> {
+    loop {
+        match Pin::new(&mut *body).poll_frame(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(Ok(None)),
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(from_body(&error))),
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(bytes) if !bytes.is_empty() => return Poll::Ready(Ok(Some(bytes))),
+                // Trailers and empty frames contain no data.
+                _ => {}
+            },
+        }
+    }
+}
+
+/// Takes what the connection has passed on of a body.
+fn drain(mut body: Incoming, into: &mut Vec<Bytes>) -> Result<(), UpstreamError> {
+    let mut cx = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some(bytes)) = poll_body(&mut body, &mut cx)? {
+        into.push(bytes);
+    }
+    Ok(())
 }
 
 /// Returns whether the response had no head that hyper could parse, so that the body may start with one.

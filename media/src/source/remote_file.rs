@@ -208,6 +208,7 @@ impl RemoteFile {
             let address = place.target.address.to_string();
             let head = PartHead::of(&response, at)?;
             (self.n_skipped, self.n_left) = (head.n_skipped, head.n_bytes);
+            self.http.read_plainly(&response)?;
             // Panels declare playlists as anything; a film is never that short.
             let shows_beginning = head.n_skipped == at && head.n_bytes >= PLAYLIST_BYTES_MIN;
             if shows_beginning && head.length <= PLAYLIST_BYTES_MAX {
