@@ -33,9 +33,24 @@ struct Files;
 
 /// First segments of the addresses of the interface. They are reserved user names, because `/{user}/…` is an address of
 /// players.
-const SEGMENTS: [&str; 16] = [
-    "activity", "channels", "guide", "health", "library", "lineups", "logos", "me", "now", "settings",
-    "setup", "slots", "sources", "streams", "users", "watch",
+const SEGMENTS: [&str; 17] = [
+    "activity",
+    "channels",
+    "guide",
+    "health",
+    "library",
+    "lineups",
+    "logos",
+    "me",
+    "now",
+    "recordings",
+    "settings",
+    "setup",
+    "slots",
+    "sources",
+    "streams",
+    "users",
+    "watch",
 ];
 
 /// The page that all addresses of the interface answer.

@@ -9,6 +9,7 @@ use actors::{
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::guide::state::GuideStatus;
+use domain::ids::RecordingId;
 use domain::recording::Recording;
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
@@ -185,6 +186,16 @@ pub(super) fn recordings_changed(change: &Change, exists: impl Fn(u32) -> bool) 
         }
         _ => vec![Notification::for_admins(json!({ "type": "recordings_refreshed", "success": true }))],
     }
+}
+
+/// Builds the sizes of the files of recordings that run.
+pub(super) fn recording_progress(running: &[(RecordingId, u64)]) -> Arc<Notification> {
+    let of =
+        |(id, bytes): &(RecordingId, u64)| json!({ "recording_id": id.to_string(), "bytes_written": bytes });
+    let recordings: Vec<Value> = running.iter().map(of).collect();
+    Notification::for_admins(
+        json!({ "type": "recording_progress", "success": true, "recordings": recordings }),
+    )
 }
 
 /// Builds the notification of a commit. `ids` is `null` if so many records changed that clients should reload the list.

@@ -9,7 +9,8 @@ use actors::{
     Target, VodPhase, VodRefreshStatus, now_ms,
 };
 use domain::event::{Event, EventBody};
-use domain::ids::{AccountId, GuideSourceId};
+use domain::ids::{AccountId, GuideSourceId, RecordingId};
+use domain::recording::RecordingStatus;
 use parking_lot::Mutex;
 use storage::{ChangeMessage, Changes};
 use tokio::sync::broadcast::error::RecvError;
@@ -165,6 +166,7 @@ async fn forward(
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
     let mut refreshes = Refreshes::begin(app);
     let mut films = Films::default();
+    let mut recordings = Recordings::default();
     let mut ticks = every_period();
     let mut matching = app.matching.subscribe();
     let mut is_open = true;
@@ -194,6 +196,7 @@ async fn forward(
             _ = ticks.tick() => {
                 refreshes.send_changes(app, send);
                 films.send_changes(app, send);
+                recordings.send_changes(app, send);
             }
             report = matching.recv() => match report {
                 Ok(report) => frames::matching(&report).into_iter().for_each(send),
@@ -291,6 +294,26 @@ impl Films {
         if let Some(stats) = pushed_stats(&app.models, &sessions) {
             send(frames::vod_stats(&stats));
         }
+    }
+}
+
+/// The sizes of the files of running recordings that were sent last.
+#[derive(Default)]
+struct Recordings {
+    sent: Vec<(RecordingId, u64)>,
+}
+
+impl Recordings {
+    /// Sends the sizes if one has changed or a recording has begun.
+    fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
+        let recordings = app.models.recordings.load();
+        let running = recordings.iter().filter(|it| it.status == RecordingStatus::Recording);
+        let size = |id| app.recorder.progress(id).map(|it| (id, it.bytes));
+        let now: Vec<_> = running.filter_map(|it| size(it.id)).collect();
+        if now != self.sent && !now.is_empty() {
+            send(frames::recording_progress(&now));
+        }
+        self.sent = now;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Every page of the web interface, checked by axe-core in both themes, on phones and on desktops.
 
 /// These need a browser, and axe-core from `just tools`.
-mod slow {
+pub mod slow {
     use domain::user::UserLevel;
     use serde_json::Value;
 
@@ -26,7 +26,7 @@ mod slow {
 
     /// Checks the page at this path. It is loaded once, on a phone; then it follows the window and the theme, as it does
     /// when somebody turns a tablet or when the evening begins. Only the rules about colours depend on the theme.
-    async fn check(web: &Web, axe: &str, path: &str) {
+    pub async fn check(web: &Web, axe: &str, path: &str) {
         let (width, height) = SIZES[0];
         web.browser.resizes(width, height).await;
         web.opens(path).await;
@@ -50,7 +50,8 @@ mod slow {
         web.is_clean().await;
     }
 
-    fn axe() -> String {
+    /// Returns the script of axe-core.
+    pub fn axe() -> String {
         std::fs::read_to_string(AXE).expect("just tools installs axe-core")
     }
 

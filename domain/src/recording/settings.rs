@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Recording;
 use super::file_name::{NameFields, NameTemplate};
+use crate::user::{User, UserLevel};
 
 /// Maximum offset before and after new recordings, in minutes.
 pub const OFFSET_MINUTES_MAX: u32 = 1440;
@@ -48,6 +49,11 @@ impl DvrSettings {
             let _ = settings.set(name, value);
         }
         settings
+    }
+
+    /// Returns whether a user may schedule recordings.
+    pub fn permit(&self, user: &User) -> bool {
+        user.may(UserLevel::Admin) || (self.standard_users_record && user.may(UserLevel::Standard))
     }
 
     /// Returns whether the setting has this member with an effect.

@@ -13,8 +13,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::WAIT_MAX;
 use super::api::Api;
+use super::{WAIT_MAX, until_async};
 
 const INSTALL: &str = "apt-get install chromium chromium-driver";
 
@@ -45,7 +45,7 @@ pub struct Browser {
     /// Path prefix of this window's commands.
     session: String,
     /// The folder for all files it writes.
-    _home: TempDir,
+    home: TempDir,
 }
 
 /// Number of attempts to start the driver.
@@ -79,7 +79,7 @@ impl Browser {
             .spawn()
             .expect("setpriv can be started");
         let api = Api::stranger_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let mut browser = Browser { driver, api, session: String::new(), _home: home };
+        let mut browser = Browser { driver, api, session: String::new(), home };
         let port = timeout(WAIT_MAX, browser.port()).await.expect("chromedriver prints its port")?;
         browser.api = Api::stranger_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let options = json!({
@@ -135,6 +135,27 @@ impl Browser {
     pub async fn prefers(&self, theme: &str) {
         let feature = json!({ "name": "prefers-color-scheme", "value": theme });
         self.debugs("Emulation.setEmulatedMedia", json!({ "features": [feature] })).await;
+    }
+
+    /// Waits until the browser has saved a file, and returns its content. To be called before the file is saved, with what
+    /// saves it.
+    pub async fn saves(&self, save: impl Future<Output = ()>) -> (String, Vec<u8>) {
+        let folder = tempfile::tempdir_in(self.home.path()).expect("the folder can be written");
+        let place = json!({ "behavior": "allow", "downloadPath": folder.path() });
+        self.debugs("Browser.setDownloadBehavior", place).await;
+        save.await;
+        let mut found = None;
+        until_async("a saved file", async || {
+            let files = std::fs::read_dir(folder.path()).expect("the folder can be read");
+            let paths = files.flatten().map(|it| it.path());
+            // A file that is not complete has a name of its own.
+            found = paths.into_iter().find(|it| it.extension().is_some_and(|it| it != "crdownload"));
+            found.is_some()
+        })
+        .await;
+        let path = found.expect("a file");
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        (name, std::fs::read(&path).expect("the file can be read"))
     }
 
     /// Sends a command of the debugging protocol.

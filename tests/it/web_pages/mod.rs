@@ -16,8 +16,10 @@ mod slow {
     mod logos;
     mod many;
     mod messages;
+    mod recordings;
     mod settings;
     mod setup;
     mod sources;
+    mod titles;
     mod users;
 }

@@ -9,7 +9,11 @@ export const pages: Page[] = Object.values(modules)
 
 /** Returns the pages that a user of this level may open. */
 export const pagesFor = (level: number): Page[] =>
-	pages.filter((it) => it.level !== null && it.level <= level);
+	pages.filter((it) => it.level !== null && mayOpen(it, level));
+
+/** Returns whether a user of this level may open a page. */
+export const mayOpen = (page: Page, level: number): boolean =>
+	page.level === null || (page.level <= level && (page.isPermitted?.() ?? true));
 
 /** Returns the page of a first segment. */
 export const pageOf = (segment: string | undefined): Page | undefined =>

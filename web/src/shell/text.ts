@@ -23,7 +23,7 @@ export const text = texts({
 		notFoundText: (path: string) => `Nothing is at ${path}.`,
 		home: 'Go to the first page',
 		forbidden: 'You may not open this page',
-		forbiddenText: 'It needs a user of a higher level. Ask an admin.',
+		forbiddenText: 'It needs a user of a higher level, or a setting that allows it. Ask an admin.',
 		leave: 'Leave without saving?',
 		leaveText: 'What you have typed is lost.',
 		leaveAction: 'Leave',

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actors::now_ms;
+use domain::core_settings::DVR_SETTINGS;
 use domain::ids::{LineupId, PermissionId, UserGroupId, UserId};
 use domain::lineup::Lineup;
+use domain::recording::DvrSettings;
 use domain::secret::Secret;
 use domain::user::{
     API_KEY_CHARS, PasswordHash, USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username,
@@ -89,6 +91,8 @@ pub(crate) struct UserView {
     /// Maximum number of concurrent streams; 0 means no limit.
     #[field(edit, at_most = STREAM_LIMIT_MAX, example = "2")]
     stream_limit: u32,
+    /// Whether the user may schedule recordings: admins may, and users of level 1 if `dvr_settings` allows it.
+    may_record: bool,
     /// Appearance of the user in clients: `type` is `gravatar`, `initials`, `upload` or `url`; also `url`, `initials`,
     /// `color`, `email`, and `fallback` with `type`, `initials`, `background` and `color`.
     #[field(edit)]
@@ -350,6 +354,7 @@ impl UserEdit {
 /// The user who requested a view, and the groups of all users.
 pub(crate) struct UserLookup {
     viewer: Arc<User>,
+    settings: DvrSettings,
     groups: Arc<Table<UserGroup>>,
     /// Start of the addresses of pictures.
     origin: String,
@@ -358,7 +363,9 @@ pub(crate) struct UserLookup {
 impl Lookup for UserLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let groups = call.app.models.user_groups.load();
-        Ok(Self { viewer: Arc::clone(call.user()?), groups, origin: call.origin() })
+        let settings = call.app.models.settings.load();
+        let settings = DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value));
+        Ok(Self { viewer: Arc::clone(call.user()?), settings, groups, origin: call.origin() })
     }
 }
 
@@ -366,7 +373,7 @@ impl Render for User {
     type View = UserView;
     type Lookup = UserLookup;
 
-    fn view(&self, UserLookup { viewer, groups, origin }: &UserLookup) -> UserView {
+    fn view(&self, UserLookup { viewer, settings, groups, origin }: &UserLookup) -> UserView {
         let is_own = viewer.id == self.id;
         let key = self.api_key.as_ref().filter(|_| is_own);
         let permissions = permissions_of(self, groups.iter().map(|it| &**it));
@@ -389,6 +396,7 @@ impl Render for User {
             groups: self.groups.clone(),
             permissions: self.permissions.iter().copied().collect(),
             stream_limit: self.stream_limit,
+            may_record: settings.permit(self),
             avatar_config: self.avatar.clone(),
             custom_properties: properties::visible(self, is_own || viewer.may(UserLevel::Admin)),
             password: WriteOnly::HIDDEN,

@@ -40,7 +40,7 @@ fn guide() -> String {
 }
 
 /// Adds the guide on the page of the sources, as a file.
-async fn upload(page: &Page) {
+pub(super) async fn upload(page: &Page) {
     page.shows("No guide yet").await;
     page.presses("Add guide").await;
     page.clicks("[role=tab]", "File").await;

@@ -11,6 +11,7 @@ use domain::vod::{
 };
 use serde_json::{Value, json};
 
+use crate::support::client::{Request, fetch};
 use crate::support::files::FileProvider;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::tools;
@@ -32,7 +33,7 @@ struct Cinema {
 }
 
 /// Makes a minute of pictures and sound, once per target directory.
-async fn film(extension: &str) -> Vec<u8> {
+pub(super) async fn film(extension: &str) -> Vec<u8> {
     let path = tools::clips().join(format!("film.{extension}"));
     if !path.exists() {
         // Two tests may make it at the same time; the last rename wins and both files are equal.
@@ -147,7 +148,16 @@ async fn a_viewer_finds_films_and_plays_them_with_seeking_over_one_connection() 
 
     page.web.opens("/library/movie-3?play=film").await;
     page.shows("This browser cannot play files of the kind Matroska (MKV).").await;
-    page.shows("Open in another player").await;
+
+    // The playlist has an address that plays it elsewhere, with the password for player apps.
+    let (name, playlist) = page.browser().saves(page.presses("Open in another player")).await;
+    let playlist = String::from_utf8(playlist).unwrap();
+    assert!(name == "title.m3u" && playlist.starts_with("#EXTM3U\n#EXTINF:-1,Zodiac\n"), "{name} {playlist}");
+    let address = playlist.lines().last().unwrap();
+    assert!(address.contains("/movie/kid/") && address.ends_with("/3.mkv"), "{address}");
+    let path = &address[address.find("/movie/").unwrap()..];
+    let whole = fetch(cinema.gateway.address, Request::head(path)).await;
+    assert_eq!((whole.status(), whole.header("content-type")), (200, Some("video/x-matroska")));
     page.web.is_clean().await;
 }
 

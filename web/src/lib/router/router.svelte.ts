@@ -13,6 +13,8 @@ export interface Page {
 	level: 0 | 1 | 10 | null;
 	place: 'main' | 'more' | 'none';
 	order: number;
+	/** Whether users of the level may open it; all by default. */
+	isPermitted?: () => boolean;
 	/** Without sidebar. */
 	bare?: boolean;
 	/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- a page may ignore the second segment */

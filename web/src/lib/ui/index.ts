@@ -3,6 +3,7 @@ export { default as Button } from './Button.svelte';
 export { default as CheckField } from './CheckField.svelte';
 export { default as ComboField } from './ComboField.svelte';
 export { default as CopyText } from './CopyText.svelte';
+export { default as DateTimeField } from './DateTimeField.svelte';
 export { default as Dialog } from './Dialog.svelte';
 export { default as Empty } from './Empty.svelte';
 export { default as FileField } from './FileField.svelte';

@@ -12,6 +12,16 @@ export interface TsListener {
 	onFailure: (error: unknown) => void;
 	/** Whether more is to be read. */
 	isWanted: () => boolean;
+	/** Whether the file is still being written. */
+	isGrowing: () => boolean;
+}
+
+/** What a player plays. */
+export interface Source {
+	/** Returns a fresh path of the file; it contains a token that expires. */
+	path: () => Promise<string>;
+	/** Whether the file is still being written. */
+	isGrowing: () => boolean;
 }
 
 /** Seconds that are kept ready. */
@@ -20,6 +30,8 @@ const READY_SECONDS = 30;
 const KEPT_SECONDS = 60;
 /** Bytes in which the codecs of a transport stream are looked for. */
 const PROBE_BYTES = 1024 * 1024;
+/** Time between two looks at the length of a file that is being written, in milliseconds. */
+const GROWTH_MS = 10_000;
 
 /**
  * Plays a film or an episode in a video element. MP4 files are played by the browser, which seeks by itself; transport
@@ -49,8 +61,7 @@ export class FilePlayer {
 	isEnded = $state(false);
 
 	#video: HTMLVideoElement;
-	/** Returns a fresh path of the file; it contains a token that expires. */
-	#path: () => Promise<string>;
+	#source: Source;
 	#file: RemoteFile | null = null;
 	#current = '';
 	#request = new AbortController();
@@ -59,10 +70,11 @@ export class FilePlayer {
 	/** Time at which the current run of a transport stream begins. */
 	#begin = 0;
 	#generation = 0;
+	#growth: ReturnType<typeof setInterval> | undefined;
 
-	constructor(video: HTMLVideoElement, path: () => Promise<string>) {
+	constructor(video: HTMLVideoElement, source: Source) {
 		this.#video = video;
-		this.#path = path;
+		this.#source = source;
 		video.ontimeupdate = () => {
 			// Between two positions of a transport stream, nothing has a time.
 			if (!this.isStream || this.#player) this.time = this.#begin + video.currentTime;
@@ -86,7 +98,7 @@ export class FilePlayer {
 		this.reason = null;
 		this.silent = [];
 		try {
-			this.#current = await this.#path();
+			this.#current = await this.#source.path();
 			if (generation !== this.#generation) return;
 			const file = new RemoteFile(this.#current, this.#request.signal);
 			this.#file = file;
@@ -186,7 +198,26 @@ export class FilePlayer {
 				? await positionAt(file.read, this.#timeline, seconds)
 				: { at: container.start, seconds: 0 };
 		if (generation !== this.#generation) return;
+		if (this.#source.isGrowing()) {
+			const { start } = container;
+			this.#growth = setInterval(() => void this.#measure(start), GROWTH_MS);
+		}
 		await this.#run(position.at, position.seconds, true);
+	}
+
+	/** Reads the length of a file that is being written again. */
+	async #measure(start: number): Promise<void> {
+		const [last, request] = [!this.#source.isGrowing(), this.#request];
+		try {
+			const file = new RemoteFile(await this.#source.path(), request.signal);
+			await file.read(0, HEAD_BYTES);
+			const timeline = file.size === null ? null : await timelineOf(file.read, file.size, start);
+			if (request.signal.aborted || !timeline) return;
+			[this.#file, this.#timeline, this.duration] = [file, timeline, timeline.duration];
+			if (last) clearInterval(this.#growth);
+		} catch {
+			// The next look may succeed; what is known stays.
+		}
 	}
 
 	/** Plays a transport stream from a position in its file on. */
@@ -207,6 +238,7 @@ export class FilePlayer {
 				const ahead = buffered.length > 0 ? buffered.end(buffered.length - 1) - video.currentTime : 0;
 				return ahead < READY_SECONDS;
 			},
+			isGrowing: () => this.#source.isGrowing(),
 		});
 		const url = new URL(this.#current, location.href).href;
 		const player = mpegts.createPlayer(
@@ -271,6 +303,7 @@ export class FilePlayer {
 	/** Ends what runs, and closes its connections. */
 	#release(): void {
 		this.#generation += 1;
+		clearInterval(this.#growth);
 		this.#request.abort();
 		this.#request = new AbortController();
 		this.isFull = false;

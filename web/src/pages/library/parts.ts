@@ -4,10 +4,14 @@ import type { TsListener } from './filePlayer.svelte';
 
 /** Pause between two looks whether more is wanted, in milliseconds. */
 const PAUSE_MS = 250;
+/** Pause before more of a file is asked for that is being written, in milliseconds. */
+const GROWTH_MS = 1000;
+
+const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 /**
  * Returns a loader class that reads a file from a position to its end, and waits while enough is there: the gateway then
- * waits too, and asks its provider for no more.
+ * waits too, and asks its provider for no more. It follows a file that is being written to its end.
  */
 export function loaderFrom(position: number, listener: TsListener): mpegts.CustomLoaderConstructor {
 	return class PartLoader extends mpegts.BaseLoader {
@@ -39,23 +43,31 @@ export function loaderFrom(position: number, listener: TsListener): mpegts.Custo
 			this._status = mpegts.LoaderStatus.kConnecting;
 			let received = 0;
 			try {
-				const headers: HeadersInit = from > 0 ? { Range: `bytes=${from}-` } : {};
-				const answer = await fetch(url, { headers, signal: request.signal });
-				if (!answer.ok) throw await refused(answer);
-				const reader = answer.body?.getReader();
-				while (reader) {
-					while (!listener.isWanted()) {
-						await new Promise((done) => setTimeout(done, PAUSE_MS));
+				for (;;) {
+					// Asked first: a file that is complete now has nothing behind what is read next.
+					const isGrowing = listener.isGrowing();
+					const at = from + received;
+					const headers: HeadersInit = at > 0 ? { Range: `bytes=${at}-` } : {};
+					const answer = await fetch(url, { headers, signal: request.signal });
+					if (!answer.ok && !(answer.status === 416 && received > 0)) throw await refused(answer);
+					const reader = answer.ok ? answer.body?.getReader() : undefined;
+					while (reader) {
+						while (!listener.isWanted()) {
+							await pause(PAUSE_MS);
+							if (request.signal.aborted) return;
+						}
+						const { done, value } = await reader.read();
 						if (request.signal.aborted) return;
+						if (done) break;
+						this._status = mpegts.LoaderStatus.kBuffering;
+						const position = start + received;
+						received += value.length;
+						const piece = value.buffer.slice(value.byteOffset, value.byteOffset + value.length);
+						this.onDataArrival?.(piece as ArrayBuffer, position, received);
 					}
-					const { done, value } = await reader.read();
+					if (!isGrowing) break;
+					await pause(GROWTH_MS);
 					if (request.signal.aborted) return;
-					if (done) break;
-					this._status = mpegts.LoaderStatus.kBuffering;
-					const at = start + received;
-					received += value.length;
-					const piece = value.buffer.slice(value.byteOffset, value.byteOffset + value.length);
-					this.onDataArrival?.(piece as ArrayBuffer, at, received);
 				}
 				this._status = mpegts.LoaderStatus.kComplete;
 				this.onComplete?.(start, start + received - 1);

@@ -1,14 +1,27 @@
 import { api, ok, saveFile, type Schemas } from '$lib/api';
 import { pathOf } from './file';
 
-/** A film or an episode that can be played. */
+/** A file that can be played. */
 export interface Playable {
 	/** Name for people. */
 	name: string;
 	/** Returns a fresh path of the file. */
 	path: () => Promise<string>;
-	/** Kind, id and extension in the addresses of player apps. */
-	external: { kind: 'movie' | 'series'; id: number; extension: string };
+	/** Saves it, or a playlist with it, for players that know more containers and codecs. */
+	save: () => Promise<void>;
+	/** Whether the file is still being written. */
+	isGrowing?: () => boolean;
+}
+
+/** A film or an episode, with its kind, id and extension in the addresses of player apps. */
+export interface PlayableTitle extends Playable {
+	external: External;
+}
+
+interface External {
+	kind: 'movie' | 'series';
+	id: number;
+	extension: string;
 }
 
 /** The version of a title: the account that offers it, and its id there. */
@@ -22,13 +35,19 @@ const choiceOf = (version: Version | undefined): Record<string, string | number>
 			}
 		: {};
 
-export function playableFilm(film: { id: number; name: string }, version?: Version): Playable {
+export function playableFilm(film: { id: number; name: string }, version?: Version): PlayableTitle {
 	const params = { path: { id: film.id } };
+	const external: External = {
+		kind: 'movie',
+		id: film.id,
+		extension: version?.container_extension ?? '',
+	};
 	return {
 		name: film.name,
 		path: async () =>
 			pathOf((await ok(api.GET('/api/vod/movies/{id}/stream/', { params }))).url, choiceOf(version)),
-		external: { kind: 'movie', id: film.id, extension: version?.container_extension ?? '' },
+		save: () => savePlaylist(film.name, external),
+		external,
 	};
 }
 
@@ -36,14 +55,19 @@ export function playableEpisode(
 	episode: Pick<Schemas['Episode'], 'id' | 'providers'>,
 	name: string,
 	version?: Version,
-): Playable {
+): PlayableTitle {
 	const params = { path: { id: episode.id } };
-	const extension = (version ?? episode.providers[0])?.container_extension ?? '';
+	const external: External = {
+		kind: 'series',
+		id: episode.id,
+		extension: (version ?? episode.providers[0])?.container_extension ?? '',
+	};
 	return {
 		name,
 		path: async () =>
 			pathOf((await ok(api.GET('/api/vod/episodes/{id}/stream/', { params }))).url, choiceOf(version)),
-		external: { kind: 'series', id: episode.id, extension },
+		save: () => savePlaylist(name, external),
+		external,
 	};
 }
 
@@ -53,7 +77,7 @@ export function playlistOf(name: string, url: string): string {
 }
 
 /** Saves a playlist with this title, for players that know more containers and codecs. */
-export async function savePlaylist({ name, external }: Playable): Promise<void> {
+export async function savePlaylist(name: string, external: External): Promise<void> {
 	const own = await ok(api.GET('/api/accounts/users/me/addresses/'));
 	const [user, password] = [own.username, own.password].map(encodeURIComponent);
 	const file = `${external.id}${external.extension ? `.${encodeURIComponent(external.extension)}` : ''}`;

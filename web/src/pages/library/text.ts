@@ -113,6 +113,7 @@ export const text = texts({
 		whole: 'Whole screen',
 		closePlayer: 'Close the player',
 		external: 'Open in another player',
+		download: 'Download',
 		externalHow: 'Saves a playlist file with your player password. Open it with a player such as VLC.',
 		container: (name: string) =>
 			name

@@ -27,6 +27,21 @@ export function matchingCategories(
 export const readRefresh = (account: number, signal?: AbortSignal) =>
 	ok(api.GET('/api/m3u/accounts/{id}/refresh-vod/', { params: { path: { id: account } }, signal }));
 
+/** Requests after which the removal of stale titles ends, whatever is left; each removes thousands. */
+const CLEANINGS_MAX = 1000;
+
+/** Removes the titles that an account no longer lists. Returns how many versions and titles were removed. */
+export async function cleanStale(account: number): Promise<{ versions: number; titles: number }> {
+	const removed = { versions: 0, titles: 0 };
+	for (let n = 0; n < CLEANINGS_MAX; n += 1) {
+		const done = await ok(api.POST('/api/vod/clean-stale/', { body: { m3u_accounts: [account] } }));
+		removed.versions += done.removed_relations;
+		removed.titles += done.removed_titles;
+		if (!done.has_more) break;
+	}
+	return removed;
+}
+
 export const startRefresh = (account: number, confirm = false) =>
 	ok(
 		api.POST('/api/m3u/accounts/{id}/refresh-vod/', {

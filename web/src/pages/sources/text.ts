@@ -104,6 +104,13 @@ export const text = texts({
 		vodOff: 'Films and series are switched off',
 		vodOffText: 'Once they are on, choose the categories to import here.',
 		vodOn: 'Switch films and series on',
+		removeStale: 'Remove stale titles',
+		staleTitle: 'Remove the titles that this source no longer lists?',
+		staleText: 'Titles that another source offers stay there. This cannot be undone.',
+		staleAction: 'Remove',
+		staleNone: 'No title is stale.',
+		staleRemoved: (versions: number, titles: number) =>
+			`Removed ${plural(versions, '1 version', `${number(versions)} versions`)} and ${plural(titles, '1 title', `${number(titles)} titles`)}.`,
 		vodRefresh: 'Refresh films and series',
 		vodFound: (films: number, series: number) =>
 			`${plural(films, '1 film', `${number(films)} films`)}, ${number(series)} series`,

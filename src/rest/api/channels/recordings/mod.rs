@@ -53,8 +53,9 @@ choice!(
 /// Filters of the list of recordings.
 #[derive(Debug, Query)]
 struct Filters {
-    /// Status.
-    status: Option<Named<RecordingStatus>>,
+    /// Statuses, separated by commas.
+    #[field(items_max = 6)]
+    status: Option<Vec<Named<RecordingStatus>>>,
     /// Id of the channel.
     channel_id: Option<ChannelId>,
     /// Part of the title or of the name of the channel, regardless of case.
@@ -144,7 +145,7 @@ async fn list(
     let may_see = may_see(&call)?;
     let is_wanted = |it: &Recording| {
         may_see(it)
-            && filters.status.is_none_or(|status| it.status == status.0)
+            && filters.status.as_ref().is_none_or(|all| all.iter().any(|status| it.status == status.0))
             && filters.channel_id.is_none_or(|channel| it.channel == channel)
             && matches(filters.search.as_ref(), [it.title(), &it.channel_name])
     };
@@ -419,12 +420,12 @@ fn dvr_settings(call: &Call) -> DvrSettings {
 /// them schedule recordings.
 fn may_see(call: &Call) -> Result<impl Fn(&Recording) -> bool + use<>, Refusal> {
     let (user, is_admin) = (call.user()?.id, call.is_admin());
-    let may_record = is_admin || dvr_settings(call).standard_users_record;
+    let may_record = dvr_settings(call).permit(call.user()?);
     Ok(move |it: &Recording| is_admin || (may_record && it.owner == Some(user)))
 }
 
 fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
-    match call.is_admin() || dvr_settings(call).standard_users_record {
+    match dvr_settings(call).permit(call.user()?) {
         true => Ok(()),
         false => Err(Refusal::no_permission()),
     }

@@ -148,6 +148,10 @@ async fn completed_and_stop_end_a_running_recording_and_it_stays() {
     assert_eq!((ended.status, &ended.body["status"]), (200, &json!("completed")), "{}", ended.text);
     let stopped = rest.admin("POST", &format!("{LIST}12/stop/"), Value::Null).await;
     assert_eq!((stopped.status, &stopped.body["status"]), (200, &json!("stopped")), "{}", stopped.text);
+    let over = rest.admin("GET", &format!("{LIST}?status=completed,stopped"), Value::Null).await;
+    assert_eq!(over.body["count"], 2);
+    let failed = rest.admin("GET", &format!("{LIST}?status=failed"), Value::Null).await;
+    assert_eq!(failed.body["count"], 0);
     for action in ["stop/", "extend/"] {
         let again = rest.admin("POST", &format!("{LIST}12/{action}"), json!({ "extra_minutes": 5 })).await;
         assert_eq!((again.status, &again.body["detail"]), (409, &json!("The recording is stopped.")));
@@ -177,7 +181,12 @@ async fn users_of_level_1_schedule_their_own_recordings_if_the_settings_allow_it
     let body = json!({ "channel_id": 1, "start_time": at(1), "end_time": at(2) });
     assert_eq!(rest.standard("POST", LIST, body.clone()).await.status, 403);
     assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 0);
+    let me = async || {
+        rest.standard("GET", "/api/accounts/users/me/", Value::Null).await.body["may_record"].clone()
+    };
+    assert_eq!(me().await, false);
     allow(&rest).await;
+    assert_eq!(me().await, true);
     let made = rest.standard("POST", LIST, body).await;
     assert_eq!((made.status, &made.body["owner"]), (201, &json!(STANDARD)), "{}", made.text);
     let hidden = json!({ "channel_id": 4, "start_time": at(1), "end_time": at(2) });

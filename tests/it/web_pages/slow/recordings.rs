@@ -1,0 +1,202 @@
+//! Recordings: made by hand and from the guide, watched while they run and after they were stopped, and deleted.
+
+use domain::time::iso_millis;
+use domain::user::UserLevel;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::guide;
+use crate::support::api::Api;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::Clip;
+use crate::support::upstream::Provider;
+use crate::support::web::{PASSWORD, Web, person};
+use crate::support::{eventually, until_async};
+use crate::web_audit::slow::{axe, check};
+use crate::web_pages::page::Page;
+
+const TIME: &str = "return document.querySelector('video')?.currentTime ?? 0";
+const LIST: &str = "/api/channels/recordings/";
+const HOUR: i64 = 3_600_000;
+const NEWS: &str = "/news.ts";
+
+/// A gateway with the channels of a guide, of which one plays pictures that a browser can show.
+struct Studio {
+    provider: Provider,
+    folder: TempDir,
+    gateway: TestGateway,
+}
+
+impl Studio {
+    async fn open() -> Studio {
+        let provider = Provider::start();
+        provider.path(NEWS).plays(Clip::plain().await);
+        let folder = tempfile::tempdir().unwrap();
+        let recordings = folder.path().join("recordings");
+        let url = provider.url(NEWS);
+        let list = format!(
+            "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\n{url}\n\
+             #EXTINF:-1 tvg-id=\"movies\",Movies\nhttp://127.0.0.1:9/2.ts\n"
+        );
+        let setup = Setup::new().list(&list).config(|it| it.recordings_dir = Some(recordings));
+        Studio { provider, folder, gateway: setup.start().await }
+    }
+
+    /// Creates a recording of the channel that plays, which begins now or in some hours. Returns its id.
+    async fn record(&self, api: &Api, hours: i64, title: &str) -> u64 {
+        let start = actors::now_ms() + hours * HOUR;
+        let made = api
+            .post(
+                LIST,
+                json!({
+                    "channel_id": self.gateway.channel("News").id, "start_time": iso_millis(start),
+                    "end_time": iso_millis(start + HOUR), "custom_properties": { "program": { "title": title } },
+                }),
+            )
+            .await;
+        assert_eq!(made.status, 201, "{made:?}");
+        made.body["id"].as_u64().unwrap()
+    }
+
+    fn files(&self) -> usize {
+        fn count(folder: &std::path::Path) -> usize {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries
+                .map(|it| match it.path() {
+                    path if path.is_dir() => count(&path),
+                    path => usize::from(path.extension().is_some_and(|it| it == "ts")),
+                })
+                .sum()
+        }
+        count(self.folder.path())
+    }
+}
+
+/// Waits until the value of a script is above a number.
+async fn passes(page: &Page, what: &str, script: &str, than: f64) {
+    page.until(what, script, |it: &Value| it.as_f64().is_some_and(|it| it > than)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
+    let studio = Studio::open().await;
+    let page = Page::of_admin(&studio.gateway, "/recordings").await;
+    page.shows("No upcoming recordings").await;
+    page.presses("New recording").await;
+    page.fills("Channel", "New").await;
+    page.clicks("[role=option]", "News 1").await;
+    page.fills("Title", "Evening <b>news</b>").await;
+    page.presses("Record").await;
+
+    // The page follows the recording without being loaded again.
+    page.shows("Evening <b>news</b>").await;
+    page.web.has("progress[aria-label='Progress of Evening <b>news</b>']").await;
+    let size = "const names = [...document.querySelectorAll('dt')];
+        const size = names.find((it) => it.textContent === 'Size')?.nextElementSibling.textContent ?? '';
+        return /MiB/.test(size) ? parseFloat(size) : parseFloat(size) / 1024";
+    passes(&page, "a file that grows", size, 0.3).await;
+    let first = page.browser().script(size).await.as_f64().unwrap();
+    passes(&page, "a file that grows further", size, first).await;
+    assert_eq!(studio.provider.open(), 1);
+    page.presses("Extend").await;
+    page.presses("By 15 min").await;
+    page.shows("The recording ends at").await;
+    page.presses("Play").await;
+    passes(&page, "a recording that plays while it is made", TIME, 1.0).await;
+    page.presses("Stop").await;
+    page.clicks("dialog[open] button", "Stop").await;
+    page.shows("ended by a user").await;
+    eventually("the end of the connection", || studio.provider.open() == 0).await;
+
+    page.presses("All recordings").await;
+    page.clicks("[role=tab]", "Done").await;
+    page.clicks("tbody bdi", "Evening <b>news</b>").await;
+    page.presses("Play").await;
+    passes(&page, "a recording that plays", TIME, 1.0).await;
+    let file = "return [...document.querySelectorAll('dt')].find((it) => it.textContent === 'File')
+        .nextElementSibling.textContent";
+    assert!(page.browser().script(file).await.as_str().is_some_and(|it| it.ends_with(".ts")));
+    assert_eq!(studio.files(), 1);
+    page.presses("Delete").await;
+    page.clicks("dialog[open] button", "Delete").await;
+    page.shows("Deleted the recording").await;
+    page.shows("No recordings yet").await;
+    eventually("no file", || studio.files() == 0).await;
+    page.web.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_programme_of_the_guide_is_recorded_and_changed() {
+    let studio = Studio::open().await;
+    let page = Page::of_admin(&studio.gateway, "/sources?kind=guides").await;
+    guide::upload(&page).await;
+    page.web.opens("/guide").await;
+    page.clicks("[role=gridcell] bdi", "Weather <b>").await;
+    page.presses("Record").await;
+    page.shows("The programme will be recorded.").await;
+    page.presses("Will be recorded").await;
+    page.shows("scheduled").await;
+    page.fills("Minutes after the end", "7").await;
+    page.presses("Save").await;
+    page.shows("7 min after").await;
+    page.presses("All recordings").await;
+    page.lists("Recordings", 1, &["Weather <b>"]).await;
+    page.presses("Delete all upcoming recordings").await;
+    page.clicks("[role=menuitem]", "Delete all upcoming recordings").await;
+    page.clicks("dialog[open] button", "Delete all upcoming recordings").await;
+    page.shows("Deleted 1 recording.").await;
+    page.shows("No upcoming recordings").await;
+    page.web.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_of_level_1_find_the_page_and_their_own_recordings_if_the_settings_allow_it() {
+    let studio = Studio::open().await;
+    let root = person(&studio.gateway, "root", UserLevel::Admin).await;
+    let kid = person(&studio.gateway, "kid", UserLevel::Standard).await;
+    let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    studio.record(&admin, 2, "Of the admin").await;
+    let page = Page::of(Web::signed_in(&studio.gateway, &kid, "/recordings").await);
+    page.shows("You may not open this page").await;
+    let entry = "return document.querySelector('nav a[href=\"/recordings\"]') !== null";
+    assert_eq!(page.browser().script(entry).await, json!(false));
+
+    let settings = admin.get("/api/core/settings/").await.body;
+    let row = settings["results"].as_array().unwrap().iter().find(|it| it["key"] == "dvr_settings").unwrap();
+    let path = format!("/api/core/settings/{}/", row["id"]);
+    let set = admin.patch(&path, json!({ "value": { "standard_users_record": true } })).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    page.web.opens("/recordings").await;
+    page.shows("No upcoming recordings").await;
+    assert_eq!(page.browser().script(entry).await, json!(true));
+    let own = Api::stranger_at(studio.gateway.api).login(&kid.name, PASSWORD).await;
+    studio.record(&own, 2, "Of the kid").await;
+    page.lists("Recordings", 1, &["Of the kid"]).await;
+    page.web.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_pages_of_recordings_have_no_barriers() {
+    let studio = Studio::open().await;
+    let root = person(&studio.gateway, "root", UserLevel::Admin).await;
+    let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    let long = "خبر <b>News</b> ".repeat(15);
+    let upcoming = studio.record(&admin, 2, &long).await;
+    let running = studio.record(&admin, 0, &long).await;
+    until_async("a running recording", async || {
+        admin.get(&format!("{LIST}{running}/")).await.body["status"] == "recording"
+    })
+    .await;
+    let over = studio.record(&admin, 0, &long).await;
+    until_async("a file", async || !admin.get(&format!("{LIST}{over}/")).await.body["file_url"].is_null())
+        .await;
+    assert_eq!(admin.post(&format!("{LIST}{over}/stop/"), json!({})).await.status, 200);
+    let web = Web::signed_in(&studio.gateway, &root, "/recordings").await;
+    web.has("main h1").await;
+    let paths = ["", "?show=running", "?show=done", "/new"].map(|it| format!("/recordings{it}"));
+    let opened = [upcoming, running, over].map(|it| format!("/recordings/{it}"));
+    let axe = axe();
+    for path in paths.iter().chain(&opened) {
+        check(&web, &axe, path).await;
+    }
+}

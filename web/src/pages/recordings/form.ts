@@ -1,0 +1,23 @@
+// Values of the forms of recordings.
+
+const MINUTE_MS = 60_000;
+/** Length of a recording that a form proposes, in minutes. */
+const LENGTH = 60;
+
+/** Returns the times that a new form proposes: from the present minute on. */
+export function startingNow(now: number): { start_time: string | null; end_time: string | null } {
+	const start = Math.floor(now / MINUTE_MS) * MINUTE_MS;
+	const iso = (ms: number): string => new Date(ms).toISOString();
+	return { start_time: iso(start), end_time: iso(start + LENGTH * MINUTE_MS) };
+}
+
+interface Padding {
+	padding_before?: number | null;
+	padding_after?: number | null;
+}
+
+/** Returns the minutes of a form as the API takes them, in seconds. Those that are not filled in are left out. */
+export function secondsIn(minutes: Padding): { padding_before?: number; padding_after?: number } {
+	const entries = Object.entries(minutes).filter(([, it]) => typeof it === 'number');
+	return Object.fromEntries(entries.map(([name, it]) => [name, Math.round(Number(it) * 60)]));
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { secondsIn, startingNow } from './form';
+import {
+	fractionOf,
+	isOver,
+	nameOfFile,
+	partOf,
+	PARTS,
+	secondsOf,
+	sizesOf,
+	type Recording,
+} from './recordings';
+
+const recording = {
+	status: 'recording',
+	start_time: '2031-05-04T20:15:00Z',
+	end_time: '2031-05-04T21:15:00Z',
+	padding_before: 60,
+	padding_after: 300,
+	started_at: null,
+	ended_at: null,
+} as Recording;
+
+describe('a recording', () => {
+	test.each([
+		['2031-05-04T20:00:00Z', 0],
+		['2031-05-04T20:14:00Z', 0],
+		['2031-05-04T20:47:00Z', 0.5],
+		['2031-05-04T23:00:00Z', 1],
+	])('is at %s as far as its time, with padding', (now, expected) => {
+		expect(fractionOf(recording, Date.parse(now))).toBe(expected);
+	});
+
+	test('is as long as its file, and before that as long as planned', () => {
+		expect(secondsOf(recording)).toBe(66 * 60);
+		const times = { started_at: '2031-05-04T20:20:00Z', ended_at: '2031-05-04T20:21:30Z' };
+		expect(secondsOf({ ...recording, ...times })).toBe(90);
+	});
+
+	test('belongs to one part of the list', () => {
+		const all = Object.values(PARTS).flat();
+		expect(new Set(all).size).toBe(all.length);
+		expect([partOf('done'), partOf('toString'), partOf(null)]).toEqual(['done', 'upcoming', 'upcoming']);
+		expect(all.filter((status) => isOver({ status }))).toEqual([...PARTS.done]);
+	});
+
+	test('has a file without its folders', () => {
+		expect(nameOfFile('TV_Shows/Evening/2031.ts')).toBe('2031.ts');
+		expect(nameOfFile('a.ts')).toBe('a.ts');
+	});
+});
+
+test('a frame has the sizes by id, and anything else has none', () => {
+	const recordings = [{ recording_id: '4', bytes_written: 1880 }];
+	expect([...sizesOf({ recordings })]).toEqual([[4, 1880]]);
+	expect(sizesOf({ recordings: 'all' }).size).toBe(0);
+});
+
+test('a form proposes an hour from this minute on, and sends minutes as seconds', () => {
+	const now = Date.parse('2031-05-04T20:15:42Z');
+	expect(startingNow(now)).toEqual({
+		start_time: '2031-05-04T20:15:00.000Z',
+		end_time: '2031-05-04T21:15:00.000Z',
+	});
+	expect(secondsIn({ padding_before: null, padding_after: 2.5 })).toEqual({ padding_after: 150 });
+});

@@ -1,0 +1,96 @@
+// Recordings as the pages show them.
+
+import { api, ok, type Schemas } from '$lib/api';
+import { session } from '$lib/auth';
+import { base } from '$lib/router';
+
+export type Recording = Schemas['Recording'];
+export type Status = Recording['status'];
+
+/** Parts of the list, with the statuses of each. */
+export const PARTS = {
+	upcoming: ['scheduled'],
+	running: ['recording'],
+	done: ['completed', 'stopped', 'interrupted', 'failed'],
+} as const satisfies Record<string, readonly Status[]>;
+
+export type Part = keyof typeof PARTS;
+
+export const partOf = (name: string | null): Part =>
+	name !== null && Object.hasOwn(PARTS, name) ? (name as Part) : 'upcoming';
+
+/** Tones of the statuses. */
+export const TONES: Record<Status, 'neutral' | 'info' | 'good' | 'warn' | 'bad'> = {
+	scheduled: 'neutral',
+	recording: 'info',
+	completed: 'good',
+	stopped: 'neutral',
+	interrupted: 'warn',
+	failed: 'bad',
+};
+
+export const isOver = (it: Pick<Recording, 'status'>): boolean =>
+	it.status !== 'scheduled' && it.status !== 'recording';
+
+/** Milliseconds since 1970 between which is recorded, with padding. */
+export function spanOf(
+	it: Pick<Recording, 'start_time' | 'end_time' | 'padding_before' | 'padding_after'>,
+): [number, number] {
+	return [
+		Date.parse(it.start_time) - it.padding_before * 1000,
+		Date.parse(it.end_time) + it.padding_after * 1000,
+	];
+}
+
+/** Returns how much of the time of a recording is over, from 0 to 1. */
+export function fractionOf(it: Parameters<typeof spanOf>[0], now: number): number {
+	const [begin, end] = spanOf(it);
+	return end <= begin ? 1 : Math.min(1, Math.max(0, (now - begin) / (end - begin)));
+}
+
+/** Returns the seconds of a recorded file, or those that are planned. */
+export function secondsOf(it: Recording): number {
+	const [begin, end] = spanOf(it);
+	const from = it.started_at === null ? begin : Date.parse(it.started_at);
+	const until = it.ended_at === null ? end : Date.parse(it.ended_at);
+	return Math.max(0, until - from) / 1000;
+}
+
+/** Returns the sizes in a frame that reports the progress of recordings, by id. */
+export function sizesOf(frame: Record<string, unknown>): Map<number, number> {
+	const all = Array.isArray(frame.recordings) ? (frame.recordings as Record<string, unknown>[]) : [];
+	return new Map(all.map((it) => [Number(it.recording_id), Number(it.bytes_written)]));
+}
+
+/** Returns the name of a file without its folders. */
+export const nameOfFile = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
+/** Returns a fresh path of the file; it contains a token that expires. */
+export async function filePath(it: Pick<Recording, 'id'>): Promise<string> {
+	const token = (await session.token()) ?? '';
+	return `${base}/api/channels/recordings/${it.id}/file/?token=${encodeURIComponent(token)}`;
+}
+
+/** Lets the browser save the file while it reads it; it may be larger than the memory. */
+export async function saveRecording(it: Recording): Promise<void> {
+	const link = document.createElement('a');
+	link.href = await filePath(it);
+	link.download = nameOfFile(it.file_name ?? `${it.id}.ts`);
+	link.click();
+}
+
+/** Records a programme of the guide. */
+export const recordProgramme = (channel_id: number, program_id: string): Promise<Recording> =>
+	ok(api.POST('/api/channels/recordings/', { body: { channel_id, program_id } }));
+
+/** Finds the recording that is made, or will be made, of a programme on a channel. */
+export async function findRecording(
+	channel_id: number,
+	program_id: string,
+	signal: AbortSignal,
+): Promise<Recording | null> {
+	const status: Status[] = ['scheduled', 'recording'];
+	const query = { channel_id, status };
+	const found = await ok(api.GET('/api/channels/recordings/', { params: { query }, signal }));
+	return found.results.find((it) => String(it.program_id) === program_id) ?? null;
+}
