@@ -228,12 +228,25 @@ fn version_name(stem: &str, label: &str) -> String {
 
 /// Returns the name of an episode, such as `Andor S01E02 - That Would Be Me`.
 fn episode_name(series: &str, episode: &StrmEpisode<'_>) -> String {
-    let mut name = format!("{series} S{:02}E{:02}", episode.season, episode.number);
-    if episode.name.chars().any(char::is_alphanumeric) {
+    let code = format!("S{:02}E{:02}", episode.season, episode.number);
+    let mut name = format!("{series} {code}");
+    let title = own_title(series, &code, episode.name);
+    if title.chars().any(char::is_alphanumeric) {
         name.push_str(" - ");
-        name.push_str(&component(episode.name, EPISODE_TITLE_BYTES_MAX));
+        name.push_str(&component(title, EPISODE_TITLE_BYTES_MAX));
     }
     name
+}
+
+/// Returns what the name of an episode says besides its series and its number, which many providers repeat in it.
+fn own_title<'a>(series: &str, code: &str, name: &'a str) -> &'a str {
+    const BETWEEN: [char; 6] = [' ', '-', ':', '.', '_', '\u{2013}'];
+    let parts = name.split_once(code).or_else(|| name.split_once(&code.to_lowercase()));
+    let Some((before, after)) = parts else { return name };
+    match series.starts_with(before.trim_end_matches(BETWEEN)) {
+        true => after.trim_start_matches(BETWEEN),
+        false => name,
+    }
 }
 
 /// Returns a text as a component of a path that is valid on every common file system, without its extension: never empty,
@@ -454,6 +467,21 @@ mod tests {
         let mut n_files = 0;
         tree.add_series(&title(2, "Empty"), &[episode(1, 3, "Gone", 0)], &mut |_, _| n_files += 1);
         assert_eq!(n_files, 0);
+    }
+
+    #[test]
+    fn the_name_of_an_episode_does_not_repeat_its_series() {
+        for (name, expected) in [
+            ("Andor S01E02", "Andor S01E02"),
+            ("Andor - S01E02 - That Would Be Me", "Andor S01E02 - That Would Be Me"),
+            ("s01e02: That Would Be Me", "Andor S01E02 - That Would Be Me"),
+            ("After Andor S01E02", "Andor S01E02 - After Andor S01E02"),
+            ("S01E03", "Andor S01E02 - S01E03"),
+        ] {
+            let (ids, facts, versions) = (ExternalIds::default(), TitleFacts::default(), Vec::new());
+            let episode = StrmEpisode { name, season: 1, number: 2, ids, facts, versions };
+            assert_eq!(episode_name("Andor", &episode), expected, "{name}");
+        }
     }
 
     #[test]

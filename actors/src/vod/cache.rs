@@ -6,10 +6,12 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::vod_session::{KnownBytes, Pieces};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::disk::FilmDisk;
@@ -20,6 +22,9 @@ pub(crate) const EDGE_BYTES: u64 = 2 << 20;
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of files. Of a file without bytes, the length is remembered.
 const FILES_MAX: usize = 4_096;
+/// Time after which the provider is asked again whether a file is still the same. Without it a file that is small enough to
+/// be here whole would stay as it was for ever.
+const CONFIRMED_FOR: Duration = Duration::from_secs(3_600);
 
 /// Identifies the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +49,8 @@ struct CachedFile {
     /// Number of bytes that are on disk.
     n_saved: usize,
     last_used: u64,
+    /// When the provider sent this version last.
+    confirmed_at: Instant,
 }
 
 #[derive(Default)]
@@ -118,9 +125,11 @@ impl FileCache {
         Some((file.version.clone(), file.pieces.iter().map(|(at, bytes)| (at, bytes.clone())).collect()))
     }
 
-    /// Returns what is remembered about a file.
+    /// Returns what is remembered about a file; `None` if the provider has to be asked again.
     pub(crate) fn version(&self, file: Uuid) -> Option<FileVersion> {
-        self.inner.lock().files.get(&file).map(|it| it.version.clone())
+        let inner = self.inner.lock();
+        let file = inner.files.get(&file).filter(|it| it.confirmed_at.elapsed() < CONFIRMED_FOR)?;
+        Some(file.version.clone())
     }
 
     /// Remembers a file as its provider sends it now. What is known of another content is dropped.
@@ -131,9 +140,16 @@ impl FileCache {
             inner.remove(version.file);
         }
         let last_used = inner.tick();
-        let new =
-            || CachedFile { version: version.clone(), pieces: Pieces::default(), n_saved: 0, last_used };
-        inner.files.entry(version.file).or_insert_with(new).last_used = last_used;
+        let confirmed_at = Instant::now();
+        let new = || CachedFile {
+            version: version.clone(),
+            pieces: Pieces::default(),
+            n_saved: 0,
+            last_used,
+            confirmed_at,
+        };
+        let file = inner.files.entry(version.file).or_insert_with(new);
+        (file.last_used, file.confirmed_at) = (last_used, confirmed_at);
         inner.shrink(self.bytes_max, version.file);
     }
 
@@ -277,6 +293,23 @@ mod tests {
             assert_eq!(known(&cache, &film).known_until(0), 0);
             assert_eq!((known(&cache, &other).known_until(0), cache.n_bytes()), (0, 0));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_provider_is_asked_again_after_an_hour() {
+        let cache = Arc::new(FileCache::default());
+        let small = version(1, 100, "a");
+        cache.remember(&small);
+        cache.record(&small, 0, &Bytes::from_static(&[7; 100]));
+        tokio::time::advance(CONFIRMED_FOR - Duration::from_secs(1)).await;
+        assert_eq!(cache.version(small.file), Some(small.clone()));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(cache.version(small.file), None);
+
+        // The same content is confirmed, and its bytes are still here.
+        cache.remember(&small);
+        assert_eq!(cache.version(small.file), Some(small.clone()));
+        assert_eq!(known(&cache, &small).known_until(0), 100);
     }
 
     #[test]
