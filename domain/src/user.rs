@@ -224,7 +224,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 46] = [
+const RESERVED: [&str; 47] = [
     "accounts",
     "activity",
     "api",
@@ -257,6 +257,7 @@ const RESERVED: [&str; 46] = [
     "player_api.php",
     "playlist.m3u",
     "proxy",
+    "recordings",
     "series",
     "settings",
     "setup",
