@@ -178,7 +178,7 @@ fn lists(address: SocketAddr, films: u32) -> Value {
     for (name, header) in [("after a change", ""), ("after a change, gzip", "Accept-Encoding: gzip\r\n")] {
         let answers: Vec<Timed> = (0..N_REQUESTS)
             .map(|n| {
-                rename(address, &token, n);
+                rename(address, &token, n, name);
                 request(address, &path, header)
             })
             .collect();
@@ -188,11 +188,11 @@ fn lists(address: SocketAddr, films: u32) -> Value {
 }
 
 /// Renames a film.
-fn rename(address: SocketAddr, token: &str, n: usize) {
+fn rename(address: SocketAddr, token: &str, n: usize, name: &str) {
     let done = Command::new("curl")
         .args(["-s", "-f", "-X", "PATCH", "-H", "Content-Type: application/json"])
         .args(["-H", &format!("Authorization: Bearer {token}")])
-        .args(["-d", &json!({ "name": format!("Renamed {n}") }).to_string()])
+        .args(["-d", &json!({ "name": format!("Renamed {name} {n}") }).to_string()])
         .arg(format!("http://{address}/api/vod/movies/{}/", n + 1))
         .output()
         .expect("curl runs");

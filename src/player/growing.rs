@@ -11,7 +11,7 @@ use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// Size of the parts in which text is compressed, in bytes.
-const PART_BYTES: usize = 64 << 10;
+const PART_BYTES: usize = 16 << 10;
 /// Length at which compressed text becomes a piece for clients, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 /// Size of the parts in which a piece is unpacked, in bytes. A part is unpacked in less than a tenth of a millisecond, so

@@ -162,6 +162,7 @@ fn fill(
     account.priority = row.integer("priority").and_then(|it| i32::try_from(it).ok()).unwrap_or_default();
     let mut properties = row.object("custom_properties");
     let is_on = |name: &str| properties.get(name) != Some(&Value::Bool(false));
+    account.enable_vod = properties.get("enable_vod") == Some(&Value::Bool(true));
     account.auto_enable_new_groups_live = is_on("auto_enable_new_groups_live");
     account.auto_enable_new_groups_vod = is_on("auto_enable_new_groups_vod");
     account.auto_enable_new_groups_series = is_on("auto_enable_new_groups_series");

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::row::SourceRow;
 use super::table::SourceTable;
+use super::titles::SourceTitles;
 
 /// One stream of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +35,7 @@ pub struct Household {
     /// Pairs of a user and one of the user's channel profiles.
     pub user_profiles: Vec<(u32, u32)>,
     pub guide_channels: HashMap<u32, GuideChannel>,
+    pub(super) titles: SourceTitles,
 }
 
 /// The table has more rows than the import accepts.
@@ -51,6 +53,9 @@ impl Household {
         *count += 1;
         if *count > table.rows_max() {
             return Err(TooManyRows(table));
+        }
+        if self.titles.add(table, &row) {
+            return Ok(());
         }
         match table {
             SourceTable::ChannelStreams => {

@@ -25,6 +25,7 @@ mod stream_profiles;
 mod table;
 #[cfg(test)]
 mod tests;
+mod titles;
 mod user_agents;
 mod users;
 
@@ -36,4 +37,5 @@ pub use self::report::{KindReport, Report};
 pub use self::row::{SourceRow, plain};
 pub use self::stream::SourceStream;
 pub use self::table::{CHANNELS_MAX, LOGO_FILE, STREAMS_MAX, SourceTable, UNUSED_TABLES, unused_table};
+pub use self::titles::{KnownTitles, PlannedTitles};
 pub use self::users::{DjangoHash, PlannedUser};

@@ -25,6 +25,14 @@ pub enum SourceTable {
     Settings,
     Schedules,
     Crontabs,
+    VodCategories,
+    AccountVodCategories,
+    Movies,
+    Series,
+    Episodes,
+    MovieOffers,
+    SeriesOffers,
+    EpisodeOffers,
 }
 
 /// Properties of a table.
@@ -44,10 +52,14 @@ struct TableProperties {
 pub const STREAMS_MAX: usize = 2_000_000;
 /// The member of a logo that names its file, which was fetched from the other service.
 pub const LOGO_FILE: &str = "fetched_file";
+/// Maximum number of films, and of series.
+const TITLES_MAX: usize = 1_000_000;
+/// Maximum number of episodes.
+const EPISODES_MAX: usize = 4_000_000;
 /// Maximum number of channels.
 pub const CHANNELS_MAX: usize = 100_000;
 
-const TABLES: [TableProperties; 22] = [
+const TABLES: [TableProperties; 30] = [
     TableProperties {
         table: SourceTable::Groups,
         suffix: "channels_channelgroup",
@@ -334,10 +346,66 @@ const TABLES: [TableProperties; 22] = [
         columns: &["id", "minute", "hour", "day_of_month", "month_of_year", "day_of_week"],
         rows_max: 10_000,
     },
+    TableProperties {
+        table: SourceTable::VodCategories,
+        suffix: "vod_vodcategory",
+        label: "categories of films and series",
+        columns: &["id", "name", "category_type"],
+        rows_max: 100_000,
+    },
+    TableProperties {
+        table: SourceTable::AccountVodCategories,
+        suffix: "vod_m3uvodcategoryrelation",
+        label: "categories of films and series of accounts",
+        columns: &["m3u_account_id", "category_id", "enabled"],
+        rows_max: 1_000_000,
+    },
+    TableProperties {
+        table: SourceTable::Movies,
+        suffix: "vod_movie",
+        label: "films",
+        columns: &["id", "uuid", "name", "year", "tmdb_id", "imdb_id", "is_adult", "created_at"],
+        rows_max: TITLES_MAX,
+    },
+    TableProperties {
+        table: SourceTable::Series,
+        suffix: "vod_series",
+        label: "series",
+        columns: &["id", "uuid", "name", "year", "tmdb_id", "imdb_id", "created_at"],
+        rows_max: TITLES_MAX,
+    },
+    TableProperties {
+        table: SourceTable::Episodes,
+        suffix: "vod_episode",
+        label: "episodes",
+        columns: &["id", "uuid", "name", "series_id", "season_number", "episode_number", "created_at"],
+        rows_max: EPISODES_MAX,
+    },
+    TableProperties {
+        table: SourceTable::MovieOffers,
+        suffix: "vod_m3umovierelation",
+        label: "films of accounts",
+        columns: &["m3u_account_id", "movie_id", "category_id", "stream_id", "container_extension"],
+        rows_max: 2 * TITLES_MAX,
+    },
+    TableProperties {
+        table: SourceTable::SeriesOffers,
+        suffix: "vod_m3useriesrelation",
+        label: "series of accounts",
+        columns: &["m3u_account_id", "series_id", "category_id", "external_series_id"],
+        rows_max: 2 * TITLES_MAX,
+    },
+    TableProperties {
+        table: SourceTable::EpisodeOffers,
+        suffix: "vod_m3uepisoderelation",
+        label: "episodes of accounts",
+        columns: &["m3u_account_id", "episode_id", "stream_id", "container_extension"],
+        rows_max: 2 * EPISODES_MAX,
+    },
 ];
 
 /// Tables without a place in the gateway yet, with their names for people. Their rows are counted for the report.
-pub const UNUSED_TABLES: [(&str, &str); 12] = [
+pub const UNUSED_TABLES: [(&str, &str); 9] = [
     ("channels_recording", "recordings"),
     ("channels_recurringrecordingrule", "recurring recording rules"),
     ("connect_integration", "outgoing integrations"),
@@ -346,9 +414,6 @@ pub const UNUSED_TABLES: [(&str, &str); 12] = [
     ("epg_programdata", "guide programmes, which are fetched again"),
     ("hdhr_hdhrdevice", "tuner devices"),
     ("plugins_pluginconfig", "plugins"),
-    ("vod_movie", "films, which are fetched again"),
-    ("vod_series", "series, which are fetched again"),
-    ("vod_episode", "episodes, which are fetched again"),
     ("accounts_oidcprovider", "single sign-on providers"),
 ];
 
@@ -395,6 +460,13 @@ impl SourceTable {
             Self::AccountProfiles | Self::AccountFilters => &["id", "m3u_account_id"],
             Self::AccountGroups => &["m3u_account_id", "channel_group_id"],
             Self::Logos => &["id", "url"],
+            Self::VodCategories => &["id", "name", "category_type"],
+            Self::AccountVodCategories => &["m3u_account_id", "category_id"],
+            Self::Movies | Self::Series => &["id", "uuid", "name"],
+            Self::Episodes => &["id", "uuid", "series_id"],
+            Self::MovieOffers => &["m3u_account_id", "movie_id", "stream_id"],
+            Self::SeriesOffers => &["m3u_account_id", "series_id", "external_series_id"],
+            Self::EpisodeOffers => &["m3u_account_id", "episode_id", "stream_id"],
             Self::EpgData | Self::Schedules | Self::Crontabs => &["id"],
             _ => &["id", "name"],
         }

@@ -85,9 +85,21 @@ fn note_gaps(into: &mut Gathered) {
         SourceTable::UserProfiles,
         SourceTable::Schedules,
         SourceTable::Crontabs,
+        SourceTable::VodCategories,
+        SourceTable::AccountVodCategories,
+        SourceTable::Movies,
+        SourceTable::Series,
+        SourceTable::Episodes,
+        SourceTable::MovieOffers,
+        SourceTable::SeriesOffers,
+        SourceTable::EpisodeOffers,
     ] {
         into.found(table);
     }
+    into.report.note(
+        "ids of films and series",
+        "the interface does not list which account offers which of them; to keep the ids, import an export of the database",
+    );
     let accounts = into.household.rows(SourceTable::Accounts);
     let n_inactive = accounts.iter().filter(|it| it.flag("is_active") == Some(false)).count();
     if n_inactive > 0 {

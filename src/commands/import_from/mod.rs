@@ -1,7 +1,7 @@
 //! `headwater import-from`: moves a household from another service to this gateway.
 //!
 //! Reading order: `export.rs` (a database export) or `interface.rs` (the REST interface), both into `gathered.rs`; the
-//! conversion is in [`domain::import_from`]; `resolve.rs` (ids of streams), `pictures.rs` (of users), `write.rs`.
+//! conversion is in [`domain::import_from`]; `resolve.rs` (ids of streams), `pictures.rs` (of users), `titles.rs`, `write.rs`.
 
 mod credentials;
 mod export;
@@ -10,6 +10,7 @@ mod interface;
 mod pictures;
 mod resolve;
 mod spool;
+mod titles;
 mod write;
 
 use std::fs::File;
@@ -35,8 +36,10 @@ use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use domain::user_agent::UserAgent;
+use domain::vod::uuid_of;
 use storage::records::{next_profile_id, schema};
 use storage::{Error, Store};
+use uuid::Uuid;
 
 use self::gathered::Gathered;
 use self::write::NewRecords;
@@ -113,6 +116,8 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
     let resolved = resolve::resolve(store, &mut streams, &foundation, &existing, &mut report)?;
     let mut dependents = foundation.dependents(&household, &existing, &resolved.ids, &rules, &mut report);
     let new_pictures = pictures::settle(&mut dependents.users, &fetched, &mut report);
+    let random = |id| uuid_of(id, Uuid::new_v4().as_u128());
+    let planned = foundation.titles(&household, &titles::known(store)?, now_ms(), &random, &mut report);
     if is_dry_run {
         return Ok(report);
     }
@@ -126,6 +131,7 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
     save_logos(&files, &foundation, images.path())?;
     pictures::save(&files, images.path(), &new_pictures)?;
     write::write(store, NewRecords { foundation, dependents, users }, &mut streams, &resolved)?;
+    titles::write(store, planned)?;
     Ok(report)
 }
 

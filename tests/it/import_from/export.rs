@@ -6,6 +6,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::titles::{GAMMA_UUID, HEAT_UUID, PILOT_UUID};
 use super::{API_KEY, BACKUP, HASH, NEWS, NEWS_UUID};
 use crate::support::upstream::Provider;
 
@@ -130,6 +131,72 @@ fn copied_tables(tables: &[Table]) -> String {
 /// An export as `pg_dump` writes it.
 pub fn copied(provider: &Provider) -> String {
     copied_tables(&tables(provider))
+}
+
+/// An export of a household with the films and series of a panel.
+pub fn with_titles(provider: &Provider, panel_url: &str, user: &str, password: &str) -> String {
+    let mut tables = tables(provider);
+    let accounts = tables.iter_mut().find(|it| it.0 == "m3u_m3uaccount").unwrap();
+    accounts.2.push(format!(
+        "3\tPanel\t{panel_url}\t1\tt\t2026-11-20 23:16:05+00\t1\tf\tXC\t{user}\t{password}\t{{\"enable_vod\": true}}\t0\t7\t0"
+    ));
+    let when = "2026-11-20 23:16:07+00\t2026-11-20 23:16:07+00";
+    let title = |id: u32, uuid: &str, name: &str, tmdb: &str| {
+        format!("{id}\t{uuid}\t{name}\t\\N\t\\N\t\\N\t\\N\t{tmdb}\t\\N\tf\t{{}}\t\\N\t{when}")
+    };
+    let columns = "id, uuid, name, description, year, rating, genre, tmdb_id, imdb_id, is_adult, custom_properties, logo_id, created_at, updated_at";
+    let offer = |id: u32, title: u32, provider: &str, more: &str| {
+        format!("{id}\t{title}\t{provider}\t{more}\t{{}}\t{when}\t3")
+    };
+    tables.extend([
+        (
+            "vod_vodcategory",
+            "id, name, category_type, created_at, updated_at",
+            vec![
+                format!("41\tAction\tmovie\t{when}"),
+                format!("42\tDrama\tmovie\t{when}"),
+                format!("43\tCrime\tseries\t{when}"),
+            ],
+        ),
+        (
+            "vod_m3uvodcategoryrelation",
+            "id, category_id, enabled, m3u_account_id",
+            vec!["1\t41\tt\t3".to_owned(), "2\t42\tf\t3".to_owned(), "3\t43\tt\t3".to_owned()],
+        ),
+        (
+            "vod_movie",
+            columns,
+            vec![
+                title(5001, HEAT_UUID, "Heat", "949"),
+                title(5002, "8a1f78a1-58a7-458f-9878-8178c06af1b4", "Nobody offers it", "\\N"),
+            ],
+        ),
+        ("vod_series", columns, vec![title(5001, GAMMA_UUID, "Gamma", "\\N")]),
+        (
+            "vod_episode",
+            "id, uuid, name, season_number, episode_number, series_id, created_at",
+            vec![
+                format!("7001\t{PILOT_UUID}\tPilot\t1\t1\t5001\t2026-11-20 23:16:07+00"),
+                format!("7002\tbroken\tSecond\t1\t2\t5001\t2026-11-20 23:16:07+00"),
+            ],
+        ),
+        (
+            "vod_m3umovierelation",
+            "id, movie_id, stream_id, container_extension, category_id, custom_properties, created_at, updated_at, m3u_account_id",
+            vec![offer(1, 5001, "1", "mkv\t41")],
+        ),
+        (
+            "vod_m3useriesrelation",
+            "id, series_id, external_series_id, category_id, custom_properties, created_at, updated_at, m3u_account_id",
+            vec![offer(1, 5001, "7", "43")],
+        ),
+        (
+            "vod_m3uepisoderelation",
+            "id, episode_id, stream_id, container_extension, custom_properties, created_at, updated_at, m3u_account_id",
+            vec![offer(1, 7001, "91", "mkv"), offer(2, 7002, "92", "mkv")],
+        ),
+    ]);
+    copied_tables(&tables)
 }
 
 /// The same export as `pg_dump --inserts` writes it.

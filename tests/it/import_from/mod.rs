@@ -2,6 +2,7 @@
 
 mod export;
 mod interface;
+mod titles;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 mod admin;
 mod categories;
 mod episodes;
+mod imported;
 mod landing;
 mod packed;
 
