@@ -370,3 +370,109 @@ fn user_agents_are_taken_once_and_the_default_one_stays_the_default() {
     let (again, _, _) = convert(&household(&rows), &existing, &[]);
     assert_eq!(again.user_agents, []);
 }
+
+#[test]
+fn titles_keep_their_ids_and_uuids_as_far_as_these_are_free() {
+    use uuid::Uuid;
+
+    use crate::ids::VodCategoryId;
+    use crate::vod::{MatchReason, TitleId, TitleKind, uuid_of};
+
+    let uuid = |n: u128| Uuid::from_u128(n << 64 | 1).to_string();
+    let film = |id: u32, n: u128, tmdb: &str| {
+        (
+            SourceTable::Movies,
+            json!({ "id": id.to_string(), "uuid": uuid(n), "name": "Heat", "year": "1995", "tmdb_id": tmdb }),
+        )
+    };
+    let offers = |film: u32, stream: &str, account: u32| {
+        let row = json!({ "m3u_account_id": account.to_string(), "movie_id": film.to_string(), "category_id": "9", "stream_id": stream, "container_extension": "mkv" });
+        (SourceTable::MovieOffers, row)
+    };
+    let episode = |id: u32, n: u128| {
+        (
+            SourceTable::Episodes,
+            json!({ "id": id.to_string(), "uuid": uuid(n), "series_id": "12", "season_number": "1", "episode_number": "3" }),
+        )
+    };
+    let episode_offer = |episode: u32, stream: &str| {
+        (
+            SourceTable::EpisodeOffers,
+            json!({ "m3u_account_id": "2", "episode_id": episode.to_string(), "stream_id": stream }),
+        )
+    };
+    let mut rows = small();
+    rows.extend([
+        (SourceTable::VodCategories, json!({ "id": "9", "name": "Action", "category_type": "movie" })),
+        (
+            SourceTable::AccountVodCategories,
+            json!({ "m3u_account_id": "2", "category_id": "9", "enabled": "f" }),
+        ),
+        film(12, 1, "949"),
+        film(3, 2, "0"),
+        film(14, 3, "1"),
+        film(15, 4, "2"),
+        (SourceTable::Movies, json!({ "id": "16", "uuid": "x", "name": "No uuid" })),
+        (SourceTable::Movies, json!({ "id": "-1", "uuid": "x", "name": "No id" })),
+        (SourceTable::Series, json!({ "id": "12", "uuid": uuid(12), "name": "Gamma" })),
+        offers(12, "70", 2),
+        offers(12, "71", 2),
+        offers(3, "72", 2),
+        offers(14, "70", 2),
+        offers(15, "73", 99),
+        offers(16, "74", 2),
+        (
+            SourceTable::SeriesOffers,
+            json!({ "m3u_account_id": "2", "series_id": "12", "external_series_id": "7" }),
+        ),
+        episode(20, 20),
+        episode(21, 21),
+        episode(22, 22),
+        episode_offer(20, "90"),
+        episode_offer(21, "91"),
+    ]);
+    let household = household(&rows);
+    let (foundation, _, _) = convert(&household, &empty(), &[]);
+    let known = KnownTitles { unused_number: 5, unused_episode: 1, ..KnownTitles::default() };
+    let mut report = Report::default();
+    let random = |id| uuid_of(id, 7 << 64);
+    let mut planned = foundation.titles(&household, &known, 1000, &random, &mut report);
+    assert_eq!(report.numbers("films"), (3, 0, 2, 3), "{report}");
+    let account = foundation.accounts[&2].account.id;
+    let categories: Vec<_> = planned.categories.iter().map(|it| (it.0, it.1.as_str())).collect();
+    assert_eq!(categories, [(TitleKind::Movie, "Action"), (TitleKind::Series, "Uncategorized")]);
+    assert_eq!(planned.links[0], (account, 0, false), "a disabled category stays so");
+    let next = planned.next_number;
+    let titles = planned.take_titles(&[VodCategoryId(40), VodCategoryId(41)]);
+    let ids: Vec<_> = titles.iter().map(|it| (it.id.kind(), it.id.number())).collect();
+    // The store had number 3 before.
+    assert_eq!(
+        ids,
+        [
+            (TitleKind::Movie, 12),
+            (TitleKind::Movie, ids[1].1),
+            (TitleKind::Movie, 16),
+            (TitleKind::Series, 12)
+        ]
+    );
+    assert!(ids[1].1 > 16, "{ids:?}");
+    assert_eq!((titles[0].uuid.to_string(), titles[1].uuid.to_string()), (uuid(1), uuid(2)));
+    let first = &titles[0].relations;
+    assert_eq!(first.iter().map(|it| &*it.provider_id).collect::<Vec<_>>(), ["70", "71"]);
+    assert_eq!(
+        (&first[0].reason, &first[1].reason),
+        (&MatchReason::First, &MatchReason::TmdbId("949".to_owned()))
+    );
+    assert_eq!((first[0].category, titles[1].relations[0].facts.ids.is_empty()), (VodCategoryId(40), true));
+    let mut numbers: Vec<u32> = titles.iter().flat_map(|it| it.relations.iter().map(|it| it.id.0)).collect();
+    numbers.push(ids[1].1);
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 6, "numbers are used once");
+    assert!(numbers.iter().all(|it| (17..next).contains(it)), "{numbers:?}");
+    // Two episodes with one number are one, and both ids lead to it.
+    let [episode] = &planned.episodes[..] else { panic!("{:?}", planned.episodes) };
+    assert_eq!((episode.id.0, episode.aliases[0].id.0, episode.offers.len()), (20, 21, 2));
+    assert_eq!(episode.series, TitleId::series(12).unwrap());
+    assert_eq!(report.numbers("episodes"), (2, 0, 0, 1), "{report}");
+}
