@@ -41,6 +41,7 @@ use crate::logo_cache::LogoCache;
 use crate::matching::Matching;
 use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
 use crate::recent_log::RecentLog;
+use crate::recording_forecast::ForecastCache;
 use crate::rest::ChannelRowCache;
 use crate::rest::frame::pace::WritePace;
 use crate::strm_export::StrmExports;
@@ -77,6 +78,9 @@ pub(crate) struct App {
     pub(crate) trials: Trials,
     pub(crate) vod: Vod,
     pub(crate) recorder: Recorder,
+    pub(crate) forecast_cache: ForecastCache,
+    /// Held while rules are applied, so that no programme gets two recordings.
+    pub(crate) rule_evaluation: tokio::sync::Mutex<()>,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
     pub(crate) plans: Arc<dyn Plans>,
@@ -139,6 +143,8 @@ impl App {
             trials: system.trials(),
             vod: system.vod(),
             recorder: system.recorder(),
+            forecast_cache: ForecastCache::default(),
+            rule_evaluation: tokio::sync::Mutex::new(()),
             matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),

@@ -41,7 +41,7 @@ use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::recent_log::RecentLog;
 use crate::rest::Port;
-use crate::{matching, push, rest, store_watch, strm_export};
+use crate::{matching, push, recording_rules, rest, store_watch, strm_export};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -100,6 +100,7 @@ pub struct Gateway {
     control: Option<ControlSocket>,
     _store_watch: AbortOnDropHandle<()>,
     matching: AbortOnDropHandle<()>,
+    recording_rules: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
     strm_schedule: AbortOnDropHandle<()>,
@@ -158,6 +159,8 @@ impl Gateway {
         let (models, events) = (app.models.clone(), app.events.clone());
         let matching = async move { matching::follow(models, &events).await };
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
+        let recording_rules =
+            AbortOnDropHandle::new(runtimes.work.spawn(recording_rules::follow(app.clone())));
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
@@ -171,6 +174,7 @@ impl Gateway {
             control: None,
             _store_watch,
             matching,
+            recording_rules,
             discovery,
             backup_schedule: None,
             strm_schedule,
@@ -291,7 +295,7 @@ impl Gateway {
         if let Some(discovery) = self.discovery {
             discovery.stop(&self.app.models).await;
         }
-        drop((self.backup_schedule, self.strm_schedule, self.matching));
+        drop((self.backup_schedule, self.strm_schedule, self.matching, self.recording_rules));
         self.app.is_draining.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         self.api.drain();

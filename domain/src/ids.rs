@@ -125,3 +125,8 @@ id! {
     /// A recording of a channel.
     RecordingId
 }
+
+id! {
+    /// A rule that makes recordings.
+    RecordingRuleId
+}

@@ -23,6 +23,12 @@ const OPERATIONS: &str = "
     GET POST /api/channels/recordings/
     PUT DELETE /api/channels/recordings/{}/
     POST /api/channels/recordings/bulk-delete-upcoming/
+    GET POST /api/channels/recurring-rules/
+    GET PUT PATCH DELETE /api/channels/recurring-rules/{}/
+    GET /api/channels/series-rules/
+    DELETE /api/channels/series-rules/{}/
+    POST /api/channels/series-rules/evaluate/
+    POST /api/channels/series-rules/bulk-remove/
     GET POST /api/channels/profiles/
     GET PUT DELETE /api/channels/profiles/{}/
     PUT /api/channels/profiles/{}/channels/{}/
@@ -47,14 +53,8 @@ const OPERATIONS: &str = "
 /// The operations that wait: the feature that brings them, and then lines as above.
 const PENDING: [(&str, &str); 2] = [
     (
-        "rules of recordings",
+        "comskip",
         "
-        GET POST /api/channels/recurring-rules/
-        GET PUT PATCH DELETE /api/channels/recurring-rules/{}/
-        GET /api/channels/series-rules/
-        DELETE /api/channels/series-rules/{}/
-        POST /api/channels/series-rules/evaluate/
-        POST /api/channels/series-rules/bulk-remove/
         GET PUT /api/channels/dvr/comskip-config/
         ",
     ),

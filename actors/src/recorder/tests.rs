@@ -70,6 +70,7 @@ impl Studio {
             reason: None,
             gaps: Vec::new(),
             file: None,
+            followed: None,
             owner: None,
             created_at: now_ms(),
             updated_at: now_ms(),

@@ -3,6 +3,9 @@
 //! A recording keeps what it says about its programme, so that it stays readable when the guide forgets the programme.
 
 mod file_name;
+pub mod forecast;
+mod programme;
+pub mod rules;
 mod settings;
 mod status;
 
@@ -12,7 +15,7 @@ use uuid::Uuid;
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
 pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
-use crate::ids::{ChannelId, RecordingId, UserId};
+use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 
 /// Maximum length of a recording with its padding, in milliseconds.
 pub const RECORDING_MS_MAX: i64 = 48 * 60 * 60 * 1000;
@@ -64,6 +67,9 @@ pub struct Recording {
     pub gaps: Vec<Gap>,
     #[serde(default)]
     pub file: Option<RecordedFile>,
+    /// The programme of the guide that it follows; `None` if it has times of its own.
+    #[serde(default)]
+    pub followed: Option<FollowedAiring>,
     /// The user who made it.
     #[serde(default)]
     pub owner: Option<UserId>,
@@ -88,6 +94,25 @@ pub struct RecordedProgramme {
     pub year: Option<u32>,
     /// Whether the guide says that it is a film.
     pub is_movie: bool,
+}
+
+/// What a recording follows: a programme of the guide, or the day of a weekly rule. Contains the values that the recording
+/// got from there. A value of the recording that differs was edited, and stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedAiring {
+    /// The rule that made the recording; `None` if a user made it.
+    #[serde(default)]
+    pub rule: Option<RecordingRuleId>,
+    /// Key of the guide channel; empty for weekly rules.
+    pub guide_key: String,
+    /// Identity of the episode: see [`rules::EpisodeKey`].
+    pub episode: rules::EpisodeKey,
+    pub channel: ChannelId,
+    pub start: i64,
+    pub end: i64,
+    pub padding_before: u32,
+    pub padding_after: u32,
+    pub priority: u8,
 }
 
 /// A time in which nothing was recorded.
@@ -120,6 +145,29 @@ pub struct WrongField {
     pub reason: &'static str,
 }
 
+impl FollowedAiring {
+    /// Returns what a recording with the times of a programme follows.
+    pub fn by_hand(it: &Recording, guide_key: String, episode: rules::EpisodeKey) -> Self {
+        Self {
+            rule: None,
+            guide_key,
+            episode,
+            channel: it.channel,
+            start: it.start,
+            end: it.end,
+            padding_before: it.padding_before,
+            padding_after: it.padding_after,
+            priority: it.priority,
+        }
+    }
+
+    /// Returns whether a user changed a value that the recording got from what it follows.
+    pub fn is_edited(&self, it: &Recording) -> bool {
+        let own = (it.channel, it.start, it.end, it.padding_before, it.padding_after, it.priority);
+        own != (self.channel, self.start, self.end, self.padding_before, self.padding_after, self.priority)
+    }
+}
+
 impl Recording {
     /// Returns when recording begins, padding included.
     pub fn begins_at(&self) -> i64 {
@@ -129,6 +177,16 @@ impl Recording {
     /// Returns when recording ends, padding included.
     pub fn ends_at(&self) -> i64 {
         self.end.saturating_add(i64::from(self.padding_after) * 1000)
+    }
+
+    /// Returns whether recording has begun, or has to begin at this time.
+    pub fn has_begun(&self, now: i64) -> bool {
+        self.status != RecordingStatus::Scheduled || self.file.is_some() || self.begins_at() <= now
+    }
+
+    /// Returns the rule that made the recording.
+    pub fn rule(&self) -> Option<RecordingRuleId> {
+        self.followed.as_ref()?.rule
     }
 
     /// Returns the title that lists and events show: that of the programme, or the name of the channel.
@@ -266,6 +324,7 @@ mod tests {
             reason: None,
             gaps: Vec::new(),
             file: None,
+            followed: None,
             owner: None,
             created_at: 0,
             updated_at: 0,

@@ -2,8 +2,8 @@
 
 use domain::ids::{
     AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
-    OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId, ServerGroupId, StreamId,
-    StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
+    OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId, RecordingRuleId,
+    ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -279,6 +279,7 @@ ids!(
     PersonalPlaylistId,
     ProfileId,
     RecordingId,
+    RecordingRuleId,
     ServerGroupId,
     StreamId,
     StreamProfileId,

@@ -24,6 +24,7 @@ use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
 use domain::recording::Recording;
+use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -68,6 +69,8 @@ pub struct Models {
     pub output_profiles: View<Table<OutputProfile>>,
     pub personal_playlists: View<Table<PersonalPlaylist>>,
     pub recordings: View<Table<Recording>>,
+    pub recording_rules: View<Table<RecordingRule>>,
+    pub rule_memories: View<Table<RuleMemory>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub tuner_devices: View<Table<TunerDevice>>,
@@ -109,6 +112,8 @@ impl Models {
             output_profiles: store.table()?,
             personal_playlists: store.table()?,
             recordings: store.table()?,
+            recording_rules: store.table()?,
+            rule_memories: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             tuner_devices: store.table()?,

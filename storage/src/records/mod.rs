@@ -19,6 +19,7 @@ mod output_profile;
 mod personal_playlist;
 mod profile_info;
 mod recording;
+mod recording_rule;
 mod refresh;
 mod server_group;
 mod setting;
@@ -65,6 +66,8 @@ pub fn schema() -> Schema {
         .with::<domain::personal_playlist::PersonalPlaylist>()
         .with::<domain::panel::ProfileInfo>()
         .with::<domain::recording::Recording>()
+        .with::<domain::recording::rules::RecordingRule>()
+        .with::<domain::recording::rules::RuleMemory>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()
         .with::<domain::setting::CoreSetting>()

@@ -1,5 +1,5 @@
-//! `/api/channels/`: channels, their streams, their groups, the lineups and personal playlists that select them, and
-//! recordings.
+//! `/api/channels/`: channels, their streams, their groups, the lineups and personal playlists that select them,
+//! recordings, and the rules that make them.
 
 #[expect(
     clippy::module_inception,
@@ -12,6 +12,7 @@ mod guide_aliases;
 mod lineups;
 mod logos;
 mod personal;
+mod recording_rules;
 mod recordings;
 pub(super) mod streams;
 pub(in crate::rest::api) mod undo;
@@ -30,6 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
         lineups::routes(),
         logos::routes(),
         personal::routes(),
+        recording_rules::routes(),
         recordings::routes(),
         streams::routes(),
         undo::routes(),

@@ -33,6 +33,7 @@ use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
 use domain::recording::Recording;
+use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -78,6 +79,10 @@ fn now() -> Vec<Value> {
         written(&samples::notice()),
         written(&samples::dismissed_notices()),
         written(&samples::recording()),
+        written_as("followed", &samples::recording_of_a_rule()),
+        written(&samples::recording_rule()),
+        written_as("weekly", &samples::weekly_recording_rule()),
+        written(&samples::rule_memory()),
         written(&samples::output_profile()),
         written(&samples::setting()),
         written(&samples::stream(1)),
@@ -185,6 +190,8 @@ fn records_of_every_released_version_still_decode() {
             Notice::COLLECTION => reads::<Notice>(line),
             DismissedNotices::COLLECTION => reads::<DismissedNotices>(line),
             Recording::COLLECTION => reads::<Recording>(line),
+            RecordingRule::COLLECTION => reads::<RecordingRule>(line),
+            RuleMemory::COLLECTION => reads::<RuleMemory>(line),
             OutputProfile::COLLECTION => reads::<OutputProfile>(line),
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),

@@ -19,7 +19,8 @@ use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
     AccountGroupId, AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
     LineupId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId,
-    ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
+    RecordingRuleId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
+    VodCategoryId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
@@ -28,7 +29,10 @@ use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
 use domain::output_profile::{LeftOutKind, OutputProfile};
 use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
 use domain::personal_playlist::PersonalPlaylist;
-use domain::recording::{Gap, RecordedFile, RecordedProgramme, Recording, RecordingStatus};
+use domain::recording::rules::{
+    ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
+};
+use domain::recording::{FollowedAiring, Gap, RecordedFile, RecordedProgramme, Recording, RecordingStatus};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -363,9 +367,71 @@ pub(super) fn recording() -> Recording {
             started_at: 1_700_000_000_100,
             ended_at: Some(1_700_000_900_000),
         }),
+        followed: None,
         owner: Some(UserId(5)),
         created_at: 1_699_000_000_000,
         updated_at: 1_700_000_900_001,
+    }
+}
+
+pub(super) fn recording_of_a_rule() -> Recording {
+    let followed = FollowedAiring {
+        rule: Some(RecordingRuleId(9)),
+        guide_key: "news.example".to_owned(),
+        episode: serde_json::from_value(json!({ "hash": u64::MAX, "is_known": true })).unwrap(),
+        channel: ChannelId(2),
+        start: 1_700_000_000_000,
+        end: 1_700_003_600_000,
+        padding_before: 60,
+        padding_after: 300,
+        priority: 70,
+    };
+    Recording { followed: Some(followed), ..recording() }
+}
+
+pub(super) fn recording_rule() -> RecordingRule {
+    let text = |mode, text: &str| Some(TextTest { mode, text: text.to_owned() });
+    RecordingRule {
+        id: RecordingRuleId(9),
+        list: RuleList::Series,
+        name: "Crime".to_owned(),
+        enabled: true,
+        selection: RuleSelection::Programmes(ProgrammeTest {
+            tvg_id: Some("news.example".to_owned()),
+            title: text(TextMode::Exact, "Evening"),
+            description: text(TextMode::Regex, "mur+der"),
+            only_new: true,
+        }),
+        channel: Some(ChannelId(2)),
+        keep: 5,
+        padding_before: Some(60),
+        padding_after: Some(300),
+        priority: 70,
+        owner: Some(UserId(5)),
+        created_at: 1_699_000_000_000,
+        updated_at: 1_700_000_900_001,
+    }
+}
+
+pub(super) fn weekly_recording_rule() -> RecordingRule {
+    let times = WeeklyTimes {
+        days: vec![0, 6],
+        start: 84_600,
+        end: 1_800,
+        from: "2026-02-28".parse().ok(),
+        until: "2026-12-31".parse().ok(),
+    };
+    RecordingRule { list: RuleList::Recurring, selection: RuleSelection::Weekly(times), ..recording_rule() }
+}
+
+pub(super) fn rule_memory() -> RuleMemory {
+    let key = |hash: u64, is_known: bool| {
+        serde_json::from_value(json!({ "hash": hash, "is_known": is_known })).unwrap()
+    };
+    RuleMemory {
+        id: RecordingRuleId(9),
+        done: vec![key(7, true), key(8, false)],
+        old: vec![key(u64::MAX, true)],
     }
 }
 

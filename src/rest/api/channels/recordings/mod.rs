@@ -4,6 +4,9 @@
 //! was ended, moved or removed.
 
 mod file;
+mod forecast;
+#[cfg(test)]
+mod forecast_tests;
 mod programme;
 #[cfg(test)]
 mod tests;
@@ -11,10 +14,9 @@ mod view;
 
 use actors::now_ms;
 use domain::channel::Channel;
-use domain::core_settings::DVR_SETTINGS;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
-    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
+    DvrSettings, FollowedAiring, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
 };
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -23,6 +25,7 @@ use serde::Serialize;
 use self::programme::{ProgramId, apply_properties, of_guide};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::http::reply::Refusal;
+use crate::recording_rules::remember_deleted;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::{Access, STANDARD};
 use crate::rest::frame::call::Call;
@@ -92,6 +95,7 @@ pub(crate) struct RemovedRecordingsView {
 
 const LIST: &str = "/api/channels/recordings/";
 const ONE: &str = "/api/channels/recordings/{id}/";
+const FORECAST: &str = "/api/channels/recordings/forecast/";
 const STOP: &str = "/api/channels/recordings/{id}/stop/";
 const EXTEND: &str = "/api/channels/recordings/{id}/extend/";
 const FILE: &str = "/api/channels/recordings/{id}/file/";
@@ -118,6 +122,12 @@ pub(super) fn routes() -> Vec<Route> {
         .with_bulk_body(),
     ];
     let reads = [
+        Route::get(
+            FORECAST,
+            STANDARD,
+            "Forecasts which upcoming recordings will have a connection.",
+            forecast::get,
+        ),
         Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recording.", retrieve),
         Route::get(
@@ -189,6 +199,8 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     };
     let start = time("start_time", new.start_time.map(|it| it.0).or(guide.as_ref().map(|it| it.start)));
     let end = time("end_time", new.end_time.map(|it| it.0).or(guide.as_ref().map(|it| it.end)));
+    let episode = guide.as_ref().map(|it| it.episode);
+    let guide_times = guide.as_ref().map(|it| (it.start, it.end));
     let mut programme = guide.map(|it| it.programme);
     if let Some(ProgramId(id)) = program {
         programme.get_or_insert_default().id = Some(id);
@@ -203,7 +215,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     errors.or(())?;
     let Some(channel) = channel else { return Err(Refusal::bug()) };
     let owner = call.user()?.id;
-    let recording = Recording {
+    let mut recording = Recording {
         id: RecordingId(0),
         channel: channel.id,
         channel_name: channel.name.clone(),
@@ -218,11 +230,18 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
         reason: None,
         gaps: Vec::new(),
         file: None,
+        followed: None,
         owner: Some(owner),
         created_at: now,
         updated_at: now,
     };
     check(&recording, now)?;
+    // Only those with the times of the guide follow it.
+    let (has_times, key) = (guide_times == Some((start, end)), recording.programme.as_ref());
+    recording.followed = match (episode.filter(|_| has_times), key.and_then(|it| it.tvg_id.clone())) {
+        (Some(episode), Some(guide_key)) => Some(FollowedAiring::by_hand(&recording, guide_key, episode)),
+        _ => None,
+    };
     call.create(move |_, id| Ok(Recording { id: RecordingId(id), ..recording })).await
 }
 
@@ -255,6 +274,7 @@ async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusa
             let id = program.map(|it| it.0);
             if recording.programme.as_ref().and_then(|it| it.id.clone()) != id {
                 recording.programme = guide.map(|it| it.programme);
+                recording.followed = None;
                 if id.is_some() {
                     recording.programme.get_or_insert_default().id = id;
                 }
@@ -319,6 +339,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let removed = call.write(move |write| {
         let recording = find::<Recording>(write, id)?;
         write.remove::<Recording>(id)?;
+        remember_deleted(write, &recording)?;
         Ok(recording)
     });
     let removed = removed.await?;
@@ -374,8 +395,9 @@ async fn delete_upcoming(call: Call, selection: UpcomingSelection) -> Result<Rem
             let is_upcoming = |it: &Recording| {
                 it.status == RecordingStatus::Scheduled && it.file.is_none() && it.begins_at() > now
             };
-            if recording.is_some_and(|it| is_upcoming(&it)) {
+            if let Some(recording) = recording.filter(is_upcoming) {
                 write.remove::<Recording>(id)?;
+                remember_deleted(write, &recording)?;
                 removed += 1;
             }
         }
@@ -401,19 +423,18 @@ fn check(recording: &Recording, now: i64) -> Result<(), Refusal> {
 }
 
 /// The limits of the field are checked before.
-fn clamp_priority(priority: u32) -> u8 {
+pub(super) fn clamp_priority(priority: u32) -> u8 {
     u8::try_from(priority).unwrap_or(u8::MAX)
 }
 
-fn channel_of(call: &Call, id: ChannelId) -> Result<std::sync::Arc<Channel>, String> {
+pub(super) fn channel_of(call: &Call, id: ChannelId) -> Result<std::sync::Arc<Channel>, String> {
     let channel = call.app.models.channels.load().get(id.0).cloned();
     let is_listed = call.listed();
     channel.filter(|it| is_listed(it)).ok_or_else(|| no_such(id))
 }
 
-fn dvr_settings(call: &Call) -> DvrSettings {
-    let settings = call.app.models.settings.load();
-    DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value))
+pub(super) fn dvr_settings(call: &Call) -> DvrSettings {
+    crate::recording_rules::dvr_settings(&call.app)
 }
 
 /// Returns the test by which a recording is shown to the caller: admins find all, others their own while the settings let
@@ -424,7 +445,7 @@ fn may_see(call: &Call) -> Result<impl Fn(&Recording) -> bool + use<>, Refusal> 
     Ok(move |it: &Recording| is_admin || (may_record && it.owner == Some(user)))
 }
 
-fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
+pub(super) fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
     match dvr_settings(call).permit(call.user()?) {
         true => Ok(()),
         false => Err(Refusal::no_permission()),

@@ -1,6 +1,6 @@
 //! The programme of a recording: its id in requests, and what the guide says about it.
 
-use domain::guide::programme::Programme;
+use domain::recording::rules::EpisodeKey;
 use domain::recording::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -46,6 +46,7 @@ pub(super) struct GuideProgramme {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) programme: RecordedProgramme,
+    pub(super) episode: EpisodeKey,
 }
 
 /// Returns what the guide says about a programme; `None` if it does not know it.
@@ -62,34 +63,17 @@ pub(super) async fn of_guide(call: &Call, id: &str) -> Result<Option<GuideProgra
                 channel.and_then(|it| Some((guides.generated(&it, start)?.1, it.uuid.to_string())))
             }
         };
-        Ok(found.map(|(entry, tvg_id)| GuideProgramme {
-            start: entry.start.saturating_mul(1000),
-            end: entry.stop.saturating_mul(1000),
-            programme: recorded(&entry.programme(), id, tvg_id),
+        Ok(found.map(|(entry, tvg_id)| {
+            let programme = entry.programme();
+            GuideProgramme {
+                start: entry.start.saturating_mul(1000),
+                end: entry.stop.saturating_mul(1000),
+                episode: EpisodeKey::of(&programme, &tvg_id),
+                programme: RecordedProgramme::of_guide(&programme, id, &tvg_id),
+            }
         }))
     })
     .await
-}
-
-fn recorded(programme: &Programme, id: String, tvg_id: String) -> RecordedProgramme {
-    let (season, episode) = programme.season_episode();
-    let short = |it: &str, chars_max: usize| it.chars().take(chars_max).collect::<String>();
-    let year = programme.date.as_deref().and_then(|it| it.get(..4)?.parse().ok());
-    let is_movie_category = |it: &str| {
-        let it = it.to_lowercase();
-        it.contains("movie") || it.contains("film")
-    };
-    RecordedProgramme {
-        id: Some(id),
-        title: short(programme.title(), PROGRAMME_TEXT_CHARS_MAX),
-        sub_title: programme.sub_title().map(|it| short(it, PROGRAMME_TEXT_CHARS_MAX)),
-        description: programme.description().map(|it| short(it, DESCRIPTION_CHARS_MAX)),
-        tvg_id: Some(short(&tvg_id, PROGRAMME_TEXT_CHARS_MAX)),
-        season,
-        episode,
-        year,
-        is_movie: programme.categories().any(is_movie_category),
-    }
 }
 
 /// Applies what a client says about the programme in the form of similar services.

@@ -1,7 +1,10 @@
 //! A recording in answers and bodies.
 
+use std::sync::Arc;
+
 use actors::Recorder;
-use domain::ids::{ChannelId, RecordingId, UserId};
+use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
+use domain::recording::forecast::{Forecast, Prospect};
 use domain::recording::{GAPS_MAX, PADDING_SECONDS_MAX, PRIORITY_MAX, Recording, RecordingStatus};
 use resource_derive::View;
 use serde::Serialize;
@@ -9,9 +12,33 @@ use serde_json::{Map, Value, json};
 
 use super::programme::ProgramId;
 use crate::http::reply::Refusal;
+use crate::recording_forecast::forecast;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::{Named, Time};
+use crate::rest::frame::value::{Named, Time, choice};
+
+choice!(
+    /// What is expected of a recording.
+    enum ForecastState {
+        Assigned = "assigned",
+        PaddingCut = "padding_cut",
+        Lost = "lost",
+        NoSource = "no_source",
+    }
+);
+
+impl ForecastState {
+    pub(super) fn of(it: &Recording, prospect: &Prospect) -> Self {
+        match prospect {
+            Prospect::Assigned { padding_before, padding_after, .. } => {
+                let wanted = (it.start - it.begins_at(), it.ends_at() - it.end);
+                if (*padding_before, *padding_after) == wanted { Self::Assigned } else { Self::PaddingCut }
+            }
+            Prospect::Lost(_) => Self::Lost,
+            Prospect::NoSource => Self::NoSource,
+        }
+    }
+}
 
 /// A recording of a channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -54,6 +81,8 @@ pub(crate) struct RecordingView {
     status: Named<RecordingStatus>,
     /// Why the recording has its status, or why it has not begun.
     reason: Option<String>,
+    /// What is expected of an upcoming recording of the next two weeks: see `forecast/`.
+    forecast: Option<Named<ForecastState>>,
     /// Times in which nothing was recorded.
     #[field(items_max = GAPS_MAX)]
     gaps: Vec<GapView>,
@@ -69,6 +98,8 @@ pub(crate) struct RecordingView {
     started_at: Option<Time>,
     /// When the last packet was stored; `null` while the file grows.
     ended_at: Option<Time>,
+    /// Id of the rule that made the recording.
+    rule_id: Option<RecordingRuleId>,
     /// Id of the user who made the recording.
     owner: Option<UserId>,
     /// Always `null`; for clients of similar services.
@@ -96,11 +127,11 @@ pub(crate) struct GapView {
 }
 
 /// Data that views of recordings depend on.
-pub(crate) struct RecorderLookup(Recorder);
+pub(crate) struct RecorderLookup(Recorder, Arc<Forecast>);
 
 impl Lookup for RecorderLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self(call.app.recorder.clone()))
+        Ok(Self(call.app.recorder.clone(), forecast(&call.app)))
     }
 }
 
@@ -131,6 +162,10 @@ impl Render for Recording {
                 "start_time": Time(self.start),
                 "end_time": Time(self.end),
             })),
+            "rule": self.rule().map(|id| json!({
+                "id": id,
+                "type": if self.followed.as_ref().is_some_and(|it| it.guide_key.is_empty()) { "recurring" } else { "series" },
+            })),
             "file_name": file.and_then(|it| it.path.rsplit('/').next()),
             "file_path": file.map(|it| &it.path),
             "file_url": file_url,
@@ -160,12 +195,18 @@ impl Render for Recording {
             priority: u32::from(self.priority),
             status: Named(self.status),
             reason: self.reason.clone(),
+            forecast: lookup
+                .1
+                .get(self.id)
+                .filter(|_| !self.status.is_final())
+                .map(|it| Named(ForecastState::of(self, it))),
             gaps: self.gaps.iter().map(gap).collect(),
             file_name: file.map(|it| it.path.clone()),
             file_size,
             file_url,
             started_at,
             ended_at,
+            rule_id: self.rule(),
             owner: self.owner,
             task_id: None,
             custom_properties: properties.as_object().cloned(),

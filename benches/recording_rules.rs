@@ -1,0 +1,178 @@
+//! What do rules of recordings cost: 10,000 rules on 2,000,000 programmes, again after a change of 1 % of the guide, and the
+//! forecast of 10,000 recordings?
+//!
+//! 9,900 rules name a title, half of them with the id of a channel in the guide, and 100 are regular expressions. The
+//! programmes are in memory in the form in which guide files contain them; reading the files is measured by the bench
+//! `guide`. The forecast has 400 channels, each on three of 40 accounts.
+//!
+//! `cargo bench --bench recording_rules -- [--rules 10000] [--programmes 2000000] [--recordings 10000]`
+
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+#![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::ids::{AccountId, ChannelId, ProfileId, RecordingId, RecordingRuleId};
+use domain::plan::SlotPool;
+use domain::recording::forecast::{Forecast, ForecastDemand, Prospect};
+use domain::recording::rules::{
+    GuideScan, PATTERN_RULES_MAX, PlanInput, PlannedChange, ProgrammeTest, RecordingRule, RuleList,
+    RuleSelection, RuleSet, TextMode, TextTest, plan,
+};
+use jiff::tz::TimeZone;
+use uuid::Uuid;
+
+/// 2026-01-01T00:00:00Z, in seconds.
+const BEGIN: i64 = 1_767_225_600;
+const N_CHANNELS: u32 = 2_000;
+const N_TITLES: u32 = 50_000;
+const PROGRAMME_SECONDS: i64 = 1_200;
+
+fn main() {
+    let n_rules = option("--rules", 10_000) as u32;
+    let n_programmes = option("--programmes", 2_000_000) as u32;
+    let n_recordings = option("--recordings", 10_000) as u32;
+    let rules: Vec<_> = (1..=n_rules).map(|n| Arc::new(rule(n))).collect();
+    let per_channel = n_programmes / N_CHANNELS;
+    let programmes: Vec<Vec<Stored>> = (0..N_CHANNELS).map(|it| channel(it, per_channel)).collect();
+
+    let set = timed("compile the rules", || RuleSet::new(rules.iter().map(|it| &**it), []));
+    let found = timed("find the programmes of all channels", || scan(&set, &programmes, 0..N_CHANNELS));
+    println!("{} programmes found", found.len());
+    let n_planned = timed("plan", || plan_of(&rules, found).len());
+    println!("{n_planned} recordings planned");
+    let found = timed("find again on 1 % of the channels", || scan(&set, &programmes, 0..N_CHANNELS / 100));
+    println!("{} programmes found", found.len());
+
+    let demands: Vec<_> = (1..=n_recordings).map(demand).collect();
+    let forecast = timed("forecast", || Forecast::new(demands));
+    let n_lost = forecast.prospects().filter(|it| matches!(it.1, Prospect::Lost(_))).count();
+    println!("{n_lost} of {n_recordings} recordings have no connection");
+}
+
+/// A programme as a guide file contains it. Times are seconds since 1970.
+struct Stored {
+    start: i64,
+    stop: i64,
+    inner: String,
+}
+
+fn rule(n: u32) -> RecordingRule {
+    let (mode, text, tvg_id) = match n {
+        n if n <= PATTERN_RULES_MAX as u32 => (TextMode::Regex, format!("^show number 4{n} of "), None),
+        n if n % 2 == 0 => (TextMode::Exact, title(n * 3), None),
+        n => (TextMode::Exact, title(n * 3), Some(key(n % N_CHANNELS))),
+    };
+    let title = Some(TextTest { mode, text });
+    RecordingRule {
+        id: RecordingRuleId(n),
+        list: RuleList::Series,
+        name: String::new(),
+        enabled: true,
+        selection: RuleSelection::Programmes(ProgrammeTest { tvg_id, title, ..ProgrammeTest::default() }),
+        channel: None,
+        keep: 0,
+        padding_before: None,
+        padding_after: None,
+        priority: 50,
+        owner: None,
+        created_at: BEGIN * 1000,
+        updated_at: BEGIN * 1000,
+    }
+}
+
+fn title(n: u32) -> String {
+    format!("Show Number {} of the Evening", n % N_TITLES)
+}
+
+fn key(channel: u32) -> String {
+    format!("channel{channel}.example")
+}
+
+fn channel(channel: u32, n: u32) -> Vec<Stored> {
+    let programme = |at: u32| {
+        // Spread, but the same at each run.
+        let number = (channel * 7_919 + at).wrapping_mul(2_654_435_761) >> 7;
+        let start = BEGIN + i64::from(at) * PROGRAMME_SECONDS;
+        let inner = format!(
+            "<title lang=\"en\">{}</title><desc lang=\"en\">What happens in part {at}.</desc>\
+             <episode-num system=\"xmltv_ns\">{}.{}.</episode-num>",
+            title(number),
+            number % 9,
+            number % 24
+        );
+        Stored { start, stop: start + PROGRAMME_SECONDS, inner }
+    };
+    (0..n).map(programme).collect()
+}
+
+type Found = Vec<(domain::recording::rules::RuleSubject, domain::recording::rules::Airing)>;
+
+fn scan(set: &RuleSet, programmes: &[Vec<Stored>], channels: std::ops::Range<u32>) -> Found {
+    let mut scan = GuideScan::new(set, []);
+    for (n, programmes) in (0..).zip(programmes).filter(|it| channels.contains(&it.0)) {
+        let key = key(n);
+        let Some(mut channel) = scan.channel(&key, &[], Arc::new([ChannelId(n + 1)])) else { continue };
+        for it in programmes {
+            channel.programme(it.start, it.stop, &it.inner, || it.start.to_string());
+        }
+    }
+    scan.finish().0
+}
+
+fn plan_of(rules: &[Arc<RecordingRule>], airings: Found) -> Vec<PlannedChange> {
+    plan(PlanInput {
+        rules,
+        recordings: &[],
+        memories: &HashMap::new(),
+        airings,
+        covered: &HashSet::new(),
+        channel: &|id| Some((id.to_string(), Uuid::from_u128(id.0.into()))),
+        may_record: &|_, _| true,
+        padding: (60, 300),
+        zone: &TimeZone::UTC,
+        now: BEGIN * 1000,
+        n_new_max: 20_000,
+    })
+}
+
+fn demand(n: u32) -> ForecastDemand {
+    let channel = n.wrapping_mul(2_654_435_761) % 400;
+    let pool = |n: u32| SlotPool {
+        account: AccountId(n),
+        account_name: format!("account {n}"),
+        profile: ProfileId(n),
+        max_streams: 2,
+        release_delay: Duration::ZERO,
+        changed_at: 0,
+        shared: None,
+    };
+    let start = BEGIN + i64::from(n.wrapping_mul(40_503) % (14 * 24 * 12)) * 300;
+    let end = start + i64::from(1 + n % 6) * 1_200;
+    ForecastDemand {
+        id: RecordingId(n),
+        channel: ChannelId(channel),
+        start: start * 1000,
+        end: end * 1000,
+        begins_at: (start - 60) * 1000,
+        ends_at: (end + 300) * 1000,
+        priority: (n % 5 * 10) as u8,
+        has_begun: false,
+        pools: (0..3).map(|it| pool(1 + (channel + it * 13) % 40)).collect(),
+    }
+}
+
+/// Runs a step and prints its time.
+fn timed<R>(what: &str, run: impl FnOnce() -> R) -> R {
+    let begin = Instant::now();
+    let done = run();
+    println!("{what}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+    done
+}
+
+fn option(name: &str, default: u64) -> u64 {
+    let mut arguments = std::env::args().skip_while(|it| it != name);
+    arguments.nth(1).and_then(|it| it.parse().ok()).unwrap_or(default)
+}

@@ -1,0 +1,194 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::SharedPool;
+
+/// Length of a minute in milliseconds.
+const MINUTE: i64 = 60_000;
+
+fn pool(profile: u32, max_streams: u32) -> SlotPool {
+    SlotPool {
+        account: AccountId(profile),
+        account_name: format!("account {profile}"),
+        profile: ProfileId(profile),
+        max_streams,
+        release_delay: Duration::ZERO,
+        changed_at: 0,
+        shared: None,
+    }
+}
+
+fn in_group(max_streams: u32, pool: SlotPool) -> SlotPool {
+    let shared =
+        SharedPool { group: ServerGroupId(1), name: "group".to_owned(), max_streams, accounts: Arc::new([]) };
+    SlotPool { shared: Some(shared), ..pool }
+}
+
+/// Times in minutes.
+fn demand(id: u32, channel: u32, start: i64, end: i64, pools: &[SlotPool]) -> ForecastDemand {
+    ForecastDemand {
+        id: RecordingId(id),
+        channel: ChannelId(channel),
+        start: start * MINUTE,
+        end: end * MINUTE,
+        begins_at: start * MINUTE,
+        ends_at: end * MINUTE,
+        priority: 50,
+        has_begun: false,
+        pools: pools.into(),
+    }
+}
+
+fn padded(minutes: i64, it: ForecastDemand) -> ForecastDemand {
+    ForecastDemand { begins_at: it.start - minutes * MINUTE, ends_at: it.end + minutes * MINUTE, ..it }
+}
+
+/// Shows the prospects: `profile-before+after` in minutes, or `lost to` the holders.
+fn show(demands: &[ForecastDemand]) -> Vec<String> {
+    let forecast = Forecast::new(demands.to_vec());
+    let show = |it: &Prospect| match it {
+        Prospect::Assigned { profile, padding_before, padding_after, .. } => {
+            format!("{profile}-{}+{}", padding_before / MINUTE, padding_after / MINUTE)
+        }
+        Prospect::Lost(full) => {
+            let holders =
+                full.iter().map(|it| format!("{:?}", it.holders.iter().map(|it| it.0).collect::<Vec<_>>()));
+            format!("lost to {}", holders.collect::<Vec<_>>().join(" "))
+        }
+        Prospect::NoSource => "no source".to_owned(),
+    };
+    demands.iter().map(|it| show(forecast.get(it.id).unwrap())).collect()
+}
+
+#[test]
+fn recordings_use_free_slots_of_all_accounts() {
+    let both = [pool(1, 1), pool(2, 1)];
+    let all = [
+        demand(1, 1, 0, 60, &both),
+        demand(2, 2, 30, 90, &both),
+        demand(3, 3, 40, 50, &both),
+        demand(4, 4, 60, 90, &both),
+        demand(5, 5, 0, 10, &[]),
+    ];
+    assert_eq!(
+        show(&all),
+        ["1-0+0", "2-0+0", "lost to [1] [2]", "1-0+0", "no source"],
+        "an end is no conflict"
+    );
+}
+
+#[test]
+fn recordings_of_one_channel_share_their_connection() {
+    let one = [pool(1, 1)];
+    let all = [demand(1, 1, 0, 60, &one), demand(2, 1, 30, 90, &one), demand(3, 2, 70, 80, &one)];
+    assert_eq!(show(&all), ["1-0+0", "1-0+0", "lost to [2]"]);
+}
+
+#[test]
+fn the_priority_decides_and_then_the_start() {
+    let one = [pool(1, 1)];
+    let important = ForecastDemand { priority: 90, ..demand(3, 3, 50, 70, &one) };
+    let running = ForecastDemand { has_begun: true, ..demand(2, 2, 20, 60, &one) };
+    assert_eq!(show(&[demand(1, 1, 0, 30, &one), running.clone()]), ["lost to [2]", "1-0+0"]);
+    assert_eq!(show(&[demand(1, 1, 0, 30, &one), running, important]), ["1-0+0", "lost to [1]", "1-0+0"]);
+}
+
+#[test]
+fn padding_yields_before_a_programme_does() {
+    let one = [pool(1, 1)];
+    let all = [padded(10, demand(1, 1, 0, 60, &one)), padded(10, demand(2, 2, 60, 90, &one))];
+    assert_eq!(show(&all), ["1-10+0", "1-0+10"]);
+    let all = [padded(10, demand(1, 1, 0, 60, &one)), padded(10, demand(2, 2, 65, 90, &one))];
+    assert_eq!(show(&all), ["1-10+5", "1-0+10"], "what is left goes to the first");
+    let all = [padded(10, demand(1, 1, 0, 60, &one)), padded(10, demand(2, 1, 60, 90, &one))];
+    assert_eq!(show(&all), ["1-10+10", "1-10+10"], "one channel needs one connection");
+}
+
+#[test]
+fn a_server_group_limits_its_accounts_together() {
+    let group = [in_group(1, pool(1, 3)), in_group(1, pool(2, 3))];
+    let other = [in_group(1, pool(1, 3)), pool(3, 0)];
+    let all = [demand(1, 1, 0, 60, &group), demand(2, 2, 30, 90, &group), demand(3, 3, 30, 90, &other)];
+    assert_eq!(show(&all), ["1-0+0", "lost to [1] [1]", "3-0+0"]);
+    let forecast = Forecast::new(all.to_vec());
+    let Some(Prospect::Lost(full)) = forecast.get(RecordingId(2)) else { panic!("lost") };
+    assert_eq!((full[0].limit, full[0].max_streams), (LimitId::ServerGroup(ServerGroupId(1)), 1));
+    assert_eq!((full[0].from, full[0].until), (30 * MINUTE, 60 * MINUTE));
+}
+
+#[test]
+fn another_time_has_room_if_nothing_is_in_the_way() {
+    let one = [pool(1, 1)];
+    let forecast = Forecast::new(vec![demand(1, 1, 0, 60, &one)]);
+    let has_room =
+        |channel, start, end| forecast.has_room(ChannelId(channel), start * MINUTE, end * MINUTE, &one);
+    assert_eq!([has_room(2, 50, 70), has_room(2, 60, 70), has_room(1, 50, 60)], [false, true, true]);
+}
+
+fn any_demands() -> impl Strategy<Value = Vec<ForecastDemand>> {
+    let pools = prop::collection::vec((1..4u32, 0..2u32), 0..4).prop_map(|all| {
+        let mut seen = BTreeSet::new();
+        let all = all.into_iter().filter(|it| seen.insert(it.0));
+        // The limit of a pool depends on the pool only, and so does its group.
+        let pool = |(profile, _): (u32, u32)| match profile {
+            3 => pool(3, 2),
+            it => in_group(2, pool(it, it)),
+        };
+        all.map(pool).collect::<Vec<_>>()
+    });
+    let one = (0..6u32, 0..200i64, 1..60i64, 0..15i64, 0..3u8, any::<bool>());
+    let of_channels = prop::collection::vec(pools, 6);
+    (of_channels, prop::collection::vec(one, 0..40)).prop_map(|(of_channels, all)| {
+        let made = (1..).zip(all).map(|(id, (channel, start, length, padding, priority, has_begun))| {
+            let it = demand(id, channel, start, start + length, &of_channels[channel as usize]);
+            ForecastDemand { priority, has_begun, ..padded(padding, it) }
+        });
+        made.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_limit_is_exceeded_and_every_loser_has_full_accounts(demands in any_demands()) {
+        let forecast = Forecast::new(demands.clone());
+        prop_assert_eq!(forecast.prospects().count(), demands.len());
+        // The channels that play from each limit at each minute, counted anew.
+        let mut playing = BTreeMap::<(LimitId, u32, i64), BTreeSet<ChannelId>>::new();
+        for it in &demands {
+            let Some(Prospect::Assigned { profile, padding_before, padding_after, .. }) = forecast.get(it.id) else { continue };
+            prop_assert!(*padding_before <= it.start - it.begins_at && *padding_after <= it.ends_at - it.end);
+            let pool = it.pools.iter().find(|it| it.profile == *profile).unwrap();
+            for minute in (it.start - padding_before) / MINUTE..(it.end + padding_after) / MINUTE {
+                for (limit, max) in Forecast::limits_of(pool) {
+                    playing.entry((limit, max, minute)).or_default().insert(it.channel);
+                }
+            }
+        }
+        for ((limit, max, minute), channels) in &playing {
+            prop_assert!(channels.len() <= *max as usize, "{limit:?} at {minute}: {channels:?}");
+        }
+        for it in &demands {
+            match forecast.get(it.id).unwrap() {
+                Prospect::Assigned { .. } => {}
+                Prospect::NoSource => prop_assert!(it.pools.is_empty()),
+                Prospect::Lost(full) => {
+                    prop_assert!(!full.is_empty());
+                    for full in full {
+                        prop_assert!(full.from >= it.start && full.until <= it.end && full.from < full.until);
+                        let n = playing.get(&(full.limit, full.max_streams, full.from / MINUTE)).map_or(0, BTreeSet::len);
+                        prop_assert_eq!(n, full.max_streams as usize);
+                        prop_assert!(full.holders.len() >= n);
+                    }
+                }
+            }
+        }
+        // The order of the recordings does not matter.
+        let mut other = demands.clone();
+        other.reverse();
+        let other = Forecast::new(other);
+        prop_assert!(forecast.prospects().eq(other.prospects()));
+    }
+}

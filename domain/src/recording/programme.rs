@@ -1,0 +1,28 @@
+//! The programme of a recording, taken from a guide.
+
+use super::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
+use crate::guide::programme::Programme;
+
+impl RecordedProgramme {
+    /// Returns what a recording keeps of a programme of the guide channel with this key.
+    pub fn of_guide(programme: &Programme, id: String, tvg_id: &str) -> Self {
+        let (season, episode) = programme.season_episode();
+        let short = |it: &str, chars_max: usize| it.chars().take(chars_max).collect::<String>();
+        let year = programme.date.as_deref().and_then(|it| it.get(..4)?.parse().ok());
+        let is_movie_category = |it: &str| {
+            let it = it.to_lowercase();
+            it.contains("movie") || it.contains("film")
+        };
+        Self {
+            id: Some(id),
+            title: short(programme.title(), PROGRAMME_TEXT_CHARS_MAX),
+            sub_title: programme.sub_title().map(|it| short(it, PROGRAMME_TEXT_CHARS_MAX)),
+            description: programme.description().map(|it| short(it, DESCRIPTION_CHARS_MAX)),
+            tvg_id: Some(short(tvg_id, PROGRAMME_TEXT_CHARS_MAX)),
+            season,
+            episode,
+            year,
+            is_movie: programme.categories().any(is_movie_category),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The identity of an episode, by which showings of the same one are recognised.
+
+use serde::{Deserialize, Serialize};
+
+use super::matching::each_normal_byte;
+use super::weekly::CivilDay;
+use crate::guide::programme::Programme;
+
+/// The identity of an episode: a hash that never changes from one version to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EpisodeKey {
+    hash: u64,
+    /// Whether the guide says which episode it is. Otherwise each showing counts as an episode.
+    is_known: bool,
+}
+
+impl EpisodeKey {
+    /// Returns the identity of a programme: the episode id of the guide, season and episode, the subtitle or the description,
+    /// the first that the guide has. Without any of them, guide channel and start identify it.
+    pub fn of(programme: &Programme, guide_key: &str) -> Self {
+        let title = programme.title();
+        let known = |parts: &[&str]| Self { hash: hash(parts), is_known: true };
+        if let Some(id) =
+            programme.episode_numbers.iter().find_map(|it| episode_id(it.system.as_deref(), &it.value))
+        {
+            return known(&["id", id]);
+        }
+        if let (season, Some(episode)) = programme.season_episode() {
+            let number = format!("{}.{episode}", season.unwrap_or_default());
+            return known(&["number", title, &number]);
+        }
+        let text = |it: Option<&'_ str>| it.map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
+        if let Some(sub_title) = text(programme.sub_title()) {
+            return known(&["subtitle", title, &sub_title]);
+        }
+        if let Some(description) = text(programme.description()) {
+            return known(&["description", title, &description]);
+        }
+        let start = programme.start.to_string();
+        Self { hash: hash(&["showing", guide_key, title, &start]), is_known: false }
+    }
+
+    /// Returns the identity of a day of a weekly rule.
+    pub fn of_day(day: CivilDay) -> Self {
+        Self { hash: hash(&["day", &day.to_string()]), is_known: true }
+    }
+
+    /// Returns whether other showings of the episode can be recognised.
+    pub fn is_known(self) -> bool {
+        self.is_known
+    }
+}
+
+/// Returns the id of an episode or a film, if this is one. Ids of whole series are none.
+fn episode_id<'a>(system: Option<&str>, value: &'a str) -> Option<&'a str> {
+    let value = value.trim();
+    let begins_with =
+        |prefix: &str| value.get(..prefix.len()).is_some_and(|it| it.eq_ignore_ascii_case(prefix));
+    match system {
+        Some("dd_progid") => (begins_with("EP") || begins_with("MV")).then_some(value),
+        _ => begins_with("crid://").then_some(value),
+    }
+}
+
+/// Hashes parts regardless of case and of the number of blanks (FNV-1a, 64 bits).
+fn hash(parts: &[&str]) -> u64 {
+    let mut hash = FNV_BASIS;
+    for part in parts {
+        each_normal_byte(part, |byte| hash = fnv(hash, byte));
+        // No text in UTF-8 has this byte.
+        hash = fnv(hash, 0xff);
+    }
+    hash
+}
+
+pub(super) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+pub(super) fn fnv(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}

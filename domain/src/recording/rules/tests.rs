@@ -1,0 +1,618 @@
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::guide::programme::{EpisodeNumber, LocalText, PreviouslyShown, Programme, to_xml};
+use crate::ids::{RecordingId, RecordingRuleId};
+use crate::recording::{RecordedFile, Recording, RecordingInput, RecordingStatus};
+
+const HOUR: i64 = 3600;
+/// A Monday, 12:00 in UTC, in seconds.
+const NOW: i64 = 1_795_435_200;
+
+/// Rules, a guide and the recordings that followed from them so far.
+struct Stage {
+    rules: Vec<Arc<RecordingRule>>,
+    recordings: Vec<Arc<Recording>>,
+    memories: HashMap<RecordingRuleId, Arc<RuleMemory>>,
+    /// Guide channels with their key, their channels and their programmes.
+    guide: Vec<(String, Vec<u32>, Vec<Programme>)>,
+    /// Seconds since 1970.
+    now: i64,
+    zone: TimeZone,
+    n_new_max: usize,
+}
+
+impl Stage {
+    fn new(rules: impl IntoIterator<Item = RecordingRule>) -> Stage {
+        Stage {
+            rules: rules.into_iter().map(Arc::new).collect(),
+            recordings: Vec::new(),
+            memories: HashMap::new(),
+            guide: Vec::new(),
+            now: NOW,
+            zone: TimeZone::UTC,
+            n_new_max: 20_000,
+        }
+    }
+
+    fn guide(
+        mut self,
+        key: &str,
+        channels: &[u32],
+        programmes: impl IntoIterator<Item = Programme>,
+    ) -> Stage {
+        self.guide.retain(|it| it.0 != key);
+        self.guide.push((key.to_owned(), channels.to_vec(), programmes.into_iter().collect()));
+        self
+    }
+
+    /// Plans and applies the changes. Returns their number.
+    fn evaluate(&mut self) -> usize {
+        let set = RuleSet::new(self.rules.iter().map(|it| &**it), self.recordings.iter().map(|it| &**it));
+        let mut scan = GuideScan::new(&set, self.recordings.iter().map(|it| &**it));
+        for (key, channels, programmes) in &self.guide {
+            let channels: Arc<[ChannelId]> = channels.iter().map(|it| ChannelId(*it)).collect();
+            let Some(mut channel) = scan.channel(key, &[], channels) else { continue };
+            for it in programmes {
+                let mut inner = String::new();
+                to_xml(it, &mut inner);
+                channel.programme(it.start, it.stop, &inner, || format!("{key}-{}", it.start));
+            }
+        }
+        let (airings, covered) = scan.finish();
+        let input = PlanInput {
+            rules: &self.rules,
+            recordings: &self.recordings,
+            memories: &self.memories,
+            airings,
+            covered: &covered,
+            channel: &|id| Some((format!("channel {id}"), Uuid::from_u128(id.0.into()))),
+            // Channel 66 belongs to others.
+            may_record: &|_, channel| channel.0 != 66,
+            padding: (60, 120),
+            zone: &self.zone,
+            now: self.now * 1000,
+            n_new_max: self.n_new_max,
+        };
+        let changes = plan(input);
+        let n = changes.len();
+        for change in changes {
+            match change {
+                PlannedChange::Create(recording) => {
+                    let id = RecordingId(self.recordings.iter().map(|it| it.id.0).max().unwrap_or(0) + 1);
+                    self.recordings.push(Arc::new(Recording { id, ..*recording }));
+                }
+                PlannedChange::Update { before, after } => {
+                    let at = self.recordings.iter().position(|it| *it == before).unwrap();
+                    self.recordings[at] = Arc::new(*after);
+                }
+                PlannedChange::Remove(recording) => self.recordings.retain(|it| it.id != recording.id),
+                PlannedChange::Remember { rule, old } => {
+                    let memory = self.memories.entry(rule).or_insert_with(|| Arc::new(RuleMemory::new(rule)));
+                    old.into_iter().for_each(|it| Arc::make_mut(memory).add_old(it));
+                }
+            }
+        }
+        n
+    }
+
+    /// Evaluates, and returns the recordings as `channel@start-end`, in hours from NOW.
+    fn scheduled(&mut self) -> Vec<String> {
+        self.evaluate();
+        self.show()
+    }
+
+    fn show(&self) -> Vec<String> {
+        let hours = |ms: i64| (ms / 1000 - NOW) as f64 / HOUR as f64;
+        let all = self.recordings.iter();
+        let mut all: Vec<_> = all.map(|it| (it.start, it)).collect();
+        all.sort_by_key(|it| (it.0, it.1.id));
+        all.into_iter()
+            .map(|(_, it)| format!("{}@{}-{}", it.channel, hours(it.start), hours(it.end)))
+            .collect()
+    }
+
+    fn edit(&mut self, at: usize, change: impl FnOnce(&mut Recording)) {
+        change(Arc::make_mut(&mut self.recordings[at]));
+    }
+}
+
+fn programme(from: i64, until: i64, title: &str) -> Programme {
+    Programme {
+        start: NOW + from * HOUR,
+        stop: NOW + until * HOUR,
+        titles: vec![LocalText::new(title)],
+        ..Programme::default()
+    }
+}
+
+fn episode(from: i64, title: &str, number: u32) -> Programme {
+    let value = format!("0.{}.", number - 1);
+    let number = EpisodeNumber { system: Some("xmltv_ns".to_owned()), value };
+    Programme { episode_numbers: vec![number], ..programme(from, from + 1, title) }
+}
+
+fn rule(test: ProgrammeTest) -> RecordingRule {
+    RecordingRule {
+        id: RecordingRuleId(1),
+        list: RuleList::Series,
+        name: String::new(),
+        enabled: true,
+        selection: RuleSelection::Programmes(test),
+        channel: None,
+        keep: 0,
+        padding_before: None,
+        padding_after: None,
+        priority: 50,
+        owner: None,
+        created_at: NOW * 1000,
+        updated_at: NOW * 1000,
+    }
+}
+
+fn title(mode: TextMode, text: &str) -> ProgrammeTest {
+    ProgrammeTest { title: Some(TextTest { mode, text: text.to_owned() }), ..ProgrammeTest::default() }
+}
+
+fn exact(text: &str) -> ProgrammeTest {
+    title(TextMode::Exact, text)
+}
+
+#[test]
+fn texts_are_compared_in_the_way_of_the_mode() {
+    let check = |test: ProgrammeTest, title: &str, description: &str, expected: bool| {
+        let descriptions = vec![LocalText::new(description)];
+        let shown = Programme { descriptions, ..programme(1, 2, title) };
+        let mut stage = Stage::new([rule(test.clone())]).guide("a.tv", &[1], [shown]);
+        assert_eq!(!stage.scheduled().is_empty(), expected, "{test:?} {title}");
+    };
+    use TextMode::{Contains, Exact, Regex, Search};
+    check(title(Exact, "The  Show "), "the show", "", true);
+    check(title(Exact, "Müller & Söhne"), "MÜLLER & SÖHNE", "", true);
+    check(title(Exact, "The Show"), "The Show Two", "", false);
+    check(title(Contains, "HOW t"), "The Show Two", "", true);
+    check(title(Contains, "how x"), "The Show Two", "", false);
+    check(title(Search, "two show"), "The Show: Two", "", true);
+    check(title(Search, "two sho"), "The Show: Two", "", false);
+    check(title(Search, "news OR two"), "The Show: Two", "", true);
+    check(title(Search, "\"show: two\""), "The Show: Two", "", true);
+    check(title(Regex, "^the .* two$"), "The Show: Two", "", true);
+    check(title(Regex, "^show"), "The Show: Two", "", false);
+    let on = |id: &str| ProgrammeTest { tvg_id: Some(id.to_owned()), ..exact("The Show") };
+    check(on("A.TV"), "The Show", "", true);
+    check(on("b.tv"), "The Show", "", false);
+    let about = |mode, text: &str| Some(TextTest { mode, text: text.to_owned() });
+    check(ProgrammeTest { description: about(Contains, "murder"), ..exact("x") }, "x", "A Murder.", true);
+    check(ProgrammeTest { description: about(Contains, "murder"), ..exact("x") }, "x", "Love.", false);
+    let only_description = ProgrammeTest { description: about(Regex, "mur+der"), ..ProgrammeTest::default() };
+    check(only_description, "any", "A murder.", true);
+}
+
+#[test]
+fn every_invalid_field_of_a_rule_is_named() {
+    let check = |rule: RecordingRule, expected: &[&str]| {
+        let wrong = rule.check().err().unwrap_or_default();
+        assert_eq!(wrong.iter().map(|it| it.field).collect::<Vec<_>>(), expected, "{wrong:?}");
+    };
+    check(rule(exact("x")), &[]);
+    check(rule(ProgrammeTest::default()), &["title"]);
+    check(rule(exact("  ")), &["title"]);
+    for pattern in ["(", "a(?=b)", "(a)\\1", "((((a{1000}){1000}){1000}))", &"a".repeat(501)] {
+        check(rule(title(TextMode::Regex, pattern)), &["title"]);
+    }
+    check(rule(title(TextMode::Search, "\"open")), &["title"]);
+    check(RecordingRule { priority: 101, keep: KEEP_MAX + 1, ..rule(exact("x")) }, &["priority", "keep"]);
+    check(RecordingRule { padding_before: Some(u32::MAX), ..rule(exact("x")) }, &["padding_before"]);
+    let weekly = |days: &[u8], start, end| {
+        let times = WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None };
+        RecordingRule {
+            selection: RuleSelection::Weekly(times),
+            channel: Some(ChannelId(1)),
+            ..rule(exact("x"))
+        }
+    };
+    check(weekly(&[0, 6], 0, 60), &[]);
+    check(weekly(&[7], 0, 60), &["days_of_week"]);
+    check(weekly(&[], 60, 60), &["days_of_week", "end_time"]);
+    check(RecordingRule { channel: None, ..weekly(&[0], 0, 60) }, &["channel"]);
+}
+
+#[test]
+fn only_rules_that_no_map_finds_are_compared_with_every_programme() {
+    let check = |test: ProgrammeTest, expected: bool| assert_eq!(rule(test).is_pattern(), expected);
+    let on = |test| ProgrammeTest { tvg_id: Some("a.tv".to_owned()), ..test };
+    check(exact("x"), false);
+    check(on(title(TextMode::Contains, "x")), false);
+    check(title(TextMode::Contains, "x"), true);
+    check(on(title(TextMode::Regex, "x")), true);
+}
+
+#[test]
+fn one_showing_of_an_episode_is_recorded_and_another_one_if_it_fails() {
+    let shown = [episode(1, "Show", 1), episode(5, "Show", 2), episode(9, "Show", 1), episode(13, "Show", 1)];
+    let mut stage = Stage::new([rule(exact("show"))]).guide("a", &[1], shown);
+    assert_eq!(stage.scheduled(), ["1@1-2", "1@5-6"]);
+    assert_eq!(stage.evaluate(), 0, "nothing changes the second time");
+    stage.now = NOW + 3 * HOUR;
+    let fails = |it: &mut Recording| it.apply(RecordingInput::EndedWithoutFile, None, 0).unwrap();
+    stage.edit(0, fails);
+    assert_eq!(stage.scheduled(), ["1@1-2", "1@5-6", "1@9-10"]);
+    stage.edit(2, |it| it.status = RecordingStatus::Completed);
+    stage.now = NOW + 11 * HOUR;
+    assert_eq!(stage.evaluate(), 0);
+}
+
+#[test]
+fn episodes_are_recognised_by_id_number_subtitle_or_description() {
+    let check = |change: fn(&mut Programme, i64), n_expected: usize| {
+        let shown = [1, 2, 11].map(|n| {
+            let mut it = programme(n, n + 1, "Show");
+            change(&mut it, n % 10);
+            it
+        });
+        let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], shown);
+        assert_eq!(stage.scheduled().len(), n_expected);
+    };
+    check(|_, _| {}, 3);
+    check(|it, n| it.sub_titles = vec![LocalText::new(format!("Part {n}"))], 2);
+    check(|it, n| it.descriptions = vec![LocalText::new(format!("What happens in {n}."))], 2);
+    check(
+        |it, n| {
+            let value = format!("EP0123.{n}");
+            it.episode_numbers = vec![EpisodeNumber { system: Some("dd_progid".to_owned()), value }];
+        },
+        2,
+    );
+    // The id of a series identifies no episode.
+    check(
+        |it, _| {
+            let value = "SH0123.0000".to_owned();
+            it.episode_numbers = vec![EpisodeNumber { system: Some("dd_progid".to_owned()), value }];
+        },
+        3,
+    );
+}
+
+#[test]
+fn the_preferred_channel_comes_first_and_forbidden_ones_never() {
+    let on = |channel: Option<u32>| RecordingRule { channel: channel.map(ChannelId), ..rule(exact("Show")) };
+    let check = |channel: Option<u32>, expected: &[&str]| {
+        let mut stage = Stage::new([on(channel)])
+            .guide("a", &[66, 1, 2], [episode(1, "Show", 1), episode(3, "Show", 2)])
+            .guide("b", &[3], [episode(5, "Show", 1)]);
+        assert_eq!(stage.scheduled(), expected);
+    };
+    check(None, &["1@1-2", "1@3-4"]);
+    check(Some(2), &["2@1-2", "2@3-4"]);
+    check(Some(3), &["1@3-4", "3@5-6"]);
+    check(Some(66), &["1@1-2", "1@3-4"]);
+}
+
+#[test]
+fn new_is_what_the_guide_says_or_what_was_never_seen_before() {
+    let new = || rule(ProgrammeTest { only_new: true, ..exact("Show") });
+    let was_new = Programme { is_new: true, ..episode(20, "Show", 1) };
+    let repeat = Programme { previously_shown: Some(PreviouslyShown::default()), ..episode(30, "Show", 4) };
+    let shown =
+        [episode(-5, "Show", 1), episode(-4, "Show", 2), episode(8, "Show", 2), episode(9, "Show", 3)];
+    let mut stage = Stage::new([new()]).guide("a", &[1], shown.into_iter().chain([was_new, repeat]));
+    assert_eq!(stage.scheduled(), ["1@9-10", "1@20-21"], "episode 2 was seen, 4 is a repetition");
+    // The guide forgets the past; the rule does not.
+    let later = [episode(40, "Show", 2), episode(41, "Show", 5)];
+    let mut stage = stage.guide("a", &[1], later);
+    stage.recordings.clear();
+    assert_eq!(stage.scheduled(), ["1@41-42"]);
+    // An interrupted recording of a new episode is tried again.
+    stage.edit(0, |it| it.status = RecordingStatus::Interrupted);
+    stage.now = NOW + 45 * HOUR;
+    let mut stage = stage.guide("a", &[1], [episode(41, "Show", 5), episode(50, "Show", 5)]);
+    assert_eq!(stage.scheduled(), ["1@41-42", "1@50-51"]);
+}
+
+/// Holds T-dvr.4.
+#[test]
+fn a_moved_programme_moves_its_recording_and_edits_stay() {
+    let mut stage =
+        Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1), programme(5, 6, "x")]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    for hour in 6..26 {
+        let filler = programme(0, 40, "other");
+        stage = stage.guide("a", &[1], [filler, episode(hour, "Show", 1)]);
+        assert_eq!(stage.scheduled(), [format!("1@{hour}-{}", hour + 1)], "no second recording");
+        assert_eq!(
+            stage.recordings[0].programme.as_ref().unwrap().id,
+            Some(format!("a-{}", NOW + hour * HOUR))
+        );
+    }
+    stage.edit(0, |it| it.end += 1_800_000);
+    let filler = || programme(0, 40, "other");
+    stage = stage.guide("a", &[1], [filler(), episode(24, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@24-26.5"], "the end was edited");
+    stage.edit(0, |it| it.start += 900_000);
+    stage = stage.guide("a", &[1], [filler(), episode(10, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@24.25-26.5"], "both were edited");
+}
+
+#[test]
+fn a_programme_without_an_identity_is_followed_by_its_title() {
+    let filler = || programme(-10, 40, "other");
+    let shown = |hours: [i64; 2]| hours.map(|it| programme(it, it + 1, "News"));
+    let mut stage = Stage::new([rule(exact("News"))]).guide("a", &[1], shown([5, 10]));
+    assert_eq!(stage.scheduled(), ["1@5-6", "1@10-11"]);
+    let all = |hours| [filler()].into_iter().chain(shown(hours));
+    stage = stage.guide("a", &[1], all([6, 10]));
+    assert_eq!(stage.scheduled(), ["1@6-7", "1@10-11"]);
+    stage = stage.guide("a", &[1], all([6, 30]));
+    assert_eq!(stage.scheduled(), ["1@6-7", "1@10-11", "1@30-31"], "too far away to be the same");
+}
+
+#[test]
+fn the_end_of_a_running_recording_follows_its_programme() {
+    let mut stage = Stage::new([rule(exact("Match"))]).guide("a", &[1], [programme(1, 3, "Match")]);
+    assert_eq!(stage.scheduled(), ["1@1-3"]);
+    stage.now = NOW + 2 * HOUR;
+    stage.edit(0, |it| it.status = RecordingStatus::Recording);
+    let mut stage = stage.guide("a", &[1], [programme(1, 4, "Match")]);
+    assert_eq!(stage.scheduled(), ["1@1-4"], "it takes longer");
+    let mut stage = stage.guide("a", &[1], [programme(0, 2, "Before"), programme(2, 5, "Match")]);
+    assert_eq!(stage.scheduled(), ["1@1-5"], "it began later; what runs has begun");
+    let mut stage = stage.guide("a", &[1], [programme(0, 1, "Match")]);
+    assert_eq!(stage.scheduled(), ["1@1-5"], "an end in the past is none");
+}
+
+#[test]
+fn a_broken_guide_cancels_nothing() {
+    let mut stage =
+        Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1), episode(50, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    for rest in
+        [vec![], vec![episode(50, "Show", 1)], vec![programme(20, 60, "other"), episode(50, "Show", 1)]]
+    {
+        stage = stage.guide("a", &[1], rest);
+        assert_eq!(stage.scheduled(), ["1@5-6"], "the guide has nothing at that time");
+    }
+    stage = stage.guide("a", &[1], [programme(4, 8, "Football"), episode(50, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@50-51"], "something else is shown at that time");
+    stage = stage.guide("a", &[1], [programme(4, 80, "Football")]);
+    assert_eq!(stage.scheduled(), ["1@50-51"]);
+}
+
+#[test]
+fn a_deleted_recording_is_not_made_again() {
+    let shown = || [episode(1, "Show", 1), episode(5, "Show", 1), programme(8, 9, "Show")];
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], shown());
+    assert_eq!(stage.scheduled(), ["1@1-2", "1@8-9"]);
+    let mut memory = RuleMemory::new(RecordingRuleId(1));
+    for it in std::mem::take(&mut stage.recordings) {
+        memory.add_done(it.followed.as_ref().unwrap().episode);
+    }
+    stage.memories.insert(memory.id, Arc::new(memory));
+    assert_eq!(stage.scheduled(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_a_rule_remembers_is_bounded() {
+    let mut memory = RuleMemory::new(RecordingRuleId(1));
+    let day = |n: i64| {
+        EpisodeKey::of_day(CivilDay(
+            Timestamp::from_second(n * 86_400).unwrap().to_zoned(TimeZone::UTC).date(),
+        ))
+    };
+    for n in 0..REMEMBERED_MAX as i64 + 10 {
+        memory.add_done(day(n));
+        memory.add_done(day(n));
+    }
+    assert_eq!((memory.done.len(), memory.done[0]), (REMEMBERED_MAX, day(10)));
+}
+
+#[test]
+fn a_recording_by_hand_follows_its_programme_and_takes_the_episode_of_a_rule() {
+    let filler = || programme(-10, 40, "other");
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    stage.edit(0, |it| it.followed.as_mut().unwrap().rule = None);
+    stage.rules = vec![Arc::new(RecordingRule { id: RecordingRuleId(2), ..rule(exact("Show")) })];
+    stage = stage.guide("a", &[1], [filler(), episode(7, "Show", 1), episode(30, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@7-8"]);
+    stage.rules.clear();
+    stage = stage.guide("a", &[1], [filler(), episode(9, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@9-10"], "also without any rule");
+    stage = stage.guide("a", &[1], [filler(), episode(39, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@9-10"], "another day is another showing");
+}
+
+#[test]
+fn only_the_newest_recordings_stay_if_a_rule_keeps_some() {
+    let mut stage = Stage::new([RecordingRule { keep: 2, ..rule(exact("Show")) }]);
+    stage = stage.guide("a", &[1], (1..6).map(|n| episode(n, "Show", n as u32)));
+    assert_eq!(stage.scheduled().len(), 5, "those to come do not count");
+    for at in 0..4 {
+        let file = RecordedFile { path: at.to_string(), bytes: 1, started_at: 0, ended_at: Some(1) };
+        stage.edit(at, |it| (it.status, it.file) = (RecordingStatus::Completed, Some(file)));
+    }
+    stage.now = NOW + 5 * HOUR - 60;
+    stage.guide.clear();
+    assert_eq!(stage.scheduled(), ["1@3-4", "1@4-5", "1@5-6"]);
+}
+
+#[test]
+fn two_rules_of_one_user_make_one_recording_and_the_limit_holds() {
+    let other =
+        RecordingRule { id: RecordingRuleId(2), priority: 90, ..rule(title(TextMode::Contains, "sho")) };
+    let shown = || (1..9).map(|n| episode(n, "Show", n as u32));
+    let mut stage = Stage::new([rule(exact("Show")), other]).guide("a", &[1], shown());
+    stage.n_new_max = 3;
+    assert_eq!(stage.scheduled(), ["1@1-2", "1@2-3", "1@3-4"]);
+    assert!(stage.recordings.iter().all(|it| it.rule() == Some(RecordingRuleId(2)) && it.priority == 90));
+}
+
+fn weekly(days: &[u8], start: u32, end: u32) -> WeeklyTimes {
+    WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None }
+}
+
+/// Holds T-dvr.5.
+#[test]
+fn weekly_times_are_those_of_the_wall_clock_on_both_days_of_a_clock_change() {
+    let check = |zone: &str, day: &str, start: u32, end: u32, expected: (&str, &str)| {
+        let zone = TimeZone::get(zone).unwrap();
+        let day: CivilDay = day.parse().unwrap();
+        let midnight = zone.to_timestamp(day.0.to_datetime(jiff::civil::Time::midnight())).unwrap();
+        let times =
+            WeeklyTimes { from: Some(day), until: Some(day), ..weekly(&[0, 1, 2, 3, 4, 5, 6], start, end) };
+        let from = midnight.as_millisecond() - 3 * 86_400_000;
+        let found = times.occurrences(&zone, from, from + 7 * 86_400_000);
+        let show = |ms: i64| Timestamp::from_millisecond(ms).unwrap().to_string();
+        let found: Vec<_> = found.iter().map(|it| (show(it.start), show(it.end))).collect();
+        assert_eq!(found, [(expected.0.to_owned(), expected.1.to_owned())]);
+    };
+    let minutes = |hour: u32, minute: u32| hour * 3600 + minute * 60;
+    let berlin = "Europe/Berlin";
+    // 02:30 does not exist: it becomes 03:30 in summer time.
+    check(
+        berlin,
+        "2027-03-28",
+        minutes(2, 30),
+        minutes(4, 0),
+        ("2027-03-28T01:30:00Z", "2027-03-28T02:00:00Z"),
+    );
+    check(
+        berlin,
+        "2027-03-28",
+        minutes(1, 0),
+        minutes(3, 0),
+        ("2027-03-28T00:00:00Z", "2027-03-28T01:00:00Z"),
+    );
+    // 02:30 exists twice: the first one.
+    check(
+        berlin,
+        "2027-10-31",
+        minutes(2, 30),
+        minutes(3, 30),
+        ("2027-10-31T00:30:00Z", "2027-10-31T02:30:00Z"),
+    );
+    check(
+        berlin,
+        "2027-10-30",
+        minutes(23, 0),
+        minutes(1, 0),
+        ("2027-10-30T21:00:00Z", "2027-10-30T23:00:00Z"),
+    );
+    check(
+        "Pacific/Kiritimati",
+        "2027-01-01",
+        0,
+        minutes(1, 0),
+        ("2026-12-31T10:00:00Z", "2026-12-31T11:00:00Z"),
+    );
+    check(
+        "Pacific/Pago_Pago",
+        "2027-01-01",
+        minutes(23, 0),
+        minutes(1, 0),
+        ("2027-01-02T10:00:00Z", "2027-01-02T12:00:00Z"),
+    );
+}
+
+#[test]
+fn a_weekly_rule_records_its_days_once() {
+    let times = weekly(&[0, 2], 18 * 3600, 19 * 3600);
+    let weekly = |times| RecordingRule {
+        selection: RuleSelection::Weekly(times),
+        channel: Some(ChannelId(7)),
+        name: "Evening".to_owned(),
+        ..rule(exact("x"))
+    };
+    let mut stage = Stage::new([weekly(times.clone())]);
+    let expected = ["7@6-7", "7@54-55", "7@174-175", "7@222-223"];
+    assert_eq!(stage.scheduled(), expected);
+    assert_eq!(stage.recordings[0].title(), "Evening");
+    assert_eq!(stage.evaluate(), 0);
+    // After a move to another zone the wall clock counts.
+    stage.zone = TimeZone::get("Asia/Tokyo").unwrap();
+    stage.now -= 6 * HOUR;
+    let moved = stage.scheduled();
+    assert_eq!((moved.len(), &*moved[0]), (4, "7@-3--2"), "{moved:?}");
+    let until = "2026-11-24".parse().ok();
+    let mut short = Stage::new([weekly(WeeklyTimes { until, ..times })]);
+    assert_eq!(short.scheduled(), ["7@6-7"]);
+}
+
+#[test]
+fn days_survive_storage() {
+    let times = WeeklyTimes { from: "2026-02-28".parse().ok(), ..weekly(&[1], 0, 1) };
+    let text = serde_json::to_string(&times).unwrap();
+    assert!(text.contains("\"2026-02-28\""), "{text}");
+    assert_eq!(serde_json::from_str::<WeeklyTimes>(&text).unwrap(), times);
+    assert!("2026-02-30".parse::<CivilDay>().is_err());
+}
+
+fn any_programmes() -> impl Strategy<Value = Vec<Programme>> {
+    let one = (-20..200i64, 1..4i64, 0..4u32, any::<bool>()).prop_map(|(from, hours, n, is_new)| {
+        let it = if n == 0 { programme(from, from + hours, "Show") } else { episode(from, "Show", n) };
+        Programme { stop: it.start + hours * HOUR, is_new, ..it }
+    });
+    prop::collection::vec(one, 0..12).prop_map(|mut all| {
+        all.sort_by_key(|it| it.start);
+        all.dedup_by_key(|it| it.start);
+        all
+    })
+}
+
+proptest! {
+    /// Holds T-dvr.4: whatever guides follow each other, no episode is recorded twice, nothing that is scheduled disappears,
+    /// and an unchanged guide ends the changes.
+    #[test]
+    fn any_sequence_of_guides_schedules_each_episode_once(
+        guides in prop::collection::vec((any_programmes(), any_programmes()), 1..6),
+        only_new: bool,
+    ) {
+        let mut stage = Stage::new([rule(ProgrammeTest { only_new, ..exact("Show") })]);
+        for (a, b) in guides {
+            stage = stage.guide("a", &[1], a).guide("b", &[2], b);
+            let before = stage.recordings.clone();
+            stage.evaluate();
+            let shows = |key: &str, start: i64| {
+                let of_key = stage.guide.iter().filter(|it| it.0 == key).flat_map(|it| &it.2);
+                of_key.filter(|it| it.start * 1000 == start).map(|it| EpisodeKey::of(it, key)).next()
+            };
+            for gone in before.iter().filter(|it| stage.recordings.iter().all(|left| left.id != it.id)) {
+                let followed = gone.followed.as_ref().unwrap();
+                let episode = shows(&followed.guide_key, gone.start);
+                let has_other = stage.recordings.iter().any(|it| it.followed.as_ref().map(|it| it.episode) == episode);
+                prop_assert!(episode.is_some() && has_other, "a guide cancels nothing but doubles: {:?}", gone);
+            }
+            let known = stage.recordings.iter().filter_map(|it| it.followed.as_ref()).filter(|it| it.episode.is_known());
+            let mut episodes: Vec<_> = known.map(|it| it.episode).collect();
+            let n = episodes.len();
+            episodes.sort_unstable();
+            episodes.dedup();
+            prop_assert_eq!(episodes.len(), n, "each episode once");
+            for it in &stage.recordings {
+                prop_assert!(it.start < it.end && it.start > NOW * 1000, "{:?}", it);
+            }
+            // What the first plan frees or takes can matter to the next one, but it ends.
+            prop_assert!((0..3).any(|_| stage.evaluate() == 0), "the same guide again");
+        }
+    }
+
+    #[test]
+    fn every_day_of_a_week_has_its_recording_in_every_zone(zone in prop::sample::select(vec![
+        "Pacific/Pago_Pago", "America/St_Johns", "America/New_York", "UTC", "Europe/London", "Africa/Casablanca",
+        "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Kiritimati", "Europe/Dublin",
+    ]), from in 1_700_000_000_000..1_900_000_000_000i64, start in 0..86_400u32, length in 3 * 3_600..86_400u32) {
+        let zone = TimeZone::get(zone).unwrap();
+        let times = weekly(&[0, 1, 2, 3, 4, 5, 6], start, (start + length) % 86_400);
+        let found = times.occurrences(&zone, from, from + 14 * 86_400_000);
+        prop_assert!((13..=16).contains(&found.len()), "{}", found.len());
+        for pair in found.windows(2) {
+            prop_assert_eq!(pair[0].day.0.tomorrow().unwrap(), pair[1].day.0);
+            prop_assert!(pair[0].start < pair[1].start);
+        }
+    }
+}

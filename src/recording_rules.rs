@@ -1,0 +1,368 @@
+//! Applies rules: reads the guides, and makes, moves and removes the recordings that follow.
+//!
+//! One evaluation runs at a time. It plans on what it has read, and a recording that was changed meanwhile is left to the
+//! next one.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::{now_ms, view_limits};
+use domain::channel::Channel;
+use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
+use domain::guide::source::GuideSourceKind;
+use domain::guide::state::GuideState;
+use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
+use domain::lineup::{ViewLimits, visible};
+use domain::recording::rules::{
+    Airing, GuideScan, HORIZON_MS, PlanInput, PlannedChange, RecordingRule, RuleList, RuleMemory,
+    RuleSelection, RuleSet, RuleSubject, plan,
+};
+use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording};
+use domain::user::{User, UserLevel};
+use jiff::tz::TimeZone;
+use storage::{ChangeMessage, Record, Write};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use crate::app::App;
+use crate::guide::GuideReader;
+use crate::http::reply::Refusal;
+
+/// How often rules are applied without any change, because time passes.
+const PERIOD: Duration = Duration::from_secs(15 * 60);
+/// Changes within this time after the first one are applied together.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
+
+/// The rules that an evaluation applies.
+#[derive(Clone, Debug)]
+pub(crate) enum RuleScope {
+    /// All, and the recordings that users made of programmes of a guide.
+    All,
+    Some(Vec<RecordingRuleId>),
+}
+
+/// What an evaluation did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EvaluatedRules {
+    /// The number of new recordings of each rule, also of those without any.
+    pub(crate) created: BTreeMap<u32, usize>,
+    pub(crate) n_moved: usize,
+}
+
+/// The programmes that one test selects.
+pub(crate) struct RulePreview {
+    pub(crate) airings: Vec<Airing>,
+    /// Whether a guide channel with its id exists.
+    pub(crate) has_guide: bool,
+    pub(crate) is_too_much: bool,
+}
+
+/// Applies the rules after each change of a guide, of a rule or of a finished recording, and periodically.
+pub(crate) async fn follow(app: Arc<App>) {
+    let mut changes = app.models.store.changes();
+    loop {
+        if let Err(refusal) = evaluate(&app, RuleScope::All).await {
+            warn!("failed to apply the rules of recordings: {refusal:?}");
+        }
+        let n_over = n_over(&app);
+        // Ends without a change when the period is over.
+        let _ = timeout(PERIOD, async {
+            loop {
+                match changes.next().await {
+                    ChangeMessage::Changed(change) => {
+                        let matters =
+                            [GuideState::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
+                        let has_changed = matters.iter().any(|it| change.of(it).is_some());
+                        let has_ended =
+                            change.of(Recording::COLLECTION).is_some() && self::n_over(&app) != n_over;
+                        if has_changed || has_ended {
+                            return;
+                        }
+                    }
+                    ChangeMessage::Lagged => return,
+                    ChangeMessage::Closed => std::future::pending().await,
+                }
+            }
+        })
+        .await;
+        sleep(SETTLE_TIME).await;
+    }
+}
+
+/// Returns how many recordings of rules are over, which changes when one ends or is deleted.
+fn n_over(app: &App) -> usize {
+    let recordings = app.models.recordings.load();
+    recordings.iter().filter(|it| it.rule().is_some() && it.status.is_final()).count()
+}
+
+/// Applies rules to the guides as they are now.
+///
+/// # Errors
+/// The guides or the store cannot be used.
+pub(crate) async fn evaluate(app: &Arc<App>, scope: RuleScope) -> Result<EvaluatedRules, Refusal> {
+    let _one_at_a_time = app.rule_evaluation.lock().await;
+    let of_app = Arc::clone(app);
+    let planned = tokio::task::spawn_blocking(move || planned(&of_app, &scope)).await;
+    let (changes, mut evaluated) =
+        planned.map_err(|error| Refusal::fault(format_args!("apply the rules of recordings: {error}")))?;
+    if changes.is_empty() {
+        return Ok(evaluated);
+    }
+    let written = app.models.store.write(move |write| Ok::<_, Refusal>(apply(write, changes)?));
+    let (done, removed) = written.await?;
+    for it in done {
+        match it {
+            Done::Created(rule) => *evaluated.created.entry(rule.0).or_default() += 1,
+            Done::Moved => evaluated.n_moved += 1,
+        }
+    }
+    let n_created: usize = evaluated.created.values().sum();
+    info!(
+        "rules of recordings: {n_created} scheduled, {} moved, {} removed",
+        evaluated.n_moved,
+        removed.len()
+    );
+    for recording in removed {
+        app.recorder.remove_file(&recording).await;
+    }
+    Ok(evaluated)
+}
+
+/// Reads the guides and plans. Blocks.
+fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedRules) {
+    let models = &app.models;
+    let (all_rules, recordings) = (models.recording_rules.load(), models.recordings.load());
+    let is_wanted = |it: &RecordingRule| match scope {
+        RuleScope::All => true,
+        RuleScope::Some(ids) => ids.contains(&it.id),
+    };
+    let rules: Vec<_> = all_rules.iter().filter(|it| is_wanted(it)).cloned().collect();
+    let created = rules.iter().map(|it| (it.id.0, 0)).collect();
+    let evaluated = EvaluatedRules { created, n_moved: 0 };
+    let recordings: Vec<_> = recordings.iter().cloned().collect();
+    let by_hand = recordings.iter().map(|it| &**it).filter(|_| matches!(scope, RuleScope::All));
+    let by_hand: Vec<_> = by_hand.collect();
+    let set = RuleSet::new(rules.iter().map(|it| &**it), by_hand);
+    let now = now_ms();
+    let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
+    if !set.is_empty() {
+        read_guides(app, &mut scan, (now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
+    }
+    if scan.is_too_much() {
+        warn!("rules of recordings select too many programmes of the guide; some are left out");
+    }
+    let (airings, covered) = scan.finish();
+    let memories = models.rule_memories.load();
+    let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
+    let (channels, permissions) = (models.channels.load(), Permissions::of(app));
+    let (dvr, settings) = (dvr_settings(app), models.settings.load());
+    let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| it.value.clone());
+    let zone = TimeZone::get(time_zone(system.as_ref())).unwrap_or(TimeZone::UTC);
+    let changes = plan(PlanInput {
+        rules: &rules,
+        recordings: &recordings,
+        memories: &memories,
+        airings,
+        covered: &covered,
+        channel: &|id| channels.get(id.0).map(|it| (it.name.clone(), it.uuid)),
+        may_record: &|rule, channel| {
+            channels.get(channel.0).is_some_and(|channel| permissions.may_record(rule, channel, &dvr))
+        },
+        padding: (dvr.pre_offset_minutes * 60, dvr.post_offset_minutes * 60),
+        zone: &zone,
+        now,
+        n_new_max: RECORDINGS_MAX.saturating_sub(recordings.len()),
+    });
+    (changes, evaluated)
+}
+
+pub(crate) fn dvr_settings(app: &App) -> DvrSettings {
+    let settings = app.models.settings.load();
+    DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value))
+}
+
+/// Returns a rule without an id that is made now.
+pub(crate) fn new_rule(list: RuleList, selection: RuleSelection, owner: Option<UserId>) -> RecordingRule {
+    let now = now_ms();
+    RecordingRule {
+        id: RecordingRuleId(0),
+        list,
+        name: String::new(),
+        enabled: true,
+        selection,
+        channel: None,
+        keep: 0,
+        padding_before: None,
+        padding_after: None,
+        priority: PRIORITY_DEFAULT,
+        owner,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Reads the programmes of all guides that the scan wants. Times are seconds since 1970. Blocks.
+pub(crate) fn read_guides(app: &App, scan: &mut GuideScan<'_>, from: i64, until: i64) -> Vec<String> {
+    let reader = GuideReader::load(app);
+    // Channels with the same programmes are read once; generated programmes belong to one channel each.
+    let mut groups: BTreeMap<(u32, u32), Vec<Arc<Channel>>> = BTreeMap::new();
+    for channel in app.models.channels.load().iter().filter(|it| it.enabled) {
+        let Some(guide) = reader.index.of_channel(channel, &reader.order) else { continue };
+        let is_generated =
+            reader.sources.get(guide.source.0).is_some_and(|it| it.kind == GuideSourceKind::Generated);
+        let own = if is_generated { channel.id.0 } else { 0 };
+        groups.entry((guide.id.0, own)).or_default().push(Arc::clone(channel));
+    }
+    let mut keys = Vec::new();
+    for ((_, own), mut channels) in groups {
+        channels.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
+        let Some(guide) = channels.first().and_then(|it| reader.of_channel(it)) else { continue };
+        let uuid = channels.first().map(|it| it.uuid.to_string()).unwrap_or_default();
+        let key = if own > 0 { uuid } else { guide.guide_channel.key.clone() };
+        let ids: Vec<_> = channels.iter().filter_map(|it| it.tvg_id.as_deref()).collect();
+        let shown_by = channels.iter().map(|it| it.id).collect();
+        if let Some(mut scanned) = scan.channel(&key, &ids, shown_by) {
+            for part in guide.parts(from, until) {
+                part.for_each(|id, start, stop, inner| {
+                    scanned.programme(start, stop, inner, || id.map(|it| it.to_string()).unwrap_or_default());
+                });
+            }
+        }
+        keys.extend(ids.iter().map(|it| it.to_lowercase()).chain([key.to_lowercase()]));
+    }
+    keys
+}
+
+/// Returns the coming programmes that a rule would select on the channels that `is_listed` shows. Blocks.
+pub(crate) fn preview(app: &App, rule: &RecordingRule, is_listed: impl Fn(&Channel) -> bool) -> RulePreview {
+    let set = RuleSet::new([rule], []);
+    let mut scan = GuideScan::new(&set, []);
+    let now = now_ms();
+    let keys = read_guides(app, &mut scan, now / 1000, (now + HORIZON_MS) / 1000);
+    let is_too_much = scan.is_too_much();
+    let channels = app.models.channels.load();
+    let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));
+    let found = scan.finish().0.into_iter().filter(|it| it.0 == RuleSubject::Rule(0)).map(|it| it.1);
+    let mut airings: Vec<_> = found.filter(|it| it.channels.iter().any(can_see)).collect();
+    airings.sort_by_key(|it| it.start);
+    let wanted = match &rule.selection {
+        RuleSelection::Programmes(test) => test.tvg_id.as_deref().map(str::to_lowercase),
+        RuleSelection::Weekly(_) => None,
+    };
+    let has_guide = wanted.map_or(!keys.is_empty(), |it| keys.contains(&it));
+    RulePreview { airings, has_guide, is_too_much }
+}
+
+/// What the owners of rules may record.
+pub(crate) struct Permissions {
+    owners: HashMap<u32, (Arc<User>, ViewLimits)>,
+}
+
+impl Permissions {
+    pub(crate) fn of(app: &App) -> Self {
+        let (rules, recordings) = (app.models.recording_rules.load(), app.models.recordings.load());
+        let users = app.models.users.load();
+        let of_rules = rules.iter().filter_map(|it| it.owner);
+        let ids: HashSet<_> = of_rules.chain(recordings.iter().filter_map(|it| it.owner)).collect();
+        let owners = ids.into_iter().filter_map(|id| {
+            let user = users.get(id.0)?;
+            Some((id.0, (Arc::clone(user), view_limits(&app.models, Some(user)))))
+        });
+        Self { owners: owners.collect() }
+    }
+
+    /// Rules of users who were deleted or may no longer record make no recordings.
+    pub(crate) fn may_record(&self, rule: &RecordingRule, channel: &Channel, settings: &DvrSettings) -> bool {
+        let Some((user, limits)) = rule.owner.and_then(|it| self.owners.get(&it.0)) else { return false };
+        if user.may(UserLevel::Admin) {
+            return channel.enabled;
+        }
+        user.may(UserLevel::Standard) && settings.standard_users_record && visible(limits, channel)
+    }
+}
+
+/// A change that was written.
+enum Done {
+    Created(RecordingRuleId),
+    Moved,
+}
+
+/// Writes the changes, as far as nobody changed their recordings and rules meanwhile. Returns the recordings that were
+/// removed, too.
+fn apply(write: &mut Write<'_>, changes: Vec<PlannedChange>) -> storage::Result<(Vec<Done>, Vec<Recording>)> {
+    let (mut done, mut removed) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            PlannedChange::Create(recording) => {
+                let Some(rule) = recording.rule() else { continue };
+                if write.get::<RecordingRule>(rule.0)?.is_some_and(|it| it.enabled) {
+                    let id = RecordingId(write.next_id::<Recording>()?);
+                    write.put(&Recording { id, ..*recording })?;
+                    done.push(Done::Created(rule));
+                }
+            }
+            PlannedChange::Update { before, after } => {
+                if write.get::<Recording>(before.id.0)?.as_ref() == Some(&*before) {
+                    write.put(&*after)?;
+                    done.push(Done::Moved);
+                }
+            }
+            PlannedChange::Remove(recording) => {
+                if write.get::<Recording>(recording.id.0)?.as_ref() == Some(&*recording) {
+                    write.remove::<Recording>(recording.id.0)?;
+                    if recording.file.is_some() {
+                        remember_deleted(write, &recording)?;
+                    }
+                    removed.push(Recording::clone(&recording));
+                }
+            }
+            PlannedChange::Remember { rule, old } => {
+                if write.get::<RecordingRule>(rule.0)?.is_some() {
+                    let mut memory = memory_of(write, rule)?;
+                    old.into_iter().for_each(|it| memory.add_old(it));
+                    write.put(&memory)?;
+                }
+            }
+        }
+    }
+    Ok((done, removed))
+}
+
+fn memory_of(write: &Write<'_>, rule: RecordingRuleId) -> storage::Result<RuleMemory> {
+    Ok(write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule)))
+}
+
+/// Notes that the recording of a rule was deleted, so that its rule does not make it again.
+pub(crate) fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
+    let Some(followed) = &recording.followed else { return Ok(()) };
+    let Some(rule) = followed.rule else { return Ok(()) };
+    if write.get::<RecordingRule>(rule.0)?.is_none() {
+        return Ok(());
+    }
+    let mut memory = memory_of(write, rule)?;
+    memory.add_done(followed.episode);
+    write.put(&memory)
+}
+
+/// Removes the recordings of a rule that have not begun. With `keeps_edited`, those that a user changed stay. Returns their
+/// number.
+pub(crate) fn remove_scheduled(
+    write: &mut Write<'_>,
+    app: &App,
+    rule: RecordingRuleId,
+    keeps_edited: bool,
+) -> storage::Result<usize> {
+    let (now, mut n_removed) = (now_ms(), 0);
+    let recordings = app.models.recordings.load();
+    for it in recordings.iter().filter(|it| it.rule() == Some(rule)) {
+        let is_edited = |it: &Recording| it.followed.as_ref().is_some_and(|followed| followed.is_edited(it));
+        let Some(recording) = write.get::<Recording>(it.id.0)? else { continue };
+        if recording.has_begun(now) || (keeps_edited && is_edited(&recording)) {
+            continue;
+        }
+        write.remove::<Recording>(it.id.0)?;
+        n_removed += 1;
+    }
+    Ok(n_removed)
+}

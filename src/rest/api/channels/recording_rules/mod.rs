@@ -1,0 +1,93 @@
+//! Rules that make recordings: `/api/channels/recurring-rules/` and `/api/channels/series-rules/`.
+//!
+//! Both lists have the same records. A change of a rule replaces its scheduled recordings, apart from those that a user
+//! edited; what has begun stays.
+
+mod recurring;
+mod series;
+#[cfg(test)]
+mod tests;
+
+use domain::ids::{ChannelId, RecordingRuleId};
+use domain::recording::rules::{
+    PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest,
+};
+use storage::Write;
+
+use super::recordings::{channel_of, check_may_schedule, dvr_settings};
+use crate::http::reply::Refusal;
+use crate::recording_rules::{RuleScope, evaluate, new_rule, remove_scheduled};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
+use crate::rest::frame::record::Noun;
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::choice;
+
+choice!(TextMode {
+    Exact = "exact",
+    Contains = "contains",
+    Search = "search",
+    Regex = "regex",
+});
+
+pub(super) fn routes() -> Vec<Route> {
+    recurring::routes().into_iter().chain(series::routes()).collect()
+}
+
+const NOT_ALLOWED: &str = "Users who are no admins make rules only if the settings allow recordings.";
+
+impl Noun for RecordingRule {
+    const NOUN: &'static str = "RecordingRule";
+}
+
+/// Returns the test by which a rule is shown to the caller: admins find all, others their own while the settings let them
+/// schedule recordings.
+fn may_see(call: &Call, list: RuleList) -> Result<impl Fn(&RecordingRule) -> bool + use<>, Refusal> {
+    let (user, is_admin) = (call.user()?.id, call.is_admin());
+    let may_record = is_admin || dvr_settings(call).standard_users_record;
+    Ok(move |it: &RecordingRule| it.list == list && (is_admin || (may_record && it.owner == Some(user))))
+}
+
+/// Returns the text test of a field; blank texts are none.
+fn text_test(text: Option<String>, mode: TextMode) -> Option<TextTest> {
+    text.filter(|it| !it.trim().is_empty()).map(|text| TextTest { mode, text })
+}
+
+/// Checks a rule that is about to be written, and whether its channel is one that the caller sees.
+fn check(call: &Call, rule: &RecordingRule, errors: &mut FieldErrors) {
+    for wrong in rule.check().err().unwrap_or_default() {
+        errors.add(wrong.field, wrong.reason);
+    }
+    if let Some(Err(reason)) = rule.channel.map(|it: ChannelId| channel_of(call, it)) {
+        errors.add("channel", reason);
+    }
+    let rules = call.app.models.recording_rules.load();
+    let others = || rules.iter().filter(|it| it.id != rule.id);
+    if others().count() >= RULES_MAX {
+        errors.add("title", "There are too many rules. Delete some first.");
+    } else if rule.is_pattern() && others().filter(|it| it.is_pattern()).count() >= PATTERN_RULES_MAX {
+        let reason = format!(
+            "There are {PATTERN_RULES_MAX} rules that search all programmes already. Use a guide id or an exact title."
+        );
+        errors.add("title", reason);
+    }
+}
+
+/// Applies a rule that was written. The rule stays if that fails; the next evaluation tries again.
+async fn apply_now(call: &Call, rule: RecordingRuleId) {
+    if let Err(refusal) = evaluate(&call.app, RuleScope::Some(vec![rule])).await {
+        tracing::warn!("failed to apply a rule of recordings: {refusal:?}");
+    }
+}
+
+/// Removes a rule with its scheduled recordings. Returns the number of these.
+fn remove(write: &mut Write<'_>, app: &crate::app::App, rule: RecordingRuleId) -> Result<usize, Refusal> {
+    let n_removed = remove_scheduled(write, app, rule, false)?;
+    write.remove::<RecordingRule>(rule.0)?;
+    write.remove::<RuleMemory>(rule.0)?;
+    Ok(n_removed)
+}
+
+fn blank(call: &Call, list: RuleList, selection: RuleSelection) -> Result<RecordingRule, Refusal> {
+    Ok(new_rule(list, selection, Some(call.user()?.id)))
+}
