@@ -93,7 +93,7 @@ fn the_priority_decides_and_then_the_start() {
     let important = ForecastDemand { priority: 90, ..demand(3, 3, 50, 70, &one) };
     let running = ForecastDemand { has_begun: true, ..demand(2, 2, 20, 60, &one) };
     assert_eq!(show(&[demand(1, 1, 0, 30, &one), running.clone()]), ["lost to [2]", "1-0+0"]);
-    assert_eq!(show(&[demand(1, 1, 0, 30, &one), running, important]), ["1-0+0", "lost to [1]", "1-0+0"]);
+    assert_eq!(show(&[demand(1, 1, 0, 30, &one), running, important]), ["1-0+0", "lost to [3]", "1-0+0"]);
 }
 
 #[test]
@@ -156,14 +156,14 @@ proptest! {
         let forecast = Forecast::new(demands.clone());
         prop_assert_eq!(forecast.prospects().count(), demands.len());
         // The channels that play from each limit at each minute, counted anew.
-        let mut playing = BTreeMap::<(LimitId, u32, i64), BTreeSet<ChannelId>>::new();
+        let mut playing = BTreeMap::<(LimitId, u32, i64), BTreeSet<(ChannelId, ProfileId)>>::new();
         for it in &demands {
             let Some(Prospect::Assigned { profile, padding_before, padding_after, .. }) = forecast.get(it.id) else { continue };
             prop_assert!(*padding_before <= it.start - it.begins_at && *padding_after <= it.ends_at - it.end);
             let pool = it.pools.iter().find(|it| it.profile == *profile).unwrap();
             for minute in (it.start - padding_before) / MINUTE..(it.end + padding_after) / MINUTE {
                 for (limit, max) in Forecast::limits_of(pool) {
-                    playing.entry((limit, max, minute)).or_default().insert(it.channel);
+                    playing.entry((limit, max, minute)).or_default().insert((it.channel, *profile));
                 }
             }
         }

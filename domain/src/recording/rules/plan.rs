@@ -233,18 +233,23 @@ impl<'i, 'a> Plan<'i, 'a> {
     ) {
         let mut pairs: Vec<_> = attached.iter().collect();
         pairs.sort_unstable();
+        let mut moved = Vec::new();
         for (n, at) in pairs {
             let (Some(airing), Some(before)) = (airings.get(*n), live.get(*at)) else { continue };
             if let Some(after) = self.moved(before, airing, rule) {
-                let is_same = before.followed.as_ref().is_some_and(|it| it.episode == airing.episode);
-                let is_double =
-                    !is_same && airing.episode.is_known() && self.is_taken(before.owner, airing.episode);
                 self.retake(before, airing.episode);
-                // Only now the guide says which episode it is, and that one is recorded already.
-                if is_double && rule.is_some() && !before.has_begun(self.input.now) && !is_edited(before) {
-                    self.changes.push(PlannedChange::Remove(Arc::clone(before)));
-                    continue;
-                }
+                moved.push((*before, after, airing.episode));
+            }
+        }
+        for (before, after, episode) in moved {
+            let is_same = before.followed.as_ref().is_some_and(|it| it.episode == episode);
+            let n_of_episode = self.taken.entry((before.owner, episode)).or_default();
+            // Only now the guide says which episode it is, and that one is recorded already.
+            let is_double = !is_same && episode.is_known() && *n_of_episode > 1;
+            if is_double && rule.is_some() && !before.has_begun(self.input.now) && !is_edited(before) {
+                *n_of_episode -= 1;
+                self.changes.push(PlannedChange::Remove(Arc::clone(before)));
+            } else {
                 self.changes
                     .push(PlannedChange::Update { before: Arc::clone(before), after: Box::new(after) });
             }
