@@ -278,7 +278,7 @@ impl Permissions {
         if user.may(UserLevel::Admin) {
             return channel.enabled;
         }
-        user.may(UserLevel::Standard) && settings.standard_users_record && visible(limits, channel)
+        settings.permit(user) && visible(limits, channel)
     }
 }
 

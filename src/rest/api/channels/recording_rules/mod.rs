@@ -44,7 +44,7 @@ impl Noun for RecordingRule {
 /// schedule recordings.
 fn may_see(call: &Call, list: RuleList) -> Result<impl Fn(&RecordingRule) -> bool + use<>, Refusal> {
     let (user, is_admin) = (call.user()?.id, call.is_admin());
-    let may_record = is_admin || dvr_settings(call).standard_users_record;
+    let may_record = dvr_settings(call).permit(call.user()?);
     Ok(move |it: &RecordingRule| it.list == list && (is_admin || (may_record && it.owner == Some(user))))
 }
 
