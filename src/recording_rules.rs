@@ -42,7 +42,7 @@ pub(crate) enum RuleScope {
     Some(Vec<RecordingRuleId>),
 }
 
-/// What an evaluation did.
+/// The result of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EvaluatedRules {
     /// The number of new recordings of each rule, also of those without any.
@@ -254,7 +254,7 @@ pub(crate) fn preview(app: &App, rule: &RecordingRule, is_listed: impl Fn(&Chann
     RulePreview { airings, has_guide, is_too_much }
 }
 
-/// What the owners of rules may record.
+/// The permissions of the owners of rules.
 pub(crate) struct Permissions {
     owners: HashMap<u32, (Arc<User>, ViewLimits)>,
 }

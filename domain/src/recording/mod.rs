@@ -96,7 +96,7 @@ pub struct RecordedProgramme {
     pub is_movie: bool,
 }
 
-/// What a recording follows: a programme of the guide, or the day of a weekly rule. Contains the values that the recording
+/// The origin of the times of a recording: a programme of the guide, or the day of a weekly rule. Contains the values that the recording
 /// got from there. A value of the recording that differs was edited, and stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowedAiring {

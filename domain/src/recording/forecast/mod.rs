@@ -48,7 +48,7 @@ pub struct ForecastDemand {
     pub pools: Arc<[SlotPool]>,
 }
 
-/// What is expected of a recording.
+/// The prospects of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prospect {
     /// It has a connection, with this padding around the programme in milliseconds.

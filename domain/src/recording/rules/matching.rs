@@ -101,7 +101,7 @@ impl CompiledTest {
     }
 }
 
-/// What selected a programme: the position of a rule, or of a recording that a user made and that follows the guide.
+/// The origin of a selection: the position of a rule, or of a recording that a user made and that follows the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleSubject {
     Rule(u32),

@@ -71,7 +71,7 @@ pub enum RuleList {
     Series,
 }
 
-/// What a rule records.
+/// The selection of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RuleSelection {
     Weekly(WeeklyTimes),

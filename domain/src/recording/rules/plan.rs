@@ -451,8 +451,7 @@ fn is_edited(recording: &Recording) -> bool {
 
 /// Returns whether an episode with such a recording needs no other: one that a user stopped was enough for that user.
 fn takes_episode(status: RecordingStatus) -> bool {
-    use RecordingStatus::{Completed, Recording, Scheduled, Stopped};
-    matches!(status, Scheduled | Recording | Completed | Stopped)
+    !matches!(status, RecordingStatus::Interrupted | RecordingStatus::Failed)
 }
 
 fn is_on(airing: &Airing, followed: &FollowedAiring) -> bool {

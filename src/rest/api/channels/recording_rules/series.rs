@@ -36,7 +36,7 @@ choice!(
 );
 
 choice!(
-    /// What is removed together.
+    /// The recordings that are removed together.
     enum RemovalScope {
         Title = "title",
         Channel = "channel",
@@ -178,7 +178,7 @@ pub(crate) struct EvaluatedRulesView {
     details: Vec<EvaluatedRuleView>,
 }
 
-/// What one rule did.
+/// The result of one rule.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct EvaluatedRuleView {
     /// Id of the channel in the guide.

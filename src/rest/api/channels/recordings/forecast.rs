@@ -28,7 +28,7 @@ pub(crate) struct RecordingForecastView {
     results: Vec<ForecastedRecordingView>,
 }
 
-/// What is expected of a recording.
+/// The prospects of a recording.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct ForecastedRecordingView {
     /// Id of the recording.

@@ -18,7 +18,7 @@ use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Time, choice};
 
 choice!(
-    /// What is expected of a recording.
+    /// The prospects of a recording.
     enum ForecastState {
         Assigned = "assigned",
         PaddingCut = "padding_cut",
@@ -81,7 +81,7 @@ pub(crate) struct RecordingView {
     status: Named<RecordingStatus>,
     /// Why the recording has its status, or why it has not begun.
     reason: Option<String>,
-    /// What is expected of an upcoming recording of the next two weeks: see `forecast/`.
+    /// The prospects of an upcoming recording of the next two weeks: see `forecast/`.
     forecast: Option<Named<ForecastState>>,
     /// Times in which nothing was recorded.
     #[field(items_max = GAPS_MAX)]
