@@ -38,18 +38,23 @@ impl Studio {
             "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\n{url}\n\
              #EXTINF:-1 tvg-id=\"movies\",Movies\nhttp://127.0.0.1:9/2.ts\n"
         );
-        let setup = Setup::new().list(&list).config(|it| it.recordings_dir = Some(recordings));
+        // One connection, so that two recordings at the same time conflict.
+        let setup = Setup::new().limited_list(&list, 1).config(|it| it.recordings_dir = Some(recordings));
         Studio { provider, folder, gateway: setup.start().await }
     }
 
     /// Creates a recording of the channel that plays, which begins now or in some hours. Returns its id.
     async fn record(&self, api: &Api, hours: i64, title: &str) -> u64 {
+        self.record_of(api, "News", hours, title, 50).await
+    }
+
+    async fn record_of(&self, api: &Api, channel: &str, hours: i64, title: &str, priority: u32) -> u64 {
         let start = actors::now_ms() + hours * HOUR;
         let made = api
             .post(
                 LIST,
                 json!({
-                    "channel_id": self.gateway.channel("News").id, "start_time": iso_millis(start),
+                    "channel_id": self.gateway.channel(channel).id, "priority": priority, "start_time": iso_millis(start),
                     "end_time": iso_millis(start + HOUR), "custom_properties": { "program": { "title": title } },
                 }),
             )
@@ -150,6 +155,70 @@ async fn a_programme_of_the_guide_is_recorded_and_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_made_from_the_guide_shows_what_it_would_record_and_records_it_until_it_is_deleted() {
+    let studio = Studio::open().await;
+    let page = Page::of_admin(&studio.gateway, "/sources?kind=guides").await;
+    guide::upload(&page).await;
+    page.web.opens("/guide").await;
+    page.clicks("[role=gridcell] bdi", "Weather <b>").await;
+    page.presses("Record the series").await;
+    page.shows("Programmes that it would record").await;
+    page.shows("1 programme").await;
+    page.fills("Recordings that stay", "3").await;
+    page.presses("Save").await;
+    page.shows("The rule was saved.").await;
+    page.shows("all episodes, of news, the last 3 stay").await;
+    page.clicks("[role=tab]", "Upcoming").await;
+    page.lists("Recordings", 1, &["Weather <b>"]).await;
+
+    page.web.opens("/recordings/weekly").await;
+    page.fills("Name", "Evening").await;
+    page.fills("Channel", "New").await;
+    page.clicks("[role=option]", "News 1").await;
+    page.clicks("label", "Monday").await;
+    page.clicks("label", "Sunday").await;
+    page.fills("Begins at", "20:15").await;
+    page.fills("Ends at", "later").await;
+    page.presses("Save").await;
+    page.shows("Use HH:MM").await;
+    page.fills("Ends at", "21:00").await;
+    page.presses("Save").await;
+    page.shows("Monday and Sunday, 20:15 to 21:00").await;
+
+    page.presses("Actions: Weather <b>").await;
+    page.clicks("[role=menuitem]", "Delete").await;
+    page.clicks("dialog[open] button", "Delete").await;
+    page.shows("Deleted the rule Weather <b>.").await;
+    page.hides("all episodes, of news").await;
+    page.clicks("[role=tab]", "Upcoming").await;
+    let titles =
+        "return [...document.querySelectorAll('tbody td:first-child bdi')].map((it) => it.textContent)
+        .filter((it) => it.includes('Weather'))";
+    page.until_is("no recording of the deleted rule", titles, json!([])).await;
+    // The refused form is the only failure.
+    assert!(page.browser().console().await.iter().all(|it| it.contains("400")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_that_will_have_no_connection_says_which_account_is_full_and_who_uses_it() {
+    let studio = Studio::open().await;
+    let root = person(&studio.gateway, "root", UserLevel::Admin).await;
+    let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    studio.record_of(&admin, "News", 2, "The first", 80).await;
+    let lost = studio.record_of(&admin, "Movies", 2, "The other", 20).await;
+    let page = Page::of(Web::signed_in(&studio.gateway, &root, "/recordings").await);
+    page.lists("Recordings", 1, &["The first", "The other"]).await;
+    page.shows("no connection").await;
+    page.clicks("tbody bdi", "The other").await;
+    page.shows("No connection will be free: other recordings come first.").await;
+    let row = "return [...document.querySelectorAll('section table tbody tr')]
+        .map((it) => [it.cells[0].textContent.trim(), it.cells[1].textContent, it.cells[3].textContent])";
+    page.until_is("the full account", row, json!([["list 1", "1", "The first"]])).await;
+    page.web.is_clean().await;
+    check(&page.web, &axe(), &format!("/recordings/{lost}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_of_level_1_find_the_page_and_their_own_recordings_if_the_settings_allow_it() {
     let studio = Studio::open().await;
     let root = person(&studio.gateway, "root", UserLevel::Admin).await;
@@ -193,7 +262,8 @@ async fn the_pages_of_recordings_have_no_barriers() {
     assert_eq!(admin.post(&format!("{LIST}{over}/stop/"), json!({})).await.status, 200);
     let web = Web::signed_in(&studio.gateway, &root, "/recordings").await;
     web.has("main h1").await;
-    let paths = ["", "?show=running", "?show=done", "/new"].map(|it| format!("/recordings{it}"));
+    let paths = ["", "?show=running", "?show=done", "?show=rules", "/new", "/rule", "/weekly"]
+        .map(|it| format!("/recordings{it}"));
     let opened = [upcoming, running, over].map(|it| format!("/recordings/{it}"));
     let axe = axe();
     for path in paths.iter().chain(&opened) {

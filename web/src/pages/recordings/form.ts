@@ -1,5 +1,7 @@
 // Values of the forms of recordings.
 
+import { api, ok } from '$lib/api';
+
 const MINUTE_MS = 60_000;
 /** Length of a recording that a form proposes, in minutes. */
 const LENGTH = 60;
@@ -20,4 +22,18 @@ interface Padding {
 export function secondsIn(minutes: Padding): { padding_before?: number; padding_after?: number } {
 	const entries = Object.entries(minutes).filter(([, it]) => typeof it === 'number');
 	return Object.fromEntries(entries.map(([name, it]) => [name, Math.round(Number(it) * 60)]));
+}
+
+/** Channels that a search lists. */
+const LISTED_MAX = 20;
+
+/** Finds channels for a field. */
+export async function findChannels(search: string, signal: AbortSignal) {
+	const query = { search, page: 1, page_size: LISTED_MAX };
+	const found = await ok(api.GET('/api/channels/channels/', { params: { query }, signal }));
+	return found.results.map((it) => ({
+		value: it.id,
+		label: it.name,
+		detail: String(it.channel_number ?? ''),
+	}));
 }

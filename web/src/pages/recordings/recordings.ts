@@ -32,6 +32,10 @@ export const TONES: Record<Status, 'neutral' | 'info' | 'good' | 'warn' | 'bad'>
 export const isOver = (it: Pick<Recording, 'status'>): boolean =>
 	it.status !== 'scheduled' && it.status !== 'recording';
 
+/** Whether a recording will have no connection, or not for all of its padding. */
+export const hasConflict = (it: Pick<Recording, 'forecast'>): boolean =>
+	it.forecast !== null && it.forecast !== 'assigned';
+
 /** Milliseconds since 1970 between which is recorded, with padding. */
 export function spanOf(
 	it: Pick<Recording, 'start_time' | 'end_time' | 'padding_before' | 'padding_after'>,

@@ -5,6 +5,7 @@ export const text = texts({
 	en: {
 		title: 'Recordings',
 		parts: { upcoming: 'Upcoming', running: 'Running', done: 'Done' },
+		rules: 'Rules',
 		partsLabel: 'Which recordings',
 		add: 'New recording',
 		newTitle: 'Create a recording',
@@ -20,7 +21,10 @@ export const text = texts({
 			status: 'Status',
 			progress: 'Progress',
 			priority: 'Priority',
+			forecast: 'Forecast',
 		},
+		byRule: 'By a rule',
+		series: 'Record the series',
 		statuses: {
 			scheduled: 'scheduled',
 			recording: 'recording',

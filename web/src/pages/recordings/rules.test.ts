@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { isEmpty, programmeBody, programmeValues, shortTime, type ProgrammeRule } from './rules';
+
+const rule: ProgrammeRule = {
+	id: 3,
+	tvg_id: 'news.example',
+	mode: 'new',
+	title: 'Evening',
+	title_mode: 'contains',
+	description: '',
+	description_mode: 'contains',
+	channel_id: 7,
+	keep: 5,
+	padding_before: 90,
+	padding_after: null,
+	priority: 60,
+	enabled: false,
+};
+
+test('the form of a rule sends the rule as it was', () => {
+	expect(programmeBody(programmeValues(rule, {}))).toEqual({
+		title: 'Evening',
+		title_mode: 'contains',
+		tvg_id: 'news.example',
+		mode: 'new',
+		channel_id: 7,
+		keep: 5,
+		padding_before: 90,
+		priority: 60,
+		enabled: false,
+	});
+});
+
+test('a new rule has what the guide says, and nothing that is not filled in', () => {
+	const values = programmeValues(undefined, { title: ' Evening ' });
+	expect(programmeBody(values)).toEqual({
+		title: 'Evening',
+		title_mode: 'exact',
+		mode: 'all',
+		keep: 0,
+		priority: 50,
+		enabled: true,
+	});
+	expect(isEmpty(values)).toBe(false);
+	expect(isEmpty(programmeValues(undefined, { title: ' ' }))).toBe(true);
+});
+
+test('times are shown to the minute', () => {
+	expect([shortTime('20:15:00'), shortTime(null)]).toEqual(['20:15', '']);
+});

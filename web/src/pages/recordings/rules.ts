@@ -1,0 +1,89 @@
+// Rules that make recordings, as the pages show them.
+
+import { api, ok, type Schemas } from '$lib/api';
+import { secondsIn } from './form';
+
+/** A rule for programmes of the guide. */
+export type ProgrammeRule = Schemas['SeriesRule'];
+/** A rule for times of the week, or one that another program made for programmes. */
+export type WeeklyRule = Schemas['RecurringRule'];
+
+export const TEXT_MODES = ['exact', 'contains', 'search', 'regex'] as const;
+type TextMode = (typeof TEXT_MODES)[number];
+
+/** Values of the form of a rule for programmes. */
+export interface ProgrammeValues {
+	title: string;
+	title_mode: TextMode;
+	tvg_id: string;
+	description: string;
+	/** The form has no field for it; it stays as it is. */
+	description_mode: TextMode;
+	is_new_only: boolean;
+	channel_id: number | null;
+	keep: number | null;
+	padding_before: number | null;
+	padding_after: number | null;
+	priority: number | null;
+	enabled: boolean;
+}
+
+const minutes = (seconds: number | null): number | null => (seconds === null ? null : seconds / 60);
+
+/** Returns the values of a form for a rule, or for a new one with a title and a channel of the guide. */
+export function programmeValues(
+	rule: ProgrammeRule | undefined,
+	fresh: { title?: string; tvg_id?: string },
+): ProgrammeValues {
+	return {
+		title: rule?.title ?? fresh.title ?? '',
+		title_mode: rule?.title_mode ?? 'exact',
+		tvg_id: rule?.tvg_id ?? fresh.tvg_id ?? '',
+		description: rule?.description ?? '',
+		description_mode: rule?.description_mode ?? 'contains',
+		is_new_only: rule?.mode === 'new',
+		channel_id: rule?.channel_id ?? null,
+		keep: rule?.keep ?? 0,
+		padding_before: minutes(rule?.padding_before ?? null),
+		padding_after: minutes(rule?.padding_after ?? null),
+		priority: rule?.priority ?? 50,
+		enabled: rule?.enabled ?? true,
+	};
+}
+
+/** Returns what the form of a rule for programmes sends. What is empty is left out. */
+export function programmeBody(values: ProgrammeValues) {
+	const { title, title_mode, tvg_id, description, channel_id, keep, priority, enabled } = values;
+	const { description_mode, padding_before, padding_after } = values;
+	const [aTitle, aGuide, aDescription] = [title, tvg_id, description].map((it) => it.trim());
+	return {
+		...(aTitle ? { title: aTitle, title_mode } : {}),
+		...(aGuide ? { tvg_id: aGuide } : {}),
+		...(aDescription ? { description: aDescription, description_mode } : {}),
+		mode: values.is_new_only ? ('new' as const) : ('all' as const),
+		...(channel_id === null ? {} : { channel_id }),
+		...(keep === null ? {} : { keep }),
+		...(priority === null ? {} : { priority }),
+		...secondsIn({ padding_before, padding_after }),
+		enabled,
+	};
+}
+
+/** Whether a rule for programmes says anything about them. */
+export const isEmpty = (values: ProgrammeValues): boolean =>
+	!values.title.trim() && !values.tvg_id.trim() && !values.description.trim();
+
+export const readProgrammeRules = async (signal?: AbortSignal): Promise<ProgrammeRule[]> =>
+	(await ok(api.GET('/api/channels/series-rules/', { signal }))).rules;
+
+export const readWeeklyRules = async (signal?: AbortSignal): Promise<WeeklyRule[]> =>
+	(await ok(api.GET('/api/channels/recurring-rules/', { signal }))).results;
+
+export const deleteProgrammeRule = ({ tvg_id, title }: ProgrammeRule) =>
+	ok(api.DELETE('/api/channels/series-rules/', { params: { query: { tvg_id, title } } }));
+
+export const deleteWeeklyRule = ({ id }: WeeklyRule) =>
+	ok(api.DELETE('/api/channels/recurring-rules/{id}/', { params: { path: { id } } }));
+
+/** Writes times of the API to the minute, as the form does. */
+export const shortTime = (time: string | null | undefined): string => (time ?? '').slice(0, 5);
