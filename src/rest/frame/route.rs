@@ -273,7 +273,13 @@ impl Route {
             match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
                 // The verb implies the record at the end of a path; other parameters are named. Outside `/api/` one
                 // path can answer with a list and, with a parameter, with one record.
-                Some(_) if is_api && segments.peek().is_none() && self.method != Method::POST => {
+                // A key stands for several records, which the path without it selects too.
+                Some(parameter)
+                    if is_api
+                        && parameter != "key"
+                        && segments.peek().is_none()
+                        && self.method != Method::POST =>
+                {
                     if verb == "list" {
                         words.push("by".to_owned());
                     }
