@@ -47,6 +47,9 @@ pub enum PlaylistSource {
     Uploaded(PathBuf),
 }
 
+/// Maximum number of attributes of the playlist that hold for all its entries.
+const CATCHUP_MAX: usize = 8;
+
 /// The result of reading a playlist, or of the part that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlaylistFindings {
@@ -62,6 +65,8 @@ pub struct PlaylistFindings {
     pub has_header: bool,
     /// Addresses of guides on the web that the playlist names; at most [`GUIDE_URLS_MAX`].
     pub guide_urls: Vec<SourceUrl>,
+    /// Attributes of the playlist that describe an archive, and hold for entries without their own.
+    pub(crate) catchup: Vec<(String, String)>,
 }
 
 impl PlaylistFindings {
@@ -277,6 +282,8 @@ fn take(
 ) {
     match item {
         PlaylistItem::Header(header) => {
+            let catchup = header.attributes.into_iter().filter(|it| it.0.starts_with("catchup"));
+            findings.catchup.extend(catchup.take(CATCHUP_MAX.saturating_sub(findings.catchup.len())));
             for url in header.guide_urls.into_iter().filter(SourceUrl::is_http) {
                 if findings.guide_urls.len() < GUIDE_URLS_MAX && !findings.guide_urls.contains(&url) {
                     findings.guide_urls.push(url);
@@ -291,7 +298,9 @@ fn take(
                 text: "a list from the network may not name files of this machine".to_owned(),
             });
         }
-        PlaylistItem::Entry(entry) if failed.is_ok() => {
+        PlaylistItem::Entry(mut entry) if failed.is_ok() => {
+            // The first attribute of a name counts.
+            entry.attributes.extend(findings.catchup.iter().cloned());
             *failed = on_entry(entry);
             findings.n_entries += u64::from(failed.is_ok());
         }

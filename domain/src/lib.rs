@@ -31,6 +31,7 @@ pub mod audit;
 pub mod auto_sync;
 pub mod backup_schedule;
 pub mod byte_range;
+pub mod catchup;
 pub mod channel;
 pub mod clients;
 pub mod command;

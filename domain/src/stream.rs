@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catchup::Archive;
 use crate::channel::ChannelNumber;
 use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::playlist::content::StreamContent;
@@ -65,6 +66,9 @@ pub struct StreamProperties {
     /// Its content, as far as the playlist shows it.
     #[serde(default, skip_serializing_if = "StreamContent::is_live")]
     pub content: StreamContent,
+    /// The archive that the provider keeps of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<Box<Archive>>,
 }
 
 impl StreamProperties {
@@ -79,6 +83,7 @@ impl StreamProperties {
             logo: None,
             number: None,
             content: StreamContent::default(),
+            archive: None,
         }
     }
 }

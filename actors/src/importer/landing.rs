@@ -356,6 +356,7 @@ mod tests {
             logo: Some(format!("http://logos.example/images/{id}.png")),
             number: None,
             content: Default::default(),
+            archive: None,
         };
         for n in [1_000, 30_000] {
             let mut entries = Spool::new(u64::MAX);

@@ -179,6 +179,7 @@ fn properties(stream: PanelStream, login: &PanelLogin, categories: &Categories) 
         group: stream.category.and_then(|it| categories.get(&it).cloned()),
         logo: stream.logo,
         number: stream.number,
+        archive: stream.archive.filter(|_| stream.content.is_live()).map(Box::new),
         content: stream.content,
     }
 }

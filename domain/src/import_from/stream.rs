@@ -83,6 +83,8 @@ impl SourceStream {
             group,
             logo: self.logo,
             number: self.number,
+            // The next refresh finds it.
+            archive: None,
         };
         let mut stream = Stream::new(id, account, provider, self.updated_at);
         stream.nth = nth;

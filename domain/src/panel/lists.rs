@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::loose::LooseValue;
+use crate::catchup::Archive;
 use crate::channel::ChannelNumber;
 use crate::group::GROUP_NAME_CHARS_MAX;
 use crate::playlist::catalogue::is_id;
@@ -49,6 +50,7 @@ pub struct PanelStream {
     /// The id of its category.
     pub category: Option<String>,
     pub content: StreamContent,
+    pub archive: Option<Archive>,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +80,10 @@ struct RawStream {
     category_id: LooseValue,
     #[serde(default)]
     category_ids: LooseValue,
+    #[serde(default)]
+    tv_archive: LooseValue,
+    #[serde(default)]
+    tv_archive_duration: LooseValue,
 }
 
 /// Reads a category: its id and its name.
@@ -110,6 +116,7 @@ pub fn read_stream(json: &[u8]) -> Result<PanelStream, ElementProblem> {
         number: number.filter(|it| !it.is_zero()),
         category: category(raw.category_id).or_else(|| category(raw.category_ids)),
         content: content::of_panel(raw.stream_type.text().as_deref(), &name),
+        archive: Archive::of_panel(raw.tv_archive.is_yes(), raw.tv_archive_duration.whole()),
         name,
     })
 }
@@ -138,6 +145,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::catchup::ArchiveKind;
 
     /// Values of every type, as panels send them in any field.
     fn of_any_type() -> Vec<Value> {
@@ -196,8 +204,12 @@ mod tests {
             number: "1".parse().ok(),
             category: Some("3".to_owned()),
             content: StreamContent::Live,
+            archive: None,
         };
         assert_eq!(read, expected);
+        let archived = json!({ "stream_id": 7, "tv_archive": "1", "tv_archive_duration": "3" });
+        let archive = read_stream(archived.to_string().as_bytes()).unwrap().archive;
+        assert_eq!(archive.map(|it| (it.kind, it.days)), Some((ArchiveKind::Xtream, 3)));
         for (element, name, category) in [
             (json!({ "stream_id": 7 }), "Stream 7", None),
             (

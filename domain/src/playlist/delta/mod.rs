@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::account::StreamIdentity;
+use crate::catchup::Archive;
 use crate::ids::{AccountId, StreamId};
 use crate::playlist::catalogue::is_id;
 use crate::playlist::content;
@@ -437,6 +438,9 @@ impl Stream {
 /// Converts an entry to the properties of a stream.
 pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     let content = content::of_entry(&entry);
+    // Films are no channels, whatever the playlist says.
+    let archive =
+        content.is_live().then(|| Archive::of_attributes(&entry.attributes)).flatten().map(Box::new);
     StreamProperties {
         name: entry.name,
         url: entry.url,
@@ -446,6 +450,7 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
         logo: entry.tvg_logo,
         number: entry.tvg_chno,
         content,
+        archive,
     }
 }
 
@@ -477,8 +482,8 @@ fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash 
 fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     // By name, so that a new field does not compile until it is handled here.
-    let StreamProperties { name, url, headers, tvg_id, group, logo, number, content } = properties;
-    (name, url, tvg_id, group, logo, number, content, nth).hash(&mut hasher);
+    let StreamProperties { name, url, headers, tvg_id, group, logo, number, content, archive } = properties;
+    (name, url, tvg_id, group, logo, number, content, archive, nth).hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
     let StreamOverrides { name, url, tvg_id, group, logo } = rule;
     (name, url, tvg_id, group, logo).hash(&mut hasher);

@@ -1,0 +1,192 @@
+//! The address of a part of an archive.
+
+use std::fmt::Write;
+
+use jiff::civil::DateTime;
+
+use super::{Archive, ArchiveKind, ProviderZone};
+use crate::source_url::SourceUrl;
+
+/// Maximum length of an address, in bytes.
+const BYTES_MAX: usize = 8 << 10;
+
+/// The requested part of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArchiveTimes {
+    /// In seconds since 1970.
+    pub start: i64,
+    /// In seconds.
+    pub duration: i64,
+    /// The present, in seconds since 1970.
+    pub now: i64,
+}
+
+impl Archive {
+    /// Returns the address of a part. `live` and `source` are the live address and [`Archive::source`] as the account
+    /// profile plays them. `None` if the live address has no form from which this archive can be reached.
+    pub fn address(
+        &self,
+        live: &SourceUrl,
+        source: Option<&SourceUrl>,
+        times: ArchiveTimes,
+        zone: &ProviderZone,
+    ) -> Option<SourceUrl> {
+        let times = ArchiveTimes { start: times.start.checked_sub(self.correction_s.into())?, ..times };
+        let live = live.expose();
+        let source = source.map(SourceUrl::expose);
+        let template = match self.kind {
+            ArchiveKind::Whole | ArchiveKind::Vod => source?.to_owned(),
+            ArchiveKind::Append => format!("{live}{}", source?),
+            ArchiveKind::Shift => {
+                let separator = if live.contains('?') { '&' } else { '?' };
+                format!("{live}{separator}utc={{utc}}&lutc={{lutc}}")
+            }
+            ArchiveKind::Flussonic => flussonic(live, None)?,
+            ArchiveKind::FlussonicHls => flussonic(live, Some(false))?,
+            ArchiveKind::FlussonicTs => flussonic(live, Some(true))?,
+            ArchiveKind::Xtream => xtream(live)?,
+        };
+        let address = SourceUrl::new(Filling { times, zone }.fill(&template)?);
+        address.is_http().then_some(address)
+    }
+}
+
+/// Splits `http://host/path?query` into `http://host`, the path without its first slash, and the query with its mark.
+fn split(live: &str) -> Option<(&str, &str, &str)> {
+    let host = live.find("://")? + 3;
+    let slash = host + live[host..].find('/')?;
+    let query = live.find('?').unwrap_or(live.len());
+    Some((&live[..slash], live.get(slash + 1..query)?, &live[query..]))
+}
+
+/// Returns the template for the live address of a Flussonic server, as a transport stream or as HLS.
+fn flussonic(live: &str, is_ts: Option<bool>) -> Option<String> {
+    let (server, path, query) = split(live)?;
+    let (channel, last) = path.rsplit_once('/')?;
+    let (server, query) = (escaped(server), escaped(query));
+    let channel = escaped(channel);
+    let list = last.strip_suffix(".m3u8");
+    Some(match is_ts.unwrap_or(list.is_none()) {
+        true => format!("{server}/{channel}/timeshift_abs-{{utc}}.ts{query}"),
+        // The names of other lists are of one quality or one sound.
+        false => match list.filter(|it| !matches!(*it, "index" | "video")) {
+            Some(list) => {
+                format!("{server}/{channel}/{}-timeshift_rel-{{offset:1}}.m3u8{query}", escaped(list))
+            }
+            None => format!("{server}/{channel}/timeshift_rel-{{offset:1}}.m3u8{query}"),
+        },
+    })
+}
+
+/// Returns the template for the live address of a panel: `http://host/live/user/password/7.ts`, also without `live` or
+/// without an extension.
+fn xtream(live: &str) -> Option<String> {
+    let (server, path, _) = split(live)?;
+    let segments: Vec<&str> = path.split('/').collect();
+    let (base, user, password, name) = match segments.as_slice() {
+        [base @ .., "live", user, password, name] => (base, user, password, name),
+        [base @ .., user, password, name] => (base, user, password, name),
+        _ => return None,
+    };
+    let (id, extension) = name.split_once('.').unwrap_or((name, "ts"));
+    let extension = if extension == "m3u8" { "m3u8" } else { "ts" };
+    if [*user, *password, id].iter().any(|it| it.is_empty()) || !id.bytes().all(|it| it.is_ascii_digit()) {
+        return None;
+    }
+    let base: String = base.iter().map(|it| format!("/{it}")).collect();
+    let place = escaped(&format!("{server}{base}/timeshift/{user}/{password}"));
+    Some(format!("{place}/{{duration:60}}/{{Y}}-{{m}}-{{d}}:{{H}}-{{M}}/{id}.{extension}"))
+}
+
+/// Keeps the braces of an address from being read as placeholders.
+fn escaped(text: &str) -> String {
+    text.replace('{', "%7B").replace('}', "%7D")
+}
+
+/// Replaces placeholders.
+struct Filling<'a> {
+    times: ArchiveTimes,
+    zone: &'a ProviderZone,
+}
+
+impl Filling<'_> {
+    /// Replaces `{name}`, `{name:argument}` and `${name}`. Unknown ones stay.
+    fn fill(&self, template: &str) -> Option<String> {
+        let (mut filled, mut rest) = (String::new(), template);
+        while let Some(open) = rest.find('{') {
+            let (before, after) = (&rest[..open], &rest[open + 1..]);
+            let close = after.find(['{', '}']).filter(|it| after.as_bytes()[*it] == b'}');
+            let value = close.and_then(|it| self.value(&after[..it]));
+            match (close, value) {
+                (Some(close), Some(value)) => {
+                    filled.push_str(before.strip_suffix('$').unwrap_or(before));
+                    filled.push_str(&value);
+                    rest = &after[close + 1..];
+                }
+                _ => {
+                    filled.push_str(&rest[..=open]);
+                    rest = after;
+                }
+            }
+            if filled.len() > BYTES_MAX {
+                return None;
+            }
+        }
+        filled.push_str(rest);
+        (filled.len() <= BYTES_MAX).then_some(filled)
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        let ArchiveTimes { start, duration, now } = self.times;
+        let (name, argument) = name.split_once(':').map_or((name, None), |it| (it.0, Some(it.1)));
+        let at = match name {
+            "utc" | "start" => start,
+            "utcend" | "end" => start.checked_add(duration)?,
+            "lutc" | "now" | "timestamp" => now,
+            "duration" | "offset" => {
+                let divisor = argument.map_or(Some(1), |it| it.parse::<i64>().ok()).filter(|it| *it > 0)?;
+                // The end of the programme is not to be missing.
+                let number = match name {
+                    "duration" => duration.max(0).checked_add(divisor - 1)? / divisor,
+                    _ => now.checked_sub(start)?.max(0) / divisor,
+                };
+                return Some(number.to_string());
+            }
+            _ => {
+                let mut letters = name.chars();
+                let part = part(letters.next()?, self.zone.clock(start)?)?;
+                return (letters.next().is_none() && argument.is_none()).then_some(part);
+            }
+        };
+        match argument {
+            None => Some(at.to_string()),
+            Some(format) => {
+                let clock = self.zone.clock(at)?;
+                let mut text = String::new();
+                for letter in format.chars() {
+                    match part(letter, clock) {
+                        Some(part) => text.push_str(&part),
+                        None => text.push(letter),
+                    }
+                }
+                Some(text)
+            }
+        }
+    }
+}
+
+/// Returns a part of a date.
+fn part(letter: char, clock: DateTime) -> Option<String> {
+    let mut text = String::new();
+    let two = |it: i8| format!("{it:02}");
+    match letter {
+        'Y' => write!(text, "{:04}", clock.year()).ok()?,
+        'm' => text = two(clock.month()),
+        'd' => text = two(clock.day()),
+        'H' => text = two(clock.hour()),
+        'M' => text = two(clock.minute()),
+        'S' => text = two(clock.second()),
+        _ => return None,
+    }
+    Some(text)
+}

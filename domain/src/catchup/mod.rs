@@ -1,0 +1,135 @@
+//! Catch-up: playing the past of a channel from the archive of its provider.
+//!
+//! A stream says by its attributes what archive it has ([`Archive`]). A client names a time ([`parse_start`]), always in UTC.
+//! The provider gets the time in the form that its archive wants, and in its own zone ([`ProviderZone`]).
+
+mod address;
+mod start;
+#[cfg(test)]
+mod tests;
+mod zone;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::address::ArchiveTimes;
+pub use self::start::{StartError, parse_start};
+pub use self::zone::ProviderZone;
+use crate::source_url::SourceUrl;
+
+/// Days of an archive whose depth the playlist does not tell.
+const DAYS_DEFAULT: u32 = 7;
+/// Maximum depth of an archive, in days.
+const DAYS_MAX: u32 = 365;
+/// Maximum correction of a start, in hours.
+const CORRECTION_HOURS_MAX: f64 = 24.0;
+
+/// The archive of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Archive {
+    /// How far it goes back; at least 1.
+    pub days: u32,
+    pub kind: ArchiveKind,
+    /// The template of the address, or of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceUrl>,
+    /// Seconds that are subtracted from a start before it is sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub correction_s: i32,
+}
+
+/// How the address of a part of the archive is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArchiveKind {
+    /// `source` is the address.
+    Whole,
+    /// `source` is appended to the live address.
+    Append,
+    /// `utc` and `lutc` are added to the query of the live address.
+    Shift,
+    /// From the live address of a Flussonic server, whose form shows whether it is a transport stream or HLS.
+    Flussonic,
+    /// The same, as HLS.
+    FlussonicHls,
+    /// The same, as a transport stream.
+    FlussonicTs,
+    /// From the live address of a panel.
+    Xtream,
+    /// `source` is the address of a file.
+    Vod,
+}
+
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+impl ArchiveKind {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name.trim().to_ascii_lowercase().as_str() {
+            "default" => Self::Whole,
+            "append" => Self::Append,
+            "shift" | "timeshift" => Self::Shift,
+            "flussonic" | "fs" => Self::Flussonic,
+            "flussonic-hls" => Self::FlussonicHls,
+            "flussonic-ts" => Self::FlussonicTs,
+            "xc" => Self::Xtream,
+            "vod" => Self::Vod,
+            _ => return None,
+        })
+    }
+}
+
+impl Archive {
+    /// Returns the archive of a panel's stream from `tv_archive` and `tv_archive_duration`, which is in days.
+    pub fn of_panel(has_archive: bool, days: Option<i64>) -> Option<Self> {
+        // Some panels leave out the depth.
+        let days = days.filter(|it| *it > 0).map_or(1, |it| u32::try_from(it).unwrap_or(DAYS_MAX));
+        let days = days.min(DAYS_MAX);
+        has_archive.then_some(Self { days, kind: ArchiveKind::Xtream, source: None, correction_s: 0 })
+    }
+
+    /// Returns the archive of an entry of a playlist. Keys are in lower case.
+    pub fn of_attributes(attributes: &[(String, String)]) -> Option<Self> {
+        let value = |name: &str| attributes.iter().find(|it| it.0 == name).map(|it| it.1.as_str());
+        // As SIPTV has them: the attribute is the number of days.
+        let short_days =
+            ["timeshift", "tvg-rec"].iter().find_map(|it| days_of(value(it)?)).filter(|it| *it > 0);
+        let source = value("catchup-source").filter(|it| !it.is_empty());
+        let mut kind = match value("catchup").or_else(|| value("catchup-type")) {
+            Some(name) => ArchiveKind::of(name)?,
+            None if source.is_some() => ArchiveKind::Whole,
+            None => short_days.map(|_| ArchiveKind::Shift)?,
+        };
+        if kind == ArchiveKind::Whole && !source?.contains("://") {
+            kind = ArchiveKind::Append;
+        }
+        let needs_source = matches!(kind, ArchiveKind::Append | ArchiveKind::Vod);
+        if needs_source && source.is_none() {
+            return None;
+        }
+        let days = match value("catchup-days").and_then(days_of) {
+            Some(0) => return None,
+            Some(days) => days,
+            None => short_days.unwrap_or(DAYS_DEFAULT),
+        };
+        let correction = value("catchup-correction").and_then(|it| it.trim().parse::<f64>().ok());
+        let correction = correction.filter(|it| it.abs() <= CORRECTION_HOURS_MAX).unwrap_or(0.0);
+        let keeps_source = matches!(kind, ArchiveKind::Whole | ArchiveKind::Append | ArchiveKind::Vod);
+        Some(Self {
+            days: days.min(DAYS_MAX),
+            kind,
+            source: source.filter(|_| keeps_source).map(SourceUrl::new),
+            correction_s: (correction * 3600.0).round() as i32,
+        })
+    }
+
+    /// Returns the first time that the archive has, in seconds since 1970.
+    pub fn first(&self, now: i64) -> i64 {
+        now - i64::from(self.days) * 86_400
+    }
+}
+
+/// Returns a number of days; `None` for a negative one, which means that the depth is unknown.
+fn days_of(text: &str) -> Option<u32> {
+    text.trim().parse().ok()
+}

@@ -1,0 +1,21 @@
+//! Starts and archives: nothing panics, a start is near the present, and an address keeps to its maximum and its scheme.
+#![no_main]
+
+use domain::catchup::{Archive, ArchiveTimes, ProviderZone, parse_start};
+use domain::source_url::SourceUrl;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (String, Vec<(String, String)>, String, i64, i64)| {
+    let (start, attributes, live, duration, now) = input;
+    let parsed = parse_start(&start);
+    let start = parsed.unwrap_or(now);
+    assert!(parsed.is_err() || (600_000_000..7_300_000_000).contains(&start), "{start}");
+    let Some(archive) = Archive::of_attributes(&attributes) else { return };
+    assert!((1..=365).contains(&archive.days));
+    let times = ArchiveTimes { start, duration, now };
+    let zone = ProviderZone::named("Europe/Paris").unwrap_or(ProviderZone::utc());
+    let live = SourceUrl::new(live);
+    if let Some(address) = archive.address(&live, archive.source.as_ref(), times, &zone) {
+        assert!(address.is_http() && address.expose().len() <= 8 << 10);
+    }
+});
