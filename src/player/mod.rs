@@ -1,6 +1,7 @@
 //! Routes for player programs: streams, playlists and guides, and the requests of player apps.
 
 pub(crate) mod addresses;
+mod catchup;
 mod growing;
 pub(crate) mod guide;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
         panel::routes(),
         live::routes(),
         vod::routes(),
+        catchup::routes(),
         tuner::routes(),
     ];
     all.into_iter().flatten().collect()

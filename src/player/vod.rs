@@ -80,7 +80,7 @@ pub(super) fn api_routes() -> Vec<Route> {
     ]
 }
 
-fn file_route<Args>(
+pub(super) fn file_route<Args>(
     path: &'static str,
     access: Access,
     summary: &'static str,
@@ -219,8 +219,23 @@ impl Wanted {
 
 async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let candidates = wanted.candidates(&call, &query)?;
-    let user = call.user().ok().cloned();
     let session = call.text_if_any("session").map(str::to_owned).or(query.session_id);
+    let title = VodTitle { target: wanted.target, name: wanted.name };
+    play(call, Played { title, candidates, session }).await
+}
+
+/// What is played: a film, an episode, or a part of the past of a channel.
+pub(super) struct Played {
+    pub(super) title: VodTitle,
+    pub(super) candidates: Arc<[TitleCandidate]>,
+    /// Distinguishes players with the same address and program.
+    pub(super) session: Option<String>,
+}
+
+/// Answers with the requested bytes. All permissions have been checked except the stream limit of the user.
+pub(super) async fn play(call: Call, played: Played) -> Result<FileAnswer, Refusal> {
+    let Played { title, candidates, session } = played;
+    let user = call.user().ok().cloned();
     let (app, caller, headers) = (call.app, call.caller, call.headers);
     let client_address = caller.address();
     let viewer = Viewer {
@@ -232,10 +247,10 @@ async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer
         Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
         None => anonymous_seat(&app),
     };
-    let target = wanted.target;
+    let target = title.target;
     let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
     let request = VodRequest {
-        title: VodTitle { target, name: wanted.name },
+        title,
         candidates,
         viewer,
         connection: caller.connection,

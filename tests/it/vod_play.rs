@@ -8,6 +8,7 @@ use domain::vod::{
     AccountCategory, Episode, EpisodeFacts, EpisodeOffer, Relation, RelationId, Title, TitleFacts, TitleId,
     TitleKind, VodCategory, uuid_of,
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -266,6 +267,62 @@ async fn every_address_of_a_title_plays_and_unknown_ones_do_not() {
         .await;
     assert_eq!(fetch(cinema.gateway.address, Request::get(&of_episode)).await.status(), 404);
     cinema.is_quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_past_of_a_channel_plays_at_the_addresses_of_player_apps() {
+    let file = film(2_000_000, 3);
+    let provider = FileProvider::start(file.clone()).await;
+    let list = format!(
+        "#EXTM3U\n#EXTINF:-1 catchup=\"default\" catchup-days=\"2\" catchup-source=\"{}\",News\n{}\n#EXTINF:-1,Other\n{}\n",
+        provider.url("/past/{utc}-{duration}.ts"),
+        provider.url("/live/1.ts"),
+        provider.url("/live/2.ts"),
+    );
+    let gateway = Setup::new().limited_list(&list, 1).start().await;
+    provider.limit(1);
+    let anna = create_user(&gateway, "anna", |_| {}).await;
+    let [news, other] = ["News", "Other"].map(|it| gateway.channel(it).id.0);
+    let now = jiff::Timestamp::now().as_second() / 60 * 60;
+    let path = |start: &str, id: u32| format!("/timeshift{}", anna.path(&format!("60/{start}/{id}.ts")));
+    let written =
+        |at: i64, format: &str| jiff::Timestamp::from_second(at).unwrap().strftime(format).to_string();
+    let yesterday = now - 86_400;
+    for start in [written(yesterday, "%Y-%m-%d:%H-%M"), yesterday.to_string()] {
+        let answer = fetch(gateway.address, Request::get(path(&start, news))).await;
+        assert_eq!(
+            (answer.status(), answer.header("accept-ranges")),
+            (200, Some("bytes")),
+            "{}",
+            answer.text()
+        );
+        assert!(answer.bytes == file, "{start}: other bytes");
+    }
+    let earlier = written(yesterday - 3_600, "%Y-%m-%d:%H-%M");
+    let password = utf8_percent_encode(&anna.password, NON_ALPHANUMERIC);
+    let login = format!("/streaming/timeshift.php?username=anna&password={password}");
+    let query = format!("{login}&stream={news}&start={earlier}&duration=30");
+    let part = fetch(gateway.address, Request::get(query).header("Range", "bytes=1000000-")).await;
+    assert_eq!(part.status(), 206, "{}", part.text());
+    assert!(part.bytes == file[1_000_000..]);
+    let paths: std::collections::BTreeSet<_> = provider.requests().into_iter().map(|it| it.0).collect();
+    let expected = [format!("/past/{}-1800.ts", yesterday - 3_600), format!("/past/{yesterday}-3600.ts")];
+    assert_eq!(paths, expected.into());
+    for (start, id, status, reason) in [
+        ("zzz".to_owned(), news, 400, "the start is no time"),
+        (yesterday.to_string(), other, 400, "the channel has no archive"),
+        ((now - 3 * 86_400).to_string(), news, 404, "2 days"),
+        ((now + 3_600).to_string(), news, 404, "has not begun"),
+        (yesterday.to_string(), 999, 404, "channel not found"),
+    ] {
+        let answer = fetch(gateway.address, Request::get(path(&start, id))).await;
+        assert_eq!(answer.status(), status, "{start} {id}: {}", answer.text());
+        assert!(answer.text().contains(reason), "{start} {id}: {}", answer.text());
+    }
+    let missing = fetch(gateway.address, Request::get(&login)).await;
+    assert_eq!(missing.status(), 400, "{}", missing.text());
+    gateway.until_idle().await;
+    assert_eq!((provider.peak(), provider.n_refused()), (1, 0));
 }
 
 // T-slot.4: the bursts of real players, on an account with one slot whose provider refuses a second connection.

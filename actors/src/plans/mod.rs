@@ -7,10 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
+use domain::catchup::{ArchiveTimes, ProviderZone};
+use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, ProfileId, StreamId, StreamProfileId};
-use domain::plan::{self, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion};
+use domain::plan::{
+    self, ArchiveRefusal, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion,
+};
 use domain::server_group::ServerGroupMembers;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
@@ -33,13 +37,17 @@ pub enum Target {
     Movie(Uuid),
     /// An episode of a series.
     Episode(Uuid),
+    /// The past of a channel, from the archive of its provider.
+    Archive(Uuid),
 }
 
 impl Target {
     /// Returns the uuid in the interface: that of the channel, or the one of the preview of a stream.
     pub fn uuid(&self) -> Uuid {
         match self {
-            Target::Channel(uuid) | Target::Movie(uuid) | Target::Episode(uuid) => *uuid,
+            Target::Channel(uuid) | Target::Movie(uuid) | Target::Episode(uuid) | Target::Archive(uuid) => {
+                *uuid
+            }
             Target::Stream(id) => plan::preview_uuid(*id),
         }
     }
@@ -52,6 +60,7 @@ impl fmt::Display for Target {
             Target::Stream(id) => write!(f, "stream {id}"),
             Target::Movie(uuid) => write!(f, "film {uuid}"),
             Target::Episode(uuid) => write!(f, "episode {uuid}"),
+            Target::Archive(uuid) => write!(f, "archive of channel {uuid}"),
         }
     }
 }
@@ -72,6 +81,18 @@ pub trait Plans: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Returns the candidates for a part of the past of a channel, best first.
+    ///
+    /// # Errors
+    /// No archive has this part.
+    fn archive(
+        &self,
+        _channel: &Channel,
+        _times: ArchiveTimes,
+    ) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
+        Err(ArchiveRefusal::NoArchive)
+    }
+
     /// Returns whether an account and its profile are still active, for candidates that were made some time ago.
     fn is_active(&self, _pool: &SlotPool) -> bool {
         true
@@ -87,6 +108,9 @@ pub trait Plans: Send + Sync + 'static {
         HealthTable::default()
     }
 }
+
+/// The property of an account with the time zone of its provider, for accounts whose panel tells none.
+const TIME_ZONE: &str = "timezone";
 
 /// Number of streams per generation of the cache; two generations are kept. More than all watched channels need.
 const GENERATION_SIZE_MAX: usize = 4_096;
@@ -179,6 +203,13 @@ impl PlanRecords for StorePlans {
         self.health.file_rank(file, profile)
     }
 
+    fn zone(&self, account: &Account, profile: ProfileId) -> ProviderZone {
+        let infos = self.models.profile_infos.load();
+        let of_panel = infos.get(profile.0).and_then(|it| ProviderZone::of_panel(&it.server_info));
+        let of_setting = || ProviderZone::named(account.custom_properties.get(TIME_ZONE)?.as_str()?);
+        of_panel.or_else(of_setting).unwrap_or_else(ProviderZone::utc)
+    }
+
     fn default_user_agent(&self) -> Option<String> {
         let settings = self.models.settings.load();
         let value = settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value);
@@ -196,8 +227,8 @@ impl Plans for StorePlans {
                 plan::plan_channel(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
             }
             Target::Stream(id) => plan::plan_preview(&*self.stream(*id)?, self),
-            // Films are no live channels.
-            Target::Movie(_) | Target::Episode(_) => return None,
+            // Films and archives are no live channels.
+            Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => return None,
         };
         Some(Arc::new(plan))
     }
@@ -208,12 +239,16 @@ impl Plans for StorePlans {
                 self.models.channels.load().one_by("uuid", uuid.as_bytes()).is_some_and(|it| it.enabled)
             }
             Target::Stream(id) => self.models.store.collection::<Stream>().stamp(id.0).is_some(),
-            Target::Movie(_) | Target::Episode(_) => false,
+            Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => false,
         }
     }
 
     fn title(&self, name: &str, versions: &[TitleVersion]) -> Vec<TitleCandidate> {
         plan::plan_title(name, versions, self)
+    }
+
+    fn archive(&self, channel: &Channel, times: ArchiveTimes) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
+        plan::plan_archive(channel, times, self)
     }
 
     fn is_active(&self, pool: &SlotPool) -> bool {

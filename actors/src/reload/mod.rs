@@ -90,7 +90,9 @@ pub fn vod_limits(models: &Models, user: Option<&User>) -> VodLimits {
 pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     let (users, channels) = (models.users.load(), models.channels.load());
     let channel = match target {
-        Target::Channel(uuid) => channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled),
+        Target::Channel(uuid) | Target::Archive(uuid) => {
+            channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)
+        }
         Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
     };
     if user == user::ANONYMOUS {
@@ -101,7 +103,9 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
         Target::Movie(_) | Target::Episode(_) => may_watch_title(models, Some(user), target),
-        Target::Channel(_) => channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it)),
+        Target::Channel(_) | Target::Archive(_) => {
+            channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it))
+        }
     }
 }
 
@@ -126,7 +130,7 @@ fn title_of(models: &Models, target: Target) -> Option<Title> {
             let episode = titles.episode_by_uuid(uuid).ok().flatten()?;
             titles.get(episode.series).ok().flatten()
         }
-        Target::Channel(_) | Target::Stream(_) => None,
+        Target::Channel(_) | Target::Stream(_) | Target::Archive(_) => None,
     }
 }
 

@@ -306,8 +306,15 @@ impl Vod {
         Ok(VodHead::File(VodFacts::remembered(&shared.cache, version, &candidate.extension)))
     }
 
-    /// Returns all sessions, in the order in which they started.
+    /// Returns the sessions of films and episodes, in the order in which they started.
     pub fn sessions(&self) -> Vec<VodSessionInfo> {
+        let mut infos = self.all_sessions();
+        infos.retain(|it| !matches!(it.title.target, Target::Archive(_)));
+        infos
+    }
+
+    /// Returns all sessions, those with the past of a channel included, in the order in which they started.
+    pub fn all_sessions(&self) -> Vec<VodSessionInfo> {
         let sessions: Vec<_> = self.shared.sessions.lock().values().cloned().collect();
         let mut infos: Vec<_> = sessions.iter().map(info).collect();
         infos.sort_by_key(|it| it.id);
@@ -445,6 +452,9 @@ impl Shared {
             "\"{}\" is watched", session.title.name
         );
         self.env.registry.vod_sessions_started.add_one();
+        if session.is_archive() {
+            return;
+        }
         let body = EventBody::VodStart { vod: event_ref(session) };
         self.env.events.emit(Event { at: session.started_at, body });
     }
@@ -477,6 +487,9 @@ impl Drop for Forget {
             vod.session = session.number, vod.target = %session.title.target, bytes = reading.bytes_sent,
             "\"{}\" is no longer watched", session.title.name
         );
+        if session.is_archive() {
+            return;
+        }
         self.shared.env.events.emit(Event {
             at: now_ms(),
             body: EventBody::VodStop {

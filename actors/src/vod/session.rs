@@ -29,6 +29,7 @@ use super::source::{COMPARED_BYTES, Expected, FileSource, OpenFailure, OpenedFil
 use super::stream::StreamState;
 use super::{STALL_TIMEOUT, SessionKey, VodFacts, VodRefusal, VodTitle};
 use crate::channel::LiveEnv;
+use crate::plans::Target;
 use crate::slots::{Asking, SlotMessage};
 use crate::viewer::Viewer;
 
@@ -36,6 +37,9 @@ const _: () = assert!(media::source::FILE_PIECE_BYTES_MAX <= PIECE_BYTES_MAX);
 
 /// Time without requests after which a session is over. Players that read a film in parts pause between them.
 const IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// Time without a read after which the slot of a paused archive is returned.
+pub(super) const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 
 /// One viewer of one film.
 pub(super) struct VodSession {
@@ -106,7 +110,7 @@ impl VodSession {
         let now = Instant::now();
         let known = KnownFile { cache: cache.clone(), version: None };
         let state = State {
-            session: FileSession::new(None, now.into_std()),
+            session: new_session(title.target, None),
             known,
             candidates: Arc::default(),
             opened: None,
@@ -133,18 +137,34 @@ impl VodSession {
         if state.is_over {
             return None;
         }
+        // Another time in the archive of a channel: the player seeks.
+        let is_known = |it: &TitleCandidate| state.candidates.iter().any(|known| known.file == it.file);
+        if self.is_archive() && !state.candidates.is_empty() && !candidates.iter().any(is_known) {
+            state.session.replace();
+            state.known.version = None;
+            state.refusal = None;
+            state.stream.end();
+            state.stream.is_found = false;
+            state.wake_all();
+        }
         // What was remembered of the file counts until a connection shows another content.
         if state.known.version.is_none() && state.session.is_unused() {
             let remembered = candidates.first().and_then(|it| self.cache.version(it.file));
             if let Some(version) = remembered {
-                state.session = FileSession::new(Some(version.length), Instant::now().into_std());
+                state.session = new_session(self.title.target, Some(version.length));
                 state.known.version = Some(version);
             }
         }
         state.candidates = candidates;
         state.n_pending += 1;
         drop(state);
+        self.changed.notify_one();
         Some(Joined { session: self.clone() })
+    }
+
+    /// Returns whether the past of a channel is watched, and not a film.
+    pub(super) fn is_archive(&self) -> bool {
+        matches!(self.title.target, Target::Archive(_))
     }
 
     /// Ends all requests of the session and returns its slot.
@@ -358,6 +378,10 @@ impl VodSession {
         let OpenedFile { candidate, part, version, is_compared } = opened;
         debug!(vod.session = self.number, at, place = %part.place, "file opened");
         let state = &mut *self.state.lock();
+        if state.session.is_replaced() {
+            source.reset();
+            return state.session.closed(source.has_slot());
+        }
         state.refusal = None;
         state.n_connections += 1;
         let is_same = match &state.known.version {
@@ -389,6 +413,9 @@ impl VodSession {
         let OpenFailure { why, can_retry, is_stream } = failure;
         debug!(vod.session = self.number, "failed to open a file: {why}");
         let state = &mut *self.state.lock();
+        if state.session.is_replaced() {
+            return state.session.closed(source.has_slot());
+        }
         // What follows bytes of a file can only be the rest of it.
         state.stream.is_found |= is_stream && !state.session.has_delivered();
         let can_retry = can_retry && !is_stream;
@@ -402,6 +429,9 @@ impl VodSession {
     fn received(&self, bytes: Bytes) {
         self.env.registry.vod_bytes_in.add(bytes.len() as u64);
         let state = &mut *self.state.lock();
+        if state.session.is_replaced() {
+            return;
+        }
         state.bytes_read += bytes.len() as u64;
         if let (Some(version), Some(at)) = (&state.known.version, state.session.connection_at()) {
             self.cache.record(version, at, &bytes);
@@ -444,6 +474,12 @@ impl VodSession {
         }
         may_yield
     }
+}
+
+/// Returns the decisions for a target. A pause in the past of a channel ends with a new request more often than not.
+fn new_session(target: Target, length: Option<u64>) -> FileSession {
+    let session = FileSession::new(length, now());
+    if matches!(target, Target::Archive(_)) { session.released_after(ARCHIVE_PAUSE) } else { session }
 }
 
 fn now() -> std::time::Instant {

@@ -160,6 +160,7 @@ impl FileSource {
         let mut last: Option<UpstreamError> = None;
         let mut may_help = false;
         let mut is_stream = false;
+        let is_archive = matches!(self.target, Target::Archive(_));
         loop {
             if self.slot.is_none() {
                 let order = order(candidates, &tried, expected);
@@ -180,7 +181,7 @@ impl FileSource {
                     self.env.plans.health().file_opened(opened.version.file, profile, started.elapsed());
                     return Ok(opened);
                 }
-                Err(error) if is_playlist(&error) => {
+                Err(error) if is_playlist(&error) || is_archive && is_lengthless(&error) => {
                     is_stream = true;
                     let file = slot.candidate.file;
                     self.playlists.insert(file);
@@ -263,6 +264,7 @@ impl FileSource {
 
     /// Waits for bytes of the stream and for messages at the same time. Cancel-safe.
     pub(super) async fn next_of_stream(&mut self, reads: bool) -> SourceEvent {
+        let is_archive = matches!(self.target, Target::Archive(_));
         let Some(stream) = &mut self.stream else { return std::future::pending().await };
         tokio::select! {
             biased;
@@ -273,15 +275,29 @@ impl FileSource {
             read = stream.source.read(), if reads => SourceEvent::Read(match read {
                 // The end of the film.
                 Err(_) if stream.source.has_succeeded() => Ok(None),
+                Err(error) if is_archive && *error.cause() == Cause::Ended => Ok(None),
                 read => read.map(Some),
             }),
         }
     }
 
-    /// Returns the slot of an account or profile that was deactivated since the session began. Returns the candidates
-    /// that are not to be used any more.
+    /// Uses the slot that is held for the candidates as they are now, and returns that of an account or profile that was
+    /// deactivated. Returns the candidates that are not to be used any more.
     fn leave_inactive(&mut self, candidates: &[TitleCandidate]) -> HashSet<usize> {
         let plans = &self.env.plans;
+        if let Some(slot) = &mut self.slot
+            && !candidates.iter().any(|it| it.file == slot.candidate.file)
+        {
+            // Another time in the archive, with the slot that is held.
+            let pool = &slot.candidate.candidate.pool;
+            match candidates.iter().find(|it| it.candidate.pool.profile == pool.profile) {
+                Some(same_login) => {
+                    slot.candidate = same_login.clone();
+                    slot.file.forget_place();
+                }
+                None => self.slot = None,
+            }
+        }
         self.slot.take_if(|it| !plans.is_active(&it.candidate.candidate.pool));
         let is_inactive = |it: &usize| !plans.is_active(&candidates[*it].candidate.pool);
         (0..candidates.len()).filter(is_inactive).collect()
@@ -354,6 +370,11 @@ fn same_way(candidates: &[TitleCandidate], failed: &TitleCandidate) -> Vec<usize
 /// Returns whether the address leads to a playlist of segments, which a program has to read.
 fn is_playlist(error: &UpstreamError) -> bool {
     matches!(error.cause(), Cause::NeedsProgram(_))
+}
+
+/// Returns whether a provider sends no file. A part of an archive is read like a live stream then.
+fn is_lengthless(error: &UpstreamError) -> bool {
+    matches!(error.cause(), Cause::NotSeekable(_))
 }
 
 /// A change of a connection.

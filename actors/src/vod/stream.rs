@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::session::{Joined, VodSession};
+use super::session::{ARCHIVE_PAUSE, Joined, VodSession};
 use super::source::{FileSource, SourceEvent};
 use super::{STALL_TIMEOUT, VodRefusal};
 use crate::slots::Asking;
@@ -122,6 +122,7 @@ impl VodSession {
     async fn pass_on(&self, source: &mut FileSource, pieces: &mpsc::Sender<Bytes>, is_complete: &AtomicBool) {
         loop {
             let paused_at = Instant::now() + PAUSED_AFTER;
+            let given_up_at = paused_at + (ARCHIVE_PAUSE - PAUSED_AFTER);
             let mut was_told = false;
             let room = loop {
                 tokio::select! {
@@ -136,6 +137,7 @@ impl VodSession {
                             return;
                         }
                     }
+                    () = sleep_until(given_up_at), if self.is_archive() => return,
                     () = sleep_until(paused_at), if !was_told => {
                         // Waiting requests may ask again.
                         was_told = true;

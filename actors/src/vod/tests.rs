@@ -524,3 +524,85 @@ async fn a_stopped_session_ends_its_answers_and_returns_its_slot() {
     drop(reading);
     cinema.scenario.is_quiet().await;
 }
+
+/// A request for the past of a channel.
+fn past(candidates: &[TitleCandidate], range: &str) -> VodRequest {
+    let request = Cinema::request("player", candidates, range);
+    VodRequest {
+        title: VodTitle { target: Target::Archive(Uuid::from_u128(1)), name: "News".to_owned() },
+        ..request
+    }
+}
+
+async fn reading(vod: &Vod, request: VodRequest) -> Reading {
+    match vod.get(request).await {
+        Ok(VodAnswer::Whole(facts, body)) => Reading { body, at: 0, end: facts.length },
+        other => panic!("expected bytes, got {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seek_in_the_past_of_a_channel_closes_before_it_opens() {
+    let cinema = Cinema::new().await;
+    let files = [1, 2].map(|it| TestFile::new(LENGTH, it));
+    // The first address redirects, and what it leads to is not that of the second one.
+    cinema.scenario.provider.set("/timeshift/1", Behaviour::Redirect("/token/1".to_owned()));
+    cinema.offers("token/1", &files[0]);
+    cinema.offers("timeshift/2", &files[1]);
+    let [one, two] = ["timeshift/1", "timeshift/2"].map(|it| [candidate(it, 1, 1)]);
+    let mut first = reading(&cinema.vod, past(&one, "")).await;
+    first.read(&files[0], 3_000_000).await;
+    let mut second = reading(&cinema.vod, past(&two, "")).await;
+    second.read(&files[1], 3_000_000).await;
+    while let Some(Ok(bytes)) = first.next().await {
+        let part = first.at..first.at + bytes.len() as u64;
+        assert!(files[0].bytes(part.clone()) == bytes, "wrong bytes in {part:?}");
+        first.at = part.end;
+    }
+    assert!(first.at < LENGTH, "the older answer ends");
+    // Back, while the next one is still being opened.
+    let request = past(&two, "bytes=9000000-");
+    let (interrupted, third) = tokio::join!(cinema.vod.get(request), reading(&cinema.vod, past(&one, "")));
+    drop((interrupted, second));
+    third.finish(&files[0]).await;
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    assert!(cinema.vod.sessions().is_empty(), "no film is watched");
+    assert!(!cinema.scenario.event_names().contains(&"vod_start"));
+    drop(first);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_past_of_a_channel_continues_after_a_cut_and_returns_its_slot_in_a_pause() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    let cut = TestFile { cut_after: Some(5_000_000), ..file.clone() };
+    cinema.scenario.provider.script("/timeshift/1", [Behaviour::File(cut), Behaviour::File(file.clone())]);
+    let mut watching = reading(&cinema.vod, past(&[candidate("timeshift/1", 1, 1)], "")).await;
+    watching.read(&file, 9_000_000).await;
+    assert_eq!(cinema.vod.all_sessions().iter().filter(|it| it.has_slot).count(), 1);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(cinema.vod.all_sessions().iter().filter(|it| it.has_slot).count(), 0);
+    watching.finish(&file).await;
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_of_the_past_without_a_length_plays_without_ranges_on_one_connection() {
+    let cinema = Cinema::new().await;
+    for path in ["/timeshift/1", "/timeshift/2"] {
+        cinema.scenario.provider.set(path, Behaviour::play("past"));
+    }
+    let mut bodies = Vec::new();
+    for path in ["timeshift/1", "timeshift/2"] {
+        let answer = cinema.vod.get(past(&[candidate(path, 1, 1)], "bytes=5000000-")).await;
+        let Ok(VodAnswer::Stream(mut body)) = answer else { panic!("expected a stream: {answer:?}") };
+        let piece = poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).await;
+        assert!(matches!(piece, Some(Ok(piece)) if piece[0] == 0x47), "packets");
+        bodies.push(body);
+    }
+    assert_eq!(cinema.scenario.provider.peak(), 1);
+    drop(bodies);
+    cinema.scenario.is_quiet().await;
+}

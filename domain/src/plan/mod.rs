@@ -2,6 +2,7 @@
 //!
 //! A candidate is a stream together with an account profile that could play it.
 
+mod archive;
 mod readers;
 mod title;
 
@@ -13,9 +14,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+pub use self::archive::{ArchiveRefusal, plan_archive};
 use self::readers::StreamReaders;
 pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title};
 use crate::account::{Account, AccountProfile, RefreshRecord};
+use crate::catchup::ProviderZone;
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
@@ -169,6 +172,11 @@ pub trait PlanRecords {
     /// Returns the rank of a file of a film, read with an account profile, by its health; the healthiest has the lowest.
     fn file_rank(&self, _: Uuid, _: ProfileId) -> u8 {
         rank(SCORE_UNKNOWN)
+    }
+
+    /// Returns the zone in which the provider of an account reads the start of a programme.
+    fn zone(&self, _: &Account, _: ProfileId) -> ProviderZone {
+        ProviderZone::utc()
     }
 
     /// Returns the user agent for streams without one in stream, account and stream profile.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::account::PlaylistLocation;
+use crate::catchup::{Archive, ArchiveTimes};
 use crate::server_group::ServerGroup;
 use crate::stream::StreamProperties;
 
@@ -114,6 +115,34 @@ fn the_healthiest_streams_come_first_if_the_channel_says_so() {
     assert_eq!(order(&plan_channel(&channel, &records)), [(2, 10), (1, 10), (3, 10)]);
     channel.healthiest_first = true;
     assert_eq!(order(&plan_channel(&channel, &records)), [(3, 10), (2, 10), (1, 10)]);
+}
+
+#[test]
+fn a_part_of_the_past_comes_from_the_archives_that_are_deep_enough() {
+    let now = 1_800_000_000;
+    let archived = |id: u32, account: u32, days: i64| {
+        let mut stream = stream(id, account, &format!("http://h{account}/live/u/p/{id}.ts"));
+        stream.provider.archive = Archive::of_panel(true, Some(days)).map(Box::new);
+        stream
+    };
+    let streams = [archived(1, 1, 2), stream(2, 2, "http://h2/live/u/p/2.ts"), archived(3, 2, 7)];
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    channel.streams = streams.iter().map(|it| it.id).collect();
+    let records = records(&streams, &[account(1, 1), account(2, 2)], Delivery::Proxy);
+    let urls = |days: i64| {
+        let times = ArchiveTimes { start: now - days * 86_400, duration: 3_600, now };
+        let candidates = plan_archive(&channel, times, &records);
+        candidates.map(|it| it.iter().map(|it| it.candidate.url.expose().to_owned()).collect::<Vec<_>>())
+    };
+    let of_day =
+        |host: &str, id: u32, day: u32| format!("http://{host}/timeshift/u/p/60/2027-01-{day}:08-00/{id}.ts");
+    assert_eq!(urls(1), Ok(vec![of_day("h1", 1, 14), of_day("h2", 3, 14), of_day("h2", 3, 14)]));
+    assert_eq!(urls(3), Ok(vec![of_day("h2", 3, 12), of_day("h2", 3, 12)]));
+    assert_eq!(urls(8), Err(ArchiveRefusal::TooOld { days: 7 }));
+    assert_eq!(urls(-1), Err(ArchiveRefusal::Future));
+    channel.streams = vec![StreamId(2)];
+    let times = ArchiveTimes { start: now - 60, duration: 60, now };
+    assert_eq!(plan_archive(&channel, times, &records), Err(ArchiveRefusal::NoArchive));
 }
 
 #[test]

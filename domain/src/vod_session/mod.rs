@@ -184,6 +184,10 @@ pub struct FileSession {
     /// Current form of [`STALLED_AFTER`].
     stalled_after: Duration,
     connection: Connection,
+    /// The connection reads a file that nobody wants any more.
+    is_replaced: bool,
+    /// Time without a read of anybody after which the slot is returned, if it is.
+    released_after: Option<Duration>,
     has_slot: bool,
     /// Another viewer waits for the slot and gets it.
     is_yielding: bool,
@@ -208,12 +212,19 @@ impl FileSession {
             newest_holder: None,
             stalled_after: STALLED_AFTER,
             connection: Connection::None,
+            is_replaced: false,
+            released_after: None,
             has_slot: false,
             is_yielding: false,
             unneeded_since: Some(now),
             n_failures: 0,
             next_attempt: None,
         }
+    }
+
+    /// Returns the slot when nobody has read for this time. It is opened again when somebody does.
+    pub fn released_after(self, pause: Duration) -> Self {
+        Self { released_after: Some(pause), ..self }
     }
 
     /// Returns the length of the file, once a connection has told it.
@@ -352,6 +363,15 @@ impl FileSession {
 
     /// Returns what to do next.
     pub fn next(&mut self, known: &impl KnownBytes, now: Instant) -> Step {
+        if self.is_replaced && matches!(self.connection, Connection::Opening { .. } | Connection::Open { .. })
+        {
+            self.connection = Connection::Closing;
+            return Step::Close;
+        }
+        if self.has_slot && self.connection != Connection::Closing && self.is_abandoned(known, now) {
+            self.connection = Connection::Closing;
+            return Step::Release;
+        }
         self.choose_holder(known, now);
         let needed = self.needed(known, now);
         match needed {
@@ -416,10 +436,20 @@ impl FileSession {
         }
     }
 
+    /// Returns whether readers have the slot only because they have paused for too long.
+    fn is_abandoned(&self, known: &impl KnownBytes, now: Instant) -> bool {
+        let Some(pause) = self.released_after else { return false };
+        let has_gone = |it: &Reader| {
+            !it.is_starved(self.missing(it, known)) && now.saturating_duration_since(it.last_read) >= pause
+        };
+        !self.readers.is_empty() && self.readers.values().all(has_gone)
+    }
+
     /// Waits until `at`, or until a reader has been idle for so long that something changes.
     fn wait(&self, at: Option<Instant>, now: Instant) -> Step {
         let idle = self.readers.values().filter(|it| it.failure.is_none());
-        let changes = idle.flat_map(|it| [it.last_read + self.stalled_after, it.last_read + PAUSED_AFTER]);
+        let pauses = [Some(self.stalled_after), Some(PAUSED_AFTER), self.released_after];
+        let changes = idle.flat_map(|it| pauses.into_iter().flatten().map(|pause| it.last_read + pause));
         Step::Wait(changes.filter(|it| *it > now).chain(at).min())
     }
 
@@ -441,6 +471,9 @@ impl FileSession {
     /// The connection brought these bytes, at most [`PIECE_BYTES_MAX`].
     pub fn received(&mut self, bytes: Bytes, known: &impl KnownBytes, now: Instant) {
         let Connection::Open { at, n_bytes } = self.connection else { return };
+        if self.is_replaced {
+            return;
+        }
         let n_new = bytes.len() as u64;
         if n_bytes + n_new >= PROGRESS_BYTES {
             (self.n_failures, self.next_attempt) = (0, None);
@@ -473,7 +506,7 @@ impl FileSession {
             _ => false,
         };
         self.connection = Connection::None;
-        if !at_end {
+        if !std::mem::take(&mut self.is_replaced) && !at_end {
             self.count_failure(now);
         }
     }
@@ -492,12 +525,14 @@ impl FileSession {
     /// The connection that was to be closed is gone; the slot is kept if there was one.
     pub fn closed(&mut self, has_slot: bool) {
         self.connection = Connection::None;
+        self.is_replaced = false;
         self.has_slot = has_slot;
     }
 
     /// The connection is gone, and the slot returned.
     pub fn released(&mut self) {
         self.connection = Connection::None;
+        self.is_replaced = false;
         (self.has_slot, self.is_yielding) = (false, false);
     }
 
@@ -508,6 +543,21 @@ impl FileSession {
         self.held.clear();
         self.connection = Connection::None;
         self.fail_all(Failure::Changed);
+    }
+
+    /// The viewer wants another file: ends all readers, and forgets everything. The connection is closed before the next one
+    /// is opened, with the same slot.
+    pub fn replace(&mut self) {
+        self.length = None;
+        self.held.clear();
+        self.fail_all(Failure::Ended);
+        (self.n_failures, self.next_attempt) = (0, None);
+        self.is_replaced = self.connection != Connection::None;
+    }
+
+    /// Returns whether the connection reads a file that nobody wants any more.
+    pub fn is_replaced(&self) -> bool {
+        self.is_replaced
     }
 
     /// Ends all readers.

@@ -262,6 +262,45 @@ fn a_slot_that_nobody_needs_and_that_of_a_paused_player_yield() {
 }
 
 #[test]
+fn another_file_closes_the_connection_before_the_next_one_opens_and_keeps_the_slot() {
+    let mut story = Story::new();
+    let old = story.open(0..LENGTH);
+    story.connect(0);
+    story.fill();
+    story.session.replace();
+    let new = story.open(0..u64::MAX);
+    // What arrives of the old file is not of the new one.
+    story.session.received(Bytes::from(vec![0; 1000]), &(), story.now);
+    assert_eq!(story.session.held_bytes(), 0);
+    story.next(Step::Close);
+    story.session.closed(true);
+    story.next(Step::Open { at: 0 });
+    story.session.opened(0, 500);
+    assert_eq!(story.session.read(old, &(), story.now), Read::Failed(Failure::Ended));
+    story.next(Step::Read);
+    story.session.received(Bytes::from(vec![0; 500]), &(), story.now);
+    assert_eq!(story.read(new), 500);
+}
+
+#[test]
+fn a_pause_returns_the_slot_if_the_session_says_so() {
+    let mut story = Story::new();
+    story.session = FileSession::new(None, story.now).released_after(Duration::from_secs(60));
+    let reader = story.open(0..LENGTH);
+    story.connect(0);
+    story.fill();
+    story.session.read(reader, &(), story.now);
+    story.wait(59_000);
+    story.next(Step::Wait(Some(story.now + Duration::from_secs(1))));
+    story.wait(1_000);
+    story.next(Step::Release);
+    story.session.released();
+    story.next(Step::Wait(None));
+    let at = story.read(reader) + PIECE_BYTES_MAX as u64;
+    story.next(Step::Open { at });
+}
+
+#[test]
 fn after_a_cut_the_connection_resumes_at_the_next_byte_with_growing_pauses() {
     let mut story = Story::new();
     let reader = story.open(0..LENGTH);

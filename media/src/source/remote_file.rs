@@ -109,6 +109,11 @@ impl RemoteFile {
         (self.n_skipped, self.n_left) = (0, 0);
     }
 
+    /// Forgets where redirects led to, because the next part is of another file.
+    pub fn forget_place(&mut self) {
+        self.place = None;
+    }
+
     /// Reads the next bytes, at most [`FILE_PIECE_BYTES_MAX`]; `None` at the end of the part. Cancel-safe.
     ///
     /// # Errors

@@ -215,7 +215,13 @@ impl Seen {
             accounts: call.app.models.accounts.load(),
             channels: call.app.models.channels.load(),
             streams: played,
-            titles: call.app.vod.sessions().into_iter().map(|it| (it.title.target, it.title.name)).collect(),
+            titles: call
+                .app
+                .vod
+                .all_sessions()
+                .into_iter()
+                .map(|it| (it.title.target, it.title.name))
+                .collect(),
         })
     }
 
@@ -340,7 +346,7 @@ impl Seen {
 
     fn channel(&self, target: Target) -> Option<&Arc<Channel>> {
         match target {
-            Target::Channel(uuid) => self.channels.one_by("uuid", uuid.as_bytes()),
+            Target::Channel(uuid) | Target::Archive(uuid) => self.channels.one_by("uuid", uuid.as_bytes()),
             Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
         }
     }
@@ -348,7 +354,7 @@ impl Seen {
     /// Returns the name of the channel, film or episode.
     fn name(&self, target: Target) -> Option<String> {
         match target {
-            Target::Channel(_) => self.channel(target).map(|it| it.name.clone()),
+            Target::Channel(_) | Target::Archive(_) => self.channel(target).map(|it| it.name.clone()),
             Target::Stream(_) => None,
             Target::Movie(_) | Target::Episode(_) => self.titles.get(&target).cloned(),
         }

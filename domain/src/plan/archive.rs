@@ -1,0 +1,88 @@
+//! The candidates of a part of a channel's past.
+
+use uuid::Uuid;
+
+use super::{Candidate, PlanRecords, Rewrites, SlotPool, TitleCandidate};
+use crate::catchup::{Archive, ArchiveTimes};
+use crate::channel::Channel;
+use crate::egress::{account_headers, reach_of};
+use crate::ids::StreamId;
+use crate::stream::SourceKind;
+use crate::stream_profile::Delivery;
+
+/// Why no archive has a part of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveRefusal {
+    #[error("the channel has no archive")]
+    NoArchive,
+    #[error("the archive of the channel goes back {days} days only")]
+    TooOld { days: u32 },
+    #[error("the programme has not begun")]
+    Future,
+}
+
+/// Returns the candidates for a part of the past of a channel, in the order of its streams: of each whose archive is deep
+/// enough, one per active profile of its account, the default profile first. Viewers are redirected if the default stream
+/// profile says so.
+///
+/// # Errors
+/// No archive has this part.
+pub fn plan_archive(
+    channel: &Channel,
+    times: ArchiveTimes,
+    records: &impl PlanRecords,
+) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
+    if times.start > times.now {
+        return Err(ArchiveRefusal::Future);
+    }
+    let delivery = match records.default_profile().delivery {
+        Delivery::Redirect => Delivery::Redirect,
+        Delivery::Proxy | Delivery::Command => Delivery::Proxy,
+    };
+    let mut rewrites = Rewrites::default();
+    let (mut candidates, mut deepest) = (Vec::new(), None);
+    for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
+        let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
+        let Some(archive) = stream.provider.archive.as_deref() else { continue };
+        let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
+        for profile in account.active_profiles() {
+            let live = rewrites.apply(profile, stream.url());
+            let source = archive.source.as_ref().map(|it| rewrites.apply(profile, it));
+            let zone = records.zone(&account, profile.id);
+            let Some(url) = archive.address(&live, source.as_ref(), times, &zone) else { continue };
+            deepest = deepest.max(Some(archive.days));
+            if times.start < archive.first(times.now) {
+                continue;
+            }
+            let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
+            if headers.user_agent.is_none() {
+                headers.user_agent = records.default_user_agent();
+            }
+            let candidate = Candidate {
+                // What fails here says nothing about the live stream.
+                stream: StreamId(0),
+                stream_name: stream.name().to_owned(),
+                kind: SourceKind::of(&url),
+                reach: reach_of(&stream, &url, &profile.replace_pattern, &account, refresh.as_deref()),
+                headers,
+                url,
+                profile: delivery,
+                command: None,
+                pool: SlotPool::new(&account, profile, members.clone()),
+            };
+            let file = file_of(archive, stream.id, times);
+            candidates.push(TitleCandidate { candidate, file, extension: "ts".to_owned() });
+        }
+    }
+    match deepest {
+        None => Err(ArchiveRefusal::NoArchive),
+        Some(days) if candidates.is_empty() => Err(ArchiveRefusal::TooOld { days }),
+        Some(_) => Ok(candidates),
+    }
+}
+
+/// Returns the number of a part of an archive, which does not change with the login.
+fn file_of(archive: &Archive, stream: StreamId, times: ArchiveTimes) -> Uuid {
+    let name = format!("archive/{stream}/{:?}/{}/{}", archive.kind, times.start, times.duration);
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())
+}
