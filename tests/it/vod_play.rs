@@ -704,9 +704,10 @@ mod slow {
         serve_segments(&provider, "/movie/anna/7").await;
         let cinema = Cinema::at(vec![0; 9], Some(provider.url("/movie/anna/7")), 1).await;
         let address = cinema.gateway.address;
-        let request = cinema.get("7.mp4", "", "TV").reading(Reading::Nothing).without_recording();
+        let request = cinema.get("7.mp4", "", "TV").reading(SLOWLY).without_recording();
         let paused = Player::ask(address, request).await;
         assert_eq!(paused.status().await, 200);
+        paused.read(Reading::Nothing);
         let episode = format!("/series{}", cinema.anna.path("9.mkv"));
         until_async("the slot of the paused film", async || {
             fetch(address, Request::get(episode.clone()).header("User-Agent", "Box")).await.status() == 200

@@ -310,6 +310,10 @@ impl FileSession {
         if reader.at >= reader.end {
             return Read::End;
         }
+        // What is held now is of another file.
+        if let Some(failure @ (Failure::Changed | Failure::Ended)) = reader.failure {
+            return Read::Failed(failure);
+        }
         // Bytes that have arrived are passed on even if no more will.
         match self.held.piece(reader.at).or_else(|| known.piece(reader.at)) {
             Some(mut piece) if self.length.is_some() => {
