@@ -126,7 +126,7 @@ async fn measure(size: &Size) {
         admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
     }
     let bare = bare_writer(folder.path(), size).await;
-    let lates = due_at_once(&admin, channels[0].id, size.due).await;
+    let due = due_at_once(&admin, channels[0].id, size.due).await;
     let range = ranges(address, &admin, ids[0], size.ranges).await;
     drop(server);
 
@@ -154,9 +154,9 @@ async fn measure(size: &Size) {
     );
     println!(
         "{} due at once: late p50 {:.0} ms, max {:.0} ms",
-        lates["recordings"],
-        lates["p50_ms"].as_f64().unwrap_or(f64::NAN),
-        lates["max_ms"].as_f64().unwrap_or(f64::NAN)
+        due["recordings"],
+        due["p50_ms"].as_f64().unwrap_or(f64::NAN),
+        due["max_ms"].as_f64().unwrap_or(f64::NAN)
     );
     println!(
         "range: p50 {:.2} ms, p99 {:.2} ms",
@@ -179,7 +179,7 @@ async fn measure(size: &Size) {
             "cores_together": together.as_secs_f64() / wait.as_secs_f64(),
             "stored_bytes": stored, "gaps": n_gaps, "memory_mib_per_recording": memory,
             "cpu_seconds_per_gib": per_gib, "bare_writer_cpu_seconds_per_gib": bare_per_gib,
-            "due_at_once": lates, "range": range,
+            "due_at_once": due, "range": range,
         }),
     );
 }
@@ -295,7 +295,7 @@ async fn due_at_once(admin: &Api, channel: u64, n: u64) -> Value {
     assert!(now_ms() < begin, "the recordings were not created in time");
     let left = u64::try_from(begin - now_ms()).unwrap_or(0);
     tokio::time::sleep(Duration::from_millis(left) + BEGINNING).await;
-    let mut lates = Vec::new();
+    let mut delays = Vec::new();
     for id in &ids {
         let recording = admin.get(&format!("{LIST}{id}/")).await.body;
         let time = |name: &str| -> jiff::Timestamp {
@@ -303,12 +303,12 @@ async fn due_at_once(admin: &Api, channel: u64, n: u64) -> Value {
             text.parse().expect("a time")
         };
         let late = time("started_at").as_millisecond() - time("start_time").as_millisecond();
-        lates.push(late as f64);
+        delays.push(late as f64);
     }
     for id in &ids {
         admin.delete(&format!("{LIST}{id}/")).await;
     }
-    json!({ "recordings": n, "p50_ms": percentile(&mut lates, 0.5), "max_ms": percentile(&mut lates, 1.0) })
+    json!({ "recordings": n, "p50_ms": percentile(&mut delays, 0.5), "max_ms": percentile(&mut delays, 1.0) })
 }
 
 /// Requests ranges of a file, each on a connection of its own.

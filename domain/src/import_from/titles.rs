@@ -168,11 +168,13 @@ impl SourceOffer {
     }
 }
 
+/// A title, and the relation of each account that offers it.
+type KnownTitle = (TitleId, Vec<(AccountId, RelationId)>);
+
 /// The titles that the store has already, and the first numbers that nothing ever had.
 #[derive(Debug, Default)]
 pub struct KnownTitles {
-    /// With the relations of each account.
-    pub titles: HashMap<(TitleKind, Uuid), (TitleId, Vec<(AccountId, RelationId)>)>,
+    pub titles: HashMap<(TitleKind, Uuid), KnownTitle>,
     /// What accounts offer, by the ids of their providers.
     pub offers: HashSet<(AccountId, TitleKind, Box<str>)>,
     pub episodes: HashSet<Uuid>,
