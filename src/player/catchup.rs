@@ -18,7 +18,6 @@ use resource_derive::Query;
 
 use super::vod::{FileAnswer, Played, file_route, play};
 use super::watch::unknown_channel;
-
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;

@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Write};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzDecoder, GzEncoder};
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{Stream, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// Size of the parts in which text is compressed, in bytes.
@@ -22,7 +22,7 @@ const UNPACKED_AT_ONCE: usize = 2 << 10;
 #[derive(Clone)]
 pub(crate) struct GrowingText(watch::Receiver<Progress>);
 
-/// What was written so far.
+/// The text that was written so far.
 #[derive(Default)]
 struct Progress {
     pieces: Vec<Bytes>,
@@ -230,7 +230,6 @@ impl Write for Pieces<'_> {
 /// # Errors
 /// Returns an error if the text cannot be completed.
 pub(super) async fn whole(pieces: impl Stream<Item = io::Result<Bytes>>) -> io::Result<Bytes> {
-    use futures_util::TryStreamExt;
     let add = async |mut text: Vec<u8>, piece: Bytes| {
         text.extend_from_slice(&piece);
         Ok(text)

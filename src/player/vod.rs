@@ -224,7 +224,7 @@ async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer
     play(call, Played { title, candidates, session }).await
 }
 
-/// What is played: a film, an episode, or a part of the past of a channel.
+/// A title that is played: a film, an episode, or a part of the past of a channel.
 pub(super) struct Played {
     pub(super) title: VodTitle,
     pub(super) candidates: Arc<[TitleCandidate]>,

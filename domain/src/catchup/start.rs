@@ -20,7 +20,7 @@ pub struct StartError;
 /// is in UTC.
 ///
 /// # Errors
-/// It is none of these, or far from the present.
+/// It has another form, or is far from the present.
 pub fn parse_start(text: &str) -> Result<i64, StartError> {
     let text = text.trim();
     if text.is_empty() || text.len() > BYTES_MAX || !text.is_ascii() {

@@ -175,7 +175,7 @@ type KnownTitle = (TitleId, Vec<(AccountId, RelationId)>);
 #[derive(Debug, Default)]
 pub struct KnownTitles {
     pub titles: HashMap<(TitleKind, Uuid), KnownTitle>,
-    /// What accounts offer, by the ids of their providers.
+    /// The offers of accounts, by the ids of their providers.
     pub offers: HashSet<(AccountId, TitleKind, Box<str>)>,
     pub episodes: HashSet<Uuid>,
     /// Series, seasons and numbers of the episodes.

@@ -58,7 +58,7 @@ enum ConnectionState {
 /// much memory as a long one. Here pieces share a buffer until it is full.
 struct Plain {
     socket: BoxedSocket,
-    /// What hyper has read already, the last part first.
+    /// Bytes that hyper has read already, the last part first.
     early: Vec<Bytes>,
     buffer: BytesMut,
 }

@@ -263,7 +263,7 @@ pub(super) fn routes() -> Vec<Route> {
         ),
         Route::post(PREVIEW, STANDARD, "Lists the programmes that a series rule would select.", show_preview)
             .that_reads(),
-        Route::post(EVALUATE, STANDARD, "Applies series rules to the guide now.", evaluate_now),
+        Route::post(EVALUATE, STANDARD, "Creates the recordings that series rules want now.", evaluate_now),
         Route::post(BULK_REMOVE, STANDARD, "Removes the scheduled recordings of series.", bulk_remove),
     ];
     let reads =

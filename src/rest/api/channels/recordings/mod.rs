@@ -125,7 +125,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             FORECAST,
             STANDARD,
-            "Forecasts which upcoming recordings will have a connection.",
+            "Returns which upcoming recordings will have a connection.",
             forecast::get,
         ),
         Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
