@@ -1,6 +1,6 @@
 //! Rules that make recordings: the programmes or the weekly times that a user wants, and the recordings that follow.
 //!
-//! [`RuleSet`] finds the programmes of a guide that rules select, [`plan`] decides what is recorded of them.
+//! [`RuleSet`] finds the programmes of a guide that rules select, [`plan()`] decides what is recorded of them.
 
 mod episode;
 mod matching;
