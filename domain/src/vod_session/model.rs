@@ -251,6 +251,18 @@ impl World {
         self.settle();
     }
 
+    /// Lets the provider send the next bytes, or time pass until something changes.
+    fn go_on(&mut self) {
+        match self.settle() {
+            Step::Read => {
+                self.now += Duration::from_millis(2);
+                self.bring(PIECE_BYTES_MAX);
+            }
+            Step::Wait(Some(until)) => self.now = until,
+            step => panic!("a client waits for ever: {step:?}"),
+        }
+    }
+
     /// Lets all clients read on to their ends at the same time.
     fn finish_all(&mut self) {
         self.fails_next = None;
@@ -261,14 +273,7 @@ impl World {
             if self.clients.is_empty() {
                 return;
             }
-            match self.settle() {
-                Step::Read => {
-                    self.now += Duration::from_millis(2);
-                    self.bring(PIECE_BYTES_MAX);
-                }
-                Step::Wait(Some(until)) => self.now = until,
-                step => panic!("a client waits for ever: {step:?}"),
-            }
+            self.go_on();
         }
         panic!("clients do not finish");
     }
@@ -282,14 +287,7 @@ impl World {
             if self.clients.len() < n_before {
                 return;
             }
-            match self.settle() {
-                Step::Read => {
-                    self.now += Duration::from_millis(2);
-                    self.bring(PIECE_BYTES_MAX);
-                }
-                Step::Wait(Some(until)) => self.now = until,
-                step => panic!("a client waits for ever: {step:?}"),
-            }
+            self.go_on();
         }
         panic!("a client does not finish");
     }
