@@ -41,6 +41,13 @@ fn guide() -> String {
 
 /// Adds the guide on the page of the sources, as a file.
 pub(super) async fn upload(page: &Page) {
+    upload_of(page, &guide()).await;
+    page.shows("2 channels").await;
+    page.shows("3 programmes").await;
+}
+
+/// Adds a guide on the page of the sources, as a file.
+pub(super) async fn upload_of(page: &Page, xmltv: &str) {
     page.shows("No guide yet").await;
     page.presses("Add guide").await;
     page.clicks("[role=tab]", "File").await;
@@ -52,12 +59,10 @@ pub(super) async fn upload(page: &Page) {
          input.files = files.files;
          input.dispatchEvent(new Event('change', {{ bubbles: true }}));
          return true;",
-        json!(guide())
+        json!(xmltv)
     );
     page.until_is("the field of the file", &choose, json!(true)).await;
     page.presses("Fetch the guide").await;
-    page.shows("2 channels").await;
-    page.shows("3 programmes").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,10 +2,12 @@
 
 use domain::time::iso_millis;
 use domain::user::UserLevel;
+use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::guide;
+use crate::guide::fixture::xmltv_time;
 use crate::support::api::Api;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Clip;
@@ -16,6 +18,8 @@ use crate::web_audit::slow::{axe, check};
 use crate::web_pages::page::Page;
 
 const TIME: &str = "return document.querySelector('video')?.currentTime ?? 0";
+/// The position that the page shows, in seconds.
+const POSITION: &str = "return Number(document.querySelector('input[type=range]')?.value ?? 0)";
 const LIST: &str = "/api/channels/recordings/";
 const HOUR: i64 = 3_600_000;
 const NEWS: &str = "/news.ts";
@@ -77,6 +81,14 @@ impl Studio {
     }
 }
 
+/// Returns the script that reads a fact of the opened recording.
+fn fact(name: &str) -> String {
+    format!(
+        "return [...document.querySelectorAll('dt')].find((it) => it.textContent === '{name}')
+            ?.nextElementSibling.textContent"
+    )
+}
+
 /// Waits until the value of a script is above a number.
 async fn passes(page: &Page, what: &str, script: &str, than: f64) {
     page.until(what, script, |it: &Value| it.as_f64().is_some_and(|it| it > than)).await;
@@ -104,8 +116,12 @@ async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
     passes(&page, "a file that grows further", size, first).await;
     assert_eq!(studio.provider.open(), 1);
     page.presses("Extend").await;
+    let end = page.browser().script(&fact("Ends")).await;
     page.presses("By 15 min").await;
     page.shows("The recording ends at").await;
+    page.until("another end", &fact("Ends"), |it| *it != end).await;
+    page.presses("Undo").await;
+    page.until_is("the end as it was", &fact("Ends"), end).await;
     page.presses("Play").await;
     passes(&page, "a recording that plays while it is made", TIME, 1.0).await;
     page.presses("Stop").await;
@@ -117,10 +133,17 @@ async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
     page.clicks("[role=tab]", "Done").await;
     page.clicks("tbody bdi", "Evening <b>news</b>").await;
     page.presses("Play").await;
-    passes(&page, "a recording that plays", TIME, 1.0).await;
-    let file = "return [...document.querySelectorAll('dt')].find((it) => it.textContent === 'File')
-        .nextElementSibling.textContent";
-    assert!(page.browser().script(file).await.as_str().is_some_and(|it| it.ends_with(".ts")));
+    passes(&page, "a recording that plays", POSITION, 1.0).await;
+    // While it is paused, a chosen time stays.
+    page.presses("Pause").await;
+    let seek = "const it = document.querySelector('input[type=range]');
+        it.value = 0;
+        it.dispatchEvent(new Event('change', { bubbles: true }));";
+    page.browser().script(seek).await;
+    page.until_is("the beginning", POSITION, json!(0)).await;
+    page.presses("Play").await;
+    passes(&page, "a recording that plays again", POSITION, 0.5).await;
+    assert!(page.browser().script(&fact("File")).await.as_str().is_some_and(|it| it.ends_with(".ts")));
     assert_eq!(studio.files(), 1);
     page.presses("Delete").await;
     page.clicks("dialog[open] button", "Delete").await;
@@ -218,30 +241,124 @@ async fn a_recording_that_will_have_no_connection_says_which_account_is_full_and
     check(&page.web, &axe(), &format!("/recordings/{lost}")).await;
 }
 
+/// Returns a guide with a match, an episode during the match, and the same episode after it.
+fn match_and_show() -> String {
+    let now = Timestamp::now();
+    let programme = |channel: &str, [from, until]: [i64; 2], inner: &str| {
+        let [start, stop] = [from, until].map(|it| xmltv_time((now + it.hours()).as_second()));
+        format!("<programme start=\"{start}\" stop=\"{stop}\" channel=\"{channel}\">{inner}</programme>\n")
+    };
+    let show = "<title>The Show</title><episode-num system=\"xmltv_ns\">0.3.</episode-num>";
+    [
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<tv>\n\
+         <channel id=\"news\"><display-name>News</display-name></channel>\n\
+         <channel id=\"movies\"><display-name>Movies</display-name></channel>\n",
+        &programme("news", [2, 4], "<title>The Match</title>"),
+        &programme("movies", [3, 4], show),
+        &programme("movies", [6, 7], show),
+        "</tv>\n",
+    ]
+    .concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_without_a_connection_moves_to_the_other_showing_and_back() {
+    let studio = Studio::open().await;
+    let root = person(&studio.gateway, "root", UserLevel::Admin).await;
+    let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    let page = Page::of(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
+    guide::upload_of(&page, &match_and_show()).await;
+    page.shows("3 programmes").await;
+    for (title, priority) in [("The Match", 80), ("The Show", 20)] {
+        let rule = json!({ "title": title, "priority": priority });
+        assert_eq!(admin.post("/api/channels/series-rules/", rule).await.status, 200);
+    }
+    let starts = async || {
+        let list = admin.get(LIST).await.body;
+        let all = list["results"].as_array().cloned().unwrap_or_default();
+        all.iter().map(|it| (it["title"].clone(), it["start_time"].clone())).collect::<Vec<_>>()
+    };
+    let planned = starts().await;
+    check(&page.web, &axe(), "/recordings").await;
+    page.shows("1 recording will have no connection").await;
+    page.presses("Record that one instead: The Show").await;
+    page.shows("will be recorded.").await;
+    page.hides("will have no connection").await;
+    page.hides("no connection").await;
+    let moved = starts().await;
+    assert_eq!((moved.len(), &moved[0]), (2, &planned[0]), "{moved:?}");
+    assert_ne!(moved[1], planned[1]);
+
+    page.presses("Undo").await;
+    page.shows("1 recording will have no connection").await;
+    assert_eq!(starts().await, planned);
+    page.clicks("section a bdi", "The Show").await;
+    page.shows("No connection will be free: other recordings come first.").await;
+    page.presses("Record that one instead").await;
+    page.hides("No connection will be free").await;
+    assert_eq!(starts().await, moved);
+    // The rule that made the recording makes no second one.
+    assert_eq!(admin.post("/api/channels/series-rules/evaluate/", json!({})).await.status, 200);
+    assert_eq!(starts().await, moved);
+    page.web.is_clean().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_of_level_1_find_the_page_and_their_own_recordings_if_the_settings_allow_it() {
     let studio = Studio::open().await;
     let root = person(&studio.gateway, "root", UserLevel::Admin).await;
     let kid = person(&studio.gateway, "kid", UserLevel::Standard).await;
     let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    let office = Page::of(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
+    guide::upload(&office).await;
     studio.record(&admin, 2, "Of the admin").await;
     let page = Page::of(Web::signed_in(&studio.gateway, &kid, "/recordings").await);
     page.shows("You may not open this page").await;
     let entry = "return document.querySelector('nav a[href=\"/recordings\"]') !== null";
     assert_eq!(page.browser().script(entry).await, json!(false));
+    page.web.opens("/guide").await;
+    page.clicks("[role=gridcell] bdi", "Weather <b>").await;
+    page.shows("Watch the channel").await;
+    let records =
+        "return [...document.querySelectorAll('button')].some((it) => it.textContent.trim() === 'Record')";
+    assert_eq!(page.browser().script(records).await, json!(false));
 
-    let settings = admin.get("/api/core/settings/").await.body;
-    let row = settings["results"].as_array().unwrap().iter().find(|it| it["key"] == "dvr_settings").unwrap();
-    let path = format!("/api/core/settings/{}/", row["id"]);
-    let set = admin.patch(&path, json!({ "value": { "standard_users_record": true } })).await;
-    assert_eq!(set.status, 200, "{set:?}");
+    // The admin finds the setting by what it does.
+    office.web.opens("/settings?q=users of level 1 record").await;
+    office.clicks("label", "Users of level 1 record").await;
+    office.presses("Save").await;
+    office.shows("Saved.").await;
     page.web.opens("/recordings").await;
     page.shows("No upcoming recordings").await;
     assert_eq!(page.browser().script(entry).await, json!(true));
-    let own = Api::stranger_at(studio.gateway.api).login(&kid.name, PASSWORD).await;
-    studio.record(&own, 2, "Of the kid").await;
-    page.lists("Recordings", 1, &["Of the kid"]).await;
-    page.web.is_clean().await;
+    page.web.opens("/guide").await;
+    page.clicks("[role=gridcell] bdi", "Weather <b>").await;
+    page.presses("Record").await;
+    page.presses("Will be recorded").await;
+    page.shows("scheduled").await;
+    page.presses("All recordings").await;
+    page.lists("Recordings", 1, &["Weather <b>"]).await;
+
+    // One connection is not enough for both; a user without rights over accounts reads no names of them.
+    let lost = studio.record_of(&admin, "Movies", 0, "First of all", 100).await;
+    until_async("a recording", async || {
+        !admin.get(&format!("{LIST}{lost}/")).await.body["forecast"].is_null()
+    })
+    .await;
+    page.shows("1 recording will have no connection").await;
+    page.clicks("section a bdi", "Weather <b>").await;
+    page.shows("No connection will be free: other recordings come first.").await;
+    let accounts =
+        "return [...document.querySelectorAll('main a')].filter((it) => it.href.includes('/sources')).length
+        + document.querySelectorAll('section table').length";
+    assert_eq!(page.browser().script(accounts).await, json!(0));
+    page.presses("Delete").await;
+    page.clicks("dialog[open] button", "Delete").await;
+    page.shows("No upcoming recordings").await;
+    for path in ["/recordings", "/recordings?show=rules", "/recordings/new"] {
+        check(&page.web, &axe(), path).await;
+    }
+    assert_eq!(admin.get(LIST).await.body["count"], json!(2), "those of the admin stay");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

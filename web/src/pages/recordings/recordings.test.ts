@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { secondsIn, startingNow } from './form';
 import {
+	bodyOfShowing,
 	fractionOf,
+	isLost,
 	isOver,
 	nameOfFile,
 	partOf,
@@ -63,4 +65,13 @@ test('a form proposes an hour from this minute on, and sends minutes as seconds'
 		end_time: '2031-05-04T21:15:00.000Z',
 	});
 	expect(secondsIn({ padding_before: null, padding_after: 2.5 })).toEqual({ padding_after: 150 });
+});
+
+test('a showing is sent with its programme, if the guide has an id for it', () => {
+	const times = { start_time: '2031-05-04T20:15:00Z', end_time: '2031-05-04T21:15:00Z' };
+	const showing = { channel_id: 3, program_id: 77, ...times };
+	expect(bodyOfShowing(showing)).toEqual(showing);
+	expect(bodyOfShowing({ ...showing, program_id: null })).toEqual({ channel_id: 3, ...times });
+	expect(isLost({ forecast: 'lost' })).toBe(true);
+	expect(isLost({ forecast: 'padding_cut' })).toBe(false);
 });

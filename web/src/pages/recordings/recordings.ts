@@ -2,9 +2,15 @@
 
 import { api, ok, type Schemas } from '$lib/api';
 import { session } from '$lib/auth';
+import { common, dateTime } from '$lib/i18n';
 import { base } from '$lib/router';
+import { toast } from '$lib/ui';
+import { ruleText } from './ruleText';
 
 export type Recording = Schemas['Recording'];
+export type Forecasted = Schemas['ForecastedRecording'];
+/** Another showing of an episode that could be recorded. */
+export type Showing = NonNullable<Forecasted['alternative']>;
 export type Status = Recording['status'];
 
 /** Parts of the list, with the statuses of each. */
@@ -35,6 +41,10 @@ export const isOver = (it: Pick<Recording, 'status'>): boolean =>
 /** Whether a recording will have no connection, or not for all of its padding. */
 export const hasConflict = (it: Pick<Recording, 'forecast'>): boolean =>
 	it.forecast !== null && it.forecast !== 'assigned';
+
+/** Whether no connection will be free for a recording. */
+export const isLost = (it: Pick<Forecasted, 'forecast'>): boolean =>
+	it.forecast === 'lost' || it.forecast === 'no_source';
 
 /** Milliseconds since 1970 between which is recorded, with padding. */
 export function spanOf(
@@ -97,4 +107,34 @@ export async function findRecording(
 	const query = { channel_id, status };
 	const found = await ok(api.GET('/api/channels/recordings/', { params: { query }, signal }));
 	return found.results.find((it) => String(it.program_id) === program_id) ?? null;
+}
+
+export const readForecast = (signal?: AbortSignal): Promise<Schemas['RecordingForecast']> =>
+	ok(api.GET('/api/channels/recordings/forecast/', { signal }));
+
+/** Returns what moves a recording to a showing. */
+export function bodyOfShowing(it: Showing) {
+	const { channel_id, program_id, start_time, end_time } = it;
+	return { channel_id, start_time, end_time, ...(program_id === null ? {} : { program_id }) };
+}
+
+/** Seconds for which the way back is offered. */
+export const UNDO_SECONDS = 15;
+
+/** Moves a recording to another showing of its episode, and offers the way back. */
+export async function takeShowing(
+	{ recording_id: id }: Pick<Forecasted, 'recording_id'>,
+	showing: Showing,
+	onmoved: (moved: Recording) => void,
+): Promise<void> {
+	const params = { path: { id } };
+	const before = await ok(api.GET('/api/channels/recordings/{id}/', { params }));
+	const move = async (to: Showing): Promise<void> =>
+		onmoved(await ok(api.PATCH('/api/channels/recordings/{id}/', { params, body: bodyOfShowing(to) })));
+	await move(showing);
+	toast(ruleText().conflict.taken(dateTime(showing.start_time)), {
+		tone: 'good',
+		seconds: UNDO_SECONDS,
+		action: { label: common().undo, run: () => move(before) },
+	});
 }

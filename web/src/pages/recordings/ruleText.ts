@@ -71,7 +71,11 @@ export const ruleText = texts({
 			from: (start: string, end: string) => `${start} to ${end}`,
 			alternative: (time: string) => `The same episode is shown again: ${time}.`,
 			take: 'Record that one instead',
-			taken: 'The other showing will be recorded.',
+			taken: (time: string) => `The showing of ${time} will be recorded.`,
+			count: (n: number) =>
+				plural(n, '1 recording will have no connection', `${number(n)} recordings will have no connection`),
+			others: (n: number) =>
+				plural(n, 'Another one is marked below.', `${number(n)} others are marked below.`),
 		},
 
 		newWeekly: 'Create a weekly rule',

@@ -6,6 +6,8 @@ type Said = readonly [label: string, hint?: string];
 const networks = 'Networks separated by commas, such as 192.168.0.0/16. Also: all, private, loopback.';
 const seconds = 'In seconds.';
 const inBytes = 'In bytes.';
+const fields =
+	'Folders and name, with {show}, {title}, {sub_title}, {season}, {episode}, {year}, {channel}, {start} and {id}.';
 const classes: Record<string, string> = {
 	ui: 'Interface and API',
 	streams: 'Streams',
@@ -71,6 +73,13 @@ const said: Record<string, Said> = {
 	],
 	terminate_oldest: ['End the oldest one', 'Otherwise the newest one.'],
 	prioritize_single_client_channels: ['End streams first that nobody else watches'],
+	tv_template: ['Name of the file of an episode', fields],
+	tv_fallback_template: ['Name of the file of a programme without season or episode', fields],
+	movie_template: ['Name of the file of a film', fields],
+	movie_fallback_template: ['Name of the file of a film without a year', fields],
+	pre_offset_minutes: ['Minutes that are recorded before the start', 'For new recordings.'],
+	post_offset_minutes: ['Minutes that are recorded after the end', 'For new recordings.'],
+	standard_users_record: ['Users of level 1 record', 'They find and change their own recordings only.'],
 	ignore_same_channel_connections: ['Streams of one channel count once'],
 };
 

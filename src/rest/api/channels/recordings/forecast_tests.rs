@@ -74,6 +74,30 @@ async fn the_forecast_names_who_loses_what_is_full_and_another_showing() {
 }
 
 #[tokio::test]
+async fn a_recording_that_is_moved_to_another_showing_stays_there_and_its_rule_makes_no_other() {
+    let now = now();
+    let rest = stage(now).await;
+    for (title, priority) in [("Football", 80), ("Show", 20)] {
+        let rule = json!({ "title": title, "priority": priority });
+        assert_eq!(rest.admin("POST", "/api/channels/series-rules/", rule).await.status, 200);
+    }
+    let found = rest.admin("GET", &format!("{RECORDINGS}forecast/"), Value::Null).await.body;
+    let loser = &found["results"][1];
+    let path = format!("{RECORDINGS}{}/", loser["recording_id"]);
+    let moved = rest.admin("PATCH", &path, loser["alternative"].clone()).await;
+    assert_eq!((moved.status, &moved.body["forecast"]), (200, &json!("assigned")), "{}", moved.text);
+    assert_eq!(moved.body["start_time"], loser["alternative"]["start_time"]);
+    assert_eq!(moved.body["priority"], 20);
+    let again = rest.admin("POST", "/api/channels/series-rules/evaluate/", json!({})).await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    let list = rest.admin("GET", RECORDINGS, Value::Null).await.body;
+    let states: Vec<_> =
+        list["results"].as_array().unwrap().iter().map(|it| it["forecast"].clone()).collect();
+    assert_eq!(states, ["assigned"; 3], "{list}");
+    assert_eq!(rest.admin("GET", &path, Value::Null).await.body["start_time"], moved.body["start_time"]);
+}
+
+#[tokio::test]
 async fn rules_are_applied_when_a_guide_changes() {
     let now = now();
     let rest = stage(now).await;

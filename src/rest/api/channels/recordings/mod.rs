@@ -16,7 +16,7 @@ use actors::now_ms;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
-    DvrSettings, FollowedAiring, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
+    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
 };
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -199,9 +199,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     };
     let start = time("start_time", new.start_time.map(|it| it.0).or(guide.as_ref().map(|it| it.start)));
     let end = time("end_time", new.end_time.map(|it| it.0).or(guide.as_ref().map(|it| it.end)));
-    let episode = guide.as_ref().map(|it| it.episode);
-    let guide_times = guide.as_ref().map(|it| (it.start, it.end));
-    let mut programme = guide.map(|it| it.programme);
+    let mut programme = guide.as_ref().map(|it| it.programme.clone());
     if let Some(ProgramId(id)) = program {
         programme.get_or_insert_default().id = Some(id);
     }
@@ -236,12 +234,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
         updated_at: now,
     };
     check(&recording, now)?;
-    // Only those with the times of the guide follow it.
-    let (has_times, key) = (guide_times == Some((start, end)), recording.programme.as_ref());
-    recording.followed = match (episode.filter(|_| has_times), key.and_then(|it| it.tvg_id.clone())) {
-        (Some(episode), Some(guide_key)) => Some(FollowedAiring::by_hand(&recording, guide_key, episode)),
-        _ => None,
-    };
+    recording.followed = guide.and_then(|it| it.followed_by(&recording));
     call.create(move |_, id| Ok(Recording { id: RecordingId(id), ..recording })).await
 }
 
@@ -273,8 +266,8 @@ async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusa
         if let Some(program) = edit.program_id {
             let id = program.map(|it| it.0);
             if recording.programme.as_ref().and_then(|it| it.id.clone()) != id {
+                recording.followed = guide.as_ref().and_then(|it| it.followed_by(recording));
                 recording.programme = guide.map(|it| it.programme);
-                recording.followed = None;
                 if id.is_some() {
                     recording.programme.get_or_insert_default().id = id;
                 }

@@ -1,7 +1,9 @@
 //! The programme of a recording: its id in requests, and what the guide says about it.
 
 use domain::recording::rules::EpisodeKey;
-use domain::recording::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
+use domain::recording::{
+    DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
+};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -47,6 +49,15 @@ pub(super) struct GuideProgramme {
     pub(super) end: i64,
     pub(super) programme: RecordedProgramme,
     pub(super) episode: EpisodeKey,
+}
+
+impl GuideProgramme {
+    /// Returns what a recording of this programme follows. Only one with the times of the guide follows it.
+    pub(super) fn followed_by(&self, recording: &Recording) -> Option<FollowedAiring> {
+        let guide_key = self.programme.tvg_id.clone()?;
+        let has_times = (recording.start, recording.end) == (self.start, self.end);
+        has_times.then(|| FollowedAiring::by_hand(recording, guide_key, self.episode))
+    }
 }
 
 /// Returns what the guide says about a programme; `None` if it does not know it.
