@@ -84,8 +84,8 @@ pub struct Account {
     /// may create guide sources from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guide_urls: Vec<SourceUrl>,
-    /// Whether films and series are imported: those of a panel, or the entries of a playlist that are films and episodes,
-    /// which then become titles instead of streams.
+    /// Whether films and series are imported: those of a panel, or the entries of a playlist that are films and episodes;
+    /// these become titles and not streams.
     #[serde(default)]
     pub enable_vod: bool,
     /// Whether the episodes of all series of a panel are loaded, and not only of those that people open.

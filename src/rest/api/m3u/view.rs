@@ -133,7 +133,7 @@ pub(crate) struct M3UAccountView {
     /// Addresses of guides that the playlist names; a guide source can be created from them. Visible to admins only.
     epg_urls: Vec<String>,
     /// Whether films and series are imported: those of the enabled categories of a panel, or the entries of a playlist that
-    /// are films and episodes, which then become titles instead of streams. Setting it sets `auto_enable_new_groups_vod`
+    /// are films and episodes; these become titles and not streams. Setting it sets `auto_enable_new_groups_vod`
     /// and `auto_enable_new_groups_series` to false, unless they are set at the same time.
     #[field(edit)]
     enable_vod: bool,
