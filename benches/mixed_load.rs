@@ -1,4 +1,4 @@
-//! Does an import affect playback?
+//! Do imports and films affect playback?
 //!
 //! The real program plays ten channels at 1 Mbit/s to a thousand clients, before, during and after the import of a
 //! playlist of 500,000 entries: first new, then refreshed without a change, then with another name in every tenth
@@ -13,8 +13,11 @@
 //! is the gateway's own counter of skipped bytes. *Lost* counts clients whose connection ended or that received nothing
 //! in the last second of the phase.
 //!
+//! With `--film-viewers`, so many viewers then read a film at 20 Mbit/s each for a phase, everyone over a connection to the
+//! provider of their own. They and the provider of the film are threads of this process.
+//!
 //! `cargo bench --bench mixed_load -- [--clients 1000] [--channels 10] [--entries 500000] [--programmes 2000000]
-//! [--seconds 20]`; `--entries 0` leaves out the playlist, and `--programmes 0` the guide.
+//! [--film-viewers 0] [--seconds 20]`; `--entries 0` leaves out the playlist, and `--programmes 0` the guide.
 
 #![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 
@@ -22,6 +25,9 @@
 mod client_pool;
 #[path = "mixed_load/clients.rs"]
 mod clients;
+#[path = "support/film.rs"]
+#[expect(dead_code, reason = "this bench measures no seeks")]
+mod film;
 #[path = "mixed_load/guide.rs"]
 mod guide;
 #[path = "support/list.rs"]
@@ -55,7 +61,8 @@ use self::test_support::upstream::Provider;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// Any number of clients may connect from one address.
-const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_per_address_max=0"];
+const NO_LIMITS: [&str; 3] =
+    ["limits.connections_max=0", "limits.connections_per_address_max=0", "limits.anonymous_viewers_max=0"];
 /// Interval of the entries that have another name in the last refresh.
 const CHANGED_EVERY: u64 = 10;
 
@@ -69,6 +76,7 @@ fn main() {
         channels: options.number("--channels", 10),
         entries: options.number("--entries", 500_000),
         programmes: options.number("--programmes", 2_000_000),
+        film_viewers: options.number("--film-viewers", 0),
         seconds: options.number("--seconds", 20),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -80,6 +88,7 @@ struct Size {
     channels: u64,
     entries: u64,
     programmes: u64,
+    film_viewers: u64,
     /// Duration of the phases before and after the imports.
     seconds: u64,
 }
@@ -106,6 +115,9 @@ async fn measure(size: &Size) {
     if size.programmes > 0 {
         guide_parts(&mut run, &admin, size.programmes).await;
     }
+    if size.film_viewers > 0 {
+        film_part(&mut run, &admin, size).await;
+    }
     run.part("after", tokio::time::sleep(wait)).await;
     run.end(|| Source::until(provider.began().elapsed()), size);
 }
@@ -117,6 +129,19 @@ async fn playlist_parts(run: &mut Run, admin: &Api, entries: u64) {
     run.part("refresh", refresh(admin, account, 0)).await;
     changed_every.store(CHANGED_EVERY, Ordering::SeqCst);
     run.part("tenth changed", refresh(admin, account, entries.div_ceil(CHANGED_EVERY))).await;
+}
+
+async fn film_part(run: &mut Run, admin: &Api, size: &Size) {
+    let path = film::film(admin, film::provider()).await;
+    let path_of = |number: u64| format!("{path}?session_id={number}");
+    let viewers = film::Viewers::start(run.address, size.film_viewers, path_of);
+    tokio::time::sleep(viewers.warm_up()).await;
+    let (before, wait) = (viewers.bytes(), Duration::from_secs(size.seconds));
+    run.part("films", tokio::time::sleep(wait)).await;
+    let rate = (viewers.bytes() - before) as f64 / wait.as_secs_f64() / 1e6;
+    // Waits for threads, which end at once.
+    let n_late = viewers.end();
+    println!("{} viewers of films read {rate:.0} MB/s, and {n_late} of them were late", size.film_viewers);
 }
 
 async fn guide_parts(run: &mut Run, admin: &Api, programmes: u64) {
@@ -234,6 +259,7 @@ impl Run {
             "bits_per_second": BITS_PER_SECOND,
             "entries": size.entries,
             "programmes": size.programmes,
+            "film_viewers": size.film_viewers,
             "parts": rows,
         });
         support::record("mixed_load", results);

@@ -14,6 +14,8 @@
 #[path = "support/client_pool.rs"]
 #[expect(dead_code, reason = "this bench has clients of its own")]
 mod client_pool;
+#[path = "support/film.rs"]
+mod film;
 #[path = "support/options.rs"]
 #[expect(dead_code, reason = "this bench has one role")]
 mod options;
@@ -28,31 +30,23 @@ mod support;
 #[expect(dead_code, reason = "benches use a part of the test support")]
 mod test_support;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use self::film::{BYTES_PER_SECOND, FILM, LENGTH, Viewers, film, provider, request};
 use self::options::Options;
 use self::process::{Process, free_port};
 use self::support::percentile;
 use self::test_support::api::Api;
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-const LENGTH: u64 = 8 << 30;
-const BYTES_PER_SECOND: u64 = 20_000_000 / 8;
-/// Bytes that the provider sends at once.
-const BLOCK_BYTES: usize = 1 << 20;
-/// Time before the measurement, in which everybody connects.
-const WARM_UP: Duration = Duration::from_secs(3);
 const NO_LIMITS: [&str; 3] =
     ["limits.connections_max=0", "limits.connections_per_address_max=0", "limits.anonymous_viewers_max=0"];
-const FILM: &str = "/movie/u/p/7.mp4";
 
 fn main() {
     let options = Options::of_process();
@@ -64,7 +58,8 @@ fn main() {
     let address = free_port();
     let (server, path) = runtime.block_on(async {
         let server = program::start(address, folder.path(), &NO_LIMITS).await;
-        (server, film(address, provider).await)
+        let admin = Api::stranger_at(address).become_first_admin().await;
+        (server, film(&admin, provider).await)
     });
 
     let seeks = seeks(n_seeks, provider, address, &path);
@@ -89,93 +84,6 @@ fn main() {
         "vod_play",
         json!({ "bytes_per_second": BYTES_PER_SECOND, "seconds": seconds, "seeks": seeks, "rows": rows }),
     );
-}
-
-/// Creates an account with the film, and returns the path that plays it.
-async fn film(address: SocketAddr, provider: SocketAddr) -> String {
-    let admin = Api::stranger_at(address).become_first_admin().await;
-    let account = json!({
-        "name": "Films", "server_url": format!("http://{provider}/list.m3u"), "enable_vod": true,
-        "auto_enable_new_groups_vod": true,
-    });
-    let made = admin.post("/api/m3u/accounts/", account).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    loop {
-        let films = admin.get("/api/vod/movies/").await;
-        if let Some(uuid) = films.body["results"][0]["uuid"].as_str() {
-            return format!("/proxy/vod/movie/{uuid}");
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// Starts the provider: a playlist with one film, and the film.
-fn provider() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    let block: Arc<[u8]> = (0..BLOCK_BYTES).map(|it| (it % 251) as u8).collect();
-    thread::spawn(move || {
-        for socket in listener.incoming().flatten() {
-            let block = block.clone();
-            // A client that leaves ends the thread.
-            thread::spawn(move || serve(socket, address, &block));
-        }
-    });
-    address
-}
-
-fn serve(mut socket: TcpStream, address: SocketAddr, block: &[u8]) -> std::io::Result<()> {
-    socket.set_nodelay(true)?;
-    let head = read_head(&mut socket)?;
-    if head.starts_with("GET /list.m3u") {
-        let list = format!("#EXTM3U\n#EXTINF:-1 group-title=\"Films\",Film (2020)\nhttp://{address}{FILM}\n");
-        let length = list.len();
-        return write!(
-            socket,
-            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{list}"
-        );
-    }
-    let range =
-        head.lines().find_map(|it| it.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
-    let (start, end) = range.as_deref().and_then(|it| it.split_once('-')).unwrap_or_default();
-    let start: u64 = start.parse().unwrap_or(0);
-    let end: u64 = end.parse().map_or(LENGTH, |it: u64| it + 1);
-    let (status, length) = (if range.is_some() { "206 Partial Content" } else { "200 OK" }, end - start);
-    write!(
-        socket,
-        "HTTP/1.1 {status}\r\nContent-Type: video/mp4\r\nETag: \"film\"\r\nContent-Length: {length}\r\n\
-         Content-Range: bytes {start}-{}/{LENGTH}\r\nConnection: close\r\n\r\n",
-        end - 1
-    )?;
-    let mut at = start;
-    while at < end {
-        let offset = (at % block.len() as u64) as usize;
-        let n_bytes = (block.len() - offset).min((end - at) as usize);
-        socket.write_all(&block[offset..offset + n_bytes])?;
-        at += n_bytes as u64;
-    }
-    Ok(())
-}
-
-fn read_head(socket: &mut TcpStream) -> std::io::Result<String> {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        socket.read_exact(&mut byte)?;
-        head.push(byte[0]);
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
-
-/// Requests a part of the film. Returns the connection, after the head of the answer.
-fn request(address: SocketAddr, path: &str, range: &str) -> TcpStream {
-    let mut socket = TcpStream::connect(address).expect("the server accepts");
-    socket.set_nodelay(true).expect("a socket");
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nRange: bytes={range}\r\n\r\n");
-    socket.write_all(request.as_bytes()).expect("the server reads");
-    let head = read_head(&mut socket).expect("the server answers");
-    assert!(head.starts_with("HTTP/1.1 206"), "{head}");
-    socket
 }
 
 /// Returns the time to the first byte in milliseconds, and closes the connection like a player that seeks.
@@ -228,29 +136,14 @@ fn watched(
     seek(address, &path_of(viewers), "100000000-");
     thread::sleep(Duration::from_millis(500));
     let before = server.resident();
-    let (bytes, n_late) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let is_over = Arc::<AtomicBool>::default();
-    let watching: Vec<_> = (0..viewers)
-        .map(|number| {
-            let (path, bytes, n_late, is_over) =
-                (path_of(number), bytes.clone(), n_late.clone(), is_over.clone());
-            thread::spawn(move || {
-                // Spread over the interval, like real viewers.
-                thread::sleep(Duration::from_millis(number * 5));
-                let late = watch(request(address, &path, "100000000-"), &bytes, &is_over);
-                n_late.fetch_add(u64::from(late), Ordering::Relaxed);
-            })
-        })
-        .collect();
-    thread::sleep(WARM_UP + Duration::from_millis(viewers * 5));
-    let (cpu, started, first) = (server.cpu(), Instant::now(), bytes.load(Ordering::Relaxed));
+    let watching = Viewers::start(address, viewers, path_of);
+    thread::sleep(watching.warm_up());
+    let (cpu, started, first) = (server.cpu(), Instant::now(), watching.bytes());
     thread::sleep(Duration::from_secs(seconds));
     let (cpu, measured) = (server.cpu() - cpu, started.elapsed().as_secs_f64());
-    let delivered = (bytes.load(Ordering::Relaxed) - first) as f64;
+    let delivered = (watching.bytes() - first) as f64;
     let resident = server.resident();
-    is_over.store(true, Ordering::Relaxed);
-    watching.into_iter().for_each(|it| it.join().expect("a viewer"));
-    let n_late = n_late.load(Ordering::Relaxed);
+    let n_late = watching.end();
     let cpu_per_gib = cpu.as_secs_f64() / (delivered / GIB);
     let cores = cpu.as_secs_f64() / measured;
     let kib = (resident as f64 - before as f64) / viewers as f64 / 1024.0;
@@ -268,25 +161,6 @@ fn watched(
         "late_viewers": n_late,
         "delivered": fraction,
     })
-}
-
-/// Reads at the rate of the film until the end. Returns whether the viewer was late.
-fn watch(mut socket: TcpStream, bytes: &AtomicU64, is_over: &AtomicBool) -> bool {
-    const INTERVAL: Duration = Duration::from_millis(50);
-    let mut buffer = vec![0; 64 << 10];
-    let (started, mut n_read, mut is_late) = (Instant::now(), 0, false);
-    while !is_over.load(Ordering::Relaxed) {
-        let due = (started.elapsed().as_secs_f64() * BYTES_PER_SECOND as f64) as u64;
-        is_late |= due > n_read + BYTES_PER_SECOND;
-        while n_read < due {
-            let n_bytes = socket.read(&mut buffer).expect("the film continues");
-            assert!(n_bytes > 0, "the film ended early");
-            n_read += n_bytes as u64;
-            bytes.fetch_add(n_bytes as u64, Ordering::Relaxed);
-        }
-        thread::sleep(INTERVAL);
-    }
-    is_late
 }
 
 /// Starts nginx as one process that passes requests on. `None` if it is not installed.

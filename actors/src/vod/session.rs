@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use domain::container;
 use domain::plan::TitleCandidate;
 use domain::settings::AtLimit;
@@ -254,7 +254,11 @@ impl VodSession {
                     match event {
                         None => {}
                         Some(Ok(SourceEvent::Message(message))) => self.answer_reading(message, &source),
-                        Some(Ok(SourceEvent::Read(Ok(Some(bytes))))) => self.received(bytes),
+                        Some(Ok(SourceEvent::Read(Ok(Some(bytes))))) => {
+                            if let Some(spare) = self.received(bytes) {
+                                source.reuse(spare);
+                            }
+                        }
                         Some(Ok(SourceEvent::Read(Ok(None)))) => self.cut(&mut source, "the part ended"),
                         Some(Ok(SourceEvent::Read(Err(error)))) => {
                             source.lost(&error);
@@ -426,11 +430,12 @@ impl VodSession {
         state.wake_all();
     }
 
-    fn received(&self, bytes: Bytes) {
+    /// Returns an empty buffer for the next bytes, if one is free.
+    fn received(&self, bytes: Bytes) -> Option<BytesMut> {
         self.env.registry.vod_bytes_in.add(bytes.len() as u64);
         let state = &mut *self.state.lock();
         if state.session.is_replaced() {
-            return;
+            return None;
         }
         state.bytes_read += bytes.len() as u64;
         if let (Some(version), Some(at)) = (&state.known.version, state.session.connection_at()) {
@@ -438,6 +443,7 @@ impl VodSession {
         }
         state.session.received(bytes, &state.known, now());
         state.wake_all();
+        state.session.take_spare()
     }
 
     fn cut(&self, source: &mut FileSource, why: &str) {
@@ -520,7 +526,7 @@ impl State {
     fn expected(&self, is_required: bool) -> Option<Expected> {
         let version = self.known.version.clone()?;
         let start = version.length.saturating_sub(COMPARED_BYTES);
-        let mut tail = bytes::BytesMut::new();
+        let mut tail = BytesMut::new();
         while let Some(piece) = self.known.piece(start + tail.len() as u64) {
             tail.extend_from_slice(&piece);
         }

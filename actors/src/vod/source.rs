@@ -132,6 +132,13 @@ impl FileSource {
         self.stream = None;
     }
 
+    /// Gives back an empty buffer for the next bytes.
+    pub(super) fn reuse(&mut self, buffer: BytesMut) {
+        if let Some(slot) = &mut self.slot {
+            slot.file.reuse(buffer);
+        }
+    }
+
     /// Waits for bytes and for messages at the same time. Cancel-safe.
     pub(super) async fn next(&mut self, reads: bool) -> SourceEvent {
         let Some(slot) = &mut self.slot else { return std::future::pending().await };

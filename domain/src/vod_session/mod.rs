@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 pub use self::pieces::Pieces;
 
@@ -501,6 +501,11 @@ impl FileSession {
             // Everything was read; what is still open is closed before the next attempt.
             self.n_failures = 0;
         }
+    }
+
+    /// Returns an empty buffer for the next bytes, in which bytes were that have been dropped.
+    pub fn take_spare(&mut self) -> Option<BytesMut> {
+        self.held.take_spare()
     }
 
     /// The connection ended by itself. Call it also at the end of the file.

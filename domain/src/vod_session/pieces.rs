@@ -9,12 +9,16 @@ use bytes::{Bytes, BytesMut};
 const SMALL: usize = 4 << 10;
 /// Maximum length of a piece that another one is joined to.
 const JOINED_MAX: usize = 16 << 10;
+/// Minimum length of a buffer that is worth being used again.
+const SPARE_BYTES: usize = super::PIECE_BYTES_MAX;
 
 /// Pieces of a file by their first byte. They do not overlap.
 #[derive(Debug, Default)]
 pub struct Pieces {
     pieces: BTreeMap<u64, Bytes>,
     n_bytes: usize,
+    /// The empty buffer of pieces that were dropped.
+    spare: Option<BytesMut>,
 }
 
 impl Pieces {
@@ -26,6 +30,11 @@ impl Pieces {
     /// Returns all pieces, each with its position.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Bytes)> {
         self.pieces.iter().map(|it| (*it.0, it.1))
+    }
+
+    /// Returns an empty buffer of [`super::PIECE_BYTES_MAX`] or more, in which pieces were that have been dropped.
+    pub fn take_spare(&mut self) -> Option<BytesMut> {
+        self.spare.take()
     }
 
     /// Drops all bytes.
@@ -113,10 +122,13 @@ impl Pieces {
                 let part = it.start.max(piece.start)..it.end.min(piece.end);
                 Some(hull.map_or(part.clone(), |it| it.start.min(part.start)..it.end.max(part.end)))
             });
-            if let Some(needed) = needed {
-                let kept = (needed.start - start) as usize..(needed.end - start) as usize;
-                self.n_bytes += kept.len();
-                self.pieces.insert(needed.start, bytes.slice(kept));
+            match needed {
+                Some(needed) => {
+                    let kept = (needed.start - start) as usize..(needed.end - start) as usize;
+                    self.n_bytes += kept.len();
+                    self.pieces.insert(needed.start, bytes.slice(kept));
+                }
+                None => self.keep_buffer(bytes),
             }
         }
     }
@@ -131,9 +143,22 @@ impl Pieces {
             }
             let Some(bytes) = self.pieces.get(&start) else { continue };
             let piece = start..start + bytes.len() as u64;
-            if overlap(&piece, &part) > 0 && overlap(&piece, kept) == 0 {
-                self.take(start);
+            if overlap(&piece, &part) > 0
+                && overlap(&piece, kept) == 0
+                && let Some(bytes) = self.take(start)
+            {
+                self.keep_buffer(bytes);
             }
+        }
+    }
+
+    /// Keeps the buffer of a dropped piece, unless another piece of it is in use.
+    fn keep_buffer(&mut self, bytes: Bytes) {
+        if self.spare.is_none()
+            && let Ok(mut buffer) = bytes.try_into_mut()
+        {
+            buffer.clear();
+            self.spare = buffer.try_reclaim(SPARE_BYTES).then_some(buffer);
         }
     }
 
@@ -195,6 +220,30 @@ mod tests {
         }
         assert_eq!(parts(&held), vec![0..40_000]);
         assert!(held.pieces.len() < 4, "{} pieces", held.pieces.len());
+    }
+
+    #[test]
+    fn the_buffer_of_dropped_pieces_is_used_again_when_nothing_of_it_is_in_use() {
+        let mut buffer = BytesMut::with_capacity(SPARE_BYTES);
+        let start = buffer.as_ptr();
+        let mut held = Pieces::default();
+        for at in [0, SPARE_BYTES as u64 / 2] {
+            buffer.resize(SPARE_BYTES / 2, 7);
+            held.insert(at, buffer.split().freeze());
+        }
+        drop(buffer);
+        let passed_on = held.piece(0);
+        held.drop_outside(&[], SPARE_BYTES / 2);
+        assert_eq!(held.take_spare(), None, "the other half is held");
+        held.drop_outside(&[], 0);
+        assert_eq!(held.take_spare(), None, "a client has the first half");
+        held.insert(0, passed_on.into_iter().next().unwrap_or_default());
+        held.drop_outside(&[], 0);
+        let spare = held.take_spare().map(|it| (it.as_ptr(), it.len(), it.capacity()));
+        assert_eq!(spare, Some((start, 0, SPARE_BYTES)));
+        held.insert(0, bytes(0..9_000));
+        held.drop_outside(&[], 0);
+        assert_eq!(held.take_spare(), None, "the buffer is too short");
     }
 
     #[test]

@@ -61,6 +61,8 @@ struct Plain {
     /// Bytes that hyper has read already, the last part first.
     early: Vec<Bytes>,
     buffer: BytesMut,
+    /// The empty buffer that is used next.
+    spare: Option<BytesMut>,
 }
 
 struct Http {
@@ -191,9 +193,16 @@ impl HttpUpstream {
         let parts = connection.into_parts();
         early.push(parts.read_buf);
         early.reverse();
-        let buffer = BytesMut::new();
-        self.state = ConnectionState::Plain(Box::new(Plain { socket: parts.io.into_inner(), early, buffer }));
+        let (socket, buffer, spare) = (parts.io.into_inner(), BytesMut::new(), None);
+        self.state = ConnectionState::Plain(Box::new(Plain { socket, early, buffer, spare }));
         drained
+    }
+
+    /// Gives back an empty buffer of bytes that were read before, so that no other one is allocated.
+    pub(super) fn reuse(&mut self, buffer: BytesMut) {
+        if let ConnectionState::Plain(plain) = &mut self.state {
+            plain.spare = Some(buffer);
+        }
     }
 
     /// Closes the connection and keeps the permit, for a redirect: the next connection is opened only after
@@ -281,7 +290,8 @@ impl Plain {
             }
         }
         if self.buffer.capacity() < ROOM_BYTES_MIN {
-            self.buffer = BytesMut::with_capacity(bytes_max);
+            let spare = self.spare.take().filter(|it| it.capacity() >= bytes_max);
+            self.buffer = spare.unwrap_or_else(|| BytesMut::with_capacity(bytes_max));
         }
         let read = self.socket.read_buf(&mut self.buffer).await;
         let n_bytes = read.map_err(|error| UpstreamError::from_read(&error))?;

@@ -136,6 +136,11 @@ impl RemoteFile {
         }
     }
 
+    /// Gives back an empty buffer of bytes that were read before, so that no other one is allocated for the next ones.
+    pub fn reuse(&mut self, buffer: BytesMut) {
+        self.http.reuse(buffer);
+    }
+
     /// Keeps the requested ones of the next bytes of the body.
     fn accept(&mut self, mut bytes: Bytes) {
         let n_skipped = self.n_skipped.min(bytes.len() as u64);

@@ -1,6 +1,6 @@
 //! Films, series and their categories, as a panel describes them.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -364,7 +364,9 @@ fn write_titles(
     tables: &TitleTables,
     kind: TitleKind,
 ) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::new(out);
+    // Rows consist of many short writes, which are cheap only if they are not calls.
+    let mut out = BufWriter::new(out);
+    let mut serializer = serde_json::Serializer::new(&mut out);
     let mut rows = serializer.serialize_seq(None)?;
     let mut written = Ok(());
     let visited = tables.models.vod.while_each(|title| {
@@ -378,7 +380,8 @@ fn write_titles(
     });
     written?;
     visited.map_err(io::Error::other)?;
-    Ok(rows.end()?)
+    rows.end()?;
+    out.flush()
 }
 
 /// Writes a film, or its versions, if it is in the requested category.
