@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{ClientStatus, JoinRequest};
 use crate::client;
 use crate::clock::now_ms;
+use crate::recorder::ReadingRecording;
 use crate::registry::{Registered, Registry, WatchedClient};
 use crate::seats::Seat;
 use crate::viewer::Viewer;
@@ -25,7 +26,7 @@ struct Client {
     joined_at: i64,
     user_id: Option<UserId>,
     output_profile: Option<OutputProfileId>,
-    is_recording: bool,
+    recording: Option<ReadingRecording>,
     _registered: Registered,
 }
 
@@ -80,7 +81,7 @@ impl Clients {
             joined_at: now_ms(),
             user_id,
             output_profile: request.rendition.as_ref().map(|it| it.profile),
-            is_recording: request.is_recording,
+            recording: request.recording.clone(),
             _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
@@ -128,9 +129,9 @@ impl Clients {
         }
     }
 
-    /// Returns whether all clients are recordings.
-    pub(super) fn are_recordings(&self) -> bool {
-        self.by_actor.values().all(|(_, client)| client.is_recording)
+    /// Returns for each client the recording that it is, if it is one.
+    pub(super) fn recordings(&self) -> impl Iterator<Item = Option<&ReadingRecording>> {
+        self.by_actor.values().map(|(_, client)| client.recording.as_ref())
     }
 
     /// Disconnects every client.

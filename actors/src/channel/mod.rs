@@ -34,6 +34,7 @@ use domain::source_url::SourceUrl;
 use media::meter::Connection;
 use media::ring::Tail;
 
+use crate::recorder::ReadingRecording;
 use crate::seats::Seat;
 use crate::slots::FullPool;
 use crate::viewer::Viewer;
@@ -134,8 +135,8 @@ pub(crate) struct JoinRequest {
     pub(crate) seat: Option<Weak<Seat>>,
     /// The rendition that the viewer gets; `None` is the stream as it is.
     pub(crate) rendition: Option<Arc<Rendition>>,
-    /// Whether a recording reads: it starts at the newest random-access point instead of some seconds before.
-    pub(crate) is_recording: bool,
+    /// The recording that reads, if one does: it starts at the newest random-access point instead of some seconds before.
+    pub(crate) recording: Option<ReadingRecording>,
 }
 
 /// The caller of a join no longer waits for it.

@@ -11,6 +11,9 @@
 
 mod file;
 mod folder;
+#[cfg(test)]
+mod rank_tests;
+mod reading;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 pub use self::folder::RecordingsFolder;
+pub(crate) use self::reading::ReadingRecording;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::schedule;
@@ -206,11 +210,19 @@ impl Shared {
 
     /// Returns the settings of recordings and the time zone.
     fn settings(&self) -> (DvrSettings, jiff::tz::TimeZone) {
-        let settings = self.parts.get().map(|it| it.models.settings.load());
-        let value = |key: &str| settings.as_ref()?.one_by("key", key).map(|it| it.value.clone());
-        let zone = schedule::time_zone(time_zone(value(SYSTEM_SETTINGS).as_ref()));
-        (DvrSettings::of_setting(value(DVR_SETTINGS).as_ref()), zone)
+        let models = self.parts.get().map(|it| &it.models);
+        let system = models.and_then(|it| value_of(it, SYSTEM_SETTINGS));
+        let zone = schedule::time_zone(time_zone(system.as_ref()));
+        (models.map(dvr_settings).unwrap_or_default(), zone)
     }
+}
+
+fn dvr_settings(models: &Models) -> DvrSettings {
+    DvrSettings::of_setting(value_of(models, DVR_SETTINGS).as_ref())
+}
+
+fn value_of(models: &Models, key: &str) -> Option<serde_json::Value> {
+    models.settings.load().one_by("key", key).map(|it| it.value.clone())
 }
 
 /// Removes a run from the table when it ends.

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::file::{Arrived, RecordingFile, has_data};
 use super::folder::FolderError;
-use super::{Parts, RunCounters, Shared};
+use super::{Parts, ReadingRecording, RunCounters, Shared};
 use crate::channel::WatchReply;
 use crate::clock::now_ms;
 use crate::plans::Target;
@@ -38,6 +38,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 const NO_DATA: &str = "no data arrived";
 const NOT_RUNNING: &str = "the gateway was not running";
 const TOO_SLOW: &str = "the disk was too slow";
+const DISCONNECTED: &str = "another recording took the connection, or somebody disconnected this one";
 const STOPPING: &str = "the gateway was stopped";
 const REDIRECTED: &str =
     "the stream profile of the channel sends players to the provider, so there is nothing to record";
@@ -189,8 +190,9 @@ impl Run {
         }
         let connection = Arc::new(Connection::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
         let target = Target::Channel(recording.channel_uuid);
+        let reading = ReadingRecording::new(self.id, self.parts().models.clone());
         let reply = tokio::select! {
-            reply = self.shared.switchboard.record(target, connection.clone()) => reply,
+            reply = self.shared.switchboard.record(target, connection.clone(), reading) => reply,
             () = self.shared.stop.cancelled() => return Ok(false),
         };
         match reply {
@@ -207,7 +209,7 @@ impl Run {
         while let Some(left) = self.until_begin() {
             tokio::select! {
                 () = sleep(left.min(WRITE_PERIOD)) => {}
-                () = connection.cancel.cancelled() => return Err(Fault::Retry("disconnected".to_owned())),
+                () = connection.cancel.cancelled() => return Err(Fault::Retry(DISCONNECTED.to_owned())),
                 () = self.shared.stop.cancelled() => return Ok(false),
             }
         }
@@ -241,7 +243,7 @@ impl Run {
                     // Also without packets, for those that wait in the file.
                     true
                 }
-                () = connection.cancel.cancelled() => break Some("disconnected".to_owned()),
+                () = connection.cancel.cancelled() => break Some(DISCONNECTED.to_owned()),
                 () = self.shared.stop.cancelled() => break None,
             };
             if !is_full {

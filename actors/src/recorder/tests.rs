@@ -1,5 +1,6 @@
 //! Tests of recordings, with files on the disk and a provider in memory.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +17,28 @@ use super::RecordingsFolder;
 use super::file::{Arrived, RecordingFile};
 use crate::clock::now_ms;
 use crate::slots::LeasePurpose;
-use crate::testing::{Scenario, channel, models, settings, stream};
+use crate::testing::{Scenario, Stream, channel, models, settings, stream};
 
 /// Longest wait for anything.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-const HOUR: i64 = 3_600_000;
+pub(super) const HOUR: i64 = 3_600_000;
 
-/// A gateway that records channel 1, whose stream is `a`.
-struct Studio {
-    scenario: Scenario,
-    models: Models,
+/// A gateway that records.
+pub(super) struct Studio {
+    pub(super) scenario: Scenario,
+    pub(super) models: Models,
     folder: tempfile::TempDir,
 }
 
 impl Studio {
+    /// Creates a gateway with channel 1, whose stream is `a`.
     async fn new() -> Self {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        Self::of([&[stream(1, "a")]]).await
+    }
+
+    /// Creates a gateway with channels 1, 2, … of these streams.
+    pub(super) async fn of<const N: usize>(channels: [&[Stream]; N]) -> Self {
+        let scenario = Scenario::of(settings(), channels).await;
         let folder = tempfile::tempdir().unwrap();
         let studio = Self { scenario, models: models(&[]), folder };
         studio.start();
@@ -54,12 +61,25 @@ impl Studio {
         studio
     }
 
+    /// Records channel 1.
     async fn record(&self, id: u32, start: i64, end: i64) {
-        let recording = Recording {
+        self.record_channel(1, id, start..end, |_| {}).await;
+    }
+
+    /// Records a channel; `change` changes the recording before.
+    pub(super) async fn record_channel(
+        &self,
+        number: u32,
+        id: u32,
+        times: Range<i64>,
+        change: impl FnOnce(&mut Recording),
+    ) {
+        let Range { start, end } = times;
+        let mut recording = Recording {
             id: RecordingId(id),
-            channel: ChannelId(1),
+            channel: ChannelId(number),
             channel_name: "News".to_owned(),
-            channel_uuid: channel(1).uuid(),
+            channel_uuid: channel(number).uuid(),
             programme: None,
             start,
             end,
@@ -75,14 +95,15 @@ impl Studio {
             created_at: now_ms(),
             updated_at: now_ms(),
         };
+        change(&mut recording);
         self.models.store.write(move |write| write.put(&recording)).await.unwrap();
     }
 
-    fn get(&self, id: u32) -> Option<Arc<Recording>> {
+    pub(super) fn get(&self, id: u32) -> Option<Arc<Recording>> {
         self.models.recordings.load().get(id).cloned()
     }
 
-    async fn apply(&self, id: u32, input: RecordingInput) {
+    pub(super) async fn apply(&self, id: u32, input: RecordingInput) {
         let applied = self.models.store.write(move |write| {
             let mut recording = write.get::<Recording>(id)?.expect("a recording");
             recording.apply(input, None, now_ms()).expect("a running recording");
@@ -93,7 +114,11 @@ impl Studio {
 
     /// Waits until the record fulfils a condition.
     #[track_caller]
-    fn until(&self, id: u32, is_met: impl Fn(&Recording) -> bool) -> impl Future<Output = Arc<Recording>> {
+    pub(super) fn until(
+        &self,
+        id: u32,
+        is_met: impl Fn(&Recording) -> bool,
+    ) -> impl Future<Output = Arc<Recording>> {
         let caller = std::panic::Location::caller();
         async move {
             let deadline = Instant::now() + WAIT_MAX;
@@ -117,7 +142,7 @@ impl Studio {
     }
 
     /// Waits until the file has this many bytes more than now.
-    async fn until_longer(&self, id: u32, n_bytes: usize) {
+    pub(super) async fn until_longer(&self, id: u32, n_bytes: usize) {
         let wanted = self.bytes(id).len() + n_bytes;
         let deadline = Instant::now() + WAIT_MAX;
         while self.bytes(id).len() < wanted {
@@ -225,7 +250,7 @@ async fn stopping_the_channel_does_not_end_a_recording() {
     studio.until_longer(1, 1_000_000).await;
     studio.apply(1, RecordingInput::Stop).await;
     studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
-    assert_eq!(studio.scenario.provider.n_accepted(), 2);
+    assert!(studio.scenario.provider.n_accepted() >= 2, "it has joined again");
     check(&studio.bytes(1));
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
 }

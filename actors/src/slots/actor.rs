@@ -203,7 +203,7 @@ impl State {
     /// unknown.
     fn make_room(&self, holder: u64, pool: &SlotPool) {
         for (_, port) in self.table.holders_on(pool, holder) {
-            let _ = port.send_message(SlotMessage::Yield { asked_by: NO_REQUEST, viewer: None });
+            let _ = port.send_message(SlotMessage::Yield { asked_by: NO_REQUEST, viewer: None, claim: None });
         }
     }
 
@@ -252,9 +252,10 @@ fn ask_next_to_yield(table: &SlotTable, parked: &mut Parked) {
         Asking::Failover => None,
         Asking::Switch | Asking::Beside => return,
     };
+    let claim = parked.request.claim;
     for (holder, port) in table.who_could_yield(&parked.request) {
         if parked.asked.insert(holder) {
-            let message = SlotMessage::Yield { asked_by: parked.id, viewer: viewer.clone() };
+            let message = SlotMessage::Yield { asked_by: parked.id, viewer: viewer.clone(), claim };
             if port.send_message(message).is_ok() {
                 parked.asking = Some(holder);
                 return;

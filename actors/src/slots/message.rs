@@ -3,6 +3,7 @@
 use domain::ids::StreamId;
 use domain::plan::{Candidate, SlotPool};
 use domain::playout::Attempt;
+use domain::recording::RecordingClaim;
 use ractor::DerivedActorRef;
 
 use super::{FullPool, Lease, LeasePurpose};
@@ -23,8 +24,8 @@ pub(crate) enum SlotMessage {
     /// No slot came free in time.
     Full { attempt: Attempt, full: FullPool },
     /// Another holder needs the slot. The receiver returns its lease or replies `Kept`. `asked_by` is the waiting
-    /// request, or [`NO_REQUEST`].
-    Yield { asked_by: u64, viewer: Option<Viewer> },
+    /// request, or [`NO_REQUEST`]; `claim` is that of the recordings of a channel.
+    Yield { asked_by: u64, viewer: Option<Viewer>, claim: Option<RecordingClaim> },
 }
 
 /// The reason of a request. It decides how long the request may wait and whom it may replace.
@@ -69,6 +70,8 @@ pub(crate) struct Request {
     /// The candidates, best first.
     pub(crate) order: Vec<SlotCandidate>,
     pub(crate) asking: Asking,
+    /// What the recordings of a channel may take from others.
+    pub(crate) claim: Option<RecordingClaim>,
     pub(crate) purpose: LeasePurpose,
 }
 

@@ -97,6 +97,7 @@ impl Holder {
                 })
                 .collect(),
             asking,
+            claim: None,
             purpose: LeasePurpose::Live,
         });
     }

@@ -32,6 +32,7 @@ use crate::channel::{
     ChannelStatus, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply,
 };
 use crate::plans::Target;
+use crate::recorder::ReadingRecording;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
 use crate::viewer::Viewer;
@@ -122,7 +123,7 @@ impl Switchboard {
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
         let seat_held = seat.as_ref().map(Arc::downgrade);
-        self.join(target, JoinRequest { viewer, connection, seat: seat_held, rendition, is_recording: false })
+        self.join(target, JoinRequest { viewer, connection, seat: seat_held, rendition, recording: None })
             .await
     }
 
@@ -135,10 +136,11 @@ impl Switchboard {
         &self,
         target: Target,
         connection: Arc<Connection>,
+        recording: ReadingRecording,
     ) -> Result<WatchReply, AskError> {
+        let recording = Some(recording);
         let viewer = Viewer { user: None, address: connection.peer.ip(), agent: RECORDER_AGENT.to_owned() };
-        self.join(target, JoinRequest { viewer, connection, seat: None, rendition: None, is_recording: true })
-            .await
+        self.join(target, JoinRequest { viewer, connection, seat: None, rendition: None, recording }).await
     }
 
     async fn join(&self, target: Target, request: JoinRequest) -> Result<WatchReply, AskError> {

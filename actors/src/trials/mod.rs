@@ -243,6 +243,7 @@ impl Trials {
             order: plan.candidates.iter().enumerate().map(|(at, it)| SlotCandidate::new(at, it)).collect(),
             // Without a viewer: only channels without viewers make room.
             asking: Asking::Join(None),
+            claim: None,
             purpose: LeasePurpose::Trial,
         });
         let answer = timeout(LEASE_WAIT + ANSWER_TIMEOUT, holder.next()).await;

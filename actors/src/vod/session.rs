@@ -463,7 +463,7 @@ impl VodSession {
 
     /// Answers another holder that needs the slot. Returns whether it gets the slot because it `may_yield`.
     pub(super) fn answer(&self, message: SlotMessage, source: &FileSource, may_yield: bool) -> bool {
-        let SlotMessage::Yield { asked_by, viewer } = message else { return false };
+        let SlotMessage::Yield { asked_by, viewer, claim } = message else { return false };
         let is_replaced = self.env.settings().at_limit == AtLimit::ReplaceOwn
             && viewer.is_some_and(|it| self.viewer.is_same_device(&it));
         if is_replaced {
@@ -471,6 +471,15 @@ impl VodSession {
                 vod.session = self.number,
                 title = self.title.name,
                 "ended for another request of the same device"
+            );
+            self.end();
+            return false;
+        }
+        if claim.is_some_and(|it| it.takes_from_viewers()) {
+            info!(
+                vod.session = self.number,
+                title = self.title.name,
+                "ended because a recording needs the connection"
             );
             self.end();
             return false;

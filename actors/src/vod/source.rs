@@ -329,6 +329,7 @@ impl FileSource {
             attempt: ATTEMPT,
             order: order.iter().map(candidate).collect(),
             asking,
+            claim: None,
             purpose: LeasePurpose::Vod,
         });
         match timeout(LEASE_WAIT + ANSWER_TIMEOUT, holder.next()).await {

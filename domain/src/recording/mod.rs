@@ -5,6 +5,7 @@
 mod file_name;
 pub mod forecast;
 mod programme;
+mod rank;
 pub mod rules;
 mod settings;
 mod status;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
+pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};

@@ -24,6 +24,8 @@ pub struct DvrSettings {
     pub post_offset_minutes: u32,
     /// Whether users of level 1 schedule recordings and see their own.
     pub standard_users_record: bool,
+    /// Whether a recording takes the connection of viewers if its programme has none otherwise.
+    pub disconnect_viewers: bool,
 }
 
 impl Default for DvrSettings {
@@ -36,6 +38,7 @@ impl Default for DvrSettings {
             pre_offset_minutes: 0,
             post_offset_minutes: 0,
             standard_users_record: false,
+            disconnect_viewers: false,
         }
     }
 }
@@ -92,6 +95,9 @@ impl DvrSettings {
             "standard_users_record" => {
                 self.standard_users_record = value.as_bool().ok_or("must be true or false")?;
             }
+            "disconnect_viewers" => {
+                self.disconnect_viewers = value.as_bool().ok_or("must be true or false")?;
+            }
             _ => return Err("is not a setting".to_owned()),
         }
         Ok(())
@@ -107,6 +113,7 @@ impl DvrSettings {
             "pre_offset_minutes": self.pre_offset_minutes,
             "post_offset_minutes": self.post_offset_minutes,
             "standard_users_record": self.standard_users_record,
+            "disconnect_viewers": self.disconnect_viewers,
         });
         value.as_object().cloned().unwrap_or_default()
     }

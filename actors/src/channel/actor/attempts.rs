@@ -7,6 +7,7 @@ use domain::command::Argv;
 use domain::ffmpeg::{self, FfmpegInput};
 use domain::plan::{Candidate, PlanContext};
 use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
+use domain::recording::RecordingClaim;
 use domain::settings::AtLimit;
 use domain::source_url::SourceUrl;
 use media::error::{self, Cause, UpstreamError};
@@ -36,21 +37,27 @@ impl State {
                 self.history.no_slot(full.clone());
                 self.push_reported(Input::Full { attempt }, ChannelChange::NoSlot { full });
             }
-            SlotMessage::Yield { asked_by, viewer } => self.yield_slot(asked_by, viewer.as_ref()),
+            SlotMessage::Yield { asked_by, viewer, claim } => {
+                self.yield_slot(asked_by, viewer.as_ref(), claim.as_ref());
+            }
         }
     }
 
-    /// Gives up the slot if nobody watches, or if the only viewer is the one who asks for the other channel.
-    fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>) {
+    /// Gives up the slot if nobody watches, if the only viewer is the one who asks for the other channel, or to a recording
+    /// that precedes those of this channel.
+    fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>, claim: Option<&RecordingClaim>) {
         let env = &self.context.env;
         let is_deserted = self.audience.is_deserted();
         let is_replaced = env.settings().at_limit == AtLimit::ReplaceOwn
             && viewer.zip(self.audience.sole_viewer()).is_some_and(|(new, own)| own.is_same_device(new));
-        if !is_deserted && !is_replaced {
+        let is_preceded = claim.is_some_and(|it| self.audience.yields_to(it));
+        if !is_deserted && !is_replaced && !is_preceded {
             return env.slots.kept(self.context.serial, asked_by);
         }
         if is_replaced {
             self.audience.kick_all("replaced by the same device");
+        } else if is_preceded && !is_deserted {
+            self.audience.kick_all("a recording needs the connection");
         }
         self.audience.stop_admitting();
         self.push_reported(Input::Yield, ChannelChange::Yielded { is_replaced });
@@ -85,6 +92,7 @@ impl State {
             attempt,
             order,
             asking,
+            claim: self.audience.claim(),
             purpose,
         });
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::event::ChannelRef;
+use domain::recording::RecordingClaim;
 use media::ring::{EndReason, JoinPoint, Ring, Tail};
 use ractor::{ActorId, RpcReplyPort};
 use tokio_util::task::AbortOnDropHandle;
@@ -13,6 +14,7 @@ use crate::ask::answer;
 use crate::channel::clients::{Clients, DepartedClient};
 use crate::channel::renditions::Renditions;
 use crate::channel::{ClientStatus, Join, KICKING_MAX, Message, WAITING_MAX, WatchRefusal, WatchReply};
+use crate::recorder::ReadingRecording;
 use crate::viewer::Viewer;
 
 /// A client that was admitted and has not got its reply yet.
@@ -109,9 +111,9 @@ impl Audience {
             }
         };
         let id = context.env.next_client_id();
-        let behind = match join.request.is_recording {
-            true => Duration::ZERO,
-            false => context.env.settings().new_client_behind_seconds,
+        let behind = match &join.request.recording {
+            Some(_) => Duration::ZERO,
+            None => context.env.settings().new_client_behind_seconds,
         };
         let entry = JoinPoint::Live { behind };
         let parent = context.myself.get_cell();
@@ -149,7 +151,24 @@ impl Audience {
 
     /// Returns whether the channel plays for recordings only.
     pub(super) fn is_recorded_only(&self) -> bool {
-        self.clients.are_recordings() && self.waiting.iter().all(|it| it.request.is_recording)
+        self.readers().all(|it| it.is_some())
+    }
+
+    /// Returns for each client and each waiting join the recording that it is, if it is one.
+    fn readers(&self) -> impl Iterator<Item = Option<&ReadingRecording>> {
+        self.clients.recordings().chain(self.waiting.iter().map(|it| it.request.recording.as_ref()))
+    }
+
+    /// Returns what the recordings of the channel may take from others.
+    pub(super) fn claim(&self) -> Option<RecordingClaim> {
+        let claims = self.readers().flatten().filter_map(ReadingRecording::claim);
+        claims.reduce(RecordingClaim::max)
+    }
+
+    /// Returns whether the channel gives its connection to a recording of another one.
+    pub(super) fn yields_to(&self, claim: &RecordingClaim) -> bool {
+        let n_viewers = self.readers().filter(Option::is_none).count();
+        claim.takes(n_viewers, self.readers().flatten().map(ReadingRecording::rank))
     }
 
     /// Removes a client whose actor ended, and answers the callers that waited for it.
