@@ -74,6 +74,7 @@ fn rule(n: u32) -> RecordingRule {
         selection: RuleSelection::Programmes(ProgrammeTest { tvg_id, title, ..ProgrammeTest::default() }),
         channel: None,
         keep: 0,
+        quota_bytes: 0,
         padding_before: None,
         padding_after: None,
         priority: 50,

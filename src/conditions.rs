@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::now_ms;
+use actors::{RecordingRoom, now_ms};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
@@ -38,6 +38,8 @@ pub(crate) enum ConditionKind {
     StoreDamaged,
     GuideDamaged,
     DiskLow,
+    RecordingsDiskLow,
+    RecordingsUnmounted,
     SourceFailing,
     BackupFailed,
     RestorePending,
@@ -91,6 +93,7 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     found.extend(backups.schedule_failure().map(backup_condition));
     found.extend(backups.is_restore_pending().then(restore_condition));
     found.extend(DiskSpace::of(&config.data_dir).and_then(disk_condition));
+    found.extend(recordings_condition(&app.recorder.room()));
     found.extend(guide_conditions(models, &app.guide_files));
     let refreshes = models.refreshes.load();
     for account in models.accounts.load().iter().filter(|it| it.is_active) {
@@ -179,6 +182,35 @@ fn disk_condition(space: DiskSpace) -> Option<Condition> {
         title: "The disk is almost full".to_owned(),
         message: format!("{mib} MiB are left on the file system of the data folder."),
         advice: "Free some space, or move the data folder to a larger disk. Changes are refused when 16 MiB are left."
+            .to_owned(),
+    })
+}
+
+fn recordings_condition(room: &RecordingRoom) -> Option<Condition> {
+    if room.is_unmarked {
+        return Some(Condition {
+            key: "recordings_unmounted".to_owned(),
+            kind: ConditionKind::RecordingsUnmounted,
+            severity: Severity::Error,
+            title: "The folder of the recordings is not mounted".to_owned(),
+            message: "The folder lacks the file .headwater-recordings. Nothing is recorded, and the list of recordings stays."
+                .to_owned(),
+            advice: "Mount the disk of the recordings. If it is lost, create an empty file of that name in the folder."
+                .to_owned(),
+        });
+    }
+    let mib = room.available.filter(|it| *it < DISK_BYTES_LOW)? >> 20;
+    let (severity, what) = match room.is_disk_full() {
+        true => (Severity::Error, "No recording begins, and those that run end, the lowest priority first."),
+        false => (Severity::Warning, "Recordings end when 64 MiB are left."),
+    };
+    Some(Condition {
+        key: format!("recordings_disk_low:{}", room.is_disk_full()),
+        kind: ConditionKind::RecordingsDiskLow,
+        severity,
+        title: "The disk of the recordings is almost full".to_owned(),
+        message: format!("{mib} MiB are left on the file system of the recordings. {what}"),
+        advice: "Delete recordings, or set retention_free_bytes in the settings of recordings to delete old ones automatically."
             .to_owned(),
     })
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{now_ms, view_limits};
+use actors::{RecordingsFolder, now_ms, remember_deleted, view_limits};
 use domain::channel::Channel;
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::guide::source::GuideSourceKind;
@@ -159,7 +159,7 @@ fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedR
     let (dvr, settings) = (dvr_settings(app), models.settings.load());
     let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| it.value.clone());
     let zone = TimeZone::get(time_zone(system.as_ref())).unwrap_or(TimeZone::UTC);
-    let changes = plan(PlanInput {
+    let mut changes = plan(PlanInput {
         rules: &rules,
         recordings: &recordings,
         memories: &memories,
@@ -174,6 +174,10 @@ fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedR
         now,
         n_new_max: RECORDINGS_MAX.saturating_sub(recordings.len()),
     });
+    if !app.recorder.folder().is_some_and(RecordingsFolder::is_marked) {
+        // Their disk is not mounted, so that their files cannot go with them.
+        changes.retain(|it| !matches!(it, PlannedChange::Remove(recording) if recording.file.is_some()));
+    }
     (changes, evaluated)
 }
 
@@ -193,6 +197,7 @@ pub(crate) fn new_rule(list: RuleList, selection: RuleSelection, owner: Option<U
         selection,
         channel: None,
         keep: 0,
+        quota_bytes: 0,
         padding_before: None,
         padding_after: None,
         priority: PRIORITY_DEFAULT,
@@ -331,18 +336,6 @@ fn apply(write: &mut Write<'_>, changes: Vec<PlannedChange>) -> storage::Result<
 
 fn memory_of(write: &Write<'_>, rule: RecordingRuleId) -> storage::Result<RuleMemory> {
     Ok(write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule)))
-}
-
-/// Notes that the recording of a rule was deleted, so that its rule does not make it again.
-pub(crate) fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
-    let Some(followed) = &recording.followed else { return Ok(()) };
-    let Some(rule) = followed.rule else { return Ok(()) };
-    if write.get::<RecordingRule>(rule.0)?.is_none() {
-        return Ok(());
-    }
-    let mut memory = memory_of(write, rule)?;
-    memory.add_done(followed.episode);
-    write.put(&memory)
 }
 
 /// Removes the recordings of a rule that have not begun. With `keeps_edited`, those that a user changed stay. Returns their

@@ -145,6 +145,17 @@ pub(crate) fn compile(find: &str, ignores_case: bool) -> Result<Regex, PatternEr
         .map_err(pattern_error)
 }
 
+/// Compiles patterns that were compiled one by one, to be searched together. `None` if they are too large together.
+pub(crate) fn compile_set<'a>(find: impl IntoIterator<Item = &'a str>, ignores_case: bool) -> Option<RegexSet> {
+    let set = RegexSetBuilder::new(find.into_iter().map(translate))
+        .case_insensitive(ignores_case)
+        .size_limit(SET_BYTES_MAX)
+        .dfa_size_limit(SET_BYTES_MAX)
+        .nest_limit(DEPTH_MAX)
+        .build();
+    set.ok()
+}
+
 /// Converts the engine's error, without the pattern that it repeats.
 fn pattern_error(error: regex::Error) -> PatternError {
     match error {

@@ -2,7 +2,7 @@
 //! continue after a kill.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
@@ -17,6 +17,7 @@ use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::signal::Picture;
+use crate::support::small_disk::SmallDisk;
 use crate::support::upstream::Provider;
 use crate::support::{eventually, tools, until_async};
 
@@ -28,6 +29,8 @@ const HOUR: i64 = 3_600_000;
 struct Studio {
     provider: Provider,
     data: TempDir,
+    /// The folder of recordings.
+    folder: PathBuf,
     program: Binary,
     address: SocketAddr,
     admin: Api,
@@ -35,6 +38,11 @@ struct Studio {
 
 impl Studio {
     async fn start() -> Studio {
+        Studio::start_on(None).await
+    }
+
+    /// Starts with the folder of recordings there; in the data folder by default.
+    async fn start_on(folder: Option<PathBuf>) -> Studio {
         let provider = Provider::start();
         provider.path(NEWS).plays(Picture::new("news"));
         let list = provider.playlist(&[("news", "News", NEWS)]);
@@ -53,27 +61,35 @@ impl Studio {
             data
         });
         let data = filled.await.unwrap();
-        let (program, address) = run(data.path()).await;
+        let folder = folder.unwrap_or_else(|| data.path().join("recordings"));
+        let (program, address) = run(data.path(), &folder).await;
         let admin = Api::stranger_at(address).become_first_admin().await;
-        Studio { provider, data, program, address, admin }
+        Studio { provider, data, folder, program, address, admin }
     }
 
     /// Kills the program, and starts it again on the same data.
     async fn kill_and_start(self) -> Studio {
-        let Studio { provider, data, mut program, .. } = self;
+        let Studio { provider, data, folder, mut program, .. } = self;
         program.signal("KILL");
         program.ended().await;
-        let (program, address) = run(data.path()).await;
+        let (program, address) = run(data.path(), &folder).await;
         let admin = Api::stranger_at(address).login(ADMIN, PASSWORD).await;
-        Studio { provider, data, program, address, admin }
+        Studio { provider, data, folder, program, address, admin }
     }
 
     /// Creates a recording that begins now.
     async fn record(&self) -> u64 {
+        self.record_with(50).await
+    }
+
+    async fn record_with(&self, priority: u32) -> u64 {
         let now = actors::now_ms();
         let channels = self.admin.get("/api/channels/channels/").await;
         let channel = &channels.body["results"][0]["id"];
-        let body = json!({ "channel_id": channel, "start_time": iso_millis(now), "end_time": iso_millis(now + HOUR) });
+        let body = json!({
+            "channel_id": channel, "start_time": iso_millis(now), "end_time": iso_millis(now + HOUR),
+            "priority": priority,
+        });
         let made = self.admin.post(LIST, body).await;
         assert_eq!(made.status, 201, "{made:?}");
         made.body["id"].as_u64().unwrap()
@@ -93,12 +109,49 @@ impl Studio {
     async fn finished(&self, id: u64) -> Vec<u8> {
         until_async("the end of the file", async || !self.get(id).await["ended_at"].is_null()).await;
         let name = self.get(id).await["file_name"].as_str().unwrap().to_owned();
-        std::fs::read(self.data.path().join("recordings").join(name)).unwrap()
+        std::fs::read(self.folder.join(name)).unwrap()
+    }
+
+    /// Records some bytes.
+    async fn recorded(&self) -> u64 {
+        let id = self.record().await;
+        self.until_size(id, 200_000).await;
+        let stopped = self.admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
+        assert_eq!(stopped.status, 200, "{stopped:?}");
+        self.finished(id).await;
+        id
+    }
+
+    /// Changes members of the settings of recordings.
+    async fn set(&self, members: Value) {
+        let rows = self.admin.get("/api/core/settings/").await.body;
+        let row = rows["results"].as_array().unwrap().iter().find(|it| it["key"] == "dvr_settings").unwrap();
+        let path = format!("/api/core/settings/{}/", row["id"]);
+        let set = self.admin.send("PATCH", &path, json!({ "value": members })).await;
+        assert_eq!(set.status, 200, "{set:?}");
+    }
+
+    /// Waits until the recording is gone.
+    async fn until_gone(&self, id: u64) {
+        let path = format!("{LIST}{id}/");
+        until_async("the removal of a recording", async || self.admin.get(&path).await.status == 404).await;
+    }
+
+    /// Waits until the state of the gateway names a problem of this kind.
+    async fn until_problem(&self, kind: &str) {
+        until_async(kind, async || self.problems().await.contains(&kind.to_owned())).await;
+    }
+
+    async fn problems(&self) -> Vec<String> {
+        let health = self.admin.get("/api/core/health/").await.body;
+        let kinds = health["problems"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap().to_owned());
+        kinds.collect()
     }
 }
 
-async fn run(data: &Path) -> (Binary, SocketAddr) {
-    let program = Binary::start(&["serve", "--data-dir", &data.display().to_string()]);
+async fn run(data: &Path, folder: &Path) -> (Binary, SocketAddr) {
+    let recordings = format!("recordings_dir={}", folder.display());
+    let program = Binary::start(&["serve", "--data-dir", &data.display().to_string(), "--set", &recordings]);
     let address = program.address().await;
     (program, address)
 }
@@ -206,4 +259,101 @@ async fn a_file_is_read_in_parts_and_followed_while_it_grows_until_it_is_deleted
     let beyond = format!("bytes={}-", bytes.len());
     let unsatisfied = fetch(studio.address, Request::get(path(kept)).header("Range", &beyond)).await;
     assert_eq!(unsatisfied.status(), 416);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_recordings_go_by_the_settings_and_protected_ones_stay() {
+    let studio = Studio::start().await;
+    let (kept, first, second) = (studio.recorded().await, studio.recorded().await, studio.recorded().await);
+    let protected = studio.admin.send("PATCH", &format!("{LIST}{kept}/"), json!({ "protected": true })).await;
+    assert_eq!((protected.status, &protected.body["protected"]), (200, &json!(true)), "{protected:?}");
+    let file_of = async |id: u64| {
+        let name = studio.get(id).await["file_name"].as_str().unwrap().to_owned();
+        studio.folder.join(name)
+    };
+    let (file_of_kept, file_of_first) = (file_of(kept).await, file_of(first).await);
+    studio.set(json!({ "retention_count": 2 })).await;
+    studio.until_gone(first).await;
+    eventually("the removal of the file", || !file_of_first.exists()).await;
+    // Less than the protected recording alone.
+    studio.set(json!({ "retention_count": 0, "quota_bytes": 1_000 })).await;
+    studio.until_gone(second).await;
+    assert!(studio.get(kept).await["status"] == "stopped" && file_of_kept.exists());
+    let refused = studio.record().await;
+    until_async("the reason", async || {
+        studio.get(refused).await["reason"] == "the quota of all recordings is used up"
+    })
+    .await;
+    studio.set(json!({ "quota_bytes": 0 })).await;
+    studio.until_size(refused, 100_000).await;
+}
+
+/// Holds T-dvr.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_ends_the_lowest_priority_first_and_what_was_recorded_plays() {
+    let disk = SmallDisk::new(256);
+    let studio = Studio::start_on(Some(disk.path().join("recordings"))).await;
+    let old = studio.recorded().await;
+    let (low, high) = (studio.record_with(10).await, studio.record_with(90).await);
+    for id in [low, high] {
+        studio.until_size(id, 400_000).await;
+    }
+    studio.until_problem("recordings_disk_low").await;
+    let other_data = disk.fill(disk.available_mib() - 48);
+    for id in [low, high] {
+        until_async("the end of a recording", async || studio.get(id).await["status"] == "interrupted").await;
+        let bytes = studio.finished(id).await;
+        assert!(check_with_ffprobe(&bytes).await > 2.0);
+        assert_eq!(studio.get(id).await["reason"], "the disk of the recordings is almost full");
+    }
+    let (low, high) = (studio.get(low).await, studio.get(high).await);
+    assert!(low["updated_at"].as_str() <= high["updated_at"].as_str(), "{low} {high}");
+    assert_eq!(studio.get(old).await["status"], "stopped", "without a setting nothing goes");
+    assert_eq!(fetch(studio.address, Request::get("/healthz")).await.status(), 200);
+    let next = studio.record().await;
+    until_async("the reason", async || {
+        studio.get(next).await["reason"] == "the disk of the recordings is almost full"
+    })
+    .await;
+    // Retention takes the oldest, which is not enough, and then there is room.
+    studio.set(json!({ "retention_free_bytes": 100 << 20 })).await;
+    studio.until_gone(old).await;
+    std::fs::remove_file(other_data).unwrap();
+    studio.until_size(next, 400_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recordings_wait_for_a_folder_that_is_not_mounted() {
+    let studio = Studio::start().await;
+    let old = studio.recorded().await;
+    let running = studio.record().await;
+    studio.until_size(running, 400_000).await;
+    let (mounted, unmounted) = (studio.folder.clone(), studio.data.path().join("unmounted"));
+    std::fs::rename(&mounted, &unmounted).unwrap();
+    std::fs::create_dir(&mounted).unwrap();
+    // A start without the disk.
+    let studio = studio.kill_and_start().await;
+    studio.until_problem("recordings_unmounted").await;
+    studio.set(json!({ "retention_count": 1, "quota_bytes": 1 })).await;
+    let late = studio.record().await;
+    until_async("the reason", async || {
+        studio.get(late).await["reason"].as_str().is_some_and(|it| it.contains("is its disk mounted?"))
+    })
+    .await;
+    assert_eq!(studio.get(old).await["status"], "stopped", "nothing goes");
+    assert_eq!(studio.get(running).await["status"], "recording");
+    assert_eq!(std::fs::read_dir(&mounted).unwrap().count(), 0, "nothing is written");
+    studio.set(json!({ "retention_count": 0, "quota_bytes": 0 })).await;
+    std::fs::remove_dir(&mounted).unwrap();
+    std::fs::rename(&unmounted, &mounted).unwrap();
+    let size = studio.get(running).await["file_size"].as_u64().unwrap();
+    studio.until_size(running, size + 800_000).await;
+    studio.until_size(late, 400_000).await;
+    assert!(!studio.problems().await.contains(&"recordings_unmounted".to_owned()));
+    for id in [running, late] {
+        let stopped = studio.admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
+        assert_eq!(stopped.status, 200, "{stopped:?}");
+        assert!(check_with_ffprobe(&studio.finished(id).await).await > 1.0);
+        assert!(!studio.get(id).await["gaps"].as_array().unwrap().is_empty());
+    }
 }

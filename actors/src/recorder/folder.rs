@@ -62,9 +62,15 @@ impl RecordingsFolder {
         Ok(())
     }
 
-    /// Returns whether the folder has its marker.
-    pub(crate) fn is_marked(&self) -> bool {
+    /// Returns whether the folder has its marker. Blocks.
+    pub fn is_marked(&self) -> bool {
         self.marked_root().is_ok()
+    }
+
+    /// Returns the room on the disk of the folder in bytes, if the system says it. Blocks.
+    pub(crate) fn available(&self) -> Option<u64> {
+        let found = rustix::fs::fstatvfs(self.marked_root().ok()?).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     /// Creates a new file. Returns it with its path, which ends with a number if the name existed.

@@ -14,6 +14,7 @@ mod folder;
 #[cfg(test)]
 mod rank_tests;
 mod reading;
+mod keeper;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use tracing::{error, warn};
 
 pub use self::folder::RecordingsFolder;
 pub(crate) use self::reading::ReadingRecording;
+pub use self::keeper::{RecordingRoom, remember_deleted};
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::schedule;
@@ -66,6 +68,9 @@ struct Shared {
     runs: TaskTracker,
     stop: CancellationToken,
     schedule: Mutex<Option<RespawnedTask>>,
+    /// The task that looks at the files and their disk.
+    keeper: Mutex<Option<RespawnedTask>>,
+    room: Mutex<RecordingRoom>,
 }
 
 /// The parts of the gateway that the recorder uses.
@@ -99,6 +104,8 @@ impl Recorder {
                 runs: TaskTracker::new(),
                 stop,
                 schedule: Mutex::default(),
+                keeper: Mutex::default(),
+                room: Mutex::default(),
             }),
         }
     }
@@ -118,11 +125,26 @@ impl Recorder {
             }
         });
         *self.shared.schedule.lock() = Some(task);
+        let shared = Arc::downgrade(&self.shared);
+        let task = tasks::respawn("the keeper of recordings", move || {
+            let shared = shared.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    shared.keep_room().await;
+                }
+            }
+        });
+        *self.shared.keeper.lock() = Some(task);
     }
 
     /// Returns the folder of recordings; `None` before the recorder has started.
     pub fn folder(&self) -> Option<&RecordingsFolder> {
         self.shared.parts.get().map(|it| &it.folder)
+    }
+
+    /// Returns the room for recordings at the last look at their disk.
+    pub fn room(&self) -> RecordingRoom {
+        self.shared.room.lock().clone()
     }
 
     /// Returns the progress of a recording that runs.
@@ -157,6 +179,7 @@ impl Recorder {
     /// Waits until every file is closed, after the system was told to stop.
     pub(crate) async fn ended(&self) {
         self.shared.schedule.lock().take();
+        self.shared.keeper.lock().take();
         self.shared.runs.close();
         // A run that does not end in time ends with the runtime.
         let _ = timeout(END_TIMEOUT, self.shared.runs.wait()).await;

@@ -188,6 +188,11 @@ impl Run {
         if self.file.is_none() && recording.file.is_some() {
             self.resume().await?;
         }
+        if self.file.is_none()
+            && let Some(cause) = self.shared.room.lock().refusal(&recording)
+        {
+            return Err(Fault::Retry(cause.to_string()));
+        }
         let connection = Arc::new(Connection::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
         let target = Target::Channel(recording.channel_uuid);
         let reading = ReadingRecording::new(self.id, self.parts().models.clone());
@@ -531,8 +536,19 @@ impl Run {
         });
         let (file, done) = done.await?;
         self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        let Err(error) = done else {
+            self.file = Some(file);
+            return Ok(());
+        };
+        let fault = disk_fault(&error);
+        let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let folder = self.parts().folder.clone();
+        if !is_full && !blocking(move || folder.is_marked()).await? {
+            // Its disk is gone. The file continues when the disk is back.
+            return Err(FolderError::NotMarked.into());
+        }
         self.file = Some(file);
-        done.map_err(|error| disk_fault(&error))
+        Err(fault)
     }
 
     /// Changes the record, unless it was removed. Returns the record and what the function returns.

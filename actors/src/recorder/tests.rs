@@ -92,6 +92,7 @@ impl Studio {
             file: None,
             followed: None,
             owner: None,
+            protected: false,
             created_at: now_ms(),
             updated_at: now_ms(),
         };

@@ -6,6 +6,7 @@ mod file_name;
 pub mod forecast;
 mod programme;
 mod rank;
+pub mod retention;
 pub mod rules;
 mod settings;
 mod status;
@@ -15,7 +16,7 @@ use uuid::Uuid;
 
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
 pub use self::rank::{RecordingClaim, RecordingRank};
-pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX};
+pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 
@@ -75,6 +76,9 @@ pub struct Recording {
     /// The user who made it.
     #[serde(default)]
     pub owner: Option<UserId>,
+    /// Whether only a user removes it.
+    #[serde(default)]
+    pub protected: bool,
     #[serde(default)]
     pub created_at: i64,
     #[serde(default)]
@@ -328,6 +332,7 @@ mod tests {
             file: None,
             followed: None,
             owner: None,
+            protected: false,
             created_at: 0,
             updated_at: 0,
         }

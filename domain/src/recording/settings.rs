@@ -2,12 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Recording;
+use super::{RECORDINGS_MAX, Recording};
 use super::file_name::{NameFields, NameTemplate};
 use crate::user::{User, UserLevel};
 
 /// Maximum offset before and after new recordings, in minutes.
 pub const OFFSET_MINUTES_MAX: u32 = 1440;
+/// Maximum number of days that can be set for retention.
+pub const RETENTION_DAYS_MAX: u32 = 36_500;
+/// Maximum quota and free room that can be set, in bytes: what every client can represent.
+pub const QUOTA_BYTES_MAX: u64 = (1 << 53) - 1;
 
 /// Settings of recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +30,16 @@ pub struct DvrSettings {
     pub standard_users_record: bool,
     /// Whether a recording takes the connection of viewers if its programme has none otherwise.
     pub disconnect_viewers: bool,
+    /// How many bytes all recordings have together; older ones are deleted. 0 is no limit.
+    pub quota_bytes: u64,
+    /// The same for each user without a quota of its own.
+    pub user_quota_bytes: u64,
+    /// Days after which recordings are deleted; 0 keeps them.
+    pub retention_days: u32,
+    /// How many finished recordings stay; 0 keeps all.
+    pub retention_count: u32,
+    /// Old recordings are deleted while the disk has less room than this, in bytes; 0 deletes none.
+    pub retention_free_bytes: u64,
 }
 
 impl Default for DvrSettings {
@@ -39,6 +53,11 @@ impl Default for DvrSettings {
             post_offset_minutes: 0,
             standard_users_record: false,
             disconnect_viewers: false,
+            quota_bytes: 0,
+            user_quota_bytes: 0,
+            retention_days: 0,
+            retention_count: 0,
+            retention_free_bytes: 0,
         }
     }
 }
@@ -83,6 +102,14 @@ impl DvrSettings {
             let minutes = value.as_f64().filter(|it| (0.0..=f64::from(OFFSET_MINUTES_MAX)).contains(it));
             minutes.map(|it| it as u32).ok_or(format!("must be a number from 0 to {OFFSET_MINUTES_MAX}"))
         };
+        let number = |most: u32| {
+            let number = value.as_u64().and_then(|it| u32::try_from(it).ok()).filter(|it| *it <= most);
+            number.ok_or(format!("must be a whole number from 0 to {most}"))
+        };
+        let bytes = || {
+            let bytes = value.as_u64().filter(|it| *it <= QUOTA_BYTES_MAX);
+            bytes.ok_or(format!("must be a number of bytes from 0 to {QUOTA_BYTES_MAX}"))
+        };
         match name {
             "tv_template" => self.tv_template = template(default.tv_template)?,
             "tv_fallback_template" => self.tv_fallback_template = template(default.tv_fallback_template)?,
@@ -98,6 +125,11 @@ impl DvrSettings {
             "disconnect_viewers" => {
                 self.disconnect_viewers = value.as_bool().ok_or("must be true or false")?;
             }
+            "quota_bytes" => self.quota_bytes = bytes()?,
+            "user_quota_bytes" => self.user_quota_bytes = bytes()?,
+            "retention_days" => self.retention_days = number(RETENTION_DAYS_MAX)?,
+            "retention_count" => self.retention_count = number(RECORDINGS_MAX as u32)?,
+            "retention_free_bytes" => self.retention_free_bytes = bytes()?,
             _ => return Err("is not a setting".to_owned()),
         }
         Ok(())
@@ -114,6 +146,11 @@ impl DvrSettings {
             "post_offset_minutes": self.post_offset_minutes,
             "standard_users_record": self.standard_users_record,
             "disconnect_viewers": self.disconnect_viewers,
+            "quota_bytes": self.quota_bytes,
+            "user_quota_bytes": self.user_quota_bytes,
+            "retention_days": self.retention_days,
+            "retention_count": self.retention_count,
+            "retention_free_bytes": self.retention_free_bytes,
         });
         value.as_object().cloned().unwrap_or_default()
     }
@@ -148,6 +185,10 @@ mod tests {
             ("pre_offset_minutes", json!(1441)),
             ("standard_users_record", json!("yes")),
             ("comskip_enabled", json!(true)),
+            ("quota_bytes", json!(-1)),
+            ("quota_bytes", json!(1u64 << 53)),
+            ("retention_days", json!(1.5)),
+            ("retention_count", json!(20_001)),
         ] {
             assert!(settings.set(name, &value).is_err(), "{name} {value}");
         }

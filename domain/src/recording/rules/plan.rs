@@ -421,6 +421,7 @@ impl<'i, 'a> Plan<'i, 'a> {
                 priority: rule.priority,
             }),
             owner: rule.owner,
+            protected: false,
             created_at: self.input.now,
             updated_at: self.input.now,
         };
@@ -434,7 +435,7 @@ impl<'i, 'a> Plan<'i, 'a> {
             return;
         }
         let is_over = |it: &&&Arc<Recording>| {
-            it.status.is_final() && it.file.as_ref().is_some_and(|it| it.ended_at.is_some())
+            it.status.is_final() && !it.protected && it.file.as_ref().is_some_and(|it| it.ended_at.is_some())
         };
         let mut over: Vec<_> = own.iter().filter(is_over).collect();
         over.sort_unstable_by_key(|it| (std::cmp::Reverse(it.start), std::cmp::Reverse(it.id)));

@@ -147,6 +147,7 @@ fn rule(test: ProgrammeTest) -> RecordingRule {
         selection: RuleSelection::Programmes(test),
         channel: None,
         keep: 0,
+        quota_bytes: 0,
         padding_before: None,
         padding_after: None,
         priority: 50,

@@ -1,6 +1,8 @@
 //! Custom properties of a user. The gateway stores two of the keys in fields of their own, and checks those that clients
 //! and the gateway have in common.
 
+use domain::recording::QUOTA_BYTES_MAX;
+use domain::recording::retention::USER_QUOTA;
 use domain::secret::Secret;
 use domain::user::User;
 use serde_json::{Map, Value};
@@ -15,7 +17,7 @@ const FIELD: &str = "custom_properties";
 const PLAYER_PASSWORD: &str = "xc_password";
 const HIDE_ADULT: &str = "hide_adult_content";
 /// Keys that only admins may change.
-const FOR_ADMINS: [&str; 4] = [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, "catchup_enabled"];
+const FOR_ADMINS: [&str; 5] = [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, USER_QUOTA, "catchup_enabled"];
 /// Maximum number of days of a guide.
 const GUIDE_DAYS_MAX: u64 = 365;
 /// Maximum number of items of a menu, and length of each, in characters.
@@ -50,6 +52,10 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
         "epg_days" | "epg_prev_days" => match value.as_u64() {
             Some(days) if days <= GUIDE_DAYS_MAX => true,
             _ => return Err(format!("A number of days from 0 to {GUIDE_DAYS_MAX} is required.")),
+        },
+        USER_QUOTA => match value.as_u64() {
+            Some(bytes) if bytes <= QUOTA_BYTES_MAX => true,
+            _ => return Err(format!("A number of bytes from 0 to {QUOTA_BYTES_MAX} is required.")),
         },
         "catchup_enabled" => match value.is_boolean() {
             true => true,
@@ -183,7 +189,8 @@ mod tests {
     fn users_cannot_change_the_properties_that_only_admins_may_change() {
         let mut anna = anna();
         let sent = json!({
-            "xc_password": "hack", "hide_adult_content": false, "allowed_networks": {}, "catchup_enabled": true, "a": 5,
+            "xc_password": "hack", "hide_adult_content": false, "allowed_networks": {}, "catchup_enabled": true,
+            "recording_quota_bytes": 0, "a": 5,
         });
         merge_own(&mut anna, object(sent)).unwrap();
         let expected = json!({ "a": 5, "b": 2, "xc_password": "remote", "hide_adult_content": true });
@@ -207,6 +214,10 @@ mod tests {
             (json!({ "hide_adult_content": "yes" }), "hide_adult_content: Must be a valid boolean."),
             (json!({ "epg_days": -1 }), "epg_days: A number of days from 0 to 365 is required."),
             (json!({ "epg_prev_days": "7" }), "epg_prev_days: A number of days from 0 to 365 is required."),
+            (
+                json!({ "recording_quota_bytes": "1 GB" }),
+                "recording_quota_bytes: A number of bytes from 0 to 9007199254740991 is required.",
+            ),
             (json!({ "catchup_enabled": 1 }), "catchup_enabled: Must be a valid boolean."),
             (json!({ "output_format": ["ts"] }), "output_format: This value is not valid."),
             (json!({ "output_profile": -1 }), "output_profile: This value is not valid."),

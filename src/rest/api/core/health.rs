@@ -111,6 +111,8 @@ choice!(ConditionKind {
     StoreDamaged = "store_damaged",
     GuideDamaged = "guide_damaged",
     DiskLow = "disk_low",
+    RecordingsDiskLow = "recordings_disk_low",
+    RecordingsUnmounted = "recordings_unmounted",
     SourceFailing = "source_failing",
     BackupFailed = "backup_failed",
     RestorePending = "restore_pending",

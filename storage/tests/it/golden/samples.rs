@@ -369,6 +369,7 @@ pub(super) fn recording() -> Recording {
         }),
         followed: None,
         owner: Some(UserId(5)),
+        protected: true,
         created_at: 1_699_000_000_000,
         updated_at: 1_700_000_900_001,
     }
@@ -404,10 +405,12 @@ pub(super) fn recording_rule() -> RecordingRule {
         }),
         channel: Some(ChannelId(2)),
         keep: 5,
+        quota_bytes: 50_000_000_000,
         padding_before: Some(60),
         padding_after: Some(300),
         priority: 70,
         owner: Some(UserId(5)),
+        protected: true,
         created_at: 1_699_000_000_000,
         updated_at: 1_700_000_900_001,
     }

@@ -5,7 +5,7 @@ use domain::recording::rules::{
     CivilDay, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
     WeeklyTimes,
 };
-use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX};
+use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
@@ -66,6 +66,9 @@ pub(crate) struct RecurringRuleView {
     /// How many recordings stay; older ones are deleted. 0 keeps all.
     #[field(edit, at_least = 0, at_most = KEEP_MAX as i64)]
     keep: u32,
+    /// How many bytes its recordings have together; older ones are deleted. 0 is no limit.
+    #[field(edit, at_least = 0, at_most = QUOTA_BYTES_MAX as i64)]
+    quota_bytes: u64,
     /// Seconds that are recorded before the start; `null` for those of the settings.
     #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64)]
     padding_before: Option<u32>,
@@ -127,6 +130,7 @@ impl Render for RecordingRule {
             title: test.and_then(|it| it.title.as_ref()).map(|it| it.text.clone()),
             record_new_only: test.is_some_and(|it| it.only_new),
             keep: self.keep,
+            quota_bytes: self.quota_bytes,
             padding_before: self.padding_before,
             padding_after: self.padding_after,
             priority: u32::from(self.priority),
@@ -207,6 +211,7 @@ async fn create(call: Call, new: NewRecurringRule) -> Result<Created<RecurringRu
         title: new.title,
         record_new_only: new.record_new_only,
         keep: new.keep,
+        quota_bytes: new.quota_bytes,
         padding_before: new.padding_before,
         padding_after: new.padding_after,
         priority: new.priority,
@@ -224,6 +229,7 @@ fn apply_edit(rule: &mut RecordingRule, edit: RecurringRuleEdit, errors: &mut Fi
     set(&mut rule.enabled, edit.enabled);
     set(&mut rule.channel, edit.channel);
     set(&mut rule.keep, edit.keep);
+    set(&mut rule.quota_bytes, edit.quota_bytes);
     set(&mut rule.padding_before, edit.padding_before);
     set(&mut rule.padding_after, edit.padding_after);
     set(&mut rule.priority, edit.priority.map(clamp_priority));

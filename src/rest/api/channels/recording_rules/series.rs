@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use actors::remember_deleted;
 use domain::ids::{ChannelId, RecordingRuleId};
 use domain::recording::rules::{
     KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
 };
-use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, Recording};
+use domain::recording::{
+    PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording,
+};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 
 use super::{NOT_ALLOWED, apply_now, blank, check, check_may_schedule, may_see, remove, text_test};
 use crate::http::reply::Refusal;
-use crate::recording_rules::{RuleScope, evaluate, preview, remember_deleted};
+use crate::recording_rules::{RuleScope, evaluate, preview};
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
@@ -68,6 +71,8 @@ pub(crate) struct SeriesRuleView {
     channel_id: Option<ChannelId>,
     /// How many recordings stay; 0 keeps all.
     keep: u32,
+    /// How many bytes its recordings have together; 0 is no limit.
+    quota_bytes: u64,
     /// Seconds before the start; `null` for those of the settings.
     padding_before: Option<u32>,
     /// Seconds after the end; `null` for those of the settings.
@@ -102,6 +107,9 @@ pub(crate) struct NewSeriesRule {
     /// How many recordings stay; 0 keeps all.
     #[field(at_least = 0, at_most = KEEP_MAX as i64)]
     keep: Option<u32>,
+    /// How many bytes its recordings have together; older ones are deleted. 0 is no limit.
+    #[field(at_least = 0, at_most = QUOTA_BYTES_MAX as i64)]
+    quota_bytes: Option<u64>,
     /// Seconds before the start; without it, those of the settings.
     #[field(at_least = 0, at_most = PADDING_SECONDS_MAX as i64)]
     padding_before: Option<Option<u32>>,
@@ -292,6 +300,7 @@ fn view(rule: &RecordingRule) -> Option<SeriesRuleView> {
         description_mode: mode(&test.description, TextMode::Contains),
         channel_id: rule.channel,
         keep: rule.keep,
+        quota_bytes: rule.quota_bytes,
         padding_before: rule.padding_before,
         padding_after: rule.padding_after,
         priority: u32::from(rule.priority),
@@ -340,6 +349,7 @@ fn rule_of(
     }
     rule.channel = new.channel_id.flatten();
     rule.keep = new.keep.unwrap_or_default();
+    rule.quota_bytes = new.quota_bytes.unwrap_or_default();
     rule.padding_before = new.padding_before.flatten();
     rule.padding_after = new.padding_after.flatten();
     rule.priority = new.priority.map_or(rule.priority, clamp_priority);

@@ -12,7 +12,7 @@ mod programme;
 mod tests;
 mod view;
 
-use actors::now_ms;
+use actors::{now_ms, remember_deleted};
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
@@ -25,7 +25,6 @@ use serde::Serialize;
 use self::programme::{ProgramId, apply_properties, of_guide};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::http::reply::Refusal;
-use crate::recording_rules::remember_deleted;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::{Access, STANDARD};
 use crate::rest::frame::call::Call;
@@ -230,6 +229,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
         file: None,
         followed: None,
         owner: Some(owner),
+        protected: new.protected.unwrap_or(false),
         created_at: now,
         updated_at: now,
     };
@@ -263,6 +263,7 @@ async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusa
         recording.padding_before = edit.padding_before.unwrap_or(recording.padding_before);
         recording.padding_after = edit.padding_after.unwrap_or(recording.padding_after);
         recording.priority = edit.priority.map_or(recording.priority, clamp_priority);
+        recording.protected = edit.protected.unwrap_or(recording.protected);
         if let Some(program) = edit.program_id {
             let id = program.map(|it| it.0);
             if recording.programme.as_ref().and_then(|it| it.id.clone()) != id {

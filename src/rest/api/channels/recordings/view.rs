@@ -76,6 +76,9 @@ pub(crate) struct RecordingView {
     /// From 0 to 100; the higher one wins when not all recordings can be made.
     #[field(edit, at_least = 0, at_most = PRIORITY_MAX as i64, example = "50")]
     priority: u32,
+    /// Whether quotas, retention and the number that a rule keeps leave the recording alone.
+    #[field(edit)]
+    protected: bool,
     /// Status. Setting `completed` or `stopped` ends a running recording and keeps its file.
     #[field(edit, example = "scheduled")]
     status: Named<RecordingStatus>,
@@ -193,6 +196,7 @@ impl Render for Recording {
             padding_before: self.padding_before,
             padding_after: self.padding_after,
             priority: u32::from(self.priority),
+            protected: self.protected,
             status: Named(self.status),
             reason: self.reason.clone(),
             forecast: lookup

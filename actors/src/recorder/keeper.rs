@@ -1,0 +1,203 @@
+//! Looks at the files and their disk: old recordings go as the settings say, and recordings end before the disk is full.
+//!
+//! A look follows each change of recordings, rules, users and settings, and comes every second while something is recorded.
+//! Nothing is done while the folder lacks its marker, because then the room that is seen is that of another disk.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use domain::ids::RecordingId;
+use domain::recording::retention::{
+    DISK_BYTES_RESERVED, GrowingFile, RetentionCause, RetentionInput, RetentionPlan, retention, user_quota,
+};
+use domain::recording::rules::{RecordingRule, RuleMemory};
+use domain::recording::{Recording, RecordingInput};
+use domain::setting::CoreSetting;
+use domain::user::User;
+use storage::{ChangeMessage, Record, Write};
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+
+use super::{Parts, Recorder, Shared};
+use crate::clock::now_ms;
+
+/// Pause between looks while something is recorded.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// The same while nothing is.
+const IDLE_PERIOD: Duration = Duration::from_secs(30);
+
+/// The room for recordings at the last look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingRoom {
+    /// Whether recordings have files, and their folder lacks its marker.
+    pub is_unmarked: bool,
+    /// Room on the disk in bytes, if the folder has its marker.
+    pub available: Option<u64>,
+    plan: RetentionPlan,
+}
+
+impl RecordingRoom {
+    /// Returns why a recording cannot begin; `None` if it can.
+    pub(super) fn refusal(&self, it: &Recording) -> Option<RetentionCause> {
+        self.plan.refusal(it)
+    }
+
+    /// Returns whether recordings cannot begin because the disk is almost full.
+    pub fn is_disk_full(&self) -> bool {
+        self.plan.is_disk_full
+    }
+}
+
+/// The sizes of growing files at the last look.
+#[derive(Default)]
+struct Sizes {
+    at: Option<Instant>,
+    bytes: HashMap<RecordingId, u64>,
+}
+
+impl Sizes {
+    /// Returns the growing files, and notes their sizes.
+    fn look(&mut self, sizes: HashMap<RecordingId, u64>) -> HashMap<RecordingId, GrowingFile> {
+        let now = Instant::now();
+        let millis = self.at.map_or(0, |it| now.duration_since(it).as_millis());
+        let grown = |id: &RecordingId, bytes: u64| {
+            let before = self.bytes.get(id).copied().unwrap_or(bytes);
+            let per_second = u128::from(bytes.saturating_sub(before)) * 1000 / millis.max(1);
+            let bytes_per_second = u64::try_from(per_second).unwrap_or(u64::MAX);
+            GrowingFile { bytes, bytes_per_second }
+        };
+        let growing = sizes.iter().map(|(id, bytes)| (*id, grown(id, *bytes))).collect();
+        *self = Self { at: Some(now), bytes: sizes };
+        growing
+    }
+}
+
+impl Shared {
+    /// Looks at the files until the gateway stops.
+    pub(super) async fn keep_room(self: Arc<Self>) {
+        let Some(parts) = self.parts.get() else { return };
+        let mut changes = parts.models.store.changes();
+        let (mut sizes, mut was_full) = (Sizes::default(), false);
+        loop {
+            let room = self.room(parts, &mut sizes).await;
+            if room.is_disk_full() && !was_full {
+                let mib = room.available.unwrap_or(0) >> 20;
+                warn!(
+                    "the disk of the recordings is almost full: {mib} MiB are left, and the last {} MiB are not used",
+                    DISK_BYTES_RESERVED >> 20
+                );
+            }
+            was_full = room.is_disk_full();
+            *self.room.lock() = room.clone();
+            self.carry_out(parts, &room.plan).await;
+            let is_idle = self.running.lock().is_empty();
+            tokio::select! {
+                () = sleep(if is_idle { IDLE_PERIOD } else { LOOK_PERIOD }) => {}
+                () = changed(&mut changes), if is_idle => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn room(&self, parts: &Parts, sizes: &mut Sizes) -> RecordingRoom {
+        let folder = parts.folder.clone();
+        let looked = tokio::task::spawn_blocking(move || (folder.is_marked(), folder.available()));
+        let (is_marked, available) = looked.await.unwrap_or((false, None));
+        let recordings: Vec<_> = parts.models.recordings.load().iter().cloned().collect();
+        if !is_marked {
+            let is_unmarked = recordings.iter().any(|it| it.file.is_some());
+            return RecordingRoom { is_unmarked, ..RecordingRoom::default() };
+        }
+        let running = self.running.lock();
+        let running: HashMap<_, _> =
+            running.iter().map(|(id, it)| (*id, it.bytes.load(Ordering::Relaxed))).collect();
+        let (settings, _) = self.settings();
+        let (rules, users) = (parts.models.recording_rules.load(), parts.models.users.load());
+        let plan = retention(&RetentionInput {
+            recordings: &recordings,
+            growing: &sizes.look(running),
+            settings: &settings,
+            rule_quota: &|id| rules.get(id.0).map_or(0, |it| it.quota_bytes),
+            user_quota: &|id| users.get(id.0).map_or(0, |it| user_quota(it, &settings)),
+            available,
+            now: now_ms(),
+        });
+        RecordingRoom { is_unmarked: false, available, plan }
+    }
+
+    async fn carry_out(self: &Arc<Self>, parts: &Parts, plan: &RetentionPlan) {
+        for (id, cause) in &plan.removed {
+            self.remove_recording(parts, *id, *cause).await;
+        }
+        for (id, cause) in &plan.ended {
+            let (id, reason) = (id.0, cause.to_string());
+            warn!(recording.id = %id, "a recording ends early: {reason}");
+            let ended = parts.models.store.write(move |write: &mut Write<'_>| {
+                let Some(mut recording) = write.get::<Recording>(id)? else { return Ok(()) };
+                // One that has ended by itself refuses it.
+                if recording.apply(RecordingInput::EndedIncomplete, Some(reason), now_ms()).is_ok() {
+                    write.put(&recording)?;
+                }
+                Ok::<_, storage::Error>(())
+            });
+            if let Err(cause) = ended.await {
+                warn!(recording.id = %id, "failed to end a recording: {cause}");
+            }
+        }
+    }
+
+    /// Removes a finished recording with its file, unless it was protected meanwhile.
+    async fn remove_recording(self: &Arc<Self>, parts: &Parts, id: RecordingId, cause: RetentionCause) {
+        let removed = parts.models.store.write(move |write: &mut Write<'_>| {
+            let may_go = |it: &Recording| it.status.is_final() && !it.protected;
+            let Some(recording) = write.get::<Recording>(id.0)?.filter(may_go) else { return Ok(None) };
+            write.remove::<Recording>(id.0)?;
+            if recording.file.is_some() {
+                remember_deleted(write, &recording)?;
+            }
+            Ok::<_, storage::Error>(Some(recording))
+        });
+        let recording = match removed.await {
+            Ok(Some(recording)) => recording,
+            Ok(None) => return,
+            // A full disk can be the reason. The record goes when the store can be written again.
+            Err(error) => {
+                warn!(recording.id = %id, "failed to remove the record of a recording: {error}");
+                let kept = parts.models.recordings.load().get(id.0).cloned();
+                let Some(kept) = kept.filter(|it| !it.protected && cause == RetentionCause::Disk) else { return };
+                Recording::clone(&kept)
+            }
+        };
+        info!(recording.id = %id, "recording of \"{}\" is removed: {cause}", recording.title());
+        Recorder { shared: Arc::clone(self) }.remove_file(&recording).await;
+    }
+}
+
+/// Waits for a commit after which other recordings may have to go.
+async fn changed(changes: &mut storage::Changes) {
+    let matters = [Recording::COLLECTION, RecordingRule::COLLECTION, CoreSetting::COLLECTION, User::COLLECTION];
+    loop {
+        match changes.next().await {
+            ChangeMessage::Changed(change) if matters.iter().all(|it| change.of(it).is_none()) => {}
+            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return,
+            ChangeMessage::Closed => std::future::pending().await,
+        }
+    }
+}
+
+/// Notes that the recording of a rule was deleted, so that its rule does not make it again.
+///
+/// # Errors
+/// The store cannot be used.
+pub fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
+    let Some(followed) = &recording.followed else { return Ok(()) };
+    let Some(rule) = followed.rule else { return Ok(()) };
+    if write.get::<RecordingRule>(rule.0)?.is_none() {
+        return Ok(());
+    }
+    let mut memory = write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule));
+    memory.add_done(followed.episode);
+    write.put(&memory)
+}
