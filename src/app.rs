@@ -17,10 +17,11 @@ use actors::{
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
+use domain::recording::rules::MatchCache;
 use domain::setting::CoreSetting;
 use domain::user::User;
 use domain::vod::Title;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use storage::guide::GuideFiles;
 use storage::{Models, Record, Table, View};
 use tracing::warn;
@@ -81,6 +82,8 @@ pub(crate) struct App {
     pub(crate) forecast_cache: ForecastCache,
     /// Held while rules are applied, so that no programme gets two recordings.
     pub(crate) rule_evaluation: tokio::sync::Mutex<()>,
+    /// What the last evaluation of all rules has read.
+    pub(crate) rule_matches: Mutex<MatchCache>,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
     pub(crate) plans: Arc<dyn Plans>,
@@ -145,6 +148,7 @@ impl App {
             recorder: system.recorder(),
             forecast_cache: ForecastCache::default(),
             rule_evaluation: tokio::sync::Mutex::new(()),
+            rule_matches: Mutex::default(),
             matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),

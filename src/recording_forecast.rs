@@ -112,7 +112,7 @@ pub(crate) fn alternatives(app: &App, forecast: &Forecast) -> HashMap<RecordingI
     let rules: Vec<_> = rules.collect();
     let set = RuleSet::new(&rules, []);
     let mut scan = GuideScan::new(&set, []);
-    read_guides(app, &mut scan, now / 1000, now.saturating_add(HORIZON_MS) / 1000);
+    read_guides(app, &mut scan, now / 1000, now.saturating_add(HORIZON_MS) / 1000, None);
     let (airings, _) = scan.finish();
     let (permissions, settings) = (Permissions::of(app), crate::recording_rules::dvr_settings(app));
     let mut pools = Pools { app, known: HashMap::new() };
@@ -129,7 +129,7 @@ pub(crate) fn alternatives(app: &App, forecast: &Forecast) -> HashMap<RecordingI
             let Some(channel) = channels.get(id.0) else { continue };
             let may_record = permissions.may_record(rule, channel, &settings);
             if may_record && forecast.has_room(*id, airing.start, airing.end, &pools.of(channel.uuid)) {
-                found.insert(recording.id, Alternative { channel: *id, airing: airing.clone() });
+                found.insert(recording.id, Alternative { channel: *id, airing: Airing::clone(&airing) });
                 break;
             }
         }

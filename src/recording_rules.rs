@@ -15,8 +15,8 @@ use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::lineup::{ViewLimits, visible};
 use domain::recording::rules::{
-    Airing, GuideScan, HORIZON_MS, PlanInput, PlannedChange, RecordingRule, RuleList, RuleMemory,
-    RuleSelection, RuleSet, RuleSubject, plan,
+    Airing, GuideScan, HORIZON_MS, KnownMatches, MatchCache, MatchKey, PlanInput, PlannedChange,
+    RecordingRule, RuleList, RuleMemory, RuleSelection, RuleSet, RuleSubject, plan,
 };
 use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording};
 use domain::user::{User, UserLevel};
@@ -33,6 +33,8 @@ use crate::http::reply::Refusal;
 const PERIOD: Duration = Duration::from_secs(15 * 60);
 /// Changes within this time after the first one are applied together.
 const SETTLE_TIME: Duration = Duration::from_secs(2);
+/// How far beyond the horizon guides are read, in seconds, so that what was found can be used again while time passes.
+const READ_AHEAD_SECONDS: i64 = 24 * 60 * 60;
 
 /// The rules that an evaluation applies.
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ pub(crate) struct EvaluatedRules {
 
 /// The programmes that one test selects.
 pub(crate) struct RulePreview {
-    pub(crate) airings: Vec<Airing>,
+    pub(crate) airings: Vec<Arc<Airing>>,
     /// Whether a guide channel with its id exists.
     pub(crate) has_guide: bool,
     pub(crate) is_too_much: bool,
@@ -143,12 +145,19 @@ fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedR
     let recordings: Vec<_> = recordings.iter().cloned().collect();
     let by_hand = recordings.iter().map(|it| &**it).filter(|_| matches!(scope, RuleScope::All));
     let by_hand: Vec<_> = by_hand.collect();
-    let set = RuleSet::new(rules.iter().map(|it| &**it), by_hand);
+    let tests = RuleSet::tests(rules.iter().map(|it| &**it), by_hand);
+    let mut cache = matches!(scope, RuleScope::All).then(|| app.rule_matches.lock());
+    let set = match &mut cache {
+        Some(cache) => cache.set_of(tests),
+        None => Arc::new(RuleSet::of(tests)),
+    };
     let now = now_ms();
     let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
     if !set.is_empty() {
-        read_guides(app, &mut scan, (now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
+        let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
+        read_guides(app, &mut scan, from, until, cache.as_deref_mut());
     }
+    drop(cache);
     if scan.is_too_much() {
         warn!("rules of recordings select too many programmes of the guide; some are left out");
     }
@@ -207,8 +216,15 @@ pub(crate) fn new_rule(list: RuleList, selection: RuleSelection, owner: Option<U
     }
 }
 
-/// Reads the programmes of all guides that the scan wants. Times are seconds since 1970. Blocks.
-pub(crate) fn read_guides(app: &App, scan: &mut GuideScan<'_>, from: i64, until: i64) -> Vec<String> {
+/// Reads the programmes of all guides that the scan wants, except those that the cache has. Times are seconds since 1970.
+/// Blocks.
+pub(crate) fn read_guides(
+    app: &App,
+    scan: &mut GuideScan<'_>,
+    from: i64,
+    until: i64,
+    mut cache: Option<&mut MatchCache>,
+) -> Vec<String> {
     let reader = GuideReader::load(app);
     // Channels with the same programmes are read once; generated programmes belong to one channel each.
     let mut groups: BTreeMap<(u32, u32), Vec<Arc<Channel>>> = BTreeMap::new();
@@ -219,22 +235,45 @@ pub(crate) fn read_guides(app: &App, scan: &mut GuideScan<'_>, from: i64, until:
         let own = if is_generated { channel.id.0 } else { 0 };
         groups.entry((guide.id.0, own)).or_default().push(Arc::clone(channel));
     }
-    let mut keys = Vec::new();
-    for ((_, own), mut channels) in groups {
+    let (mut keys, mut read) = (Vec::new(), HashMap::new());
+    let (from_ms, until_ms) = (from.saturating_mul(1000), until.saturating_mul(1000));
+    for ((id, own), mut channels) in groups {
         channels.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
         let Some(guide) = channels.first().and_then(|it| reader.of_channel(it)) else { continue };
         let uuid = channels.first().map(|it| it.uuid.to_string()).unwrap_or_default();
         let key = if own > 0 { uuid } else { guide.guide_channel.key.clone() };
         let ids: Vec<_> = channels.iter().filter_map(|it| it.tvg_id.as_deref()).collect();
-        let shown_by = channels.iter().map(|it| it.id).collect();
-        if let Some(mut scanned) = scan.channel(&key, &ids, shown_by) {
-            for part in guide.parts(from, until) {
-                part.for_each(|id, start, stop, inner| {
-                    scanned.programme(start, stop, inner, || id.map(|it| it.to_string()).unwrap_or_default());
-                });
-            }
-        }
         keys.extend(ids.iter().map(|it| it.to_lowercase()).chain([key.to_lowercase()]));
+        let shown_by: Arc<[ChannelId]> = channels.iter().map(|it| it.id).collect();
+        let cached = cache.as_deref_mut().zip(guide.file()).map(|(cache, file)| {
+            let guide_ids = ids.iter().map(|it| (*it).to_owned()).collect();
+            let key = MatchKey { key: key.clone(), guide_ids, channels: Arc::clone(&shown_by) };
+            let known = cache.take(id, &key, file, (from_ms, until_ms), || guide.content());
+            (key, file, known)
+        });
+        if let Some((_, _, Some(known))) = cached {
+            scan.reuse(&key, &known.matches, from_ms, until_ms);
+            read.insert(id, known);
+            continue;
+        }
+        let Some(mut scanned) = scan.channel(&key, &ids, shown_by) else { continue };
+        // What is kept has to last for some time.
+        let read_until = if cached.is_some() { until.saturating_add(READ_AHEAD_SECONDS) } else { until };
+        for part in guide.parts(from, read_until) {
+            part.for_each(|id, start, stop, inner| {
+                scanned.programme(start, stop, inner, || id.map(|it| it.to_string()).unwrap_or_default());
+            });
+        }
+        let matches = scanned.finish(from_ms, until_ms);
+        // Afterwards, because a file whose reading has failed is damaged.
+        if let (Some((key, file, _)), Some(matches), Some(content)) = (cached, matches, guide.content()) {
+            let time = (from_ms, read_until.saturating_mul(1000));
+            read.insert(id, KnownMatches { key, file, content, time, matches });
+        }
+    }
+    if let Some(cache) = cache {
+        // With too many, another part of them can be left out next time.
+        cache.replace(if scan.is_too_much() { HashMap::new() } else { read });
     }
     keys
 }
@@ -244,7 +283,7 @@ pub(crate) fn preview(app: &App, rule: &RecordingRule, is_listed: impl Fn(&Chann
     let set = RuleSet::new([rule], []);
     let mut scan = GuideScan::new(&set, []);
     let now = now_ms();
-    let keys = read_guides(app, &mut scan, now / 1000, (now + HORIZON_MS) / 1000);
+    let keys = read_guides(app, &mut scan, now / 1000, (now + HORIZON_MS) / 1000, None);
     let is_too_much = scan.is_too_much();
     let channels = app.models.channels.load();
     let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 /// Maximum length of a pattern and of a replacement, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
@@ -18,6 +18,8 @@ pub const MATCHES_MAX: usize = 1000;
 
 /// Memory limit of a compiled pattern, in bytes. Matching time grows with it and with the text.
 const COMPILED_BYTES_MAX: usize = 512 * 1024;
+/// The same for patterns that are searched together.
+const SET_BYTES_MAX: usize = 32 << 20;
 /// Maximum nesting depth of groups.
 const DEPTH_MAX: u32 = 50;
 
@@ -146,7 +148,10 @@ pub(crate) fn compile(find: &str, ignores_case: bool) -> Result<Regex, PatternEr
 }
 
 /// Compiles patterns that were compiled one by one, to be searched together. `None` if they are too large together.
-pub(crate) fn compile_set<'a>(find: impl IntoIterator<Item = &'a str>, ignores_case: bool) -> Option<RegexSet> {
+pub(crate) fn compile_set<'a>(
+    find: impl IntoIterator<Item = &'a str>,
+    ignores_case: bool,
+) -> Option<RegexSet> {
     let set = RegexSetBuilder::new(find.into_iter().map(translate))
         .case_insensitive(ignores_case)
         .size_limit(SET_BYTES_MAX)

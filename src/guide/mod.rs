@@ -169,6 +169,22 @@ impl ChannelGuide {
         matches!(self.programmes, ProgrammeSource::Generated(_))
     }
 
+    /// Returns source and generation of the file with the programmes. `None` if they follow from the name of the channel.
+    pub(crate) fn file(&self) -> Option<(u32, u64)> {
+        match &self.programmes {
+            ProgrammeSource::File(file) => Some((file.source().0, file.generation())),
+            ProgrammeSource::Generated(_) => None,
+        }
+    }
+
+    /// Returns a number that other programmes have another of; `None` if they are generated or cannot be read. Blocks.
+    pub(crate) fn content(&self) -> Option<u64> {
+        match &self.programmes {
+            ProgrammeSource::File(file) if !file.is_damaged() => file.content(self.guide_channel.id).ok(),
+            _ => None,
+        }
+    }
+
     /// Returns the programmes that overlap `from..until`, in seconds since 1970, by their start. Blocks.
     pub(crate) fn programmes(&self, from: i64, until: i64) -> Vec<GuideEntry> {
         self.entries(from, until).collect()

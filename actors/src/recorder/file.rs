@@ -28,6 +28,8 @@ pub(super) struct RecordingFile {
     file: File,
     /// A multiple of the size of a packet.
     length: u64,
+    /// How many bytes are on the disk for sure.
+    synced: u64,
     /// Set from the second reader on.
     joined: Option<Joined>,
     /// Packets to write, reused for each batch.
@@ -52,17 +54,40 @@ pub(super) struct Arrived {
 
 impl RecordingFile {
     pub(super) fn new(file: File) -> Self {
-        Self { file, length: 0, joined: None, out: Vec::new() }
+        Self { file, length: 0, synced: 0, joined: None, out: Vec::new() }
     }
 
-    /// Continues a file that an earlier process has written. Cuts it to whole packets.
+    /// Continues a file that an earlier process has written. Cuts it to whole packets, and what is none off its end: after a
+    /// power cut a file can end with bytes that were never written.
     pub(super) fn reopened(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        let whole = length - length % PACKET as u64;
+        let mut whole = length - length % PACKET as u64;
+        let mut block = vec![0; SEED_READ_BYTES];
+        'blocks: while whole > length.saturating_sub(SEED_BYTES_MAX) {
+            let begin = whole.saturating_sub(SEED_READ_BYTES as u64);
+            let block = &mut block[..usize::try_from(whole - begin).unwrap_or(0)];
+            file.read_exact_at(block, begin)?;
+            for packet in block.as_chunks::<PACKET>().0.iter().rev() {
+                if Packet::new(packet).has_sync() {
+                    break 'blocks;
+                }
+                whole -= PACKET as u64;
+            }
+        }
         if whole != length {
             file.set_len(whole)?;
         }
         Ok(Self { length: whole, ..Self::new(file) })
+    }
+
+    /// Returns how many bytes a power cut cannot take. 0 after a file was opened.
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Returns whether packets of another reader follow, whose times matter.
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined.is_some()
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -168,7 +193,9 @@ impl RecordingFile {
 
     /// Waits until the disk has everything.
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.synced = self.length;
+        Ok(())
     }
 
     fn write_out(&mut self) -> io::Result<()> {

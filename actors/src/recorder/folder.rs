@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 /// Name of the marker file.
@@ -58,7 +58,9 @@ impl RecordingsFolder {
     pub(crate) fn mark(&self) -> Result<(), FolderError> {
         std::fs::create_dir_all(&self.root)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(self.open_root()?, MARKER, flags, FILE_MODE)?;
+        let root = self.open_root()?;
+        openat(&root, MARKER, flags, FILE_MODE)?;
+        fsync(root)?;
         Ok(())
     }
 
@@ -81,7 +83,11 @@ impl RecordingsFolder {
         for n in 1..=NAMES_MAX {
             let number = if n == 1 { String::new() } else { format!(" ({n})") };
             match openat(&folder, format!("{name}{number}.{extension}"), flags, FILE_MODE) {
-                Ok(file) => return Ok((file.into(), format!("{stem}{number}.{extension}"))),
+                Ok(file) => {
+                    // Otherwise a power cut can take the name, and the file with it.
+                    fsync(&folder)?;
+                    return Ok((file.into(), format!("{stem}{number}.{extension}")));
+                }
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -175,7 +181,8 @@ fn parent(root: OwnedFd, path: &str, creates: bool) -> Result<Option<(OwnedFd, &
             Err(Errno::NOENT) if creates => {
                 match mkdirat(folder.as_fd(), below, FOLDER_MODE) {
                     // Another recording has just created it.
-                    Ok(()) | Err(Errno::EXIST) => {}
+                    Ok(()) => fsync(folder.as_fd())?,
+                    Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
                 openat(folder.as_fd(), below, flags, Mode::empty())

@@ -166,7 +166,9 @@ impl Shared {
             Err(error) => {
                 warn!(recording.id = %id, "failed to remove the record of a recording: {error}");
                 let kept = parts.models.recordings.load().get(id.0).cloned();
-                let Some(kept) = kept.filter(|it| !it.protected && cause == RetentionCause::Disk) else { return };
+                let Some(kept) = kept.filter(|it| !it.protected && cause == RetentionCause::Disk) else {
+                    return;
+                };
                 Recording::clone(&kept)
             }
         };
@@ -177,7 +179,8 @@ impl Shared {
 
 /// Waits for a commit after which other recordings may have to go.
 async fn changed(changes: &mut storage::Changes) {
-    let matters = [Recording::COLLECTION, RecordingRule::COLLECTION, CoreSetting::COLLECTION, User::COLLECTION];
+    let matters =
+        [Recording::COLLECTION, RecordingRule::COLLECTION, CoreSetting::COLLECTION, User::COLLECTION];
     loop {
         match changes.next().await {
             ChangeMessage::Changed(change) if matters.iter().all(|it| change.of(it).is_none()) => {}

@@ -11,10 +11,10 @@
 
 mod file;
 mod folder;
+mod keeper;
 #[cfg(test)]
 mod rank_tests;
 mod reading;
-mod keeper;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -36,8 +36,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
 pub use self::folder::RecordingsFolder;
-pub(crate) use self::reading::ReadingRecording;
 pub use self::keeper::{RecordingRoom, remember_deleted};
+pub(crate) use self::reading::ReadingRecording;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::schedule;
@@ -83,6 +83,7 @@ struct Parts {
 #[derive(Debug, Default)]
 struct RunCounters {
     bytes: AtomicU64,
+    synced: AtomicU64,
 }
 
 /// The progress of a recording that runs.
@@ -90,6 +91,8 @@ struct RunCounters {
 pub struct RecordingProgress {
     /// Size of the file in bytes.
     pub bytes: u64,
+    /// How many of them are on the disk for sure.
+    pub synced_bytes: u64,
 }
 
 impl Recorder {
@@ -150,7 +153,10 @@ impl Recorder {
     /// Returns the progress of a recording that runs.
     pub fn progress(&self, id: RecordingId) -> Option<RecordingProgress> {
         let running = self.shared.running.lock();
-        running.get(&id).map(|it| RecordingProgress { bytes: it.bytes.load(Ordering::Relaxed) })
+        running.get(&id).map(|it| RecordingProgress {
+            bytes: it.bytes.load(Ordering::Relaxed),
+            synced_bytes: it.synced.load(Ordering::Relaxed),
+        })
     }
 
     /// Removes the file of a recording whose record was removed, after its run has ended. A file that cannot be removed is

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use domain::event::{ChannelRef, Event, EventBody, RecordingRef};
@@ -171,8 +172,16 @@ impl Run {
             let written_at = file.written_at()?;
             Ok::<_, FolderError>(Some((file, written_at)))
         });
-        let Some((file, written_at)) = opened.await?? else { return Ok(()) };
+        let Some((file, written_at)) = opened.await?? else {
+            // A power cut took it before its first packets were on the disk.
+            let began_at = recorded.started_at;
+            if recording.status == RecordingStatus::Recording {
+                self.change(move |it| it.open_gap(began_at, NOT_RUNNING)).await;
+            }
+            return Ok(());
+        };
         self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        self.counters.synced.store(file.synced(), Ordering::Relaxed);
         if recording.status == RecordingStatus::Recording {
             self.change(move |it| it.open_gap(written_at, NOT_RUNNING)).await;
         }
@@ -231,8 +240,11 @@ impl Run {
         let (mut synced_at, mut n_overruns) = (Instant::now(), 0);
         let reading_since = now_ms();
         let ended = loop {
+            // The time of the first packet counts, and a splice needs that of each. Otherwise packets wait in the ring until
+            // they are written, which spares a wake-up for each chunk.
+            let needs_times = self.file.as_ref().is_none_or(RecordingFile::is_joined);
             let is_full = tokio::select! {
-                chunk = tail.chunk() => match chunk {
+                chunk = tail.chunk(), if needs_times => match chunk {
                     Ok(bytes) if has_data(&bytes) => {
                         n_bytes += bytes.len();
                         batch.push(Arrived { at: now_ms(), bytes });
@@ -242,6 +254,13 @@ impl Run {
                     Err(end) => break Some(end.to_string()),
                 },
                 _ = ticks.tick() => {
+                    if !needs_times && let Some(end) = drain(&mut tail, &mut batch) {
+                        break Some(end);
+                    }
+                    if batch.iter().map(|it| it.bytes.len()).sum::<usize>() >= BATCH_BYTES_MAX {
+                        // There may be more.
+                        ticks.reset_immediately();
+                    }
                     if batch.is_empty() {
                         self.note_silence(reading_since).await;
                     }
@@ -536,6 +555,7 @@ impl Run {
         });
         let (file, done) = done.await?;
         self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        self.counters.synced.store(file.synced(), Ordering::Relaxed);
         let Err(error) = done else {
             self.file = Some(file);
             return Ok(());
@@ -584,6 +604,25 @@ impl Run {
 
 fn channel_ref(recording: &Recording) -> ChannelRef {
     ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
+}
+
+/// Takes what waits in the ring, up to the size of a batch. Returns the reason if the channel has ended.
+fn drain(tail: &mut Tail, batch: &mut Vec<Arrived>) -> Option<String> {
+    let (at, mut n_bytes) = (now_ms(), 0);
+    while n_bytes < BATCH_BYTES_MAX {
+        let Poll::Ready(chunk) = tail.poll_chunk(&mut Context::from_waker(Waker::noop())) else {
+            return None;
+        };
+        match chunk {
+            Ok(bytes) if has_data(&bytes) => {
+                n_bytes += bytes.len();
+                batch.push(Arrived { at, bytes });
+            }
+            Ok(_) => {}
+            Err(end) => return Some(end.to_string()),
+        }
+    }
+    None
 }
 
 /// Runs a function on a thread that may block.

@@ -61,6 +61,52 @@ impl Studio {
         studio
     }
 
+    /// Ends the system as a power cut would, and starts another one: of each file that is named, this many bytes are left, and
+    /// some that were never written. Of the others nothing is.
+    async fn power_cut(
+        self,
+        kept: &[(u32, usize)],
+        change: impl FnOnce(&mut Recording) + Send + 'static,
+    ) -> Self {
+        // What the old system still writes is lost.
+        let after = tempfile::tempdir().unwrap();
+        RecordingsFolder::new(after.path().join("recordings")).mark().unwrap();
+        for (id, n_bytes) in kept {
+            let file = self.get(*id).unwrap().file.clone().expect("a file");
+            let mut bytes = self.bytes(*id)[..*n_bytes].to_vec();
+            bytes.extend_from_slice(&[0; 5_000]);
+            let path = after.path().join("recordings").join(file.path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        let Self { scenario, models, folder } = self;
+        drop(scenario);
+        let changed = models.store.write(move |write| {
+            let mut recording = write.get::<Recording>(1)?.expect("a recording");
+            change(&mut recording);
+            write.put(&recording)
+        });
+        changed.await.unwrap();
+        drop(folder);
+        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let studio = Self { scenario, models, folder: after };
+        studio.start();
+        studio
+    }
+
+    /// Waits until some bytes are on the disk for sure, and returns their number.
+    async fn until_synced(&self, id: u32) -> usize {
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            let progress = self.scenario.system.recorder().progress(RecordingId(id));
+            if let Some(n) = progress.map(|it| it.synced_bytes).filter(|it| *it > 0) {
+                return usize::try_from(n).unwrap();
+            }
+            assert!(Instant::now() < deadline, "nothing is on the disk");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Records channel 1.
     async fn record(&self, id: u32, start: i64, end: i64) {
         self.record_channel(1, id, start..end, |_| {}).await;
@@ -278,6 +324,61 @@ async fn a_recording_continues_in_its_file_after_a_crash() {
     assert_eq!(bytes[..n_whole.min(400_000)], before[..n_whole.min(400_000)]);
     check(&bytes);
     assert_eq!(studio.n_events("recording_start"), 0, "it was reported before the crash");
+}
+
+/// Holds T-dvr.2 for a power cut.
+#[tokio::test]
+async fn a_recording_continues_after_a_power_cut_with_what_was_on_the_disk() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    let n_synced = studio.until_synced(1).await;
+    let before = studio.bytes(1)[..n_synced].to_vec();
+    let studio = studio.power_cut(&[(1, n_synced)], |_| {}).await;
+    studio.until_longer(1, 1_000_000).await;
+    studio.apply(1, RecordingInput::Stop).await;
+    let done = studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    assert_eq!((done.status, done.gaps.len()), (RecordingStatus::Stopped, 1), "{done:?}");
+    let bytes = studio.bytes(1);
+    assert!(bytes.starts_with(&before), "what was on the disk is kept");
+    check(&bytes);
+}
+
+/// Holds T-dvr.2 for a power cut before the first packets are on the disk.
+#[tokio::test]
+async fn a_recording_whose_file_was_lost_begins_again_and_lists_the_gap() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    let studio = studio.power_cut(&[], |_| {}).await;
+    let running = studio.until(1, |it| it.gaps.first().is_some_and(|it| it.end.is_some())).await;
+    assert_eq!(running.status, RecordingStatus::Recording);
+    studio.until_longer(1, 500_000).await;
+    studio.apply(1, RecordingInput::Stop).await;
+    let done = studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    assert_eq!((done.status, done.gaps.len()), (RecordingStatus::Stopped, 1), "{done:?}");
+    check(&studio.bytes(1));
+}
+
+/// Holds T-dvr.2 for a power cut while a file is finished.
+#[tokio::test]
+async fn a_recording_that_was_ended_before_a_power_cut_is_finished_afterwards() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    let n_synced = studio.until_synced(1).await;
+    let end = |it: &mut Recording| it.apply(RecordingInput::Complete, None, now_ms()).expect("it runs");
+    let studio = studio.power_cut(&[(1, n_synced)], end).await;
+    let done = studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+    let bytes = studio.bytes(1);
+    assert_eq!((done.status, bytes.len()), (RecordingStatus::Completed, n_synced));
+    assert_eq!(done.file.as_ref().unwrap().bytes, bytes.len() as u64);
+    check(&bytes);
+    studio.scenario.is_quiet().await;
+    assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (0, 1));
 }
 
 #[tokio::test]

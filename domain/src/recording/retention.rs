@@ -429,9 +429,17 @@ mod tests {
 
     #[test]
     fn a_full_disk_takes_old_recordings_first_and_then_ends_the_lowest_priority() {
-        let all =
-            || vec![protected(finished(1, 1)), finished(2, 2), running(3, 90, 3), running(4, 10, 4), running(5, 10, 5)];
-        let settings = DvrSettings { retention_free_bytes: DISK_BYTES_RESERVED + 20 * MIB, ..DvrSettings::default() };
+        let all = || {
+            vec![
+                protected(finished(1, 1)),
+                finished(2, 2),
+                running(3, 90, 3),
+                running(4, 10, 4),
+                running(5, 10, 5),
+            ]
+        };
+        let settings =
+            DvrSettings { retention_free_bytes: DISK_BYTES_RESERVED + 20 * MIB, ..DvrSettings::default() };
         // What goes is enough.
         let found = plan(all(), &settings, Some(DISK_BYTES_RESERVED + 15 * MIB));
         assert_eq!((found.removed, found.ended), (vec![(RecordingId(2), Disk)], Vec::new()));

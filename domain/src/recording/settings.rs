@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{RECORDINGS_MAX, Recording};
 use super::file_name::{NameFields, NameTemplate};
+use super::{RECORDINGS_MAX, Recording};
 use crate::user::{User, UserLevel};
 
 /// Maximum offset before and after new recordings, in minutes.

@@ -1,6 +1,7 @@
 //! One guide file, opened for reading.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
@@ -142,6 +143,17 @@ impl GuideFile {
         until: i64,
     ) -> GuideCells<Arc<Self>> {
         GuideCells { file: self, channel, next: 0, from, until }
+    }
+
+    /// Returns a number that follows from the programmes of a guide channel: two files with the same number of a channel have
+    /// the same programmes of it. Reads only the checksums of its cells.
+    pub fn content(&self, channel: GuideChannelId) -> Result<u64> {
+        let mut hasher = DefaultHasher::new();
+        for cell in self.cells_of(channel) {
+            let checksum = self.bytes(cell.offset + u64::from(cell.n_bytes), 4)?;
+            (cell.n_bytes, cell.start, cell.stop, checksum).hash(&mut hasher);
+        }
+        Ok(hasher.finish())
     }
 
     pub fn programme(&self, id: ProgrammeId) -> Result<Option<StoredProgramme>> {

@@ -528,3 +528,21 @@ fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+#[test]
+fn the_content_of_a_channel_changes_with_its_programmes_only() {
+    let files = GuideFiles::temporary().unwrap();
+    let contents = |title: &str, start: i64| {
+        let all =
+            [Added::new(1, 0, 30, "One"), Added::new(2, start, 30, title), Added::new(3, 0, 30, "Three")];
+        let file = write(&files, &all);
+        [1, 2, 3, 4].map(|it| file.content(GuideChannelId(it)).unwrap())
+    };
+    let first = contents("Two", 0);
+    assert_eq!(contents("Two", 0), first, "another file with the same programmes");
+    for (title, start) in [("Two!", 0), ("Two", 5), ("A longer title", 0)] {
+        let other = contents(title, start);
+        assert_ne!(other[1], first[1], "{title} {start}");
+        assert_eq!((other[0], other[2], other[3]), (first[0], first[2], first[3]));
+    }
+}

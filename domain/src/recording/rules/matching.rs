@@ -1,9 +1,10 @@
-//! Finds the programmes that rules select. Most programmes cost one look into a map: rules with an exact title are found by
-//! the hash of the title, and rules with a guide id only where it occurs.
+//! Finds the programmes that rules select. Most programmes cost one look into a map: what is known about a title is kept in a
+//! [`TitleMemo`], because titles repeat. Rules with an exact title are found by the hash of the title, rules with a guide id
+//! only where it occurs, and regular expressions are searched together.
 
 use std::collections::HashMap;
 
-use regex::Regex;
+use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
 
 use super::episode::{FNV_BASIS, fnv};
@@ -11,7 +12,7 @@ use super::{ProgrammeTest, RecordingRule, RuleSelection};
 use crate::guide::programme::Programme;
 use crate::guide::text_query::{QUERY_CHARS_MAX, TextQuery};
 use crate::guide::words::{lower, lower_into, words};
-use crate::pattern::{PATTERN_BYTES_MAX, TEXT_BYTES_MAX, compile};
+use crate::pattern::{PATTERN_BYTES_MAX, TEXT_BYTES_MAX, compile, compile_set};
 use crate::recording::Recording;
 
 /// A text that a programme must have.
@@ -66,7 +67,8 @@ impl TextTest {
                 return Err(format!("At most {PATTERN_BYTES_MAX} bytes are allowed."));
             }
             TextMode::Regex => {
-                CompiledTest::Regex(compile(&self.text, true).map_err(|it| sentence(it.to_string()))?)
+                let regex = compile(&self.text, true).map_err(|it| sentence(it.to_string()))?;
+                CompiledTest::Regex(regex, self.text.clone())
             }
         })
     }
@@ -77,7 +79,8 @@ enum CompiledTest {
     /// In lower case.
     Contains(String),
     Search(TextQuery),
-    Regex(Regex),
+    /// With its text.
+    Regex(Regex, String),
 }
 
 impl CompiledTest {
@@ -96,12 +99,15 @@ impl CompiledTest {
                     !wanted.is_empty() && wanted.iter().all(|it| found.contains(it))
                 })
             }
-            Self::Regex(regex) => text.len() <= TEXT_BYTES_MAX && regex.is_match(text),
+            Self::Regex(regex, _) => text.len() <= TEXT_BYTES_MAX && regex.is_match(text),
         }
     }
 }
 
-/// The origin of a selection: the position of a rule, or of a recording that a user made and that follows the guide.
+/// Maximum number of titles in a [`TitleMemo`]. Further ones are compared each time.
+const TITLES_MAX: usize = 1 << 17;
+
+/// The origin of a selection: the position of a rule, or the id of a recording that a user made and that follows the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleSubject {
     Rule(u32),
@@ -120,8 +126,26 @@ pub struct RuleSet {
     by_guide_id: HashMap<u64, Vec<u32>, Plain>,
     /// Guide ids in `by_both`.
     guide_ids: HashMap<u64, (), Plain>,
-    /// Positions of tests that every programme is compared with.
+    /// Positions of tests without a guide id that every title is compared with.
     others: Vec<u32>,
+    /// Those of `others` whose title is a regular expression, in this order, and all of them compiled together.
+    expressions: (Vec<u32>, Option<RegexSet>),
+    /// What the tests were made of.
+    made_of: Vec<(RuleSubject, ProgrammeTest)>,
+}
+
+/// What is known about titles, for one [`RuleSet`].
+#[derive(Default)]
+pub(super) struct TitleMemo {
+    titles: HashMap<Box<str>, KnownTitle, Plain>,
+    lowered: String,
+}
+
+struct KnownTitle {
+    /// Hash of the title in its normal form.
+    hash: u64,
+    /// Tests without a guide id that the title passes.
+    passed: Box<[u32]>,
 }
 
 struct Compiled {
@@ -136,37 +160,94 @@ struct Compiled {
 pub struct ChannelRules<'a> {
     set: &'a RuleSet,
     guide_ids: Vec<(u64, String)>,
-    /// Tests that every programme of the channel is compared with.
+    /// Tests with a guide id that every programme of the channel is compared with.
     others: Vec<u32>,
     lowered: String,
 }
 
 impl RuleSet {
-    /// Compiles rules, and the recordings of users that follow the guide. Disabled and weekly rules select no programme, and
-    /// neither do rules that an earlier version accepted and this one does not.
+    /// Compiles rules, and the recordings of users that follow the guide.
     pub fn new<'a>(
         rules: impl IntoIterator<Item = &'a RecordingRule>,
         recordings: impl IntoIterator<Item = &'a Recording>,
     ) -> Self {
-        let mut set = Self::default();
-        for (at, rule) in (0..).zip(rules) {
-            if let RuleSelection::Programmes(test) = &rule.selection
-                && rule.enabled
-            {
-                set.add(RuleSubject::Rule(at), test);
-            }
-        }
-        for (at, recording) in (0..).zip(recordings) {
-            let Some(followed) = recording.followed.as_ref().filter(|it| it.rule.is_none()) else { continue };
-            let Some(programme) = recording.programme.as_ref().filter(|it| !it.title.is_empty()) else {
-                continue;
-            };
+        Self::of(Self::tests(rules, recordings))
+    }
+
+    /// Returns the tests of rules, and of the recordings of users that follow the guide. Disabled and weekly rules select no
+    /// programme.
+    pub fn tests<'a>(
+        rules: impl IntoIterator<Item = &'a RecordingRule>,
+        recordings: impl IntoIterator<Item = &'a Recording>,
+    ) -> Vec<(RuleSubject, ProgrammeTest)> {
+        let of_rule = |(at, rule): (u32, &RecordingRule)| match &rule.selection {
+            RuleSelection::Programmes(test) if rule.enabled => Some((RuleSubject::Rule(at), test.clone())),
+            _ => None,
+        };
+        let of_recording = |it: &Recording| {
+            let followed = it.followed.as_ref().filter(|_| !it.status.is_final());
+            let followed = followed.filter(|it| it.rule.is_none())?;
+            let programme = it.programme.as_ref().filter(|it| !it.title.is_empty())?;
             let title = TextTest { mode: TextMode::Exact, text: programme.title.clone() };
             let tvg_id = Some(followed.guide_key.clone());
             let test = ProgrammeTest { tvg_id, title: Some(title), ..ProgrammeTest::default() };
-            set.add(RuleSubject::Recording(at), &test);
+            Some((RuleSubject::Recording(it.id.0), test))
+        };
+        let of_rules = (0..).zip(rules).filter_map(of_rule);
+        of_rules.chain(recordings.into_iter().filter_map(of_recording)).collect()
+    }
+
+    /// Compiles tests. Those that an earlier version accepted and this one does not select nothing.
+    pub fn of(tests: Vec<(RuleSubject, ProgrammeTest)>) -> Self {
+        let mut set = Self::default();
+        for (subject, test) in &tests {
+            set.add(*subject, test);
         }
+        set.made_of = tests;
+        set.compile_expressions();
         set
+    }
+
+    /// Returns whether the set was made of these tests.
+    pub(super) fn is_of(&self, tests: &[(RuleSubject, ProgrammeTest)]) -> bool {
+        self.made_of == tests
+    }
+
+    /// Compiles the regular expressions that every title is compared with together: one search finds all that match.
+    fn compile_expressions(&mut self) {
+        let text_of = |at: &u32| match self.tests.get(*at as usize)?.title.as_ref()? {
+            CompiledTest::Regex(_, text) => Some(text.as_str()),
+            _ => None,
+        };
+        let found: Vec<_> = self.others.iter().filter_map(|at| Some((*at, text_of(at)?))).collect();
+        let set = compile_set(found.iter().map(|it| it.1), true);
+        let positions = found.iter().map(|it| it.0).collect();
+        self.expressions = (positions, set);
+    }
+
+    /// Returns what has to be known about a title.
+    fn know(&self, title: &str, lowered: &mut String) -> KnownTitle {
+        let hash = hash_of(title);
+        let test = |at: &u32| self.tests.get(*at as usize).and_then(|it| it.title.as_ref());
+        let is_exact =
+            |at: &&u32| matches!(test(at), Some(CompiledTest::Exact(wanted)) if is_same(wanted, title));
+        let mut passed: Vec<u32> =
+            self.by_title.get(&hash).into_iter().flatten().filter(is_exact).copied().collect();
+        if !self.others.is_empty() {
+            lower_into(title, lowered);
+            let (positions, set) = &self.expressions;
+            let together = set.as_ref().map(|set| match title.len() <= TEXT_BYTES_MAX {
+                true => set.matches(title).into_iter().filter_map(|n| positions.get(n).copied()).collect(),
+                false => Vec::new(),
+            });
+            let is_passed = |at: &&u32| match (test(at), &together) {
+                (None, _) => true,
+                (Some(CompiledTest::Regex(..)), Some(together)) => together.contains(at),
+                (Some(test), _) => test.holds(title, lowered),
+            };
+            passed.extend(self.others.iter().filter(is_passed));
+        }
+        KnownTitle { hash, passed: passed.into() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -207,10 +288,11 @@ impl RuleSet {
         ids.dedup();
         let ids: Vec<_> = ids.into_iter().map(|it| (hash_of(&it), it)).collect();
         let of_ids = ids.iter().filter_map(|(hash, _)| self.by_guide_id.get(hash)).flatten();
-        let others: Vec<_> = of_ids.chain(&self.others).copied().collect();
+        let others: Vec<_> = of_ids.copied().collect();
         let mut guide_ids = ids.clone();
         guide_ids.retain(|(hash, _)| self.guide_ids.contains_key(hash));
-        if others.is_empty() && guide_ids.is_empty() && self.by_title.is_empty() {
+        let is_of_all = !self.others.is_empty() || !self.by_title.is_empty();
+        if others.is_empty() && guide_ids.is_empty() && !is_of_all {
             return None;
         }
         let keeps = |at: &u32| {
@@ -226,21 +308,29 @@ impl RuleSet {
 impl ChannelRules<'_> {
     /// Calls `visit` with everything whose title test a programme passes. The description is not looked at:
     /// see [`ChannelRules::accepts`].
-    pub fn by_title(&mut self, title: &str, mut visit: impl FnMut(u32)) {
+    pub(super) fn by_title(&mut self, memo: &mut TitleMemo, title: &str, mut visit: impl FnMut(u32)) {
         let set = self.set;
-        let of_title = if set.by_title.is_empty() && self.guide_ids.is_empty() { 0 } else { hash_of(title) };
-        let is_exact = |at: &u32| {
-            let test = set.tests.get(*at as usize).and_then(|it| it.title.as_ref());
-            matches!(test, Some(CompiledTest::Exact(wanted)) if is_same(wanted, title))
+        let new;
+        let known = match memo.titles.get(title) {
+            Some(known) => known,
+            None if memo.titles.len() < TITLES_MAX => {
+                let known = set.know(title, &mut memo.lowered);
+                memo.titles.entry(title.into()).or_insert(known)
+            }
+            None => {
+                new = set.know(title, &mut memo.lowered);
+                &new
+            }
         };
-        set.by_title.get(&of_title).into_iter().flatten().filter(|it| is_exact(it)).for_each(|it| visit(*it));
+        known.passed.iter().for_each(|it| visit(*it));
         for (hash, id) in &self.guide_ids {
-            let found = set.by_both.get(&(hash ^ of_title.rotate_left(1))).into_iter().flatten();
-            let is_of_id = |at: &&u32| {
-                set.tests.get(**at as usize).is_some_and(|it| it.guide_id.as_ref() == Some(id))
-                    && is_exact(at)
+            let found = set.by_both.get(&(hash ^ known.hash.rotate_left(1))).into_iter().flatten();
+            let is_it = |at: &&u32| {
+                let test = set.tests.get(**at as usize).filter(|it| it.guide_id.as_ref() == Some(id));
+                let test = test.and_then(|it| it.title.as_ref());
+                matches!(test, Some(CompiledTest::Exact(wanted)) if is_same(wanted, title))
             };
-            found.filter(is_of_id).for_each(|it| visit(*it));
+            found.filter(is_it).for_each(|it| visit(*it));
         }
         if self.others.is_empty() {
             return;
@@ -252,6 +342,11 @@ impl ChannelRules<'_> {
                 visit(*at);
             }
         }
+    }
+
+    /// Returns what a number of [`ChannelRules::by_title`] stands for, whatever the description is.
+    pub(super) fn subject(&self, found: u32) -> Option<RuleSubject> {
+        self.set.tests.get(found as usize).map(|it| it.subject)
     }
 
     /// Returns what a number of [`ChannelRules::by_title`] stands for, if it accepts the description of the programme.
@@ -302,7 +397,7 @@ fn hash_of(text: &str) -> u64 {
     hash
 }
 
-/// The keys are hashes already.
+/// The keys are hashes already, or titles.
 #[derive(Default, Clone)]
 struct Plain;
 
@@ -323,8 +418,11 @@ impl std::hash::Hasher for PlainHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = fnv(self.0, *byte);
+        let (parts, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        for part in parts.iter().chain([&last]) {
+            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(*part)).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
     }
 

@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 pub use self::episode::EpisodeKey;
 pub use self::matching::{ChannelRules, RuleSet, RuleSubject, TextMode, TextTest};
 pub use self::plan::{Airing, PlanInput, PlannedChange, plan};
-pub use self::scan::{GUIDE_MATCHES_MAX, GuideScan, MATCHES_PER_RULE_MAX, ScannedChannel};
+pub use self::scan::{
+    ChannelMatches, GUIDE_MATCHES_MAX, GuideScan, KnownMatches, MATCHES_PER_RULE_MAX, MatchCache, MatchKey,
+    ScannedChannel,
+};
 pub use self::weekly::{CivilDay, Occurrence, WeeklyTimes};
 use super::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX};
 use crate::ids::{ChannelId, RecordingRuleId, UserId};

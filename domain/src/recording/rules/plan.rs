@@ -41,10 +41,9 @@ pub struct Airing {
 /// Everything that a plan depends on.
 pub struct PlanInput<'a> {
     pub rules: &'a [Arc<RecordingRule>],
-    /// The recordings, in the order in which a [`RuleSet`](super::RuleSet) got them.
     pub recordings: &'a [Arc<Recording>],
     pub memories: &'a HashMap<RecordingRuleId, Arc<RuleMemory>>,
-    pub airings: Vec<(RuleSubject, Airing)>,
+    pub airings: Vec<(RuleSubject, Arc<Airing>)>,
     /// Recordings at whose time the guide has a programme.
     pub covered: &'a HashSet<RecordingId>,
     /// Name and UUID of a channel.
@@ -80,8 +79,8 @@ pub enum PlannedChange {
 /// Returns the changes, in the order of the rules: the highest priority first, then the lowest id.
 pub fn plan(mut input: PlanInput<'_>) -> Vec<PlannedChange> {
     let airings = std::mem::take(&mut input.airings);
-    let mut of_rule: Vec<Vec<Airing>> = vec![Vec::new(); input.rules.len()];
-    let mut of_recording: HashMap<u32, Vec<Airing>> = HashMap::new();
+    let mut of_rule: Vec<Vec<Arc<Airing>>> = vec![Vec::new(); input.rules.len()];
+    let mut of_recording: HashMap<u32, Vec<Arc<Airing>>> = HashMap::new();
     for (subject, airing) in airings {
         match subject {
             RuleSubject::Rule(at) => {
@@ -89,7 +88,7 @@ pub fn plan(mut input: PlanInput<'_>) -> Vec<PlannedChange> {
                     list.push(airing);
                 }
             }
-            RuleSubject::Recording(at) => of_recording.entry(at).or_default().push(airing),
+            RuleSubject::Recording(id) => of_recording.entry(id).or_default().push(airing),
         }
     }
     let mut plan = Plan::new(&input);
@@ -132,20 +131,20 @@ impl<'i, 'a> Plan<'i, 'a> {
     }
 
     /// Moves the recordings that users made of programmes of the guide.
-    fn follow_by_hand(&mut self, mut airings: HashMap<u32, Vec<Airing>>) {
-        for (at, recording) in (0..).zip(self.input.recordings) {
+    fn follow_by_hand(&mut self, mut airings: HashMap<u32, Vec<Arc<Airing>>>) {
+        for recording in self.input.recordings {
             let is_by_hand = recording.followed.as_ref().is_some_and(|it| it.rule.is_none());
             if !is_by_hand || recording.status.is_final() {
                 continue;
             }
-            let mut list = airings.remove(&at).unwrap_or_default();
+            let mut list = airings.remove(&recording.id.0).unwrap_or_default();
             list.retain(|it| it.channels.contains(&recording.channel));
             let attached = self.attach(&[recording], &list, MOVED_BY_HAND_MS_MAX);
             self.update(&[recording], &list, &attached, None);
         }
     }
 
-    fn apply(&mut self, rule: &RecordingRule, mut airings: Vec<Airing>) {
+    fn apply(&mut self, rule: &RecordingRule, mut airings: Vec<Arc<Airing>>) {
         let own = self.by_rule.remove(&rule.id).unwrap_or_default();
         self.drop_oldest(rule, &own);
         if !rule.enabled {
@@ -154,7 +153,7 @@ impl<'i, 'a> Plan<'i, 'a> {
         if let RuleSelection::Weekly(times) = &rule.selection {
             let now = self.input.now;
             let days = times.occurrences(self.input.zone, now, now.saturating_add(HORIZON_MS));
-            airings = days.into_iter().map(|it| of_day(rule, it)).collect();
+            airings = days.into_iter().map(|it| Arc::new(of_day(rule, it))).collect();
         }
         airings.retain(|it| it.channels.iter().any(|channel| (self.input.may_record)(rule, *channel)));
         airings.sort_by(|one, other| (one.start, &one.guide_key).cmp(&(other.start, &other.guide_key)));
@@ -165,7 +164,12 @@ impl<'i, 'a> Plan<'i, 'a> {
     }
 
     /// Returns the position of the recording of each airing.
-    fn attach(&self, live: &[&Arc<Recording>], airings: &[Airing], moved_max: i64) -> HashMap<usize, usize> {
+    fn attach(
+        &self,
+        live: &[&Arc<Recording>],
+        airings: &[Arc<Airing>],
+        moved_max: i64,
+    ) -> HashMap<usize, usize> {
         let mut attached = HashMap::new();
         let mut open: Vec<usize> = (0..live.len()).collect();
         let now = self.input.now;
@@ -227,7 +231,7 @@ impl<'i, 'a> Plan<'i, 'a> {
     fn update(
         &mut self,
         live: &[&Arc<Recording>],
-        airings: &[Airing],
+        airings: &[Arc<Airing>],
         attached: &HashMap<usize, usize>,
         rule: Option<&RecordingRule>,
     ) {
@@ -322,7 +326,7 @@ impl<'i, 'a> Plan<'i, 'a> {
         rule: &RecordingRule,
         own: &[&Arc<Recording>],
         live: &[&Arc<Recording>],
-        airings: &[Airing],
+        airings: &[Arc<Airing>],
         attached: &HashMap<usize, usize>,
     ) {
         let is_weekly = matches!(rule.selection, RuleSelection::Weekly(_));

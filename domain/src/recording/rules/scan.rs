@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::matching::{ChannelRules, RuleSet, RuleSubject};
-use super::{Airing, EpisodeKey};
+use super::matching::{ChannelRules, RuleSet, RuleSubject, TitleMemo};
+use super::{Airing, EpisodeKey, ProgrammeTest};
 use crate::guide::programme::from_xml;
 use crate::guide::words::lower;
 use crate::ids::{ChannelId, RecordingId};
@@ -15,12 +15,16 @@ use crate::recording::{RecordedProgramme, Recording};
 pub const MATCHES_PER_RULE_MAX: usize = 2_000;
 pub const GUIDE_MATCHES_MAX: usize = 100_000;
 
+/// Maximum number of times without a pause that are kept of a guide channel. One with more is read each time.
+const COVERS_MAX: usize = 1_000;
+
 /// The programmes that rules select, while guides are read.
 pub struct GuideScan<'a> {
     set: &'a RuleSet,
+    titles: TitleMemo,
     /// Times that recordings follow, by the guide key in lower case.
     followed: HashMap<String, Vec<FollowedTime>>,
-    found: Vec<(RuleSubject, Airing)>,
+    found: Vec<(RuleSubject, Arc<Airing>)>,
     n_of: HashMap<RuleSubject, usize>,
     covered: HashSet<RecordingId>,
     is_too_much: bool,
@@ -37,10 +41,79 @@ pub struct ScannedChannel<'s, 'a> {
     scan: &'s mut GuideScan<'a>,
     rules: Option<ChannelRules<'a>>,
     key: &'s str,
-    lowered_key: String,
     channels: Arc<[ChannelId]>,
     /// Numbers of tests that a title passes, for reuse.
     passed: Vec<u32>,
+    matches: ChannelMatches,
+    is_whole: bool,
+}
+
+/// What was selected on a guide channel. Times are milliseconds since 1970.
+#[derive(Default)]
+pub struct ChannelMatches {
+    found: Vec<(RuleSubject, Arc<Airing>)>,
+    /// Times at which the guide has programmes, without pauses within.
+    covers: Vec<(i64, i64)>,
+}
+
+/// What the matches of a guide channel depend on, apart from the rules and the programmes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchKey {
+    /// Key of the guide channel, and the other ids by which rules can name it.
+    pub key: String,
+    pub guide_ids: Vec<String>,
+    /// The channels that show it.
+    pub channels: Arc<[ChannelId]>,
+}
+
+/// A guide channel that was read.
+pub struct KnownMatches {
+    pub key: MatchKey,
+    /// Source and generation of the file. The programmes in it never change.
+    pub file: (u32, u64),
+    /// A number that other programmes have another of.
+    pub content: u64,
+    /// The time that was read, in milliseconds since 1970.
+    pub time: (i64, i64),
+    pub matches: Arc<ChannelMatches>,
+}
+
+/// The matches of the last scan, for the next one. Only guide channels whose programmes have changed are read again.
+#[derive(Default)]
+pub struct MatchCache {
+    set: Arc<RuleSet>,
+    /// By the id of the guide channel.
+    channels: HashMap<u32, KnownMatches>,
+}
+
+impl MatchCache {
+    /// Returns the set of these tests, compiled once. Matches of other tests are forgotten.
+    pub fn set_of(&mut self, tests: Vec<(RuleSubject, ProgrammeTest)>) -> Arc<RuleSet> {
+        if !self.set.is_of(&tests) {
+            *self = Self { set: Arc::new(RuleSet::of(tests)), channels: HashMap::new() };
+        }
+        Arc::clone(&self.set)
+    }
+
+    /// Takes out a guide channel that has not changed, and was read for at least this time.
+    pub fn take(
+        &mut self,
+        id: u32,
+        key: &MatchKey,
+        file: (u32, u64),
+        (from, until): (i64, i64),
+        content: impl FnOnce() -> Option<u64>,
+    ) -> Option<KnownMatches> {
+        let known = self.channels.remove(&id)?;
+        let is_read = known.key == *key && known.time.0 <= from && until <= known.time.1;
+        let is_same = is_read && (known.file == file || content() == Some(known.content));
+        is_same.then_some(KnownMatches { file, ..known })
+    }
+
+    /// Replaces all guide channels, by their ids.
+    pub fn replace(&mut self, read: HashMap<u32, KnownMatches>) {
+        self.channels = read;
+    }
 }
 
 impl<'a> GuideScan<'a> {
@@ -54,7 +127,7 @@ impl<'a> GuideScan<'a> {
             }
         }
         let (found, n_of, covered) = (Vec::new(), HashMap::new(), HashSet::new());
-        Self { set, followed, found, n_of, covered, is_too_much: false }
+        Self { set, titles: TitleMemo::default(), followed, found, n_of, covered, is_too_much: false }
     }
 
     /// Begins a guide channel with its key and the channels that show it, the preferred one first. `guide_ids` are the other
@@ -66,11 +139,30 @@ impl<'a> GuideScan<'a> {
         channels: Arc<[ChannelId]>,
     ) -> Option<ScannedChannel<'s, 'a>> {
         let rules = self.set.on_channel(guide_ids.iter().copied().chain([key]));
-        let lowered_key = lower(key);
-        if rules.is_none() && !self.followed.contains_key(&lowered_key) {
+        if rules.is_none() && !self.followed.contains_key(&lower(key)) {
             return None;
         }
-        Some(ScannedChannel { scan: self, rules, key, lowered_key, channels, passed: Vec::new() })
+        let (passed, matches) = (Vec::new(), ChannelMatches::default());
+        Some(ScannedChannel { scan: self, rules, key, channels, passed, matches, is_whole: true })
+    }
+
+    /// Adds matches of a guide channel, as far as they overlap `from..until`, in milliseconds since
+    /// 1970.
+    pub fn reuse(&mut self, key: &str, matches: &ChannelMatches, from: i64, until: i64) {
+        for it in self.followed.get(&lower(key)).into_iter().flatten() {
+            let overlaps = |(start, end): &(i64, i64)| {
+                let (start, end) = ((*start).max(from), (*end).min(until));
+                start < end && it.start < end && start < it.end
+            };
+            if matches.covers.iter().any(overlaps) {
+                self.covered.insert(it.id);
+            }
+        }
+        for (subject, airing) in &matches.found {
+            if airing.end > from && airing.start < until {
+                self.add(*subject, Arc::clone(airing));
+            }
+        }
     }
 
     /// Returns whether programmes were left out because there were too many.
@@ -79,17 +171,21 @@ impl<'a> GuideScan<'a> {
     }
 
     /// Returns the programmes that were selected, and the recordings at whose time the guide has a programme.
-    pub fn finish(self) -> (Vec<(RuleSubject, Airing)>, HashSet<RecordingId>) {
+    pub fn finish(self) -> (Vec<(RuleSubject, Arc<Airing>)>, HashSet<RecordingId>) {
         (self.found, self.covered)
     }
 
-    fn add(&mut self, subject: RuleSubject, airing: Airing) {
-        let n = self.n_of.entry(subject).or_default();
-        if *n >= MATCHES_PER_RULE_MAX || self.found.len() >= GUIDE_MATCHES_MAX {
+    fn has_room(&self, subject: RuleSubject) -> bool {
+        self.found.len() < GUIDE_MATCHES_MAX
+            && self.n_of.get(&subject).is_none_or(|n| *n < MATCHES_PER_RULE_MAX)
+    }
+
+    fn add(&mut self, subject: RuleSubject, airing: Arc<Airing>) {
+        if !self.has_room(subject) {
             self.is_too_much = true;
             return;
         }
-        *n += 1;
+        *self.n_of.entry(subject).or_default() += 1;
         self.found.push((subject, airing));
     }
 }
@@ -98,16 +194,18 @@ impl ScannedChannel<'_, '_> {
     /// Looks at a programme. Times are seconds since 1970, `inner` is its stored form.
     pub fn programme(&mut self, start: i64, stop: i64, inner: &str, id: impl FnOnce() -> String) {
         let (start_ms, end_ms) = (start.saturating_mul(1000), stop.saturating_mul(1000));
-        for it in self.scan.followed.get(&self.lowered_key).into_iter().flatten() {
-            if it.start < end_ms && start_ms < it.end {
-                self.scan.covered.insert(it.id);
-            }
-        }
+        self.cover(start_ms, end_ms);
         let Some(rules) = &mut self.rules else { return };
         let title = first_title(inner);
         self.passed.clear();
-        rules.by_title(&title, |found| self.passed.push(found));
+        rules.by_title(&mut self.scan.titles, &title, |found| self.passed.push(found));
         if self.passed.is_empty() {
+            return;
+        }
+        let has_room = self.scan.found.len() + self.matches.found.len() < GUIDE_MATCHES_MAX
+            && self.passed.iter().any(|it| rules.subject(*it).is_some_and(|it| self.scan.has_room(it)));
+        if !has_room {
+            self.is_whole = false;
             return;
         }
         let Ok(programme) = from_xml(start, stop, inner) else { return };
@@ -115,8 +213,10 @@ impl ScannedChannel<'_, '_> {
             self.passed.iter().filter_map(|it| rules.accepts(*it, &programme)).collect();
         subjects.sort_unstable();
         subjects.dedup();
-        let Some(last) = subjects.pop() else { return };
-        let airing = Airing {
+        if subjects.is_empty() {
+            return;
+        }
+        let airing = Arc::new(Airing {
             guide_key: self.key.to_owned(),
             channels: Arc::clone(&self.channels),
             start: start_ms,
@@ -125,11 +225,25 @@ impl ScannedChannel<'_, '_> {
             is_new: programme.is_new(),
             is_repeat: programme.is_previously_shown(),
             programme: Some(RecordedProgramme::of_guide(&programme, id(), self.key)),
-        };
-        for subject in subjects {
-            self.scan.add(subject, airing.clone());
+        });
+        self.matches.found.extend(subjects.into_iter().map(|it| (it, Arc::clone(&airing))));
+    }
+
+    /// Notes the time of a programme. Programmes come by their start.
+    fn cover(&mut self, start: i64, end: i64) {
+        match self.matches.covers.last_mut() {
+            Some(last) if (last.0..=last.1).contains(&start) => last.1 = last.1.max(end),
+            _ => self.matches.covers.push((start, end)),
         }
-        self.scan.add(last, airing);
+    }
+
+    /// Ends the guide channel: adds its matches that overlap `from..until`, in milliseconds since 1970. Returns all of them for
+    /// a later scan; `None` if some were left out or there are too many.
+    pub fn finish(self, from: i64, until: i64) -> Option<Arc<ChannelMatches>> {
+        self.scan.is_too_much |= !self.is_whole;
+        self.scan.reuse(self.key, &self.matches, from, until);
+        let can_be_kept = self.is_whole && self.matches.covers.len() <= COVERS_MAX;
+        can_be_kept.then(|| Arc::new(self.matches))
     }
 }
 

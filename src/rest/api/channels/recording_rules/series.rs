@@ -435,10 +435,10 @@ async fn show_preview(call: Call, new: NewSeriesRule) -> Result<RulePreviewView,
     let found = crate::guide::read_guide(move || Ok(preview(&app, &rule, is_listed))).await?;
     let total = found.airings.len();
     let matches = found.airings.into_iter().take(limit as usize).map(|it| {
-        let programme = it.programme.unwrap_or_default();
+        let programme = it.programme.clone().unwrap_or_default();
         MatchedProgramView {
             id: programme.id.unwrap_or_default(),
-            tvg_id: it.guide_key,
+            tvg_id: it.guide_key.clone(),
             title: programme.title,
             sub_title: programme.sub_title,
             description: programme.description,
