@@ -1,6 +1,7 @@
 //! What a channel knows of a recording that reads it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use domain::ids::RecordingId;
 use domain::recording::{RecordingClaim, RecordingRank};
@@ -13,12 +14,12 @@ use crate::clock::now_ms;
 #[derive(Clone)]
 pub(crate) struct ReadingRecording {
     id: RecordingId,
-    models: Models,
+    models: Arc<Models>,
 }
 
 impl ReadingRecording {
     pub(super) fn new(id: RecordingId, models: Models) -> Self {
-        Self { id, models }
+        Self { id, models: Arc::new(models) }
     }
 
     /// Returns its rank now; the lowest one if it was deleted.

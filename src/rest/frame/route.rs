@@ -45,6 +45,8 @@ pub(crate) struct Route {
     pub(crate) plain_refusals: Vec<StatusCode>,
     /// Whether pages of any origin may read the answers, refusals included.
     pub(crate) is_for_any_origin: bool,
+    /// Whether the last parameter of the path also takes segments that follow it, with their slashes.
+    pub(crate) takes_rest: bool,
     /// Whether the route changes nothing although its method is not GET.
     pub(crate) only_reads: bool,
     /// Maximum size of the body of a user, in bytes; the configured maximum applies as well.
@@ -176,6 +178,7 @@ impl Route {
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
             is_for_any_origin: false,
+            takes_rest: false,
             only_reads: false,
             body_bytes_max: BODY_BYTES_MAX,
             upload_bytes_max: 0,
@@ -237,6 +240,11 @@ impl Route {
     /// Accepts files up to this size in bytes. For handlers that take an `Upload`.
     pub(crate) fn with_upload(self, bytes_max: u64) -> Self {
         Route { upload_bytes_max: bytes_max, ..self }
+    }
+
+    /// Gives the last parameter of the path all segments that follow, if no other route has the path.
+    pub(crate) fn with_rest(self) -> Self {
+        Route { takes_rest: true, ..self }
     }
 
     /// Accepts bodies with properties of any content.

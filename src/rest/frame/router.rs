@@ -88,10 +88,12 @@ impl Node {
                 return None;
             }
             let found = node.find(rest, parameters);
-            if found.is_none() {
-                parameters.pop();
+            if found.is_some() {
+                return found;
             }
-            found
+            parameters.pop();
+            let takes_rest = node.routes.iter().any(|it| it.takes_rest);
+            (takes_rest && parameters.push(name, &path.join("/"))).then_some(&node.routes)
         })
     }
 }
@@ -219,6 +221,30 @@ mod tests {
         let found = router.find("/anna/pw/7").unwrap();
         let (user, password) = (found.parameters.text("user"), found.parameters.text("password"));
         assert_eq!((user, password, found.parameters.number("file")), (Some("anna"), Some("pw"), Some(7)));
+    }
+
+    #[test]
+    fn the_last_parameter_takes_the_rest_of_a_path_if_its_route_says_so() {
+        let router = Router::new([
+            Route::delete("/api/rules/{key}/", Access::Anyone, "", nothing).with_rest(),
+            Route::post("/api/rules/preview/", Access::Anyone, "", nothing),
+            Route::get("/api/things/{key}/", Access::Anyone, "", nothing),
+        ]);
+        for (path, key) in [
+            ("/api/rules/a/", "a"),
+            ("/api/rules/a%2Fb/", "a/b"),
+            ("/api/rules/a/b/", "a/b"),
+            ("/api/rules/http://example/7.x/", "http://example/7.x"),
+            ("/api/rules/preview/a", "preview/a"),
+        ] {
+            let found = router.find(path).unwrap();
+            assert_eq!(
+                (found.routes[0].path, found.parameters.text("key")),
+                ("/api/rules/{key}/", Some(key))
+            );
+        }
+        assert_eq!(router.find("/api/rules/preview/").unwrap().routes[0].path, "/api/rules/preview/");
+        assert!(router.find("/api/things/a/b/").is_none());
     }
 
     #[test]

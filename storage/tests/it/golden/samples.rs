@@ -410,7 +410,6 @@ pub(super) fn recording_rule() -> RecordingRule {
         padding_after: Some(300),
         priority: 70,
         owner: Some(UserId(5)),
-        protected: true,
         created_at: 1_699_000_000_000,
         updated_at: 1_700_000_900_001,
     }

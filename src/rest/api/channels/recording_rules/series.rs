@@ -266,9 +266,10 @@ pub(super) fn routes() -> Vec<Route> {
         Route::delete(
             ONE,
             STANDARD,
-            "Deletes the series rules of a guide id, which is encoded in the path.",
+            "Deletes the series rules of a guide id, whose slashes may be encoded.",
             delete_one,
-        ),
+        )
+        .with_rest(),
         Route::post(PREVIEW, STANDARD, "Lists the programmes that a series rule would select.", show_preview)
             .that_reads(),
         Route::post(EVALUATE, STANDARD, "Creates the recordings that series rules want now.", evaluate_now),

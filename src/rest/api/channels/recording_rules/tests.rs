@@ -99,6 +99,10 @@ async fn a_series_rule_records_follows_and_forgets() {
     assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
     assert_eq!(rest.admin("GET", SERIES, Value::Null).await.body, json!({ "rules": [] }));
     assert_eq!(rest.admin("DELETE", &format!("{SERIES}a%2Fb/"), Value::Null).await.status, 404);
+    // With its slashes as they are.
+    rest.admin("POST", SERIES, json!({ "tvg_id": "a/b", "title": "show" })).await;
+    assert_eq!(rest.admin("DELETE", &format!("{SERIES}a/b/"), Value::Null).await.status, 204);
+    assert_eq!(rest.admin("GET", SERIES, Value::Null).await.body, json!({ "rules": [] }));
 }
 
 #[tokio::test]
