@@ -12,6 +12,9 @@ use uuid::Uuid;
 /// Maximum length of the name of a file, in bytes.
 pub(crate) const FILE_NAME_BYTES_MAX: usize = 128;
 
+/// Name of the configuration of comskip in its folder.
+pub(crate) const COMSKIP_CONFIG: &str = "comskip.ini";
+
 /// Extension of a file that is being written. Files with this extension are left over from a crash.
 const UNFINISHED: &str = "part~";
 
@@ -26,14 +29,18 @@ pub(crate) enum Folder {
     Playlists,
     /// Uploaded guides.
     Guides,
+    /// The configuration of comskip.
+    Comskip,
     Backups,
 }
 
 impl Folder {
     /// The folders of files that users upload.
-    pub(crate) const UPLOADS: [Self; 4] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides];
+    pub(crate) const UPLOADS: [Self; 5] =
+        [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Comskip];
     #[cfg(test)]
-    const ALL: [Self; 5] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Backups];
+    const ALL: [Self; 6] =
+        [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Comskip, Self::Backups];
 
     /// Returns the name of the folder.
     pub(crate) fn name(self) -> &'static str {
@@ -47,6 +54,7 @@ impl Folder {
             Self::Avatars => "uploads/avatars",
             Self::Playlists => "uploads/playlists",
             Self::Guides => "uploads/guides",
+            Self::Comskip => "uploads/comskip",
             Self::Backups => "backups",
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::{
-    Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices, Importer,
-    MetricsSnapshot, Plans, RecordingsFolder, StorePlans, Switchboard, System, SystemParts,
+    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
+    Importer, MetricsSnapshot, Plans, RecordingsFolder, StorePlans, Switchboard, System, SystemParts,
     effective_settings,
 };
 use domain::plan::PlanContext;
@@ -34,7 +34,7 @@ use crate::data::DataFolder;
 use crate::demo::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
-use crate::files::{Files, Folder};
+use crate::files::{COMSKIP_CONFIG, Files, Folder};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
@@ -342,6 +342,11 @@ async fn start_system(
     let uploads = files.folder(Folder::Playlists);
     let vod_interval = config.limits.vod_request_interval;
     let recordings = RecordingsFolder::new(config.recordings_folder());
+    let after_recordings = AfterSettings {
+        comskip: config.programs.comskip.clone(),
+        comskip_config: files.folder(Folder::Comskip).join(COMSKIP_CONFIG),
+        scratch: config.data_dir.join("cache/recordings"),
+    };
     let guides = GuideParts {
         models: models.clone(),
         files: guide_files.clone(),
@@ -362,6 +367,7 @@ async fn start_system(
         system.keep_health(models.clone());
         system.import_vod(models.clone(), fetch.clone(), vod_interval);
         system.record_into(models.clone(), recordings);
+        system.work_after_recordings(after_recordings);
         system.import_into(models, fetch, uploads);
         system.import_guides(guides);
         Ok(system)

@@ -78,7 +78,9 @@ pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::programs::Programs;
-pub use self::recorder::{Recorder, RecordingProgress, RecordingRoom, RecordingsFolder, remember_deleted};
+pub use self::recorder::{
+    AfterSettings, Recorder, RecordingProgress, RecordingRoom, RecordingsFolder, remember_deleted,
+};
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};

@@ -62,7 +62,7 @@ pub const SETTING_KEYS: [(&str, &str); 10] = [
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
 /// clients work, and have no effect here: the engine has no such limits, or sets them by itself.
-const WITHOUT_EFFECT: [(&str, &str, Expected); 11] = [
+const WITHOUT_EFFECT: [(&str, &str, Expected); 10] = [
     (PROXY_SETTINGS, "buffering_speed", Expected::Number(0.1, 10.0)),
     (PROXY_SETTINGS, "redis_chunk_ttl", Expected::Number(10.0, 3600.0)),
     (PROXY_SETTINGS, "channel_init_grace_period", Expected::Number(0.0, 300.0)),
@@ -71,7 +71,6 @@ const WITHOUT_EFFECT: [(&str, &str, Expected); 11] = [
     (SYSTEM_SETTINGS, "max_system_events", Expected::Number(1.0, 1000.0)),
     (SYSTEM_SETTINGS, "auto_import_mapped_files", Expected::Flag),
     (DVR_SETTINGS, "tv_fallback_dir", Expected::Text),
-    (DVR_SETTINGS, "comskip_enabled", Expected::Flag),
     (DVR_SETTINGS, "comskip_custom_path", Expected::Text),
     (DVR_SETTINGS, "series_rules", Expected::Objects),
 ];

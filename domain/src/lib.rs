@@ -21,7 +21,7 @@
 //! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`].
+//! 6. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the commercials in them: [`comskip`].
 //! 7. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
 //!    parameters: [`query`]. Text in [`xml`].
 
@@ -35,6 +35,7 @@ pub mod catchup;
 pub mod channel;
 pub mod clients;
 pub mod command;
+pub mod comskip;
 pub mod container;
 pub mod core_settings;
 pub mod discovery;

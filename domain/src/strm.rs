@@ -307,7 +307,7 @@ fn is_device(name: &str) -> bool {
         || ["com", "lpt"].iter().any(|it| stem.strip_prefix(it).is_some_and(is_numbered))
 }
 
-const XML_START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
+pub(crate) const XML_START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
 
 fn title_nfo(element: &str, title: &StrmTitle<'_>) -> String {
     let mut out = format!("{XML_START}<{element}>\n");
@@ -356,7 +356,8 @@ fn push_ids(out: &mut String, ids: ExternalIds<'_>) {
     }
 }
 
-fn push_element(out: &mut String, name: &str, text: &str) {
+/// Appends an element, unless its text is empty.
+pub(crate) fn push_element(out: &mut String, name: &str, text: &str) {
     if text.is_empty() {
         return;
     }

@@ -17,6 +17,9 @@ pub struct Programs {
     pub launcher: Option<PathBuf>,
     /// Programs that stream profiles may run: names to find in `PATH`, or absolute paths. Empty allows every program.
     pub allowed: Vec<String>,
+    /// The program that finds commercials in recordings: a name to find in `PATH`, or an absolute path. It need not be in
+    /// the list of allowed programs.
+    pub comskip: String,
     /// Files and folders that programs can read although they are in the data folder or below `/dev`.
     pub readable_paths: Vec<PathBuf>,
     /// Files and folders that programs can write, besides the temporary folder and graphics cards.
@@ -38,6 +41,7 @@ impl Default for Programs {
         Programs {
             launcher: None,
             allowed: Vec::new(),
+            comskip: "comskip".to_owned(),
             readable_paths: Vec::new(),
             writable_paths: Vec::new(),
             hidden_paths: Vec::new(),
@@ -52,12 +56,17 @@ impl Default for Programs {
 impl Programs {
     /// Checks the settings. An error is the key and the reason.
     pub(super) fn check(&self, data_dir: &Path) -> Result<(), (&'static str, String)> {
-        if let Some(program) =
-            self.allowed.iter().find(|it| it.is_empty() || it.contains('/') && !it.starts_with('/'))
-        {
+        let is_unclear = |it: &str| it.is_empty() || it.contains('/') && !it.starts_with('/');
+        if let Some(program) = self.allowed.iter().find(|it| is_unclear(it)) {
             return Err((
                 "allowed",
                 format!("contains `{program}`, which is neither a name nor an absolute path"),
+            ));
+        }
+        if is_unclear(&self.comskip) {
+            return Err((
+                "comskip",
+                format!("is `{}`, which is neither a name nor an absolute path", self.comskip),
             ));
         }
         let hidden = hidden(data_dir);

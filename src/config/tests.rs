@@ -341,6 +341,10 @@ fn settings_of_programs_come_from_every_source_and_name_no_hidden_path() {
             "allowed = ['./ffmpeg']",
             "programs.allowed contains `./ffmpeg`, which is neither a name nor an absolute path",
         ),
+        (
+            "comskip = 'bin/comskip'",
+            "programs.comskip is `bin/comskip`, which is neither a name nor an absolute path",
+        ),
         ("hidden_paths = ['etc']", "programs.hidden_paths contains `etc`, which is no absolute path"),
         (
             "readable_paths = ['/data/']",

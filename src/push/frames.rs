@@ -123,7 +123,11 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     };
     let mut data = serde_json::to_value(event).ok()?;
     data["type"] = json!(kind);
-    data["success"] = json!(!matches!(event.body, EventBody::StoreStopped { .. }));
+    let is_bad_news = matches!(
+        event.body,
+        EventBody::StoreStopped { .. } | EventBody::ComskipStatus { status: "error", .. }
+    );
+    data["success"] = json!(!is_bad_news);
     let is_for_all = matches!(
         event.body,
         EventBody::ChannelStart { .. }
@@ -466,6 +470,12 @@ mod tests {
             file_size_bytes: 1,
             interrupted: false,
         };
+        let searched = EventBody::ComskipStatus {
+            channel: channel(),
+            recording: recording(),
+            status: "skipped",
+            detail: "no commercials".to_owned(),
+        };
         let refreshed = EventBody::M3uRefresh {
             source: source(),
             total_processed: 3,
@@ -496,6 +506,7 @@ mod tests {
                 false,
             ),
             (recorded, "recording_ended", false),
+            (searched, "comskip_status", false),
             (guide, "epg_refreshed", false),
             (refreshed, "m3u_refreshed", false),
             (EventBody::LoginFailed { attempt: attempt(), reason }, "login_failed", false),

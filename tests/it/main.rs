@@ -53,6 +53,7 @@ mod playlists_out;
 mod programs;
 mod proxies;
 mod recordings;
+mod recordings_after;
 mod rest;
 mod rest_channels;
 mod rest_m3u;

@@ -22,27 +22,34 @@ use crate::support::upstream::Provider;
 use crate::support::{eventually, tools, until_async};
 
 const NEWS: &str = "/live/anna/news.ts";
-const LIST: &str = "/api/channels/recordings/";
+pub(crate) const LIST: &str = "/api/channels/recordings/";
 const HOUR: i64 = 3_600_000;
 
 /// A provider with one channel, and the program with a data folder of its own.
-struct Studio {
+pub(crate) struct Studio {
     provider: Provider,
-    data: TempDir,
+    pub(crate) data: TempDir,
     /// The folder of recordings.
     folder: PathBuf,
-    program: Binary,
-    address: SocketAddr,
-    admin: Api,
+    pub(crate) program: Binary,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: Api,
+    /// Settings of the operator.
+    settings: Vec<String>,
 }
 
 impl Studio {
     async fn start() -> Studio {
-        Studio::start_on(None).await
+        Studio::start_on(None, &[]).await
+    }
+
+    /// Starts with these settings of the operator.
+    pub(crate) async fn start_with(settings: &[String]) -> Studio {
+        Studio::start_on(None, settings).await
     }
 
     /// Starts with the folder of recordings there; in the data folder by default.
-    async fn start_on(folder: Option<PathBuf>) -> Studio {
+    async fn start_on(folder: Option<PathBuf>, settings: &[String]) -> Studio {
         let provider = Provider::start();
         provider.path(NEWS).plays(Picture::new("news"));
         let list = provider.playlist(&[("news", "News", NEWS)]);
@@ -62,23 +69,23 @@ impl Studio {
         });
         let data = filled.await.unwrap();
         let folder = folder.unwrap_or_else(|| data.path().join("recordings"));
-        let (program, address) = run(data.path(), &folder).await;
+        let (program, address) = run(data.path(), &folder, settings).await;
         let admin = Api::stranger_at(address).become_first_admin().await;
-        Studio { provider, data, folder, program, address, admin }
+        Studio { provider, data, folder, program, address, admin, settings: settings.to_vec() }
     }
 
     /// Kills the program, and starts it again on the same data.
-    async fn kill_and_start(self) -> Studio {
-        let Studio { provider, data, folder, mut program, .. } = self;
+    pub(crate) async fn kill_and_start(self) -> Studio {
+        let Studio { provider, data, folder, mut program, settings, .. } = self;
         program.signal("KILL");
         program.ended().await;
-        let (program, address) = run(data.path(), &folder).await;
+        let (program, address) = run(data.path(), &folder, &settings).await;
         let admin = Api::stranger_at(address).login(ADMIN, PASSWORD).await;
-        Studio { provider, data, folder, program, address, admin }
+        Studio { provider, data, folder, program, address, admin, settings }
     }
 
     /// Creates a recording that begins now.
-    async fn record(&self) -> u64 {
+    pub(crate) async fn record(&self) -> u64 {
         self.record_with(50).await
     }
 
@@ -95,25 +102,25 @@ impl Studio {
         made.body["id"].as_u64().unwrap()
     }
 
-    async fn get(&self, id: u64) -> Value {
+    pub(crate) async fn get(&self, id: u64) -> Value {
         self.admin.get(&format!("{LIST}{id}/")).await.body
     }
 
     /// Waits until the file has this many bytes.
-    async fn until_size(&self, id: u64, bytes: u64) {
+    pub(crate) async fn until_size(&self, id: u64, bytes: u64) {
         let what = format!("{bytes} bytes of recording {id}");
         until_async(&what, async || self.get(id).await["file_size"].as_u64().unwrap_or(0) >= bytes).await;
     }
 
     /// Waits until the file is complete, and returns its content.
-    async fn finished(&self, id: u64) -> Vec<u8> {
+    pub(crate) async fn finished(&self, id: u64) -> Vec<u8> {
         until_async("the end of the file", async || !self.get(id).await["ended_at"].is_null()).await;
         let name = self.get(id).await["file_name"].as_str().unwrap().to_owned();
         std::fs::read(self.folder.join(name)).unwrap()
     }
 
     /// Records some bytes.
-    async fn recorded(&self) -> u64 {
+    pub(crate) async fn recorded(&self) -> u64 {
         let id = self.record().await;
         self.until_size(id, 200_000).await;
         let stopped = self.admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
@@ -123,7 +130,7 @@ impl Studio {
     }
 
     /// Changes members of the settings of recordings.
-    async fn set(&self, members: Value) {
+    pub(crate) async fn set(&self, members: Value) {
         let rows = self.admin.get("/api/core/settings/").await.body;
         let row = rows["results"].as_array().unwrap().iter().find(|it| it["key"] == "dvr_settings").unwrap();
         let path = format!("/api/core/settings/{}/", row["id"]);
@@ -150,9 +157,13 @@ impl Studio {
     }
 }
 
-async fn run(data: &Path, folder: &Path) -> (Binary, SocketAddr) {
-    let recordings = format!("recordings_dir={}", folder.display());
-    let program = Binary::start(&["serve", "--data-dir", &data.display().to_string(), "--set", &recordings]);
+async fn run(data: &Path, folder: &Path, settings: &[String]) -> (Binary, SocketAddr) {
+    let (data, recordings) = (data.display().to_string(), format!("recordings_dir={}", folder.display()));
+    let mut arguments = vec!["serve", "--data-dir", &data, "--set", &recordings];
+    arguments.extend(settings.iter().flat_map(|it| ["--set", it.as_str()]));
+    // Programs are found in `PATH`.
+    let path = format!("PATH={}", std::env::var("PATH").unwrap_or_default());
+    let program = Binary::start_with(&["/usr/bin/env", &path], &arguments);
     let address = program.address().await;
     (program, address)
 }
@@ -293,7 +304,7 @@ async fn old_recordings_go_by_the_settings_and_protected_ones_stay() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_ends_the_lowest_priority_first_and_what_was_recorded_plays() {
     let disk = SmallDisk::new(256);
-    let studio = Studio::start_on(Some(disk.path().join("recordings"))).await;
+    let studio = Studio::start_on(Some(disk.path().join("recordings")), &[]).await;
     let old = studio.recorded().await;
     let (low, high) = (studio.record_with(10).await, studio.record_with(90).await);
     for id in [low, high] {

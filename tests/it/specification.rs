@@ -29,6 +29,7 @@ const OPERATIONS: &str = "
     DELETE /api/channels/series-rules/{}/
     POST /api/channels/series-rules/evaluate/
     POST /api/channels/series-rules/bulk-remove/
+    GET PUT /api/channels/dvr/comskip-config/
     GET POST /api/channels/profiles/
     GET PUT DELETE /api/channels/profiles/{}/
     PUT /api/channels/profiles/{}/channels/{}/
@@ -51,16 +52,9 @@ const OPERATIONS: &str = "
 ";
 
 /// The operations that wait: the feature that brings them, and then lines as above.
-const PENDING: [(&str, &str); 2] = [
-    (
-        "comskip",
-        "
-        GET PUT /api/channels/dvr/comskip-config/
-        ",
-    ),
-    (
-        "plugins",
-        "
+const PENDING: [(&str, &str); 1] = [(
+    "plugins",
+    "
         GET /api/plugins/plugins/
         POST /api/plugins/plugins/reload/
         POST /api/plugins/plugins/import/
@@ -68,8 +62,7 @@ const PENDING: [(&str, &str); 2] = [
         POST /api/plugins/plugins/{}/run/
         POST /api/plugins/plugins/{}/enabled/
         ",
-    ),
-];
+)];
 
 /// Returns each operation as a method and a path.
 fn operations(lines: &str) -> Vec<(String, String)> {

@@ -5,7 +5,8 @@
 //! is written there, and the recordings on the disk keep their records.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, OwnedFd};
@@ -51,6 +52,11 @@ impl RecordingsFolder {
     /// Returns the path of a file below the folder, for people.
     pub fn display(&self, path: &str) -> String {
         self.root.join(path).display().to_string()
+    }
+
+    /// Returns the path of the folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Creates the folder and its marker. To be called only while no recording has a file, because a folder without its
@@ -109,6 +115,30 @@ impl RecordingsFolder {
             FolderError::Io(error) => error,
             error => io::Error::other(error.to_string()),
         })
+    }
+
+    /// Writes a new file, whose path ends with a number if the name existed. Returns its path.
+    pub(crate) fn write_new(
+        &self,
+        stem: &str,
+        extension: &str,
+        content: &[u8],
+    ) -> Result<String, FolderError> {
+        let (mut file, path) = self.create(stem, extension)?;
+        match file.write_all(content).and_then(|()| file.sync_all()) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                self.remove(&path)?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Returns the absolute path of an existing file without links, for a program that reads it.
+    pub(crate) fn real_path(&self, path: &str) -> Result<Option<PathBuf>, FolderError> {
+        let Some(file) = self.open_with(path, OFlags::RDONLY)? else { return Ok(None) };
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(Some(std::fs::read_link(link)?))
     }
 
     /// Removes a file, and the folders above it that are then empty. Returns whether it existed.

@@ -9,6 +9,7 @@
 //!                        └► file (threads that may block)
 //! ```
 
+mod after;
 mod file;
 mod folder;
 mod keeper;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
+pub use self::after::AfterSettings;
 pub use self::folder::RecordingsFolder;
 pub use self::keeper::{RecordingRoom, remember_deleted};
 pub(crate) use self::reading::ReadingRecording;
@@ -71,6 +73,9 @@ struct Shared {
     /// The task that looks at the files and their disk.
     keeper: Mutex<Option<RespawnedTask>>,
     room: Mutex<RecordingRoom>,
+    /// Set if work is done on files after recordings.
+    after: OnceLock<AfterSettings>,
+    worker: Mutex<Option<RespawnedTask>>,
 }
 
 /// The parts of the gateway that the recorder uses.
@@ -109,6 +114,8 @@ impl Recorder {
                 schedule: Mutex::default(),
                 keeper: Mutex::default(),
                 room: Mutex::default(),
+                after: OnceLock::new(),
+                worker: Mutex::default(),
             }),
         }
     }
@@ -140,6 +147,24 @@ impl Recorder {
         *self.shared.keeper.lock() = Some(task);
     }
 
+    /// Starts the work on files after recordings. Only the first call after [`Recorder::start`] has an effect.
+    pub(crate) fn work_after(&self, settings: AfterSettings) {
+        if self.shared.after.set(settings).is_err() {
+            return;
+        }
+        let shared = Arc::downgrade(&self.shared);
+        let task = tasks::respawn("the work after recordings", move || {
+            let shared = shared.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    let runs = shared.runs.clone();
+                    runs.track_future(shared.follow_work()).await;
+                }
+            }
+        });
+        *self.shared.worker.lock() = Some(task);
+    }
+
     /// Returns the folder of recordings; `None` before the recorder has started.
     pub fn folder(&self) -> Option<&RecordingsFolder> {
         self.shared.parts.get().map(|it| &it.folder)
@@ -159,7 +184,7 @@ impl Recorder {
         })
     }
 
-    /// Removes the file of a recording whose record was removed, after its run has ended. A file that cannot be removed is
+    /// Removes the files of a recording whose record was removed, after its run has ended. A file that cannot be removed is
     /// logged.
     pub async fn remove_file(&self, recording: &Recording) {
         let Some(parts) = self.shared.parts.get() else { return };
@@ -174,11 +199,12 @@ impl Recorder {
         };
         // The file of a run that does not end in time is removed all the same: its writer keeps a file without a name.
         let _ = timeout(END_TIMEOUT, ended).await;
-        let Some(file) = &recording.file else { return };
-        let (folder, path) = (parts.folder.clone(), file.path.clone());
-        let removed = tokio::task::spawn_blocking(move || folder.remove(&path)).await;
-        if let Ok(Err(cause)) = removed {
-            warn!(recording.id = %recording.id, "failed to remove the file of a recording: {cause}");
+        for path in recording.paths() {
+            let folder = parts.folder.clone();
+            let removed = tokio::task::spawn_blocking(move || folder.remove(&path)).await;
+            if let Ok(Err(cause)) = removed {
+                warn!(recording.id = %recording.id, "failed to remove a file of a recording: {cause}");
+            }
         }
     }
 
@@ -189,6 +215,7 @@ impl Recorder {
         self.shared.runs.close();
         // A run that does not end in time ends with the runtime.
         let _ = timeout(END_TIMEOUT, self.shared.runs.wait()).await;
+        self.shared.worker.lock().take();
     }
 }
 

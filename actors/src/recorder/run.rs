@@ -473,6 +473,7 @@ impl Run {
         }
         let bytes = self.close_file().await;
         let last_at = self.last_at;
+        let settings = self.shared.settings().0;
         let changed = self.change(move |it| {
             if it.status == RecordingStatus::Scheduled {
                 let reason = reason.clone().or_else(|| it.reason.clone());
@@ -491,6 +492,7 @@ impl Run {
             if let Some(bytes) = bytes {
                 file.bytes = bytes;
             }
+            it.after.queue(&settings, now_ms());
             Ended::Now
         });
         let recording = match changed.await {
@@ -602,7 +604,7 @@ impl Run {
     }
 }
 
-fn channel_ref(recording: &Recording) -> ChannelRef {
+pub(super) fn channel_ref(recording: &Recording) -> ChannelRef {
     ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
 }
 

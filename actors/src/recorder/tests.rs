@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::event::EventBody;
 use domain::ids::{ChannelId, RecordingId};
-use domain::recording::{PRIORITY_DEFAULT, Recording, RecordingInput, RecordingStatus};
+use domain::recording::{AfterRecording, PRIORITY_DEFAULT, Recording, RecordingInput, RecordingStatus};
 use media::testing::{Behaviour, TsSource, labels_in};
 use media::ts::packet::{NULL_PID, PACKET, Packet, packets};
 use storage::Models;
@@ -137,6 +137,7 @@ impl Studio {
             gaps: Vec::new(),
             file: None,
             followed: None,
+            after: AfterRecording::default(),
             owner: None,
             protected: false,
             created_at: now_ms(),

@@ -64,7 +64,7 @@ use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::programs::Programs;
-use crate::recorder::{Recorder, RecordingsFolder};
+use crate::recorder::{AfterSettings, Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
 use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
@@ -374,6 +374,12 @@ impl System {
     /// Starts to make the recordings of a store, with files in this folder. Only the first call has an effect.
     pub fn record_into(&self, models: Models, folder: RecordingsFolder) {
         self.state.recorder.start(models, folder);
+    }
+
+    /// Starts the work on the files of recordings after their end, after [`System::record_into`]. Only the first call has
+    /// an effect.
+    pub fn work_after_recordings(&self, settings: AfterSettings) {
+        self.state.recorder.work_after(settings);
     }
 
     /// Returns the handle for programs that make a short transport stream.

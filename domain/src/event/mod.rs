@@ -90,6 +90,15 @@ pub enum EventBody {
         file_size_bytes: u64,
         interrupted: bool,
     },
+    /// The search for commercials in a recording has begun or ended.
+    ComskipStatus {
+        channel: ChannelRef,
+        recording: RecordingRef,
+        /// `started`, `completed`, `skipped` (there are none) or `error`.
+        status: &'static str,
+        /// The number of commercials, or why the search failed.
+        detail: String,
+    },
     EpgRefresh {
         source: RefreshRef,
         /// Channels of the guide.
@@ -261,6 +270,7 @@ impl EventBody {
             Self::StreamSwitch { .. } => "stream_switch",
             Self::RecordingStart { .. } => "recording_start",
             Self::RecordingEnd { .. } => "recording_end",
+            Self::ComskipStatus { .. } => "comskip_status",
             Self::EpgRefresh { .. } => "epg_refresh",
             Self::M3uRefresh { .. } => "m3u_refresh",
             Self::ClientConnect { .. } => "client_connect",
@@ -289,7 +299,8 @@ impl EventBody {
             | Self::ClientConnect { channel, .. }
             | Self::ClientDisconnect { channel, .. }
             | Self::RecordingStart { channel, .. }
-            | Self::RecordingEnd { channel, .. } => Some(channel),
+            | Self::RecordingEnd { channel, .. }
+            | Self::ComskipStatus { channel, .. } => Some(channel),
             Self::EpgRefresh { .. }
             | Self::M3uRefresh { .. }
             | Self::LoginFailed { .. }
@@ -365,6 +376,12 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
             recording_keys(map, recording, *duration_seconds, *file_size_bytes)?;
             map.serialize_entry("bytes_written", file_size_bytes)?;
             map.serialize_entry("interrupted", interrupted)
+        }
+        EventBody::ComskipStatus { recording, status, detail, .. } => {
+            map.serialize_entry("recording_id", &recording.id.to_string())?;
+            map.serialize_entry("program_title", &recording.program_title)?;
+            map.serialize_entry("status", status)?;
+            map.serialize_entry("detail", detail)
         }
         EventBody::EpgRefresh {
             source,

@@ -108,6 +108,12 @@ fn all() -> Vec<EventBody> {
         EventBody::StoreResumed,
         EventBody::VodStart { vod: vod() },
         EventBody::VodStop { vod: vod(), duration_seconds: 60, bytes_sent: 9 },
+        EventBody::ComskipStatus {
+            channel: channel(),
+            recording: recording(),
+            status: "completed",
+            detail: "2 commercials".to_owned(),
+        },
     ]
 }
 
@@ -131,7 +137,10 @@ fn payload(body: EventBody) -> Value {
 fn the_fifteen_events_have_the_names_of_the_api() {
     let names: Vec<_> = all().iter().map(EventBody::name).collect();
     assert_eq!(names[..15], EventBody::NAMES);
-    assert_eq!(names[15..], ["account_expiring", "store_stopped", "store_resumed", "vod_start", "vod_stop"]);
+    assert_eq!(
+        names[15..],
+        ["account_expiring", "store_stopped", "store_resumed", "vod_start", "vod_stop", "comskip_status"]
+    );
 }
 
 #[test]
@@ -203,6 +212,9 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         "account_expiring" => ["", "account_id# account_name profile_id# profile_name exp_date days#"],
         "vod_start" => ["", VOD],
         "vod_stop" => [VOD, "duration_seconds# bytes_sent#"],
+        "comskip_status" => {
+            ["", "channel_id channel_name channel_number recording_id program_title status detail"]
+        }
         "store_stopped" => ["", "reason"],
         "store_resumed" => ["", ""],
         _ => panic!("no such event: {name}"),

@@ -2,10 +2,13 @@
 //!
 //! A recording keeps what it says about its programme, so that it stays readable when the guide forgets the programme.
 
+mod after;
 mod file_name;
 pub mod forecast;
+mod nfo;
 mod programme;
 mod rank;
+mod remux;
 pub mod retention;
 pub mod rules;
 mod settings;
@@ -14,8 +17,10 @@ mod status;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::after::{AfterRecording, AfterStep, ComskipWork, NfoWork, RemuxWork, TRIES_MAX, WorkState};
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
 pub use self::rank::{RecordingClaim, RecordingRank};
+pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
 pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
@@ -73,6 +78,9 @@ pub struct Recording {
     /// The programme of the guide that it follows; `None` if it has times of its own.
     #[serde(default)]
     pub followed: Option<FollowedAiring>,
+    /// The work on the file after the end.
+    #[serde(default, skip_serializing_if = "AfterRecording::is_empty")]
+    pub after: AfterRecording,
     /// The user who made it.
     #[serde(default)]
     pub owner: Option<UserId>,
@@ -331,6 +339,7 @@ mod tests {
             gaps: Vec::new(),
             file: None,
             followed: None,
+            after: AfterRecording::default(),
             owner: None,
             protected: false,
             created_at: 0,
@@ -338,7 +347,7 @@ mod tests {
         }
     }
 
-    fn with_file() -> Recording {
+    pub(super) fn with_file() -> Recording {
         let file = RecordedFile { path: "a.ts".into(), bytes: 188, started_at: 99 * MINUTE, ended_at: None };
         Recording { file: Some(file), status: RecordingStatus::Recording, ..recording() }
     }
@@ -366,6 +375,36 @@ mod tests {
         check(|it| it.priority = 101, &["priority"]);
         // One that has begun may still be recorded.
         check(|it| it.start = 50 * MINUTE, &[]);
+    }
+
+    #[test]
+    fn the_description_of_a_recording_is_that_of_an_episode_or_a_film() {
+        let programme = RecordedProgramme {
+            title: "Evening & more".to_owned(),
+            sub_title: Some("Part two".to_owned()),
+            description: Some("What <happened>.".to_owned()),
+            season: Some(2),
+            ..RecordedProgramme::default()
+        };
+        let episode = Recording { programme: Some(programme.clone()), ..recording() }.nfo();
+        for line in [
+            "<episodedetails>",
+            "  <title>Part two</title>",
+            "  <showtitle>Evening &amp; more</showtitle>",
+            "  <season>2</season>",
+            "  <aired>1970-01-01</aired>",
+            "  <plot>What &lt;happened&gt;.</plot>",
+            "  <studio>News</studio>",
+            "</episodedetails>",
+        ] {
+            assert!(episode.lines().any(|it| it == line), "{line}: {episode}");
+        }
+        assert!(!episode.contains("<episode>"), "{episode}");
+        let film = RecordedProgramme { is_movie: true, year: Some(1999), ..programme };
+        let film = Recording { programme: Some(film), ..recording() }.nfo();
+        assert!(film.contains("<movie>") && film.contains("<title>Evening &amp; more</title>"), "{film}");
+        assert!(film.contains("<year>1999</year>"), "{film}");
+        assert!(recording().nfo().contains("<title>News</title>"), "the channel if nothing else is known");
     }
 
     #[test]

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use crate::ids::ChannelId;
     use crate::recording::rules::EpisodeKey;
-    use crate::recording::{FollowedAiring, RecordedFile, RecordingStatus};
+    use crate::recording::{AfterRecording, FollowedAiring, RecordedFile, RecordingStatus};
 
     const MIB: u64 = 1 << 20;
 
@@ -314,6 +314,7 @@ mod tests {
                 ended_at: Some(day * DAY_MS),
             }),
             followed: None,
+            after: AfterRecording::default(),
             owner: Some(UserId(1)),
             protected: false,
             created_at: 0,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::file_name::{NameFields, NameTemplate};
-use super::{RECORDINGS_MAX, Recording};
+use super::{RECORDINGS_MAX, Recording, RemuxFormat};
 use crate::user::{User, UserLevel};
 
 /// Maximum offset before and after new recordings, in minutes.
@@ -40,6 +40,12 @@ pub struct DvrSettings {
     pub retention_count: u32,
     /// Old recordings are deleted while the disk has less room than this, in bytes; 0 deletes none.
     pub retention_free_bytes: u64,
+    /// Whether commercials are searched for after a recording.
+    pub comskip_enabled: bool,
+    /// The container to which recordings are converted after their end; `None` keeps transport streams.
+    pub remux: Option<RemuxFormat>,
+    /// Whether a description for media servers is written beside each recording.
+    pub write_nfo: bool,
 }
 
 impl Default for DvrSettings {
@@ -58,6 +64,9 @@ impl Default for DvrSettings {
             retention_days: 0,
             retention_count: 0,
             retention_free_bytes: 0,
+            comskip_enabled: false,
+            remux: None,
+            write_nfo: false,
         }
     }
 }
@@ -130,6 +139,15 @@ impl DvrSettings {
             "retention_days" => self.retention_days = number(RETENTION_DAYS_MAX)?,
             "retention_count" => self.retention_count = number(RECORDINGS_MAX as u32)?,
             "retention_free_bytes" => self.retention_free_bytes = bytes()?,
+            "remux" => {
+                let format = |name: &str| RemuxFormat::NAMES.iter().find(|it| it.0 == name).map(|it| it.1);
+                self.remux = match value.as_str() {
+                    Some("none") => None,
+                    name => Some(name.and_then(format).ok_or("must be none, mkv or mp4")?),
+                };
+            }
+            "write_nfo" => self.write_nfo = value.as_bool().ok_or("must be true or false")?,
+            "comskip_enabled" => self.comskip_enabled = value.as_bool().ok_or("must be true or false")?,
             _ => return Err("is not a setting".to_owned()),
         }
         Ok(())
@@ -151,6 +169,9 @@ impl DvrSettings {
             "retention_days": self.retention_days,
             "retention_count": self.retention_count,
             "retention_free_bytes": self.retention_free_bytes,
+            "comskip_enabled": self.comskip_enabled,
+            "remux": self.remux.map_or("none", RemuxFormat::name),
+            "write_nfo": self.write_nfo,
         });
         value.as_object().cloned().unwrap_or_default()
     }
@@ -184,7 +205,10 @@ mod tests {
             ("pre_offset_minutes", json!(-1)),
             ("pre_offset_minutes", json!(1441)),
             ("standard_users_record", json!("yes")),
-            ("comskip_enabled", json!(true)),
+            ("comskip_enabled", json!("yes")),
+            ("comskip_custom_path", json!("")),
+            ("remux", json!("avi")),
+            ("remux", Value::Null),
             ("quota_bytes", json!(-1)),
             ("quota_bytes", json!(1u64 << 53)),
             ("retention_days", json!(1.5)),
@@ -195,6 +219,7 @@ mod tests {
         assert_eq!(settings, DvrSettings::default());
         settings.set("tv_template", &json!("{title}")).unwrap();
         settings.set("post_offset_minutes", &json!(5)).unwrap();
+        settings.set("remux", &json!("mp4")).unwrap();
         assert_eq!(DvrSettings::of_setting(Some(&Value::Object(settings.to_setting()))), settings);
         settings.set("tv_template", &Value::Null).unwrap();
         assert_eq!(settings.tv_template, DvrSettings::default().tv_template);

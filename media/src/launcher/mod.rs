@@ -137,6 +137,27 @@ impl Launcher {
         Ok(command)
     }
 
+    /// Returns a launcher for a job, which may not read the first files, may read the second, write only the third, and write files of up to this size in
+    /// bytes; 0 means no limit. The other restrictions are the same. It starts every program: its caller takes none from
+    /// users.
+    pub(crate) fn for_job(
+        &self,
+        hidden: Vec<PathBuf>,
+        readable: Vec<PathBuf>,
+        writable: Vec<PathBuf>,
+        file_bytes_max: u64,
+    ) -> Self {
+        let LauncherSettings { binary, confinement, .. } = &*self.settings;
+        let confinement = Confinement {
+            hidden: [hidden, confinement.hidden.clone()].concat(),
+            readable: [readable, confinement.readable.clone()].concat(),
+            writable,
+            limits: ProgramLimits { file_bytes_max, ..confinement.limits },
+        };
+        let settings = LauncherSettings { binary: binary.clone(), allowed: Vec::new(), confinement };
+        Self { settings: Arc::new(settings), watchdog: self.watchdog.clone() }
+    }
+
     /// Makes sure that the watchdog kills this group if the gateway is killed, until the result is dropped. The launcher
     /// has usually registered the group already; this also covers a watchdog that was started later.
     pub(crate) fn register(&self, group: Pid) -> Option<Registration> {

@@ -40,7 +40,7 @@ use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
 
-pub use crate::source::process::find_program;
+pub use crate::source::process::{FileJob, FileJobEnd, find_program, run_job};
 pub use crate::source::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub use crate::source::request::{
     AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,

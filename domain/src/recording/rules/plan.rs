@@ -14,7 +14,9 @@ use uuid::Uuid;
 use super::matching::{RuleSubject, is_same};
 use super::{EpisodeKey, HORIZON_MS, RecordingRule, RuleMemory, RuleSelection};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
-use crate::recording::{FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
+use crate::recording::{
+    AfterRecording, FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus,
+};
 
 /// How far a programme can move and still be recognised by its title alone, or while it is recorded, in milliseconds.
 const MOVED_MS_MAX: i64 = 6 * 60 * 60 * 1000;
@@ -424,6 +426,7 @@ impl<'i, 'a> Plan<'i, 'a> {
                 padding_after,
                 priority: rule.priority,
             }),
+            after: AfterRecording::default(),
             owner: rule.owner,
             protected: false,
             created_at: self.input.now,

@@ -48,6 +48,11 @@ impl Group {
         Ok(Self { registration, leader, exits })
     }
 
+    /// Returns the id of the group.
+    pub(super) fn id(&self) -> Pid {
+        self.leader.pid
+    }
+
     /// Sends a signal to all processes of the group.
     pub(super) fn signal(&self, signal: Signal) {
         self.leader.signal(signal);

@@ -7,6 +7,7 @@
 //! If the gateway itself is killed, the watchdog of the [launcher](crate::launcher) kills the group.
 
 mod group;
+mod job;
 mod log;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+pub use self::job::{FileJob, FileJobEnd, run_job};
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
 use crate::launcher::Launcher;

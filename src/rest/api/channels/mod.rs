@@ -6,6 +6,7 @@
     reason = "the path is /api/channels/channels/, and the file has the name of the resource"
 )]
 mod channels;
+mod dvr;
 mod group_cleanup;
 mod groups;
 mod guide_aliases;
@@ -25,6 +26,7 @@ use crate::rest::frame::route::Route;
 pub(super) fn routes() -> Vec<Route> {
     let routes = [
         channels::routes(),
+        dvr::routes(),
         groups::routes(),
         group_cleanup::routes(),
         guide_aliases::routes(),

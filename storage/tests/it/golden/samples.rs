@@ -32,7 +32,9 @@ use domain::personal_playlist::PersonalPlaylist;
 use domain::recording::rules::{
     ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
 };
-use domain::recording::{FollowedAiring, Gap, RecordedFile, RecordedProgramme, Recording, RecordingStatus};
+use domain::recording::{
+    AfterRecording, FollowedAiring, Gap, RecordedFile, RecordedProgramme, Recording, RecordingStatus,
+};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -368,6 +370,7 @@ pub(super) fn recording() -> Recording {
             ended_at: Some(1_700_000_900_000),
         }),
         followed: None,
+        after: AfterRecording::default(),
         owner: Some(UserId(5)),
         protected: true,
         created_at: 1_699_000_000_000,

@@ -35,7 +35,7 @@ pub(crate) struct FileAnswer(Reply);
 
 impl Answer for FileAnswer {
     const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::Content("video/mp2t");
+    const SHAPE: AnswerShape = AnswerShape::OneOf(&["video/mp2t", "video/x-matroska", "video/mp4"]);
 
     fn into_reply(self) -> Reply {
         self.0
@@ -45,6 +45,11 @@ impl Answer for FileAnswer {
 pub(super) async fn get(call: Call) -> Result<FileAnswer, Refusal> {
     let recording = playable(&call)?;
     let Some(recorded) = recording.file.clone() else { return Err(no_file()) };
+    let media_type = match recorded.path.rsplit_once('.').map(|it| it.1) {
+        Some("mkv") => "video/x-matroska",
+        Some("mp4") => "video/mp4",
+        _ => "video/mp2t",
+    };
     let Some(folder) = call.app.recorder.folder().cloned() else { return Err(no_file()) };
     let opened = tokio::task::spawn_blocking(move || {
         let Some(file) = folder.open(&recorded.path)? else { return Ok(None) };
@@ -98,7 +103,7 @@ pub(super) async fn get(call: Call) -> Result<FileAnswer, Refusal> {
     if let Some(tag) = tag {
         answer.set(ETAG, &tag);
     }
-    answer.set(CONTENT_TYPE, "video/mp2t");
+    answer.set(CONTENT_TYPE, media_type);
     answer.set(ACCEPT_RANGES, "bytes");
     answer.set(CACHE_CONTROL, "private, no-cache");
     Ok(answer)

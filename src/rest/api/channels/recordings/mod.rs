@@ -3,6 +3,7 @@
 //! A change is a change of the record, which the recorder follows: it notices at most half a second later that a recording
 //! was ended, moved or removed.
 
+mod after;
 mod file;
 mod forecast;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use actors::{now_ms, remember_deleted};
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
-    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
+    AfterRecording, DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
 };
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -97,6 +98,8 @@ const ONE: &str = "/api/channels/recordings/{id}/";
 const FORECAST: &str = "/api/channels/recordings/forecast/";
 const STOP: &str = "/api/channels/recordings/{id}/stop/";
 const EXTEND: &str = "/api/channels/recordings/{id}/extend/";
+const COMSKIP: &str = "/api/channels/recordings/{id}/comskip/";
+const METADATA: &str = "/api/channels/recordings/{id}/update-metadata/";
 const FILE: &str = "/api/channels/recordings/{id}/file/";
 const DELETE_UPCOMING: &str = "/api/channels/recordings/bulk-delete-upcoming/";
 
@@ -112,6 +115,20 @@ pub(super) fn routes() -> Vec<Route> {
             .refuses(StatusCode::CONFLICT, OVER),
         Route::post(EXTEND, STANDARD, "Changes the end of a recording.", extend)
             .refuses(StatusCode::CONFLICT, "The recording is over."),
+        Route::post(
+            COMSKIP,
+            STANDARD,
+            "Starts a search for commercials in the file.",
+            after::find_commercials,
+        )
+        .refuses(StatusCode::CONFLICT, "The file is not complete, or a search waits or runs already."),
+        Route::post(
+            METADATA,
+            STANDARD,
+            "Updates the programme of a recording. Without a field, from the guide.",
+            programme::update_metadata,
+        )
+        .refuses(StatusCode::CONFLICT, "The guide does not know the programme."),
         Route::post(
             DELETE_UPCOMING,
             STANDARD,
@@ -228,6 +245,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
         gaps: Vec::new(),
         file: None,
         followed: None,
+        after: AfterRecording::default(),
         owner: Some(owner),
         protected: new.protected.unwrap_or(false),
         created_at: now,

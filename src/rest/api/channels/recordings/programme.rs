@@ -4,9 +4,13 @@ use domain::recording::rules::EpisodeKey;
 use domain::recording::{
     DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
 };
+use http::StatusCode;
+use resource_derive::Body;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::view::RecordingView;
+use super::{check_may_schedule, seen};
 use crate::guide::{EntryId, GuideReader, read_guide};
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
@@ -83,6 +87,62 @@ pub(super) async fn of_guide(call: &Call, id: &str) -> Result<Option<GuideProgra
                 programme: RecordedProgramme::of_guide(&programme, id, &tvg_id),
             }
         }))
+    })
+    .await
+}
+
+/// Changes what a recording says about its programme.
+#[derive(Debug, Body)]
+pub(crate) struct UpdateMetadata {
+    /// Title; an empty one restores the name of the channel.
+    #[field(blank, chars_max = PROGRAMME_TEXT_CHARS_MAX, example = "Evening")]
+    title: Option<String>,
+    /// Title of the episode.
+    #[field(blank, chars_max = PROGRAMME_TEXT_CHARS_MAX)]
+    sub_title: Option<String>,
+    /// Description.
+    #[field(blank, chars_max = DESCRIPTION_CHARS_MAX)]
+    description: Option<String>,
+    /// Number of the season.
+    #[field(example = "3")]
+    season: Option<u32>,
+    /// Number of the episode.
+    #[field(example = "7")]
+    episode: Option<u32>,
+}
+
+/// Changes the programme of a recording to what the body says or, if it says nothing, to what the guide says now. The file
+/// keeps its name.
+pub(super) async fn update_metadata(call: Call, sent: UpdateMetadata) -> Result<RecordingView, Refusal> {
+    check_may_schedule(&call)?;
+    let recording = seen(&call)?;
+    let UpdateMetadata { title, sub_title, description, season, episode } = sent;
+    let texts = [&title, &sub_title, &description];
+    let says_nothing = texts.iter().all(|it| it.is_none()) && season.is_none() && episode.is_none();
+    let guide = match recording.programme.as_ref().and_then(|it| it.id.as_deref()) {
+        Some(id) if says_nothing => of_guide(&call, id).await?,
+        _ => None,
+    };
+    if says_nothing && guide.is_none() {
+        let detail = "The guide does not know the programme.".to_owned();
+        return Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail));
+    }
+    call.update(move |_, recording: &mut Recording| {
+        match guide {
+            Some(guide) => recording.programme = Some(guide.programme),
+            None => {
+                let programme = recording.programme.get_or_insert_default();
+                let some = |it: String| Some(it).filter(|it| !it.is_empty());
+                programme.title = title.unwrap_or(std::mem::take(&mut programme.title));
+                programme.sub_title = sub_title.map_or(programme.sub_title.take(), some);
+                programme.description = description.map_or(programme.description.take(), some);
+                programme.season = season.or(programme.season);
+                programme.episode = episode.or(programme.episode);
+            }
+        }
+        recording.updated_at = actors::now_ms();
+        recording.after.describe_again(recording.updated_at);
+        Ok(())
     })
     .await
 }

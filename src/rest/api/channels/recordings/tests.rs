@@ -136,6 +136,35 @@ async fn an_update_with_some_fields_leaves_the_others_as_they_are() {
 }
 
 #[tokio::test]
+async fn the_programme_of_a_recording_is_updated_from_the_body() {
+    let rest = stage().await;
+    let body = json!({ "channel_id": 1, "program_id": 77, "start_time": at(1), "end_time": at(2) });
+    let made = created(&rest, body).await;
+    let path = format!("{LIST}{}/update-metadata/", made["id"]);
+    let sent = json!({ "title": "Evening", "description": "What happened.", "season": 2 });
+    let updated = rest.admin("POST", &path, sent).await;
+    assert_eq!((updated.status, &updated.body["title"]), (200, &json!("Evening")), "{}", updated.text);
+    let again = rest.admin("POST", &path, json!({ "description": "", "episode": 5 })).await.body;
+    let program = &again["custom_properties"]["program"];
+    assert_eq!(
+        (&program["title"], &program["description"], &program["season"], &program["episode"]),
+        (&json!("Evening"), &Value::Null, &json!(2), &json!(5)),
+        "{again}"
+    );
+    assert_eq!((&program["id"], &again["start_time"]), (&json!(77), &made["start_time"]));
+    let unknown = rest.admin("POST", &path, json!({})).await;
+    let detail = json!("The guide does not know the programme.");
+    assert_eq!((unknown.status, &unknown.body["detail"]), (409, &detail), "{}", unknown.text);
+    let long = rest.admin("POST", &path, json!({ "title": "x".repeat(256) })).await;
+    assert_eq!(long.status, 400, "{}", long.text);
+    // Work on the file waits for its end.
+    assert_eq!(rest.admin("POST", &format!("{LIST}{}/comskip/", made["id"]), Value::Null).await.status, 409);
+    running(&rest, 11, 1).await;
+    let early = rest.admin("POST", &format!("{LIST}11/comskip/"), Value::Null).await;
+    assert_eq!(early.status, 409, "{}", early.text);
+}
+
+#[tokio::test]
 async fn completed_and_stop_end_a_running_recording_and_it_stays() {
     let rest = stage().await;
     running(&rest, 11, 1).await;

@@ -10,12 +10,13 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::after::{ComskipState, ComskipView, RemuxView};
 use super::programme::ProgramId;
 use crate::http::reply::Refusal;
 use crate::recording_forecast::forecast;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::frame::value::{Choice, Named, Time, choice};
 
 choice!(
     /// The prospects of a recording.
@@ -89,6 +90,12 @@ pub(crate) struct RecordingView {
     /// Times in which nothing was recorded.
     #[field(items_max = GAPS_MAX)]
     gaps: Vec<GapView>,
+    /// The search for commercials; `null` if none was requested.
+    comskip: Option<ComskipView>,
+    /// The conversion to another container; `null` if none was wanted.
+    remux: Option<RemuxView>,
+    /// Path of the description for media servers (NFO) below the folder of recordings.
+    nfo_file: Option<String>,
     /// Path of the file below the folder of recordings.
     #[field(example = "TV_Shows/Evening/2031-05-04 20-15.ts")]
     file_name: Option<String>,
@@ -175,6 +182,13 @@ impl Render for Recording {
             "started_at": started_at,
             "ended_at": ended_at,
             "bytes_written": file_size,
+            "remux_success": self.after.remux.as_ref().filter(|it| !it.state.is_open()).map(|it| it.reason.is_none()),
+            "comskip": self.after.comskip.as_ref().map(|it| json!({
+                "status": ComskipState::of(it).name(),
+                "reason": it.reason,
+                "commercials": it.commercials.len(),
+                "edl": it.edl,
+            })),
         });
         if let Some(members) = properties.as_object_mut() {
             members.retain(|_, it| !it.is_null());
@@ -205,6 +219,9 @@ impl Render for Recording {
                 .filter(|_| !self.status.is_final())
                 .map(|it| Named(ForecastState::of(self, it))),
             gaps: self.gaps.iter().map(gap).collect(),
+            comskip: self.after.comskip.as_ref().map(ComskipView::of),
+            remux: self.after.remux.as_ref().map(RemuxView::of),
+            nfo_file: self.after.nfo.as_ref().and_then(|it| it.path.clone()),
             file_name: file.map(|it| it.path.clone()),
             file_size,
             file_url,

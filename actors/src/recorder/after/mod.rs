@@ -1,0 +1,204 @@
+//! The work on the files of recordings after their end, one recording at a time.
+//!
+//! What is to be done is in the records, so that a restart neither forgets nor repeats it. Programs that read a file run
+//! confined: they can read this file only, and write to a folder of their own.
+
+mod comskip;
+mod nfo;
+mod remux;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::event::RecordingRef;
+use domain::ids::RecordingId;
+use domain::recording::{AfterStep, Recording, TRIES_MAX};
+use media::source::{FileJob, FileJobEnd, run_job};
+use storage::Write;
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
+
+use super::folder::FolderError;
+use super::{Shared, recordings_changed};
+
+/// Pause after work that has to wait, such as for a disk that is not mounted.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How often the work looks whether its recording was deleted.
+const LOOK_PERIOD: Duration = Duration::from_secs(2);
+/// Reason of work that was begun too often.
+const TOO_OFTEN: &str = "the gateway ended several times while it ran";
+
+/// The settings of the work after recordings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AfterSettings {
+    /// The program comskip: a name to find in `PATH`, or an absolute path.
+    pub comskip: String,
+    /// The file with its configuration, which need not exist.
+    pub comskip_config: PathBuf,
+    /// A folder for temporary files, which is created when it is needed. Files in it are removed.
+    pub scratch: PathBuf,
+}
+
+/// Why work ended without a result.
+#[derive(Debug)]
+enum Fault {
+    /// It failed for good.
+    Failed(String),
+    /// It has to wait, because the folder of recordings cannot be used now.
+    Later(String),
+    /// The gateway stops.
+    Stopping,
+    /// The recording was deleted.
+    Gone,
+}
+
+impl From<FolderError> for Fault {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::NotMarked => Self::Later(error.to_string()),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl Shared {
+    /// Does the work of all recordings. Returns when the gateway stops.
+    pub(super) async fn follow_work(self: Arc<Self>) {
+        let (Some(parts), Some(settings)) = (self.parts.get(), self.after.get()) else { return };
+        let mut changes = parts.models.store.changes();
+        while !self.stop.is_cancelled() {
+            let done = match self.next_work() {
+                Some((AfterStep::RemoveObsolete, id)) => remux::remove_obsolete(&self, id).await,
+                Some((AfterStep::Comskip, id)) => comskip::find_commercials(&self, settings, id).await,
+                Some((AfterStep::Remux, id)) => remux::convert(&self, settings, id).await,
+                Some((AfterStep::Nfo, id)) => nfo::describe(&self, id).await,
+                None => {
+                    tokio::select! {
+                        () = recordings_changed(&mut changes) => {}
+                        () = self.stop.cancelled() => return,
+                    }
+                    continue;
+                }
+            };
+            if let Err(reason) = done {
+                warn!("the work after recordings waits: {reason}");
+                tokio::select! {
+                    () = sleep(PAUSE) => {}
+                    () = self.stop.cancelled() => return,
+                }
+            }
+        }
+    }
+
+    /// Returns the recording whose work was requested first.
+    fn next_work(&self) -> Option<(AfterStep, RecordingId)> {
+        let recordings = self.parts.get()?.models.recordings.load();
+        let open = recordings.iter().filter_map(|it| Some((it.next_step()?, it.id)));
+        open.min().map(|((_, step), id)| (step, id))
+    }
+
+    fn recording(&self, id: RecordingId) -> Option<Arc<Recording>> {
+        self.parts.get()?.models.recordings.load().get(id.0).cloned()
+    }
+
+    /// Waits until a recording is deleted.
+    async fn deleted(&self, id: RecordingId) {
+        while self.recording(id).is_some() {
+            sleep(LOOK_PERIOD).await;
+        }
+    }
+
+    /// Changes a record, unless it was removed. Returns the record and what the function returns. An error is one of the
+    /// store.
+    async fn change_record<R: Send + 'static>(
+        &self,
+        id: RecordingId,
+        change: impl FnOnce(&mut Recording) -> R + Send + 'static,
+    ) -> Result<Option<(Recording, R)>, String> {
+        let Some(parts) = self.parts.get() else { return Ok(None) };
+        let written = parts.models.store.write(move |write: &mut Write<'_>| {
+            let Some(mut recording) = write.get::<Recording>(id.0)? else { return Ok(None) };
+            let done = change(&mut recording);
+            write.put(&recording)?;
+            Ok::<_, storage::Error>(Some((recording, done)))
+        });
+        written.await.map_err(|cause| format!("failed to write the record of a recording: {cause}"))
+    }
+
+    /// Removes a file of a recording. One that cannot be removed is logged.
+    async fn remove_beside(&self, id: RecordingId, path: String) {
+        let Some(parts) = self.parts.get() else { return };
+        let folder = parts.folder.clone();
+        if let Err(cause) = blocking(move || folder.remove(&path)).await {
+            warn!(recording.id = %id, "failed to remove a file beside a recording: {cause:?}");
+        }
+    }
+
+    fn recording_ref(&self, recording: &Recording) -> RecordingRef {
+        let folder = self.parts.get().map(|it| &it.folder);
+        let path = recording.file.as_ref().zip(folder).map(|(file, folder)| folder.display(&file.path));
+        RecordingRef {
+            id: recording.id.0,
+            program_title: recording.title().to_owned(),
+            file_path: path.unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the path of a file without its extension.
+fn stem(path: &str) -> &str {
+    let name_at = path.rfind('/').map_or(0, |it| it + 1);
+    path[name_at..].rfind('.').map_or(path, |it| &path[..name_at + it])
+}
+
+/// Returns the extension of a path; empty if it has none.
+fn extension(path: &str) -> &str {
+    path[stem(path).len()..].trim_start_matches('.')
+}
+
+/// Runs a program, which cannot read other recordings. Dropping the future ends it.
+async fn run(shared: &Shared, job: FileJob) -> Result<FileJobEnd, Fault> {
+    let folder = shared.parts.get().and_then(|it| std::path::absolute(it.folder.root()).ok());
+    let job = FileJob { hidden: folder.into_iter().collect(), ..job };
+    let upstream = shared.env.upstream();
+    let (launcher, closer) = (upstream.launcher, upstream.closer);
+    // Processes are started on the runtime of packets, which handles their signals.
+    let running = shared.env.packets.spawn(async move { run_job(job, &launcher, closer).await });
+    let ended = AbortOnDropHandle::new(running).await;
+    ended
+        .map_err(|_| Fault::Failed("a bug: the run of a program panicked".to_owned()))?
+        .map_err(Fault::Failed)
+}
+
+/// Runs a function on a thread that may block.
+async fn blocking<R: Send + 'static, E: Into<Fault> + Send + 'static>(
+    work: impl FnOnce() -> Result<R, E> + Send + 'static,
+) -> Result<R, Fault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Fault::Failed("a thread for files failed".to_owned()))?.map_err(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_name_of_a_file_has_an_extension() {
+        for (path, expected) in [
+            ("a.b/c.ts", ("a.b/c", "ts")),
+            ("a.b/c", ("a.b/c", "")),
+            ("Show 1.5 (2).mkv", ("Show 1.5 (2)", "mkv")),
+            ("", ("", "")),
+        ] {
+            assert_eq!((stem(path), extension(path)), expected, "{path}");
+        }
+    }
+}
