@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use crate::ids::{LineupId, PermissionId, UserGroupId, UserId};
 use crate::secret::Secret;
 
+/// The custom property with which an admin lets a user of level 1 record, or not, whatever the settings say.
+pub const RECORDINGS_ENABLED: &str = "recordings_enabled";
+
 /// A person or a program that logs in. Fields and meanings are those of the API's *User*.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct User {
@@ -177,6 +180,11 @@ impl User {
     /// Returns whether the user is active and has at least this level.
     pub fn may(&self, level: UserLevel) -> bool {
         self.is_active && self.effective_level() >= level
+    }
+
+    /// Returns whether a user of level 1 may record; `None` for as the settings say.
+    pub fn recordings_enabled(&self) -> Option<bool> {
+        self.custom_properties.get(RECORDINGS_ENABLED).and_then(Value::as_bool)
     }
 
     /// Replaces the password, which rejects all tokens issued so far. Checked passwords only.

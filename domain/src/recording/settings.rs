@@ -82,9 +82,10 @@ impl DvrSettings {
         settings
     }
 
-    /// Returns whether a user may schedule recordings.
+    /// Returns whether a user may schedule recordings. The property of a user comes before the setting.
     pub fn permit(&self, user: &User) -> bool {
-        user.may(UserLevel::Admin) || (self.standard_users_record && user.may(UserLevel::Standard))
+        let is_enabled = user.recordings_enabled().unwrap_or(self.standard_users_record);
+        user.may(UserLevel::Admin) || (is_enabled && user.may(UserLevel::Standard))
     }
 
     /// Returns whether the setting has this member with an effect.

@@ -20,6 +20,7 @@ mod slow {
     mod settings;
     mod setup;
     mod sources;
+    mod storage;
     mod titles;
     mod users;
 }

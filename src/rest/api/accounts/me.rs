@@ -34,7 +34,7 @@ pub(crate) struct OwnEdit {
     /// Appearance of the user in clients, as in the user.
     avatar_config: Option<Map<String, Value>>,
     /// Merged key by key; `null` removes a key. Keys that only admins may change are ignored: `xc_password`,
-    /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`.
+    /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`, `recordings_enabled`.
     custom_properties: Option<Map<String, Value>>,
     /// A new password ends all other logins of the user.
     #[field(chars_max = PASSWORD_CHARS_MAX)]

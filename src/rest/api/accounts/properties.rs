@@ -4,7 +4,7 @@
 use domain::recording::QUOTA_BYTES_MAX;
 use domain::recording::retention::USER_QUOTA;
 use domain::secret::Secret;
-use domain::user::User;
+use domain::user::{RECORDINGS_ENABLED, User};
 use serde_json::{Map, Value};
 
 use super::users::PASSWORD_CHARS_MAX;
@@ -17,7 +17,8 @@ const FIELD: &str = "custom_properties";
 const PLAYER_PASSWORD: &str = "xc_password";
 const HIDE_ADULT: &str = "hide_adult_content";
 /// Keys that only admins may change.
-const FOR_ADMINS: [&str; 5] = [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, USER_QUOTA, "catchup_enabled"];
+const FOR_ADMINS: [&str; 6] =
+    [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, USER_QUOTA, RECORDINGS_ENABLED, "catchup_enabled"];
 /// Maximum number of days of a guide.
 const GUIDE_DAYS_MAX: u64 = 365;
 /// Maximum number of items of a menu, and length of each, in characters.
@@ -57,7 +58,7 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
             Some(bytes) if bytes <= QUOTA_BYTES_MAX => true,
             _ => return Err(format!("A number of bytes from 0 to {QUOTA_BYTES_MAX} is required.")),
         },
-        "catchup_enabled" => match value.is_boolean() {
+        RECORDINGS_ENABLED | "catchup_enabled" => match value.is_boolean() {
             true => true,
             false => return Err("Must be a valid boolean.".to_owned()),
         },
@@ -190,7 +191,7 @@ mod tests {
         let mut anna = anna();
         let sent = json!({
             "xc_password": "hack", "hide_adult_content": false, "allowed_networks": {}, "catchup_enabled": true,
-            "recording_quota_bytes": 0, "a": 5,
+            "recording_quota_bytes": 0, "recordings_enabled": true, "a": 5,
         });
         merge_own(&mut anna, object(sent)).unwrap();
         let expected = json!({ "a": 5, "b": 2, "xc_password": "remote", "hide_adult_content": true });
@@ -219,6 +220,7 @@ mod tests {
                 "recording_quota_bytes: A number of bytes from 0 to 9007199254740991 is required.",
             ),
             (json!({ "catchup_enabled": 1 }), "catchup_enabled: Must be a valid boolean."),
+            (json!({ "recordings_enabled": "on" }), "recordings_enabled: Must be a valid boolean."),
             (json!({ "output_format": ["ts"] }), "output_format: This value is not valid."),
             (json!({ "output_profile": -1 }), "output_profile: This value is not valid."),
             (json!({ "navOrder": "channels" }), "navOrder: This value is not valid."),

@@ -1,5 +1,7 @@
 //! Recordings: made by hand and from the guide, watched while they run and after they were stopped, and deleted.
 
+use std::path::PathBuf;
+
 use domain::time::iso_millis;
 use domain::user::UserLevel;
 use jiff::{Timestamp, ToSpan};
@@ -20,19 +22,19 @@ use crate::web_pages::page::Page;
 const TIME: &str = "return document.querySelector('video')?.currentTime ?? 0";
 /// The position that the page shows, in seconds.
 const POSITION: &str = "return Number(document.querySelector('input[type=range]')?.value ?? 0)";
-const LIST: &str = "/api/channels/recordings/";
+pub(super) const LIST: &str = "/api/channels/recordings/";
 const HOUR: i64 = 3_600_000;
 const NEWS: &str = "/news.ts";
 
 /// A gateway with the channels of a guide, of which one plays pictures that a browser can show.
-struct Studio {
+pub(super) struct Studio {
     provider: Provider,
     folder: TempDir,
-    gateway: TestGateway,
+    pub(super) gateway: TestGateway,
 }
 
 impl Studio {
-    async fn open() -> Studio {
+    pub(super) async fn open() -> Studio {
         let provider = Provider::start();
         provider.path(NEWS).plays(Clip::plain().await);
         let folder = tempfile::tempdir().unwrap();
@@ -48,7 +50,7 @@ impl Studio {
     }
 
     /// Creates a recording of the channel that plays, which begins now or in some hours. Returns its id.
-    async fn record(&self, api: &Api, hours: i64, title: &str) -> u64 {
+    pub(super) async fn record(&self, api: &Api, hours: i64, title: &str) -> u64 {
         self.record_of(api, "News", hours, title, 50).await
     }
 
@@ -65,6 +67,11 @@ impl Studio {
             .await;
         assert_eq!(made.status, 201, "{made:?}");
         made.body["id"].as_u64().unwrap()
+    }
+
+    /// Returns the folder of the recordings.
+    pub(super) fn recordings(&self) -> PathBuf {
+        self.folder.path().join("recordings")
     }
 
     fn files(&self) -> usize {

@@ -44,6 +44,8 @@ export const ruleText = texts({
 		preferred: 'Preferred channel',
 		keep: 'Recordings that stay',
 		keepHint: 'Older ones are deleted. 0 keeps all.',
+		quota: 'Size of its recordings, in GiB',
+		quotaHint: 'Older ones are deleted. Empty: no limit.',
 		enabled: 'Makes recordings',
 		preview: 'Programmes that it would record',
 		previewEmpty: 'Fill in a title, a guide channel or a description to see what would be recorded.',

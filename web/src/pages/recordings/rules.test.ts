@@ -11,6 +11,7 @@ const rule: ProgrammeRule = {
 	description_mode: 'contains',
 	channel_id: 7,
 	keep: 5,
+	quota_bytes: 1024 ** 3,
 	padding_before: 90,
 	padding_after: null,
 	priority: 60,
@@ -25,6 +26,7 @@ test('the form of a rule sends the rule as it was', () => {
 		mode: 'new',
 		channel_id: 7,
 		keep: 5,
+		quota_bytes: 1024 ** 3,
 		padding_before: 90,
 		priority: 60,
 		enabled: false,
@@ -38,6 +40,7 @@ test('a new rule has what the guide says, and nothing that is not filled in', ()
 		title_mode: 'exact',
 		mode: 'all',
 		keep: 0,
+		quota_bytes: 0,
 		priority: 50,
 		enabled: true,
 	});

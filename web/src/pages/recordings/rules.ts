@@ -2,6 +2,7 @@
 
 import { api, ok, type Schemas } from '$lib/api';
 import { secondsIn } from './form';
+import { fromGib, inGib } from './storage';
 
 /** A rule for programmes of the guide. */
 export type ProgrammeRule = Schemas['SeriesRule'];
@@ -22,6 +23,8 @@ export interface ProgrammeValues {
 	is_new_only: boolean;
 	channel_id: number | null;
 	keep: number | null;
+	/** Size of all recordings of the rule, in GiB. */
+	quota: number | null;
 	padding_before: number | null;
 	padding_after: number | null;
 	priority: number | null;
@@ -44,6 +47,7 @@ export function programmeValues(
 		is_new_only: rule?.mode === 'new',
 		channel_id: rule?.channel_id ?? null,
 		keep: rule?.keep ?? 0,
+		quota: inGib(rule?.quota_bytes ?? 0),
 		padding_before: minutes(rule?.padding_before ?? null),
 		padding_after: minutes(rule?.padding_after ?? null),
 		priority: rule?.priority ?? 50,
@@ -63,6 +67,7 @@ export function programmeBody(values: ProgrammeValues) {
 		mode: values.is_new_only ? ('new' as const) : ('all' as const),
 		...(channel_id === null ? {} : { channel_id }),
 		...(keep === null ? {} : { keep }),
+		quota_bytes: fromGib(values.quota),
 		...(priority === null ? {} : { priority }),
 		...secondsIn({ padding_before, padding_after }),
 		enabled,

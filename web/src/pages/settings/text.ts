@@ -79,12 +79,24 @@ const said: Record<string, Said> = {
 	movie_fallback_template: ['Name of the file of a film without a year', fields],
 	pre_offset_minutes: ['Minutes that are recorded before the start', 'For new recordings.'],
 	post_offset_minutes: ['Minutes that are recorded after the end', 'For new recordings.'],
+	quota_bytes: ['Size of all recordings', `${inBytes} 0: no limit.`],
+	user_quota_bytes: ['Size of the recordings of each user', `${inBytes} 0: no limit.`],
+	retention_days: ['Days for which recordings are kept', '0 keeps them.'],
+	retention_free_bytes: ['Free space on the disk of the recordings', `${inBytes} 0 deletes none for it.`],
+	disconnect_viewers: ['Recordings may disconnect viewers', 'If a programme gets no connection otherwise.'],
 	standard_users_record: ['Users of level 1 record', 'They find and change their own recordings only.'],
 	ignore_same_channel_connections: ['Streams of one channel count once'],
 };
 
-/** Returns label and explanation of a setting; an unknown one has its name. */
-function saidOf(name: string): Said {
+/** Those whose names mean something else in their group. */
+const saidInGroup: Record<string, Record<string, Said>> = {
+	dvr_settings: { retention_count: ['Recordings that are kept', '0 keeps all.'] },
+};
+
+/** Returns label and explanation of a setting of a group; an unknown one has its name. */
+function saidOf(group: string, name: string): Said {
+	const own = saidInGroup[group]?.[name];
+	if (own) return own;
 	const [member, part] = name.split('.', 2) as [string, string?];
 	const of = classes[member] ?? member;
 	if (part === 'connect') return [`${of}: who may connect`, networks];

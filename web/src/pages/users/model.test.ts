@@ -12,6 +12,12 @@ it('empty passwords stay as they are', () => {
 it('an empty player password is removed, and only changed properties are sent', () => {
 	expect(bodyOf({ xc_password: '' })).toEqual({ custom_properties: { xc_password: null } });
 	expect(bodyOf({ hide_adult_content: true })).toEqual({ custom_properties: { hide_adult_content: true } });
+	expect(bodyOf({ recordings: 'on', recording_quota: 1.5 })).toEqual({
+		custom_properties: { recordings_enabled: true, recording_quota_bytes: 1.5 * 1024 ** 3 },
+	});
+	expect(bodyOf({ recordings: 'settings', recording_quota: null })).toEqual({
+		custom_properties: { recordings_enabled: null, recording_quota_bytes: null },
+	});
 	expect(bodyOf({ stream_limit: null })).toEqual({ stream_limit: 0 });
 });
 

@@ -16,7 +16,13 @@ export interface UserValues {
 	channel_profiles: number[];
 	xc_password: string;
 	hide_adult_content: boolean;
+	/** Whether the user may record: as the settings say, or not. */
+	recordings: 'settings' | 'on' | 'off';
+	/** How much the recordings may take, in GiB; `null` for as much as the settings say. */
+	recording_quota: number | null;
 }
+
+const GIB = 1024 ** 3;
 
 export const NEW_USER: UserValues = {
 	username: '',
@@ -29,6 +35,8 @@ export const NEW_USER: UserValues = {
 	channel_profiles: [],
 	xc_password: '',
 	hide_adult_content: false,
+	recordings: 'settings',
+	recording_quota: null,
 };
 
 export function valuesOf(user: User): UserValues {
@@ -44,12 +52,19 @@ export function valuesOf(user: User): UserValues {
 		channel_profiles: user.channel_profiles,
 		xc_password: typeof custom.xc_password === 'string' ? custom.xc_password : '',
 		hide_adult_content: custom.hide_adult_content === true,
+		recordings:
+			typeof custom.recordings_enabled !== 'boolean' ? 'settings' : custom.recordings_enabled ? 'on' : 'off',
+		recording_quota:
+			typeof custom.recording_quota_bytes === 'number'
+				? Math.round((custom.recording_quota_bytes / GIB) * 1000) / 1000
+				: null,
 	};
 }
 
 /** Returns the body of the request from the changed values. Empty passwords stay as they are. */
 export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
-	const { xc_password, hide_adult_content, password, current_password, stream_limit, ...same } = changed;
+	const { xc_password, hide_adult_content, recordings, recording_quota, ...others } = changed;
+	const { password, current_password, stream_limit, ...same } = others;
 	const body: Record<string, unknown> = { ...same };
 	if (password) body.password = password;
 	if (current_password) body.current_password = current_password;
@@ -57,6 +72,10 @@ export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
 	const custom: Record<string, unknown> = {};
 	if (xc_password !== undefined) custom.xc_password = xc_password === '' ? null : xc_password;
 	if (hide_adult_content !== undefined) custom.hide_adult_content = hide_adult_content;
+	if (recordings !== undefined)
+		custom.recordings_enabled = recordings === 'settings' ? null : recordings === 'on';
+	if (recording_quota !== undefined)
+		custom.recording_quota_bytes = recording_quota === null ? null : Math.round(recording_quota * GIB);
 	if (Object.keys(custom).length > 0) body.custom_properties = custom;
 	return body;
 }

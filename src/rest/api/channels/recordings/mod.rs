@@ -9,6 +9,7 @@ mod forecast;
 #[cfg(test)]
 mod forecast_tests;
 mod programme;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -27,7 +28,7 @@ use self::programme::{ProgramId, apply_properties, of_guide};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::access::{Access, STANDARD};
+use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
@@ -96,6 +97,7 @@ pub(crate) struct RemovedRecordingsView {
 const LIST: &str = "/api/channels/recordings/";
 const ONE: &str = "/api/channels/recordings/{id}/";
 const FORECAST: &str = "/api/channels/recordings/forecast/";
+const STORAGE: &str = "/api/channels/recordings/storage/";
 const STOP: &str = "/api/channels/recordings/{id}/stop/";
 const EXTEND: &str = "/api/channels/recordings/{id}/extend/";
 const COMSKIP: &str = "/api/channels/recordings/{id}/comskip/";
@@ -143,6 +145,12 @@ pub(super) fn routes() -> Vec<Route> {
             STANDARD,
             "Returns which upcoming recordings will have a connection.",
             forecast::get,
+        ),
+        Route::get(
+            STORAGE,
+            ADMIN,
+            "Returns the folder of recordings, its room, and who uses it.",
+            storage::get,
         ),
         Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recording.", retrieve),

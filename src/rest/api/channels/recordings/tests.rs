@@ -229,3 +229,49 @@ async fn users_of_level_1_schedule_their_own_recordings_if_the_settings_allow_it
     let own = format!("{LIST}{}/", made.body["id"]);
     assert_eq!(rest.standard("DELETE", &own, Value::Null).await.status, 204);
 }
+
+#[tokio::test]
+async fn a_property_of_a_user_of_level_1_comes_before_the_setting_and_only_admins_set_it() {
+    let rest = stage().await;
+    let body = json!({ "channel_id": 1, "start_time": at(1), "end_time": at(2) });
+    let path = format!("/api/accounts/users/{STANDARD}/");
+    let own = json!({ "custom_properties": { "recordings_enabled": true } });
+    rest.standard("PATCH", "/api/accounts/users/me/", own.clone()).await;
+    assert_eq!(rest.standard("POST", LIST, body.clone()).await.status, 403);
+    assert_eq!(rest.admin("PATCH", &path, own).await.status, 200);
+    let me = rest.standard("GET", "/api/accounts/users/me/", Value::Null).await;
+    assert_eq!(me.body["may_record"], true);
+    assert_eq!(rest.standard("POST", LIST, body.clone()).await.status, 201);
+    allow(&rest).await;
+    let off = json!({ "custom_properties": { "recordings_enabled": false } });
+    assert_eq!(rest.admin("PATCH", &path, off).await.status, 200);
+    assert_eq!(rest.standard("POST", LIST, body.clone()).await.status, 403);
+    assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 0);
+    let unset = json!({ "custom_properties": { "recordings_enabled": null } });
+    assert_eq!(rest.admin("PATCH", &path, unset).await.status, 200);
+    assert_eq!(rest.standard("POST", LIST, body).await.status, 201);
+}
+
+#[tokio::test]
+async fn admins_see_the_folder_and_who_uses_how_much_of_it() {
+    let rest = stage().await;
+    running(&rest, 11, STANDARD).await;
+    running(&rest, 12, 1).await;
+    let protect = json!({ "protected": true });
+    assert_eq!(rest.admin("PATCH", &format!("{LIST}12/"), protect).await.status, 200);
+    let quota = json!({ "custom_properties": { "recording_quota_bytes": 376 } });
+    let path = format!("/api/accounts/users/{STANDARD}/");
+    assert_eq!(rest.admin("PATCH", &path, quota).await.status, 200);
+    let storage = rest.admin("GET", &format!("{LIST}storage/"), Value::Null).await;
+    assert_eq!(storage.status, 200, "{}", storage.text);
+    let folder = rest.app.config.recordings_folder();
+    assert_eq!(storage.body["folder"], json!(folder.display().to_string()));
+    let sizes = ["used_bytes", "protected_bytes", "recordings"].map(|it| storage.body[it].clone());
+    assert_eq!(sizes, [json!(376), json!(188), json!(2)]);
+    let users = storage.body["users"].as_array().unwrap();
+    let user = |id: u32| users.iter().find(|it| it["user_id"] == json!(id)).cloned().unwrap();
+    assert_eq!((&user(STANDARD)["used_bytes"], &user(STANDARD)["quota_bytes"]), (&json!(188), &json!(376)));
+    assert_eq!((&user(1)["quota_bytes"], &user(1)["recordings"]), (&json!(0), &json!(1)));
+    allow(&rest).await;
+    assert_eq!(rest.standard("GET", &format!("{LIST}storage/"), Value::Null).await.status, 403);
+}

@@ -1,0 +1,96 @@
+//! `/api/channels/recordings/storage/`: the folder of the files, its room, and who uses it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use domain::ids::UserId;
+use domain::recording::retention::user_quota;
+use resource_derive::View;
+use serde::Serialize;
+
+use super::dvr_settings;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+
+/// The folder of recordings, its room, and who uses it.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RecordingStorageView {
+    /// Path of the folder, which only the operator sets.
+    #[field(example = "/var/lib/headwater/recordings")]
+    folder: String,
+    /// False if recordings have files and the folder lacks its marker file, for example because a disk is not mounted.
+    is_mounted: bool,
+    /// Whether no recording begins because the disk is almost full.
+    is_disk_full: bool,
+    /// Available bytes on the disk; `null` if they are unknown.
+    #[field(example = "250000000000")]
+    available_bytes: Option<u64>,
+    /// Size of all files.
+    #[field(example = "40000000000")]
+    used_bytes: u64,
+    /// Size of those that only users delete.
+    protected_bytes: u64,
+    /// Number of recordings with a file.
+    #[field(example = "12")]
+    recordings: usize,
+    /// Who has recordings with files, the largest first.
+    users: Vec<RecordingUserView>,
+}
+
+/// How much the recordings of a user take.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RecordingUserView {
+    /// Id of the user; `null` for recordings of nobody.
+    #[field(example = "3")]
+    user_id: Option<UserId>,
+    /// Name of the user; `null` for a deleted one.
+    #[field(example = "anna")]
+    username: Option<String>,
+    /// Size of the files.
+    used_bytes: u64,
+    /// Size that they may have; 0 is no limit.
+    quota_bytes: u64,
+    /// Number of recordings with a file.
+    recordings: usize,
+}
+
+pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
+    let (app, settings) = (&call.app, dvr_settings(&call));
+    let (recordings, users) = (app.models.recordings.load(), app.models.users.load());
+    let room = app.recorder.room();
+    let (mut used_bytes, mut protected_bytes, mut n_recordings) = (0, 0, 0);
+    let mut by_user = HashMap::<Option<UserId>, (u64, usize)>::new();
+    for it in recordings.iter() {
+        let Some(file) = &it.file else { continue };
+        let running = app.recorder.progress(it.id).map_or(0, |it| it.bytes);
+        let bytes = running.max(file.bytes);
+        used_bytes += bytes;
+        protected_bytes += if it.protected { bytes } else { 0 };
+        n_recordings += 1;
+        let (of_user, n_of_user) = by_user.entry(it.owner).or_default();
+        *of_user += bytes;
+        *n_of_user += 1;
+    }
+    let view = |(user_id, (used_bytes, recordings)): (Option<UserId>, (u64, usize))| {
+        let user = user_id.and_then(|it| users.get(it.0));
+        RecordingUserView {
+            user_id,
+            username: user.map(|it| it.username.clone()),
+            used_bytes,
+            quota_bytes: user.map_or(0, |it| user_quota(it, &settings)),
+            recordings,
+        }
+    };
+    let mut users: Vec<_> = by_user.into_iter().map(view).collect();
+    users.sort_by_key(|it| (Reverse(it.used_bytes), it.user_id));
+    Ok(RecordingStorageView {
+        folder: app.config.recordings_folder().display().to_string(),
+        is_mounted: !room.is_unmarked,
+        is_disk_full: room.is_disk_full(),
+        available_bytes: room.available,
+        used_bytes,
+        protected_bytes,
+        recordings: n_recordings,
+        users,
+    })
+}
