@@ -82,7 +82,7 @@ pub(crate) struct App {
     pub(crate) forecast_cache: ForecastCache,
     /// Held while rules are applied, so that no programme gets two recordings.
     pub(crate) rule_evaluation: tokio::sync::Mutex<()>,
-    /// What the last evaluation of all rules has read.
+    /// Programmes that the last evaluation of all rules has found.
     pub(crate) rule_matches: Mutex<MatchCache>,
     pub(crate) matching: Matching,
     pub(crate) events: Events,

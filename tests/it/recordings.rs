@@ -76,12 +76,17 @@ impl Studio {
 
     /// Kills the program, and starts it again on the same data.
     pub(crate) async fn kill_and_start(self) -> Studio {
+        self.end_and_start("KILL").await.0
+    }
+
+    /// Ends the program with a signal, and starts it again on the same data. Returns its exit code, too.
+    async fn end_and_start(self, signal: &str) -> (Studio, Option<i32>) {
         let Studio { provider, data, folder, mut program, settings, .. } = self;
-        program.signal("KILL");
-        program.ended().await;
+        program.signal(signal);
+        let code = program.ended().await.code();
         let (program, address) = run(data.path(), &folder, &settings).await;
         let admin = Api::stranger_at(address).login(ADMIN, PASSWORD).await;
-        Studio { provider, data, folder, program, address, admin, settings }
+        (Studio { provider, data, folder, program, address, admin, settings }, code)
     }
 
     /// Creates a recording that begins now.
@@ -234,6 +239,40 @@ async fn a_recording_continues_in_its_file_after_a_kill() {
     assert_eq!(gaps[0]["reason"], "the gateway was not running");
     let files = std::fs::read_dir(studio.data.path().join("recordings/TV_Shows/News")).unwrap().count();
     assert_eq!(files, 1);
+}
+
+/// Holds T-bak.3 for recordings.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recordings_do_not_keep_the_program_from_ending_and_continue_afterwards() {
+    let studio = Studio::start().await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(studio.record().await);
+    }
+    for id in &ids {
+        studio.until_size(*id, 300_000).await;
+    }
+    let (studio, code) = studio.end_and_start("TERM").await;
+    assert_eq!(code, Some(0));
+    for id in &ids {
+        until_async("the recording to continue", async || {
+            let recording = studio.get(*id).await;
+            recording["status"] == "recording" && recording["gaps"][0]["end"].is_string()
+        })
+        .await;
+    }
+    for id in ids {
+        let size = studio.get(id).await["file_size"].as_u64().unwrap();
+        studio.until_size(id, size + 300_000).await;
+        let stopped = studio.admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
+        assert_eq!(stopped.status, 200, "{stopped:?}");
+        assert!(check_with_ffprobe(&studio.finished(id).await).await > 2.0);
+        let gaps = studio.get(id).await["gaps"].clone();
+        assert_eq!(
+            (gaps.as_array().map(Vec::len), &gaps[0]["reason"]),
+            (Some(1), &json!("the gateway was stopped"))
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -70,7 +70,7 @@ pub(crate) struct Request {
     /// The candidates, best first.
     pub(crate) order: Vec<SlotCandidate>,
     pub(crate) asking: Asking,
-    /// What the recordings of a channel may take from others.
+    /// The connections that the recordings of a channel may take from others.
     pub(crate) claim: Option<RecordingClaim>,
     pub(crate) purpose: LeasePurpose,
 }

@@ -18,7 +18,7 @@ impl Recording {
     }
 }
 
-/// What a recording may take from those who have a connection.
+/// The connections that a recording may take from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingClaim {
     rank: RecordingRank,

@@ -130,11 +130,11 @@ pub struct RuleSet {
     others: Vec<u32>,
     /// Those of `others` whose title is a regular expression, in this order, and all of them compiled together.
     expressions: (Vec<u32>, Option<RegexSet>),
-    /// What the tests were made of.
+    /// The tests before they were compiled.
     made_of: Vec<(RuleSubject, ProgrammeTest)>,
 }
 
-/// What is known about titles, for one [`RuleSet`].
+/// Titles that were compared with the tests of one [`RuleSet`].
 #[derive(Default)]
 pub(super) struct TitleMemo {
     titles: HashMap<Box<str>, KnownTitle, Plain>,

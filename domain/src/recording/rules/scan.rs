@@ -48,7 +48,7 @@ pub struct ScannedChannel<'s, 'a> {
     is_whole: bool,
 }
 
-/// What was selected on a guide channel. Times are milliseconds since 1970.
+/// The programmes that were selected on a guide channel. Times are milliseconds since 1970.
 #[derive(Default)]
 pub struct ChannelMatches {
     found: Vec<(RuleSubject, Arc<Airing>)>,
@@ -56,7 +56,7 @@ pub struct ChannelMatches {
     covers: Vec<(i64, i64)>,
 }
 
-/// What the matches of a guide channel depend on, apart from the rules and the programmes.
+/// A guide channel whose matches depend on nothing else than the rules and its programmes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchKey {
     /// Key of the guide channel, and the other ids by which rules can name it.
