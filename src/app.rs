@@ -26,6 +26,7 @@ use storage::guide::GuideFiles;
 use storage::{Models, Record, Table, View};
 use tracing::warn;
 
+use crate::archives::ArchiveCache;
 use crate::auth::{Auth, SetupCode};
 use crate::backups::Backups;
 use crate::config::{Config, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
@@ -60,6 +61,8 @@ pub(crate) struct App {
     pub(crate) output_rules: CompiledOutputRules,
     /// Channels as lists show them.
     pub(crate) channel_rows: ChannelRowCache,
+    /// How far back the past of channels can be watched.
+    pub(crate) archives: ArchiveCache,
     /// Held while files of logos are saved or deleted.
     pub(crate) logo_files: tokio::sync::Mutex<()>,
     pub(crate) logo_cache: Arc<LogoCache>,
@@ -136,6 +139,7 @@ impl App {
         Ok(App {
             output_rules: CompiledOutputRules::default(),
             channel_rows: ChannelRowCache::default(),
+            archives: ArchiveCache::default(),
             auth: Auth::new(&models, events.clone(), &config.auth)?,
             setup_code: SetupCode::generate(),
             switchboard: system.switchboard(),

@@ -8,6 +8,7 @@
 
 mod api_docs;
 mod app;
+mod archives;
 mod auth;
 mod backups;
 pub mod commands;

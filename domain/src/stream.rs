@@ -162,6 +162,12 @@ impl Stream {
         text(&self.manual.logo, &self.rule.logo, &self.provider.logo)
     }
 
+    /// Returns the depth of the archive of the provider in days; 0 without an archive that can be played.
+    pub fn archive_days(&self) -> u32 {
+        let archive = self.provider.archive.as_deref().filter(|it| it.has_addresses(self.url()));
+        archive.map_or(0, |it| it.days)
+    }
+
     /// Returns whether it is missing from its playlist.
     pub fn is_stale(&self) -> bool {
         self.last_seen.is_some()

@@ -12,6 +12,9 @@ use crate::secret::Secret;
 /// The custom property with which an admin lets a user of level 1 record, or not, whatever the settings say.
 pub const RECORDINGS_ENABLED: &str = "recordings_enabled";
 
+/// The custom property with which an admin switches off that a user watches the past of channels.
+pub const CATCHUP_ENABLED: &str = "catchup_enabled";
+
 /// A person or a program that logs in. Fields and meanings are those of the API's *User*.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct User {
@@ -185,6 +188,11 @@ impl User {
     /// Returns whether a user of level 1 may record; `None` for as the settings say.
     pub fn recordings_enabled(&self) -> Option<bool> {
         self.custom_properties.get(RECORDINGS_ENABLED).and_then(Value::as_bool)
+    }
+
+    /// Returns whether the user may watch the past of channels: everybody may, unless an admin switched it off.
+    pub fn may_catch_up(&self) -> bool {
+        self.custom_properties.get(CATCHUP_ENABLED).and_then(Value::as_bool).unwrap_or(true)
     }
 
     /// Replaces the password, which rejects all tokens issued so far. Checked passwords only.

@@ -55,6 +55,7 @@ fuzz_target!(|data: &[u8]| {
         let group = catalogue.groups.iter().find(|it| Some(it.id) == channel.group);
         let line = OutputEntry {
             tags: None,
+            catchup: None,
             name: &channel.name,
             url: "http://gateway.example/1",
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),

@@ -73,11 +73,21 @@ impl StreamAddresses {
         }
     }
 
-    pub(crate) fn of(&self, channel: &Channel) -> String {
-        let mut address = match &self.place {
+    /// Returns the template of the addresses of the past of a channel. The placeholders are those that all player apps
+    /// replace, and in UTC; parts of a date would be in the zone of the player.
+    pub(crate) fn of_past(&self, channel: &Channel) -> String {
+        format!("{}?utc={{utc}}&lutc={{lutc}}&duration={{duration}}", self.live(channel))
+    }
+
+    fn live(&self, channel: &Channel) -> String {
+        match &self.place {
             Place::Open { origin } => stream_address(origin, channel),
             Place::WithLogin { prefix, .. } => format!("{prefix}{}", channel.id),
-        };
+        }
+    }
+
+    pub(crate) fn of(&self, channel: &Channel) -> String {
+        let mut address = self.live(channel);
         if let Some(id) = self.output_profile {
             address.push_str(&format!("?output_profile={id}"));
         }

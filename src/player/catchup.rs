@@ -1,10 +1,12 @@
 //! The past of a channel, from the archive of its provider.
 //!
 //! `/timeshift/{user}/{password}/{minutes}/{start}/{file}` and `/streaming/timeshift.php` are the addresses that player apps
-//! build themselves, as for an Xtream Codes panel. The start is in UTC.
+//! build themselves, as for an Xtream Codes panel; `?utc=` at a live address is what playlists offer them.
+//! `/proxy/catchup/{uuid}` is for everybody else. The start is in UTC.
 //!
 //! ```text
-//! unknown channel: 404 ─► no time, no archive: 400 ─► before the archive, or not begun: 404 ─► as for a film
+//! unknown channel: 404 ─► not allowed: 403 ─► no time, no archive: 400 ─► before the archive, or not begun: 404
+//! ─► as for a film
 //! ```
 
 use std::sync::Arc;
@@ -13,9 +15,11 @@ use actors::{Target, VodTitle, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
 use domain::channel::Channel;
 use domain::plan::ArchiveRefusal;
+use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::Query;
 
+use super::output_profile::WantedPart;
 use super::vod::{FileAnswer, Played, file_route, play};
 use super::watch::unknown_channel;
 use crate::http::reply::Refusal;
@@ -24,9 +28,9 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 
 /// Duration of a programme that the address does not tell, in minutes.
-const MINUTES_DEFAULT: i64 = 120;
+pub(crate) const MINUTES_DEFAULT: i64 = 120;
 /// Maximum duration of a part, in minutes.
-const MINUTES_MAX: i64 = 480;
+pub(crate) const MINUTES_MAX: i64 = 480;
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 100;
 
@@ -44,13 +48,27 @@ pub(super) fn routes() -> Vec<Route> {
         "Returns a part of the past of a channel to a user.",
         of_query,
     );
-    let declared = |it: Route| {
-        it.refuses(StatusCode::BAD_REQUEST, "The start is no time, or the channel has no archive.").refuses(
-            StatusCode::NOT_FOUND,
-            "The channel does not exist, or its archive does not have this part.",
-        )
-    };
-    [of_path, of_query].map(declared).into()
+    [of_path, of_query].map(|it| declared(it).refuses(StatusCode::FORBIDDEN, NOT_ALLOWED)).into()
+}
+
+/// Returns the routes that both ports serve.
+pub(super) fn api_routes() -> Vec<Route> {
+    let of_uuid = file_route(
+        "/proxy/catchup/{uuid}",
+        Access::TitleOrNetworks(UserLevel::Streamer),
+        "Returns a part of the past of a channel.",
+        of_uuid,
+    );
+    vec![declared(of_uuid)]
+}
+
+const NOT_ALLOWED: &str = "The user may not watch the past of channels.";
+
+/// Declares the refusals of a part of the past.
+pub(super) fn declared(route: Route) -> Route {
+    route
+        .refuses(StatusCode::BAD_REQUEST, "The start is no time, or the channel has no archive.")
+        .refuses(StatusCode::NOT_FOUND, "The channel does not exist, or its archive does not have this part.")
 }
 
 /// The part of the past that a player app asks for.
@@ -67,33 +85,113 @@ struct ArchiveQuery {
     duration: Option<String>,
 }
 
+/// The part of the past that a browser or an own app asks for.
+#[derive(Debug, Default, Query)]
+struct UuidQuery {
+    /// Start in UTC: ISO 8601, seconds since 1970, or `2026-01-31:18-30`.
+    #[field(chars_max = PARAMETER_CHARS_MAX, example = "2026-01-31T18:30:00Z")]
+    start: Option<String>,
+    /// Duration in minutes; 120 without it, at most 480.
+    #[field(chars_max = PARAMETER_CHARS_MAX, example = "60")]
+    duration: Option<String>,
+    /// Any text by which a player distinguishes its requests from those of others with the same address and program.
+    session_id: Option<String>,
+    /// Access token, or the token of the address that `/api/catchup/sessions/` returned.
+    #[expect(dead_code, reason = "read by the check of the access")]
+    token: Option<String>,
+}
+
 async fn of_path(call: Call) -> Result<FileAnswer, Refusal> {
-    let (id, start) = (call.id_of("file")?, call.text("start")?.to_owned());
-    let minutes = call.text("minutes")?.to_owned();
-    serve(call, id, &start, &minutes).await
+    let id = call.id_of("file")?;
+    let channel = visible(&call, |it| it.get(id))?;
+    let part = WantedTime::of(call.text("start")?, call.text("minutes")?)?;
+    serve(call, channel, part, None).await
 }
 
 async fn of_query(call: Call, query: ArchiveQuery) -> Result<FileAnswer, Refusal> {
     let (Some(stream), Some(start)) = (query.stream, query.start) else {
         return Err(Refusal::bad_request("the parameters stream and start are needed"));
     };
-    let id = stream.strip_suffix(".ts").unwrap_or(&stream).parse().map_err(|_| unknown_channel())?;
-    serve(call, id, &start, &query.duration.unwrap_or_default()).await
+    let id: u32 = stream.strip_suffix(".ts").unwrap_or(&stream).parse().map_err(|_| unknown_channel())?;
+    let channel = visible(&call, |it| it.get(id))?;
+    let part = WantedTime::of(&start, &query.duration.unwrap_or_default())?;
+    serve(call, channel, part, None).await
 }
 
-async fn serve(call: Call, id: u32, start: &str, minutes: &str) -> Result<FileAnswer, Refusal> {
-    let channel: Arc<Channel> = {
-        let channels = call.app.models.channels.load();
-        channels.get(id).filter(|it| it.enabled && call.can_see(it)).cloned().ok_or_else(unknown_channel)?
-    };
-    let start = parse_start(start).map_err(|error| Refusal::bad_request(error.to_string()))?;
-    let minutes =
-        minutes.trim().parse().ok().filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT).min(MINUTES_MAX);
-    let times = ArchiveTimes { start, duration: minutes * 60, now: now_ms() / 1000 };
-    let candidates = call.app.plans.archive(&channel, times).map_err(|refusal| match refusal {
+async fn of_uuid(call: Call, query: UuidQuery) -> Result<FileAnswer, Refusal> {
+    let uuid = call.uuid()?;
+    let channel = visible(&call, |it| it.one_by("uuid", uuid.as_bytes()))?;
+    let start = query.start.ok_or_else(|| Refusal::bad_request("the parameter start is needed"))?;
+    let part = WantedTime::of(&start, &query.duration.unwrap_or_default())?;
+    serve(call, channel, part, query.session_id).await
+}
+
+/// Serves the part of the past that the query of a live address asks for. Returns the call for a start that is not in the
+/// past: the channel plays as it is.
+pub(super) async fn of_live(
+    call: Call,
+    channel: Arc<Channel>,
+    wanted: WantedPart<'_>,
+) -> Result<Result<FileAnswer, Call>, Refusal> {
+    let start = parse_start(wanted.start).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    if start >= now_ms() / 1000 {
+        return Ok(Err(call));
+    }
+    // Players that know no end leave out the parameter, or leave its placeholder as it is.
+    let seconds = wanted.duration.and_then(|it| it.trim().parse().ok());
+    let seconds = seconds.or_else(|| parse_start(wanted.end?).ok()?.checked_sub(start));
+    let seconds = seconds.filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT * 60).min(MINUTES_MAX * 60);
+    serve(call, channel, WantedTime { start, seconds }, None).await.map(Ok)
+}
+
+/// A part of the past.
+#[derive(Debug, Clone, Copy)]
+struct WantedTime {
+    /// In seconds since 1970.
+    start: i64,
+    seconds: i64,
+}
+
+impl WantedTime {
+    fn of(start: &str, minutes: &str) -> Result<Self, Refusal> {
+        let start = parse_start(start).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let minutes = minutes.trim().parse().ok().filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT);
+        Ok(Self { start, seconds: minutes.min(MINUTES_MAX) * 60 })
+    }
+}
+
+/// Returns the channel that `find` finds, if the caller may watch it.
+pub(crate) fn visible(
+    call: &Call,
+    find: impl Fn(&storage::Table<Channel>) -> Option<&Arc<Channel>>,
+) -> Result<Arc<Channel>, Refusal> {
+    let channels = call.app.models.channels.load();
+    find(&channels).filter(|it| call.can_see(it)).cloned().ok_or_else(unknown_channel)
+}
+
+/// Checks that the caller may watch this part of the past, and that an archive has it.
+pub(crate) fn candidates(
+    call: &Call,
+    channel: &Channel,
+    times: ArchiveTimes,
+) -> Result<Vec<domain::plan::TitleCandidate>, Refusal> {
+    if !call.may_catch_up() {
+        return Err(Refusal::status(StatusCode::FORBIDDEN).with_detail("catch-up is off for this user"));
+    }
+    call.app.plans.archive(channel, times).map_err(|refusal| match refusal {
         ArchiveRefusal::NoArchive => Refusal::bad_request(refusal.to_string()),
         ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future => Refusal::not_found(refusal.to_string()),
-    })?;
+    })
+}
+
+async fn serve(
+    call: Call,
+    channel: Arc<Channel>,
+    part: WantedTime,
+    session: Option<String>,
+) -> Result<FileAnswer, Refusal> {
+    let times = ArchiveTimes { start: part.start, duration: part.seconds, now: now_ms() / 1000 };
+    let candidates = candidates(&call, &channel, times)?;
     let title = VodTitle { target: Target::Archive(channel.uuid), name: channel.name.clone() };
-    play(call, Played { title, candidates: candidates.into(), session: None }).await
+    play(call, Played { title, candidates: candidates.into(), session }).await
 }

@@ -18,6 +18,7 @@ use storage::Table;
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::OutputChannels;
+use crate::archives::ChannelArchives;
 use crate::guide::{DAY, GuideReader, ProgrammeParts};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
@@ -127,10 +128,15 @@ pub(crate) async fn answer<M: MediaTypes>(
 struct GuideWindow {
     from: i64,
     until: i64,
+    /// The start of the present hour.
+    hour: i64,
+    /// Whether the archive of a channel moves its start back, because nobody asked for a number of past days.
+    follows_archives: bool,
 }
 
 impl GuideWindow {
-    /// Returns the window that the options or the properties of the user ask for; by default everything from now on.
+    /// Returns the window that the options or the properties of the user ask for; by default everything from now on, and the
+    /// past of a channel that can be watched.
     fn of(call: &Call, options: &OutputOptions, now: i64) -> Self {
         let of_user = |name: &str| {
             let days = call.user().ok()?.custom_properties.get(name)?.as_u64()?;
@@ -140,7 +146,18 @@ impl GuideWindow {
         let prev_days = options.prev_days().or_else(|| of_user(PREV_DAYS)).unwrap_or(0);
         let hour = now.div_euclid(HOUR) * HOUR;
         let span = |days: u32| i64::from(days.min(DAYS_MAX)) * DAY;
-        Self { from: hour - span(prev_days), until: hour + span(days.unwrap_or(DAYS_MAX)) }
+        Self {
+            from: hour - span(prev_days),
+            until: hour + span(days.unwrap_or(DAYS_MAX)),
+            hour,
+            follows_archives: options.prev_days().is_none(),
+        }
+    }
+
+    /// Returns the start for a channel with an archive of this depth.
+    fn from(&self, archive_days: u32) -> i64 {
+        let archive_from = self.hour - i64::from(archive_days) * DAY;
+        if self.follows_archives && archive_days > 0 { self.from.min(archive_from) } else { self.from }
     }
 }
 
@@ -151,6 +168,7 @@ struct GuideWriter {
     /// Version of all guides, read before their programmes.
     version: String,
     guides: GuideReader,
+    archives: Arc<ChannelArchives>,
     logos: Arc<Table<Logo>>,
     phase: Phase,
 }
@@ -178,6 +196,7 @@ impl GuideWriter {
             window: GuideWindow::of(call, options, now_ms() / 1000),
             version: GuideReader::version(&call.app.models),
             guides: GuideReader::load(&call.app),
+            archives: call.archives(),
             logos: call.app.models.logos.load(),
             phase: Phase::Start,
         }
@@ -236,7 +255,8 @@ impl GuideWriter {
                     return false;
                 };
                 *current = self.guides.of_channel(&channel).map(|it| {
-                    let parts = it.parts(self.window.from, self.window.until);
+                    let from = self.window.from(self.archives.days(channel.id));
+                    let parts = it.parts(from, self.window.until);
                     (self.selection.guide_id(&channel), parts)
                 });
             }

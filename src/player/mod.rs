@@ -1,7 +1,9 @@
 //! Routes for player programs: streams, playlists and guides, and the requests of player apps.
 
 pub(crate) mod addresses;
-mod catchup;
+#[cfg(test)]
+mod archive_tests;
+pub(crate) mod catchup;
 mod growing;
 pub(crate) mod guide;
 #[cfg(test)]
@@ -49,8 +51,12 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Returns the routes that both ports serve: those below `/api/`, and streams, which the web interface plays.
 pub(crate) fn api_routes() -> Vec<Route> {
-    [playlist::api_routes(), guide::api_routes(), stream::routes(), vod::api_routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let all = [
+        playlist::api_routes(),
+        guide::api_routes(),
+        stream::routes(),
+        vod::api_routes(),
+        catchup::api_routes(),
+    ];
+    all.into_iter().flatten().collect()
 }

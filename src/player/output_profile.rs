@@ -54,6 +54,33 @@ pub(super) struct StreamQuery {
     /// Converts the sound and copies the picture, for browsers, which play neither AC-3 nor MP2. Overrides output
     /// profiles.
     sound: Option<Named<Sound>>,
+    /// Plays the past of the channel from this time on, in UTC: seconds since 1970, or any form of `/timeshift/`.
+    #[field(chars_max = 100, example = "1769884200")]
+    utc: Option<String>,
+    /// Duration of that part in seconds; two hours without it, at most eight.
+    #[field(chars_max = 100, example = "3600")]
+    duration: Option<String>,
+    /// End of that part, if there is no duration.
+    #[field(chars_max = 100, example = "1769887800")]
+    utcend: Option<String>,
+}
+
+impl StreamQuery {
+    /// Returns the part of the past that the query asks for.
+    pub(super) fn past(&self) -> Option<WantedPart<'_>> {
+        let start = self.utc.as_deref().map(str::trim).filter(|it| !it.is_empty())?;
+        let (duration, end) = (self.duration.as_deref(), self.utcend.as_deref());
+        Some(WantedPart { start, duration, end })
+    }
+}
+
+/// A part of the past of a channel, as the query of a live address has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WantedPart<'a> {
+    pub(super) start: &'a str,
+    /// In seconds.
+    pub(super) duration: Option<&'a str>,
+    pub(super) end: Option<&'a str>,
 }
 
 choice!(

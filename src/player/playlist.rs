@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::{Plans, Target};
 use domain::channel::Channel;
-use domain::playlist::write::{OutputEntry, write_entry, write_header, write_plain_entry};
+use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_header, write_plain_entry};
 use domain::user::UserLevel;
 use http::{Method, StatusCode};
 
@@ -96,6 +96,7 @@ fn writer(
     mut titles: TitleEntries,
 ) -> impl FnMut(&mut String) -> bool + Send + 'static {
     let (groups, logos) = (call.app.models.groups.load(), call.app.models.logos.load());
+    let archives = call.archives();
     let (mut channels, mut n_written) = (None, 0);
     move |out| {
         let Some(channels) = &channels else {
@@ -117,6 +118,9 @@ fn writer(
         if let Some(url) = url {
             let group = channel.group.and_then(|it| groups.get(it.0)).map(|it| it.name.as_str());
             let logo = selection.logo(&logos, channel);
+            // The addresses of providers are not ours to ask for the past.
+            let archive_days = if plans.is_some() { 0 } else { archives.days(channel.id) };
+            let past = (archive_days > 0).then(|| selection.addresses.of_past(channel));
             let line = OutputEntry {
                 name: &channel.name,
                 url: &url,
@@ -125,6 +129,7 @@ fn writer(
                 tvg_chno: channel.number,
                 station: channel.guide_station.as_deref().unwrap_or_default(),
                 group: group.unwrap_or_default(),
+                catchup: past.as_deref().map(|source| OutputCatchup { source, days: archive_days }),
                 tags: selection.lineup.as_ref().map(|it| &it.tags),
             };
             match is_plain {

@@ -24,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, error};
 
 use super::growing::GrowingText;
+use crate::archives::{ArchiveCache, ChannelArchives};
 use crate::http::reply::Refusal;
 use crate::rest::frame::route::entity_tag;
 
@@ -63,6 +64,8 @@ pub(crate) struct AnswerKey {
     pub(super) limits: ViewLimits,
     /// The personal playlists of the user, in order.
     pub(super) playlists: Vec<PersonalPlaylistId>,
+    /// Whether the caller may watch the past of channels.
+    pub(super) may_catch_up: bool,
     /// Whether the text is compressed.
     pub(super) is_gzip: bool,
 }
@@ -74,11 +77,13 @@ pub(crate) struct Tables {
     pub(super) groups: Arc<Table<Group>>,
     pub(super) logos: Arc<Table<Logo>>,
     pub(super) playlists: Arc<Table<PersonalPlaylist>>,
+    pub(super) archives: Arc<ChannelArchives>,
 }
 
 impl Tables {
-    pub(super) fn load(models: &Models) -> Self {
+    pub(super) fn load(models: &Models, archives: &ArchiveCache) -> Self {
         Self {
+            archives: archives.load(models),
             channels: models.channels.load(),
             groups: models.groups.load(),
             logos: models.logos.load(),
@@ -96,6 +101,7 @@ impl AnswerTables for Tables {
             && Arc::ptr_eq(&self.groups, &other.groups)
             && Arc::ptr_eq(&self.logos, &other.logos)
             && Arc::ptr_eq(&self.playlists, &other.playlists)
+            && Arc::ptr_eq(&self.archives, &other.archives)
     }
 
     fn is_part(key: &AnswerKey) -> bool {
@@ -359,6 +365,7 @@ mod tests {
             origin: format!("http://{n}"),
             limits,
             playlists: Vec::new(),
+            may_catch_up: true,
             is_gzip: false,
         }
     }
@@ -367,10 +374,11 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_is_built_once_until_a_table_changes() {
         let (models, answers) = (models().await, PreparedAnswers::new());
+        let archives = ArchiveCache::default();
         let n_built = Arc::new(AtomicUsize::new(0));
         let get = async |key: AnswerKey| {
             let n_built = Arc::clone(&n_built);
-            let building = answers.get(key, Tables::load(&models), move |_, tables, out| {
+            let building = answers.get(key, Tables::load(&models, &archives), move |_, tables, out| {
                 n_built.fetch_add(1, Ordering::SeqCst);
                 write!(out, "{} channels", tables.channels.len())
             });
@@ -413,9 +421,10 @@ mod tests {
         let (models, answers) = (models().await, PreparedAnswers::with_limit(3));
         let get = async |n: u32, mebibytes: usize| {
             let piece = vec![b'a'; MEBIBYTE];
-            let building = answers.get(key(n), Tables::load(&models), move |_, _, out| {
-                (0..mebibytes).try_for_each(|_| out.write_all(&piece))
-            });
+            let building =
+                answers.get(key(n), Tables::load(&models, &ArchiveCache::default()), move |_, _, out| {
+                    (0..mebibytes).try_for_each(|_| out.write_all(&piece))
+                });
             building.await
         };
         assert!(get(1, 4).await.is_err());

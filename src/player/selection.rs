@@ -221,7 +221,16 @@ fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
     let user = call.user().ok().map(|it| (it.id, it.effective_level(), it.hide_adult, it.lineups.clone()));
     // Titles have no version of their own.
     let titles = (!options.title_kinds().is_empty()).then(|| models.store.version());
-    let about =
-        (env!("CARGO_PKG_VERSION"), call.is_admin(), user, options, guide_url, call.app.has_users(), titles);
+    let archives = call.archives().version();
+    let about = (
+        env!("CARGO_PKG_VERSION"),
+        call.is_admin(),
+        user,
+        options,
+        guide_url,
+        call.app.has_users(),
+        titles,
+        archives,
+    );
     weak_tag(format!("{versions:?} {about:?}").as_bytes())
 }

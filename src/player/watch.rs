@@ -22,9 +22,12 @@ use http::{Method, StatusCode};
 use media::{EndReason, Tail};
 use tokio::time::timeout;
 use tracing::info;
+use warp::reply::Response as Reply;
 
+use super::catchup;
 use super::screen::show;
 use super::tuner::{TunerSeat, TunersTaken, tuner_count};
+use super::vod::FileAnswer;
 use crate::app::App;
 use crate::auth::Denied;
 use crate::config::may_stream_from;
@@ -34,7 +37,7 @@ use crate::http::stream::StreamTail;
 use crate::player::output_profile::{StreamQuery, rendition};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Content, Handler, MediaType, Route, StreamOrRedirect};
+use crate::rest::frame::route::{Answer, AnswerShape, Content, Handler, MediaType, Route, StreamOrRedirect};
 
 /// Disables response buffering in reverse proxies.
 pub(super) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -46,7 +49,23 @@ impl MediaType for TransportStream {
     const NAME: &'static str = "video/mp2t";
 }
 
-pub(super) type StreamAnswer = StreamOrRedirect<TransportStream>;
+/// The answer of a live address: the channel, or a part of its past.
+pub(super) enum StreamAnswer {
+    Live(StreamOrRedirect<TransportStream>),
+    Past(FileAnswer),
+}
+
+impl Answer for StreamAnswer {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(TransportStream::NAME);
+
+    fn into_reply(self) -> Reply {
+        match self {
+            Self::Live(answer) => answer.into_reply(),
+            Self::Past(answer) => answer.into_reply(),
+        }
+    }
+}
 
 /// Returns a route whose handler calls [`watch`], and whose refusals can be shown on the screen. Pages of any origin may read the answers, so that browser players work
 /// on other pages.
@@ -61,21 +80,42 @@ pub(super) fn stream_route<Args>(
         "No stream of the channel plays, or no connection is free. The header `X-HDHomeRun-Error` has the reason, and \
             `Retry-After` is sent if another try may help.",
     );
+    let route = catchup::declared(route)
+        .refuses(StatusCode::FORBIDDEN, "The network, or catch-up for this user, is not allowed.")
+        .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part of the past, with `Content-Range`.")
+        .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte of that part exists.")
+        .refuses(StatusCode::BAD_GATEWAY, "No provider delivers that part. The answer has the reason.");
     route.on_refusal(|call, refusal| Box::pin(show(call, refusal)))
 }
 
 /// Serves `target` to the user of this call, or to a caller without one, with the output profile that the query selects,
 /// or that follows from user and user agent. All permissions have been checked except the stream limit of the user.
-pub(super) async fn watch(call: Call, target: Target, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
+pub(super) async fn watch(
+    mut call: Call,
+    target: Target,
+    query: StreamQuery,
+) -> Result<StreamAnswer, Refusal> {
+    if let (Target::Channel(uuid), Some(past)) = (target, query.past()) {
+        let channel = catchup::visible(&call, |it| it.one_by("uuid", uuid.as_bytes()))?;
+        match catchup::of_live(call, channel, past).await? {
+            Ok(answer) => return Ok(StreamAnswer::Past(answer)),
+            Err(of_present) => call = of_present,
+        }
+    }
     let all_in_use = match call.app.tuner_seats.is_client(&call.caller) {
         true => all_tuners_in_use(&call.caller.agent),
         false => ALL_IN_USE,
     };
     let all_in_use = StatusCode::from_u16(all_in_use).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    serve(call, target, query).await.map_err(|it| it.all_in_use_as(all_in_use))
+    let served = serve(call, target, query).await;
+    served.map(StreamAnswer::Live).map_err(|it| it.all_in_use_as(all_in_use))
 }
 
-async fn serve(call: Call, target: Target, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
+async fn serve(
+    call: Call,
+    target: Target,
+    query: StreamQuery,
+) -> Result<StreamOrRedirect<TransportStream>, Refusal> {
     if !call.app.plans.exists(&target) {
         return Err(unknown_channel());
     }
@@ -243,12 +283,12 @@ fn busy(detail: &str) -> Refusal {
 
 /// Creates the response of a stream with this body. The connection closes with the stream, because media servers keep
 /// idle connections to tuners open.
-pub(super) fn streaming(body: impl warp::Reply) -> StreamAnswer {
+pub(super) fn streaming(body: impl warp::Reply) -> StreamOrRedirect<TransportStream> {
     let content = Content::from_reply(body.into_response());
     StreamOrRedirect::Stream(content.with_header(ACCEL_BUFFERING, "no").with_header(CONNECTION, "close"))
 }
 
-fn redirect(url: &SourceUrl) -> Result<StreamAnswer, Refusal> {
+fn redirect(url: &SourceUrl) -> Result<StreamOrRedirect<TransportStream>, Refusal> {
     let location = HeaderValue::from_str(url.expose()).map_err(|_| {
         Refusal::unavailable("the URL of the stream is not valid in a Location header")
             .with_tuner_error(TunerError::TuneFailed)

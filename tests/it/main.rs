@@ -16,6 +16,7 @@ mod account_groups;
 mod actor_failures;
 mod anonymous;
 mod backups;
+mod catchup;
 mod clients;
 mod confinement;
 mod conformance;

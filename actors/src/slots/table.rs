@@ -35,6 +35,8 @@ pub enum LeasePurpose {
     Trial,
     /// A film or an episode.
     Vod,
+    /// The past of a channel.
+    Catchup,
     /// A live channel that only recordings watch.
     Recording,
 }

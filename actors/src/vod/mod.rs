@@ -171,6 +171,8 @@ pub struct VodSessionInfo {
     pub id: u64,
     pub title: VodTitle,
     pub viewer: Viewer,
+    /// The name that the player gave it.
+    pub name: Option<String>,
     /// Milliseconds since 1970.
     pub started_at: i64,
     pub age: Duration,
@@ -519,6 +521,7 @@ fn info(session: &Arc<VodSession>) -> VodSessionInfo {
         id: session.number,
         title: session.title.clone(),
         viewer: session.viewer.clone(),
+        name: session.key.session.clone(),
         started_at: session.started_at,
         age: session.started.elapsed(),
         candidate: reading.opened,

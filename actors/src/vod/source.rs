@@ -330,7 +330,10 @@ impl FileSource {
             order: order.iter().map(candidate).collect(),
             asking,
             claim: None,
-            purpose: LeasePurpose::Vod,
+            purpose: match self.target {
+                Target::Archive(_) => LeasePurpose::Catchup,
+                _ => LeasePurpose::Vod,
+            },
         });
         match timeout(LEASE_WAIT + ANSWER_TIMEOUT, holder.next()).await {
             Ok(Some(SlotMessage::Granted { index, lease, .. })) if index < candidates.len() => {

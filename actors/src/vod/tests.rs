@@ -45,6 +45,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
         },
         file: Uuid::new_v5(&Uuid::NAMESPACE_OID, path.as_bytes()),
         extension: "mp4".to_owned(),
+        start: None,
     }
 }
 

@@ -123,6 +123,12 @@ impl Archive {
         })
     }
 
+    /// Returns whether parts of the archive have addresses, as far as the live address shows it.
+    pub fn has_addresses(&self, live: &SourceUrl) -> bool {
+        let times = ArchiveTimes { start: 0, duration: 60, now: 0 };
+        self.address(live, self.source.as_ref(), times, &ProviderZone::utc()).is_some()
+    }
+
     /// Returns the first time that the archive has, in seconds since 1970.
     pub fn first(&self, now: i64) -> i64 {
         now - i64::from(self.days) * 86_400

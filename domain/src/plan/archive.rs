@@ -71,7 +71,8 @@ pub fn plan_archive(
                 pool: SlotPool::new(&account, profile, members.clone()),
             };
             let file = file_of(archive, stream.id, times);
-            candidates.push(TitleCandidate { candidate, file, extension: "ts".to_owned() });
+            let start = Some(times.start);
+            candidates.push(TitleCandidate { candidate, file, extension: "ts".to_owned(), start });
         }
     }
     match deepest {

@@ -42,6 +42,8 @@ pub struct TitleCandidate {
     pub file: Uuid,
     /// Extension of the file, without a dot; empty if unknown.
     pub extension: String,
+    /// Where a part of the past of a channel begins, in seconds since 1970; `None` for films and episodes.
+    pub start: Option<i64>,
 }
 
 impl TitleVersion {
@@ -140,6 +142,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                 },
                 file,
                 extension: version.extension.clone(),
+                start: None,
             };
             candidates.push(((place, rank), candidate));
         }

@@ -18,8 +18,19 @@ pub struct OutputEntry<'a> {
     /// Station in a guide that some players bring themselves (`tvc-guide-stationid`); empty if there is none.
     pub station: &'a str,
     pub group: &'a str,
+    /// How the past of the channel is reached, if there is an archive.
+    pub catchup: Option<OutputCatchup<'a>>,
     /// Additional attributes, and lines before the address.
     pub tags: Option<&'a PlaylistTags>,
+}
+
+/// How players reach the past of a channel.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputCatchup<'a> {
+    /// The template of the address.
+    pub source: &'a str,
+    /// Depth of the archive.
+    pub days: u32,
 }
 
 /// Writes the first line. The guide's address is written to both attributes that players look for.
@@ -48,6 +59,12 @@ pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
         attribute(out, "tvc-guide-stationid", line.station);
     }
     attribute(out, "group-title", line.group);
+    let is_replaced = || line.tags.is_some_and(|it| it.entries.iter().any(|it| it.0.starts_with("catchup")));
+    if let Some(catchup) = line.catchup.filter(|_| !is_replaced()) {
+        attribute(out, "catchup", "default");
+        attribute(out, "catchup-source", catchup.source);
+        write!(out, " catchup-days=\"{}\"", catchup.days).expect("writing to a String cannot fail");
+    }
     for (name, value) in line.tags.into_iter().flat_map(|it| &it.entries) {
         attribute(out, name, value);
     }
@@ -126,6 +143,7 @@ mod tests {
                 tvg_chno: number,
                 station: "20453",
                 group: "All",
+                catchup: Some(OutputCatchup { source: "http://h/1?utc={utc}", days: 3 }),
                 tags: None,
             },
         );
@@ -142,7 +160,8 @@ mod tests {
             out,
             "#EXTM3U x-tvg-url=\"http://h/guide?a=b\" url-tvg=\"http://h/guide?a=b\"\n\
              #EXTINF:-1 tvg-id=\"news\" tvg-name=\"News\" tvg-logo=\"http://h/l\" tvg-chno=\"4\" \
-             tvc-guide-stationid=\"20453\" group-title=\"All\",News\n\
+             tvc-guide-stationid=\"20453\" group-title=\"All\" catchup=\"default\" \
+             catchup-source=\"http://h/1?utc={utc}\" catchup-days=\"3\",News\n\
              http://h/1\n\
              #EXTINF:-1 tvg-id=\"\" tvg-name=\"The 'Best', TV\" tvg-logo=\"\" group-title=\"A'B \",The \"Best\"; TV\n\
              http://h/2\n"

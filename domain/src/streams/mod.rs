@@ -45,6 +45,8 @@ struct Row {
     group: String,
     content: StreamContent,
     is_stale: bool,
+    /// As [`Stream::archive_days`].
+    archive_days: u16,
 }
 
 impl Row {
@@ -56,6 +58,7 @@ impl Row {
             group: stream.group().unwrap_or_default().to_owned(),
             content: stream.content(),
             is_stale: stream.is_stale(),
+            archive_days: u16::try_from(stream.archive_days()).unwrap_or(u16::MAX),
         }
     }
 }
@@ -145,6 +148,17 @@ impl StreamSnapshot {
         }
         let mut shards = self.shards.iter().filter(|it| it.has(id)).map(|it| it.account());
         shards.find(|account| !self.hidden.contains(&(id, *account)))
+    }
+
+    /// Returns the streams with an archive, each with its account and the depth in days. In no order.
+    pub fn archives(&self) -> impl Iterator<Item = (StreamId, AccountId, u16)> {
+        let is_hidden = |id, account| !self.hidden.is_empty() && self.hidden.contains(&(id, account));
+        let of_shards = self.shards.iter().flat_map(move |shard| {
+            let archives = shard.archives().map(|(row, days)| (shard.id(row), shard.account(), days));
+            archives.filter(move |it| !is_hidden(it.0, it.1))
+        });
+        let edited = self.edited.iter().filter(|(_, row)| row.archive_days > 0);
+        of_shards.chain(edited.map(|(id, row)| (*id, row.account, row.archive_days)))
     }
 
     /// Returns the number of streams of an account, and of the stale ones among them.

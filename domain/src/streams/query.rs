@@ -27,6 +27,8 @@ pub struct StreamQuery {
     /// Excludes these streams.
     pub without: Option<BTreeSet<StreamId>>,
     pub hide_stale: bool,
+    /// Whether the provider keeps an archive.
+    pub has_archive: Option<bool>,
     /// Any of these contents.
     pub contents: Option<Vec<StreamContent>>,
     pub order: StreamOrder,
@@ -294,6 +296,7 @@ struct RowValues<'a> {
     group_lower: std::borrow::Cow<'a, str>,
     content: StreamContent,
     is_stale: bool,
+    has_archive: bool,
 }
 
 impl<'a> RowValues<'a> {
@@ -305,6 +308,7 @@ impl<'a> RowValues<'a> {
             group_lower: row.group.to_lowercase().into(),
             content: row.content,
             is_stale: row.is_stale,
+            has_archive: row.archive_days > 0,
         }
     }
 
@@ -316,6 +320,7 @@ impl<'a> RowValues<'a> {
             group_lower: shard.group_lower(row).into(),
             content: shard.content(row),
             is_stale: shard.is_stale(row),
+            has_archive: shard.has_archive(row),
         }
     }
 }
@@ -338,7 +343,8 @@ impl<'a> Matcher<'a> {
     fn has_all(&self) -> bool {
         let is_any_text = self.name.is_some() || self.tvg_id.is_some() || self.search.is_some();
         let query = self.query;
-        !is_any_text && query.groups.is_none() && query.contents.is_none() && !query.hide_stale
+        let is_any = query.groups.is_some() || query.contents.is_some() || query.has_archive.is_some();
+        !is_any_text && !is_any && !query.hide_stale
     }
 
     fn has_id(&self, id: StreamId) -> bool {
@@ -360,6 +366,7 @@ impl<'a> Matcher<'a> {
             })
             && self.query.groups.as_ref().is_none_or(|it| it.contains(row.group))
             && !(self.query.hide_stale && row.is_stale)
+            && self.query.has_archive.is_none_or(|it| it == row.has_archive)
             && self.query.contents.as_ref().is_none_or(|it| it.contains(&row.content))
     }
 
@@ -391,6 +398,11 @@ impl<'a> Matcher<'a> {
                 .iter_mut()
                 .enumerate()
                 .for_each(|(row, mark)| *mark &= contents.contains(&shard.content(row)));
+        }
+        if let Some(wanted) = self.query.has_archive {
+            let mut found = vec![!wanted; shard.len()];
+            shard.archives().for_each(|(row, _)| found[row] = wanted);
+            marks.iter_mut().zip(found).for_each(|(mark, found)| *mark &= found);
         }
         if self.query.hide_stale {
             marks.iter_mut().enumerate().for_each(|(row, mark)| *mark &= !shard.is_stale(row));

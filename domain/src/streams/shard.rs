@@ -24,6 +24,8 @@ pub struct Shard {
     contents: Vec<StreamContent>,
     stale: Vec<bool>,
     n_stale: usize,
+    /// The rows with an archive, in order, each with its depth in days.
+    archives: Vec<(u32, u16)>,
     by_name: OnceLock<Vec<u32>>,
     by_tvg_id: OnceLock<Vec<u32>>,
     by_group: OnceLock<Vec<u32>>,
@@ -55,6 +57,7 @@ impl ShardBuilder {
             contents: Vec::new(),
             stale: Vec::new(),
             n_stale: 0,
+            archives: Vec::new(),
             by_name: OnceLock::new(),
             by_tvg_id: OnceLock::new(),
             by_group: OnceLock::new(),
@@ -79,6 +82,10 @@ impl ShardBuilder {
         shard.contents.push(row.content);
         shard.stale.push(row.is_stale);
         shard.n_stale += usize::from(row.is_stale);
+        if row.archive_days > 0 {
+            let at = u32::try_from(shard.ids.len() - 1);
+            shard.archives.extend(at.ok().map(|it| (it, row.archive_days)));
+        }
     }
 
     pub fn build(mut self) -> Shard {
@@ -94,6 +101,7 @@ impl ShardBuilder {
         shard.groups.shrink_to_fit();
         shard.contents.shrink_to_fit();
         shard.stale.shrink_to_fit();
+        shard.archives.shrink_to_fit();
         self.shard
     }
 }
@@ -177,6 +185,15 @@ impl Shard {
         self.stale[row]
     }
 
+    pub(super) fn has_archive(&self, row: usize) -> bool {
+        self.archives.binary_search_by_key(&number(row), |it| it.0).is_ok()
+    }
+
+    /// Returns the rows with an archive and its depth in days.
+    pub(super) fn archives(&self) -> impl Iterator<Item = (usize, u16)> {
+        self.archives.iter().map(|it| (it.0 as usize, it.1))
+    }
+
     pub(super) fn counts(&self) -> StreamCounts {
         StreamCounts { n: self.len(), n_stale: self.n_stale }
     }
@@ -228,6 +245,7 @@ impl Shard {
         let kept: usize = kept.iter().filter_map(|it| it.get()).map(|it| it.len() * 4).sum();
         let groups: usize = self.group_names.iter().map(|it| size_of_val(it) + it.name.len() * 2).sum();
         let rows = self.len() * (size_of::<StreamId>() + 4 + 1 + 1) + self.by_id.len() * 4;
+        let rows = rows + size_of_val(&*self.archives);
         rows + self.names.bytes() + self.tvg_ids.bytes() + groups + kept
     }
 }

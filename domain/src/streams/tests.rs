@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::catchup::Archive;
 use crate::source_url::SourceUrl;
 use crate::stream::StreamProperties;
 
@@ -19,6 +20,10 @@ fn stream(id: u32, account: u32, text: &str) -> Stream {
     };
     let mut stream = Stream::new(StreamId(id), AccountId(account), properties, 0);
     stream.last_seen = text.starts_with('~').then_some(0);
+    // Those of every third name have an archive.
+    let attributes = [("catchup".to_owned(), "shift".to_owned())];
+    let archive = Archive::of_attributes(&attributes).filter(|_| stream.name().len() % 3 == 2);
+    stream.provider.archive = archive.map(Box::new);
     stream
 }
 
@@ -164,6 +169,7 @@ fn naive(streams: &BTreeMap<StreamId, Stream>, query: &StreamQuery) -> Vec<Strea
                 && query.groups.as_ref().is_none_or(|names| names.contains(it.group().unwrap_or_default()))
                 && query.accounts.as_ref().is_none_or(|accounts| accounts.contains(&it.account))
                 && !(query.hide_stale && it.is_stale())
+                && query.has_archive.is_none_or(|wanted| wanted == (it.archive_days() > 0))
                 && query.contents.as_ref().is_none_or(|contents| contents.contains(&it.content()))
         })
         .collect();
@@ -216,12 +222,12 @@ fn query() -> impl Strategy<Value = StreamQuery> {
     ];
     (
         (set(), needle(), needle(), needle(), groups),
-        (accounts, set(), without, any::<bool>(), contents, order, any::<bool>()),
+        (accounts, set(), without, any::<bool>(), contents, order, any::<bool>(), any::<Option<bool>>()),
     )
         .prop_map(
             |(
                 (ids, name, tvg_id, search, groups),
-                (accounts, only, without, hide_stale, contents, order, descending),
+                (accounts, only, without, hide_stale, contents, order, descending, has_archive),
             )| StreamQuery {
                 ids,
                 name,
@@ -232,6 +238,7 @@ fn query() -> impl Strategy<Value = StreamQuery> {
                 only,
                 without,
                 hide_stale,
+                has_archive,
                 contents,
                 order,
                 descending,
@@ -274,6 +281,10 @@ proptest! {
         for id in (0..60).map(StreamId) {
             prop_assert_eq!(index.contains(id), model.get(&id).map(|it| it.account));
         }
+        let mut archives: Vec<_> = index.archives().map(|it| (it.0, it.1)).collect();
+        archives.sort_unstable();
+        let with_archive = model.values().filter(|it| it.archive_days() > 0);
+        prop_assert_eq!(archives, with_archive.map(|it| (it.id, it.account)).collect::<Vec<_>>());
         for account in (1..5).map(AccountId) {
             let own: Vec<_> = model.values().filter(|it| it.account == account).collect();
             let n_stale = own.iter().filter(|it| it.is_stale()).count();

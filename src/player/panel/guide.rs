@@ -39,7 +39,7 @@ struct Listing {
     start_timestamp: String,
     stop_timestamp: String,
     stream_id: String,
-    /// Whether the programme can be watched later.
+    /// Whether the programme is over and can be watched.
     has_archive: u8,
     /// In the table only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub(super) async fn short(
     listings(call, stream_id, limit.min(PROGRAMMES_MAX), false).await
 }
 
-/// Returns the programmes of a channel that have not ended.
+/// Returns the programmes of a channel that have not ended, and before them those that can still be watched.
 pub(super) async fn table(call: &Call, stream_id: Option<&str>) -> Result<Value, Refusal> {
     listings(call, stream_id, TABLE_PROGRAMMES_MAX, true).await
 }
@@ -72,17 +72,26 @@ async fn listings(
     let Some(channel) = channel.filter(|it| call.can_see(it)) else {
         return Ok(json!({ "epg_listings": [] }));
     };
+    let archive_days = i64::from(call.archives().days(channel.id));
     let guides = GuideReader::load(&call.app);
     let listings: Vec<Listing> = read_guide(move || {
         let Some(guide) = guides.of_channel(&channel) else { return Ok(Vec::new()) };
         let now = guides.now;
         let guide_channel = (!guide.is_generated()).then_some(guide.guide_channel.id);
-        let found = guide.upcoming(now, n_max, now + TABLE_SPAN);
-        let listing = |it: &GuideEntry| {
-            let now_playing = is_table.then(|| it.is_running(now).into());
-            Listing { now_playing, ..listing(&channel, guide_channel, it) }
+        let archive_from = now - archive_days * DAY;
+        let past = match is_table && archive_days > 0 {
+            true => guide.programmes(archive_from, now),
+            false => Vec::new(),
         };
-        Ok(found.iter().map(listing).collect())
+        // Programmes that have begun earlier than the archive are cut, and those that run are among the next ones.
+        let past = past.into_iter().filter(|it| it.start >= archive_from && it.stop <= now);
+        let upcoming = guide.upcoming(now, n_max, now + TABLE_SPAN);
+        let listing = |it: GuideEntry| {
+            let now_playing = is_table.then(|| it.is_running(now).into());
+            let has_archive = u8::from(it.stop <= now);
+            Listing { now_playing, has_archive, ..listing(&channel, guide_channel, &it) }
+        };
+        Ok(past.take(TABLE_PROGRAMMES_MAX).chain(upcoming).map(listing).collect())
     })
     .await?;
     Ok(json!({ "epg_listings": listings }))

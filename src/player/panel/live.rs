@@ -105,9 +105,10 @@ async fn prepared(
     build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Result<PreparedAnswer, Refusal> {
     let limits: ViewLimits = call.view_limits();
-    let tables = Tables::load(&call.app.models);
+    let tables = Tables::load(&call.app.models, &call.app.archives);
     let playlists = playlists_of(call, &tables.playlists)?;
-    let key = AnswerKey { list, part, origin: call.player_origin(), limits, playlists, is_gzip };
+    let (origin, may_catch_up) = (call.player_origin(), call.may_catch_up());
+    let key = AnswerKey { list, part, origin, limits, playlists, may_catch_up, is_gzip };
     call.app.prepared_answers.get(key, tables, build).await
 }
 
@@ -178,11 +179,12 @@ fn streams_of<'a>(key: &'a AnswerKey, tables: &'a Tables) -> impl Iterator<Item 
         .unwrap_or_else(|| visible_in_order(&key.limits, tables.channels.iter().filter(|it| is_wanted(it))));
     channels.into_iter().map(move |channel| {
         let personal = personal_categories.remove(&channel.id).unwrap_or_default();
-        stream(&key.origin, tables, channel, personal)
+        stream(key, tables, channel, personal)
     })
 }
 
-fn stream<'a>(origin: &str, tables: &Tables, channel: &'a Channel, personal: Vec<u32>) -> LiveStream<'a> {
+fn stream<'a>(key: &AnswerKey, tables: &Tables, channel: &'a Channel, personal: Vec<u32>) -> LiveStream<'a> {
+    let archive_days = if key.may_catch_up { tables.archives.days(channel.id) } else { 0 };
     let (category, _) = category_of(tables, channel);
     let category_ids = std::iter::once(category).chain(personal).collect();
     LiveStream {
@@ -190,15 +192,15 @@ fn stream<'a>(origin: &str, tables: &Tables, channel: &'a Channel, personal: Vec
         name: &channel.name,
         stream_type: "live",
         stream_id: channel.id.0,
-        stream_icon: logo_address(origin, &tables.logos, channel),
+        stream_icon: logo_address(&key.origin, &tables.logos, channel),
         epg_channel_id: guide_channel_id(channel),
         added: (channel.created_at / 1000).to_string(),
         is_adult: if channel.is_adult { "1" } else { "0" },
         category_id: category.to_string(),
         category_ids,
         custom_sid: "",
-        tv_archive: 0,
-        tv_archive_duration: 0,
+        tv_archive: u8::from(archive_days > 0),
+        tv_archive_duration: archive_days,
         direct_source: "",
     }
 }

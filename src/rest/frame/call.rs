@@ -17,6 +17,7 @@ use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::archives::ChannelArchives;
 use crate::config::NetworkClass;
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
@@ -175,6 +176,16 @@ impl Call {
     /// Returns whether the caller may see and watch a channel. For many channels, use [`Call::view_limits`] once.
     pub(crate) fn can_see(&self, channel: &Channel) -> bool {
         visible(&self.view_limits(), channel)
+    }
+
+    /// Returns whether the caller may watch the past of channels that it sees.
+    pub(crate) fn may_catch_up(&self) -> bool {
+        self.user.as_ref().is_none_or(|it| it.may_catch_up())
+    }
+
+    /// Returns the archives of channels that the caller may watch.
+    pub(crate) fn archives(&self) -> Arc<ChannelArchives> {
+        if self.may_catch_up() { self.app.archives.load(&self.app.models) } else { Arc::default() }
     }
 
     /// Returns whether the caller is a user with all permissions.

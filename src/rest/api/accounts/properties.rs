@@ -4,7 +4,7 @@
 use domain::recording::QUOTA_BYTES_MAX;
 use domain::recording::retention::USER_QUOTA;
 use domain::secret::Secret;
-use domain::user::{RECORDINGS_ENABLED, User};
+use domain::user::{CATCHUP_ENABLED, RECORDINGS_ENABLED, User};
 use serde_json::{Map, Value};
 
 use super::users::PASSWORD_CHARS_MAX;
@@ -18,7 +18,7 @@ const PLAYER_PASSWORD: &str = "xc_password";
 const HIDE_ADULT: &str = "hide_adult_content";
 /// Keys that only admins may change.
 const FOR_ADMINS: [&str; 6] =
-    [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, USER_QUOTA, RECORDINGS_ENABLED, "catchup_enabled"];
+    [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, USER_QUOTA, RECORDINGS_ENABLED, CATCHUP_ENABLED];
 /// Maximum number of days of a guide.
 const GUIDE_DAYS_MAX: u64 = 365;
 /// Maximum number of items of a menu, and length of each, in characters.
@@ -58,7 +58,7 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
             Some(bytes) if bytes <= QUOTA_BYTES_MAX => true,
             _ => return Err(format!("A number of bytes from 0 to {QUOTA_BYTES_MAX} is required.")),
         },
-        RECORDINGS_ENABLED | "catchup_enabled" => match value.is_boolean() {
+        RECORDINGS_ENABLED | CATCHUP_ENABLED => match value.is_boolean() {
             true => true,
             false => return Err("Must be a valid boolean.".to_owned()),
         },

@@ -106,7 +106,14 @@ choice!(
     }
 );
 
-choice!(LeasePurpose { Live = "live", Preview = "preview", Trial = "trial", Vod = "vod", Recording = "recording" });
+choice!(LeasePurpose {
+    Live = "live",
+    Preview = "preview",
+    Trial = "trial",
+    Vod = "vod",
+    Recording = "recording",
+    Catchup = "catchup",
+});
 
 /// A slot that is not free.
 #[derive(Clone, Debug, Serialize, View)]

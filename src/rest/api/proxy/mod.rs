@@ -1,6 +1,7 @@
-//! `/proxy/ts/` and `/proxy/vod/`: status and control of live channels, films and episodes. `src/player` serves the streams
+//! `/proxy/ts/`, `/proxy/vod/` and `/proxy/catchup/`: status and control of live channels, films, episodes and catch-up. `src/player` serves the streams
 //! themselves.
 
+mod catchup;
 mod control;
 mod status;
 mod timeline;
@@ -17,7 +18,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    let routes = [status::routes(), control::routes(), timeline::routes(), vod::routes()];
+    let routes = [status::routes(), control::routes(), timeline::routes(), vod::routes(), catchup::routes()];
     let timeout = |route: Route| {
         route.refuses(
             StatusCode::GATEWAY_TIMEOUT,

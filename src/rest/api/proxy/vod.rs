@@ -10,6 +10,7 @@ use serde::Serialize;
 use storage::Models;
 use uuid::Uuid;
 
+use super::catchup::{self, CatchupStatsView};
 use super::status::{LiveChannelsView, list};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
@@ -84,7 +85,7 @@ pub(crate) struct WatchedMetadataView {
     episode_number: Option<u32>,
 }
 
-/// A player that watches a film or an episode. All its requests share one connection to the provider.
+/// A player that watches a film, an episode or the past of a channel. All its requests share one connection to the provider.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct VodConnectionView {
     /// Id of the player, for `stop_client`.
@@ -155,6 +156,8 @@ pub(crate) struct StatsView {
     live: LiveChannelsView,
     /// Films and episodes.
     vod: VodStatsView,
+    /// The past of channels.
+    catchup: CatchupStatsView,
     /// When the statistics were read.
     timestamp: Time,
 }
@@ -204,7 +207,8 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn stats(call: Call) -> Result<StatsView, Refusal> {
     let vod = of_sessions(&call.app.models, &call.app.vod.sessions())?;
-    Ok(StatsView { live: list(call).await?, vod, timestamp: Time(now_ms()) })
+    let catchup = catchup::stats(&call);
+    Ok(StatsView { live: list(call).await?, vod, catchup, timestamp: Time(now_ms()) })
 }
 
 async fn vod_stats(call: Call) -> Result<VodStatsView, Refusal> {
@@ -247,7 +251,7 @@ fn is_episode(session: &VodSessionInfo) -> bool {
     matches!(session.title.target, Target::Episode(_))
 }
 
-fn connection(models: &Models, session: &VodSessionInfo) -> VodConnectionView {
+pub(super) fn connection(models: &Models, session: &VodSessionInfo) -> VodConnectionView {
     VodConnectionView {
         client_id: session.id.to_string(),
         client_ip: session.viewer.address.to_string(),

@@ -118,6 +118,7 @@ impl ChannelFilters {
         let states = [self.enabled, state];
         let (guides, of_guide) = (GuideLookup::of(&call.app.models), self.epg.map(GuideFilter::of));
         let stale = (self.only_stale == Some(true)).then(|| stale_streams(call));
+        let archives = (self.only_catchup == Some(true)).then(|| call.archives());
         let is_wanted = |row: &ChannelRow| {
             let channel = &*row.channel;
             is_listed(channel)
@@ -129,7 +130,7 @@ impl ChannelFilters {
                 && stale.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
                 && of_guide.as_ref().is_none_or(|it| it.matches(guides.of_channel(channel)))
                 && (self.only_has_overrides != Some(true) || !channel.edited_values().is_empty())
-                && self.only_catchup != Some(true)
+                && archives.as_ref().is_none_or(|it| it.days(channel.id) > 0)
                 && self.stream_id.is_none_or(|it| channel.streams.contains(&it))
                 && self.stream_profile_id.is_none_or(|it| channel.stream_profile == Some(it))
                 && self.logo_id.is_none_or(|it| channel.logo_id == Some(it))

@@ -15,6 +15,7 @@ use storage::Table;
 use uuid::Uuid;
 
 use super::guide::GuideLookup;
+use crate::archives::ChannelArchives;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::api::channels::values::ChannelNumberValue;
@@ -76,9 +77,9 @@ pub(crate) struct ChannelView {
     user_level: UserLevel,
     /// Hides the channel from users who hide adult content.
     is_adult: bool,
-    /// Whether past programmes can be watched; always `false`.
+    /// Whether the caller can watch past programmes: a stream of the channel has an archive at its provider.
     is_catchup: bool,
-    /// Number of days that can be watched; always 0.
+    /// Number of days that can be watched; 0 without an archive.
     catchup_days: u32,
     /// Data of clients, which the gateway does not interpret.
     custom_properties: Map<String, Value>,
@@ -234,6 +235,7 @@ pub(crate) struct ChannelLookup {
     groups: Arc<Table<Group>>,
     accounts: Arc<Table<Account>>,
     guides: GuideLookup,
+    archives: Arc<ChannelArchives>,
     /// Present if the client asked for whole streams.
     streams: Option<HashMap<StreamId, StreamView>>,
 }
@@ -245,6 +247,7 @@ impl Lookup for ChannelLookup {
             groups: models.groups.load(),
             accounts: models.accounts.load(),
             guides: GuideLookup::of(models),
+            archives: call.archives(),
             streams: None,
         })
     }
@@ -291,6 +294,7 @@ impl Render for Channel {
         let number = self.number.map(ChannelNumberValue);
         let group = self.group.and_then(|it| lookup.groups.get(it.0));
         let account = self.auto.as_ref().map(|it| it.account);
+        let catchup_days = lookup.archives.days(self.id);
         ChannelView {
             id: self.id,
             uuid: self.uuid,
@@ -311,8 +315,8 @@ impl Render for Channel {
             logo_id: self.logo_id,
             user_level: self.user_level,
             is_adult: self.is_adult,
-            is_catchup: false,
-            catchup_days: 0,
+            is_catchup: catchup_days > 0,
+            catchup_days,
             custom_properties: self.custom_properties.clone(),
             auto_created: self.auto.is_some(),
             auto_created_by: account,

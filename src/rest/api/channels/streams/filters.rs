@@ -46,6 +46,8 @@ pub(crate) struct StreamFilters {
     unassigned: Option<bool>,
     /// If true, excludes streams that are missing from the latest playlist.
     hide_stale: Option<bool>,
+    /// Whether the provider keeps an archive, so that past programmes can be watched.
+    is_catchup: Option<bool>,
     /// Content of the stream; several values are separated by commas.
     #[field(items_max = 4)]
     content_type: Option<Vec<Named<StreamContent>>>,
@@ -114,6 +116,7 @@ impl StreamFilters {
             only,
             without,
             hide_stale: self.hide_stale.unwrap_or(false),
+            has_archive: self.is_catchup,
             contents: self.content_type.map(|it| it.into_iter().map(|it| it.0).collect()),
             order,
             descending,

@@ -68,6 +68,10 @@ pub(crate) struct StreamView {
     local_file: Option<String>,
     /// Whether the stream is missing from the latest playlist.
     is_stale: bool,
+    /// Whether the provider keeps an archive, so that past programmes can be watched.
+    is_catchup: bool,
+    /// Depth of that archive in days; 0 without one.
+    catchup_days: u32,
     /// When the stream was last in its playlist; `null` for a stream that an admin added.
     last_seen: Option<Time>,
     /// When the stream was first seen, or added.
@@ -148,6 +152,7 @@ impl Render for Stream {
         };
         let last_seen = self.last_seen.or_else(|| (!is_custom).then(seen_with_list));
         let health = lookup.health.get(&self.id);
+        let catchup_days = self.archive_days();
         let url = match lookup.is_admin {
             true => self.url().expose().to_owned(),
             false => self.url().to_string(),
@@ -168,6 +173,8 @@ impl Render for Stream {
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,
             is_stale: self.is_stale(),
+            is_catchup: catchup_days > 0,
+            catchup_days,
             last_seen: last_seen.map(Time),
             created_at: Time(self.added_at),
             updated_at: Time(self.updated_at),

@@ -1,0 +1,255 @@
+//! `/api/catchup/sessions/`, `/proxy/catchup/stats` and `/proxy/catchup/stop_client`: who watches the past of channels.
+//!
+//! A session is one player that watches one channel, whatever time it watches. `src/player/catchup.rs` serves it.
+
+use actors::{Target, VodSessionInfo, now_ms};
+use domain::catchup::{ArchiveTimes, parse_start};
+use domain::ids::{ChannelId, LogoId};
+use http::StatusCode;
+use resource_derive::{Body, View};
+use serde::Serialize;
+use storage::Models;
+use url::form_urlencoded::Serializer;
+use uuid::Uuid;
+
+use super::vod::{VodConnectionView, connection};
+use crate::http::reply::Refusal;
+use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, candidates, visible};
+use crate::rest::frame::access::{ADMIN, STREAMER};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::value::Time;
+
+/// The players that watch the past of channels.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct CatchupStatsView {
+    /// One session for each player and channel.
+    timeshift_sessions: Vec<CatchupSessionView>,
+    /// Number of sessions.
+    #[field(example = "1")]
+    total_connections: usize,
+    /// When the statistics were read.
+    timestamp: Time,
+}
+
+/// A player that watches the past of a channel. It uses one slot and one connection, whatever times it asks for.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct CatchupSessionView {
+    /// The name that the player gave the session, or the id of the player.
+    #[field(example = "17")]
+    session_id: String,
+    /// Id of the channel; `null` if it was deleted.
+    #[field(example = "7")]
+    channel_id: Option<ChannelId>,
+    /// UUID of the channel.
+    channel_uuid: Uuid,
+    /// Name of the channel.
+    #[field(example = "News")]
+    channel_name: String,
+    /// Id of the logo of the channel.
+    #[field(example = "5")]
+    logo_id: Option<LogoId>,
+    /// Start of the part that was opened last; `null` before the first one.
+    programme_start: Option<Time>,
+    /// Number of players: 1.
+    #[field(example = "1")]
+    connection_count: usize,
+    /// The player.
+    connections: Vec<VodConnectionView>,
+}
+
+/// A part of the past of a channel.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct CatchupRequest {
+    /// UUID of the channel.
+    channel_uuid: Uuid,
+    /// Start in UTC: ISO 8601, seconds since 1970, or `2026-01-31:18-30`.
+    #[field(chars_max = 100, example = "2026-01-31T18:30:00Z")]
+    start: String,
+    /// Duration in minutes; 120 by default, at most 480.
+    #[field(example = "60")]
+    duration: Option<u32>,
+}
+
+/// Where a part of the past of a channel is played.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct CatchupAddressView {
+    /// Name of the session. Another address with the same name continues it.
+    session_id: Uuid,
+    /// Address without further credentials.
+    playback_url: String,
+    /// When the address expires, in seconds since 1970.
+    #[field(example = "1769900000")]
+    expires_at: i64,
+    /// UUID of the channel.
+    channel_uuid: Uuid,
+    /// Start of the part.
+    start: Time,
+    /// Duration in minutes.
+    #[field(example = "60")]
+    duration: i64,
+}
+
+/// Selects a player.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct StopCatchupClient {
+    /// Id of the player, from the statistics.
+    #[field(chars_max = 255, example = "17")]
+    client_id: String,
+}
+
+/// A player whose requests were ended.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct StoppedCatchupClientView {
+    /// Message for people.
+    #[field(example = "The player 17 was disconnected.")]
+    message: String,
+    /// Always `stopped`.
+    #[field(example = "stopped")]
+    outcome: &'static str,
+    /// Id of the player.
+    #[field(example = "17")]
+    client_id: String,
+    /// UUID of the channel.
+    channel_uuid: Uuid,
+}
+
+const SESSIONS: &str = "/api/catchup/sessions/";
+
+pub(super) fn routes() -> Vec<Route> {
+    const UNKNOWN: &str = "No player of the caller has this session.";
+    vec![
+        Route::get(
+            SESSIONS,
+            STREAMER,
+            "Lists the players that watch the past of channels: those of the user, or all for admins.",
+            sessions,
+        ),
+        Route::post(
+            SESSIONS,
+            STREAMER,
+            "Returns an address that plays a part of the past of a channel without further credentials.",
+            create,
+        )
+        .refuses(StatusCode::BAD_REQUEST, "The start is no time, or the channel has no archive.")
+        .refuses(StatusCode::FORBIDDEN, "The user may not watch the past of channels.")
+        .refuses(
+            StatusCode::NOT_FOUND,
+            "The channel does not exist, or its archive does not have this part.",
+        ),
+        Route::delete(
+            "/api/catchup/sessions/{session}/",
+            STREAMER,
+            "Ends a session of the user, or of anybody for admins.",
+            end,
+        )
+        .refuses(StatusCode::NOT_FOUND, UNKNOWN),
+        Route::get(
+            "/proxy/catchup/stats",
+            ADMIN,
+            "Lists the players that watch the past of channels.",
+            catchup_stats,
+        ),
+        Route::post(
+            "/proxy/catchup/stop_client",
+            ADMIN,
+            "Ends the requests of a player that watches the past of a channel.",
+            stop_client,
+        )
+        .refuses(StatusCode::NOT_FOUND, "No player has this id."),
+    ]
+}
+
+async fn sessions(call: Call) -> Result<Vec<CatchupSessionView>, Refusal> {
+    let models = &call.app.models;
+    Ok(own(&call)?.iter().map(|it| view(models, it)).collect())
+}
+
+async fn create(call: Call, body: CatchupRequest) -> Result<Created<CatchupAddressView>, Refusal> {
+    let CatchupRequest { channel_uuid, start, duration } = body;
+    let channel = visible(&call, |it| it.one_by("uuid", channel_uuid.as_bytes()))?;
+    let start = parse_start(&start).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let minutes = duration.map(i64::from).filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT).min(MINUTES_MAX);
+    let times = ArchiveTimes { start, duration: minutes * 60, now: now_ms() / 1000 };
+    candidates(&call, &channel, times)?;
+    let (token, expires_at) = call.app.auth.play_token(call.user()?, &call.headers, channel_uuid);
+    let session_id = Uuid::new_v4();
+    let query = Serializer::new(String::new())
+        .append_pair("start", &start.to_string())
+        .append_pair("duration", &minutes.to_string())
+        .append_pair("session_id", &session_id.to_string())
+        .append_pair("token", &token)
+        .finish();
+    Ok(Created(CatchupAddressView {
+        session_id,
+        playback_url: format!("{}/proxy/catchup/{channel_uuid}?{query}", call.player_origin()),
+        expires_at: expires_at / 1000,
+        channel_uuid,
+        start: Time(start * 1000),
+        duration: minutes,
+    }))
+}
+
+async fn end(call: Call) -> Result<NoContent, Refusal> {
+    let wanted = call.text("session")?;
+    let is_wanted = |it: &VodSessionInfo| name(it) == wanted || it.id.to_string() == wanted;
+    let found = own(&call)?.into_iter().find(is_wanted);
+    let stopped = found.and_then(|it| call.app.vod.stop_session(it.id));
+    stopped.map(|_| NoContent).ok_or_else(|| Refusal::not_found("No session has this id."))
+}
+
+async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
+    Ok(stats(&call))
+}
+
+/// Returns everybody who watches the past of a channel.
+pub(super) fn stats(call: &Call) -> CatchupStatsView {
+    let models = &call.app.models;
+    let timeshift_sessions: Vec<_> = active(call).iter().map(|it| view(models, it)).collect();
+    let total_connections = timeshift_sessions.len();
+    CatchupStatsView { timeshift_sessions, total_connections, timestamp: Time(now_ms()) }
+}
+
+async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatchupClientView, Refusal> {
+    let client_id = body.client_id;
+    let found = active(&call).into_iter().find(|it| it.id.to_string() == client_id);
+    let stopped = found.and_then(|it| call.app.vod.stop_session(it.id));
+    let unknown = || Refusal::not_found(format!("No player {client_id} watches the past of a channel."));
+    let channel_uuid = stopped.ok_or_else(unknown)?.uuid();
+    let message = format!("The player {client_id} was disconnected.");
+    Ok(StoppedCatchupClientView { message, outcome: "stopped", client_id, channel_uuid })
+}
+
+/// Returns the sessions that have a request or a slot.
+fn active(call: &Call) -> Vec<VodSessionInfo> {
+    let mut sessions = call.app.vod.all_sessions();
+    sessions.retain(|it| matches!(it.title.target, Target::Archive(_)) && (it.n_requests > 0 || it.has_slot));
+    sessions
+}
+
+/// Returns those of the caller; admins have all.
+fn own(call: &Call) -> Result<Vec<VodSessionInfo>, Refusal> {
+    let (user, is_admin) = (call.user()?, call.is_admin());
+    let is_own = |it: &VodSessionInfo| is_admin || it.viewer.user.as_ref() == Some(&user.username);
+    Ok(active(call).into_iter().filter(is_own).collect())
+}
+
+fn name(session: &VodSessionInfo) -> String {
+    session.name.clone().unwrap_or_else(|| session.id.to_string())
+}
+
+fn view(models: &Models, session: &VodSessionInfo) -> CatchupSessionView {
+    let channels = models.channels.load();
+    let channel = channels.one_by("uuid", session.uuid().as_bytes());
+    let start = session.candidate.as_ref().and_then(|it| it.start);
+    CatchupSessionView {
+        session_id: name(session),
+        channel_id: channel.map(|it| it.id),
+        channel_uuid: session.uuid(),
+        channel_name: session.title.name.clone(),
+        logo_id: channel.and_then(|it| it.logo_id),
+        programme_start: start.map(|it| Time(it * 1000)),
+        connection_count: 1,
+        connections: vec![connection(models, session)],
+    }
+}

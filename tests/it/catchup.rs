@@ -1,0 +1,213 @@
+//! The past of a channel at every address that offers it, and what admins see of it.
+
+use domain::user::CATCHUP_ENABLED;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::support::api::Api;
+use crate::support::client::{Player, Reading, Request, fetch};
+use crate::support::files::FileProvider;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::users::{TestUser, change_user, create_user};
+use crate::support::{eventually, until_async};
+
+/// A rate at which no part of these tests ends.
+const SLOWLY: Reading = Reading::BytesPerSecond(50_000);
+
+/// A provider that admits one connection, with an archive of two days of the channel News; Other has none.
+struct Broadcaster {
+    provider: FileProvider,
+    gateway: TestGateway,
+    anna: TestUser,
+    file: Vec<u8>,
+}
+
+impl Broadcaster {
+    async fn start() -> Broadcaster {
+        let file: Vec<u8> =
+            (0..3_000_000_u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let provider = FileProvider::start(file.clone()).await;
+        provider.limit(1);
+        let list = format!(
+            "#EXTM3U\n#EXTINF:-1 catchup=\"default\" catchup-days=\"2\" catchup-source=\"{}\",News\n{}\n\
+             #EXTINF:-1,Other\n{}\n",
+            provider.url("/past/{utc}-{duration}.ts"),
+            provider.url("/live/1.ts"),
+            provider.url("/live/2.ts"),
+        );
+        let gateway = Setup::new().limited_list(&list, 1).start().await;
+        let anna = create_user(&gateway, "anna", |_| {}).await;
+        Broadcaster { provider, gateway, anna, file }
+    }
+
+    /// Returns the path without the number of the request: `/past/START-DURATION.ts`.
+    fn last_part(&self) -> String {
+        self.provider.requests().last().expect("a request").0.clone()
+    }
+
+    async fn plays(&self, path: &str) {
+        let answer = fetch(self.gateway.address, Request::get(path)).await;
+        assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
+        assert!(answer.bytes == self.file, "{path}: other bytes");
+    }
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_second()
+}
+
+fn written(at: i64, format: &str) -> String {
+    Timestamp::from_second(at).unwrap().strftime(format).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_address_with_a_time_plays_the_past_of_the_channel() {
+    let tv = Broadcaster::start().await;
+    let news = tv.gateway.channel("News");
+    let yesterday = now() / 60 * 60 - 86_400;
+    let live = tv.anna.live(&news.id.to_string());
+    let short = tv.anna.path(&news.id.to_string());
+    let by_uuid = format!("/proxy/ts/stream/{}", news.uuid);
+    let by_number = format!("/auto/v{}", news.number.expect("a number"));
+    let parts = [
+        (format!("{live}?utc={yesterday}&lutc={}", now()), 7_200),
+        (format!("{live}.ts?utc={yesterday}&duration=600"), 600),
+        (format!("{live}?utc={yesterday}&lutc={{lutc}}&duration={{duration}}"), 7_200),
+        (format!("{live}?utc={yesterday}&utcend={}", yesterday + 900), 900),
+        (format!("{live}?utc={yesterday}&duration=99999999"), 28_800),
+        (format!("{short}?utc={}&lutc=1", written(yesterday, "%Y-%m-%dT%H:%M:%SZ")), 7_200),
+        (format!("{by_uuid}?utc={}", written(yesterday, "%Y-%m-%d:%H-%M")), 7_200),
+        (format!("{by_number}?utc={}&duration=60", written(yesterday, "%Y%m%d%H%M%S")), 60),
+    ];
+    for (path, duration) in parts {
+        tv.plays(&path).await;
+        assert_eq!(tv.last_part(), format!("/past/{yesterday}-{duration}.ts"), "{path}");
+    }
+    let ranged = Request::get(format!("{live}?utc={yesterday}")).header("Range", "bytes=2000000-");
+    let part = fetch(tv.gateway.address, ranged).await;
+    assert_eq!((part.status(), part.bytes == tv.file[2_000_000..]), (206, true));
+    let other = tv.anna.live(&tv.gateway.channel("Other").id.to_string());
+    for (path, status, reason) in [
+        (format!("{live}?utc=yesterday"), 400, "the start is no time"),
+        (format!("{other}?utc={yesterday}"), 400, "the channel has no archive"),
+        (format!("{live}?utc={}", yesterday - 2 * 86_400), 404, "2 days"),
+    ] {
+        let answer = fetch(tv.gateway.address, Request::get(&path)).await;
+        assert_eq!(answer.status(), status, "{path}: {}", answer.text());
+        assert!(answer.text().contains(reason), "{path}: {}", answer.text());
+    }
+    // A time that is not past plays the channel.
+    let before = tv.provider.requests().len();
+    let player = Player::ask(tv.gateway.address, Request::get(format!("{live}?utc={}", now() + 60))).await;
+    eventually("the live stream", || tv.provider.requests().len() > before).await;
+    assert_eq!(tv.last_part(), "/live/1.ts");
+    drop(player);
+    tv.gateway.until_idle().await;
+    assert_eq!((tv.provider.peak(), tv.provider.n_refused()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_playlists_offer_plays_in_the_form_of_players() {
+    let tv = Broadcaster::start().await;
+    let login = format!("username={}&password={}", tv.anna.name, tv.anna.password);
+    let playlist = fetch(tv.gateway.address, Request::get(format!("/get.php?{login}"))).await.text();
+    let (_, source) = playlist.split_once("catchup-source=\"").expect("a source");
+    let source = source.split('"').next().unwrap();
+    let origin = format!("http://{}", tv.gateway.address);
+    let start = now() - 7_200;
+    let path = source.strip_prefix(&origin).expect("an address of the gateway");
+    let path = path.replace("{utc}", &start.to_string()).replace("{lutc}", &now().to_string());
+    tv.plays(&path.replace("{duration}", "1800")).await;
+    assert_eq!(tv.last_part(), format!("/past/{start}-1800.ts"));
+    assert_eq!(playlist.matches("catchup-source").count(), 1, "{playlist}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_plays_the_past_with_an_address_of_its_own_and_admins_see_and_end_it() {
+    let tv = Broadcaster::start().await;
+    let news = tv.gateway.channel("News").uuid;
+    let api = Api::stranger(&tv.gateway).key(&tv.anna.api_key);
+    let start = now() - 3_600;
+    let body = json!({ "channel_uuid": news, "start": start.to_string(), "duration": 30 });
+    let made = api.post("/api/catchup/sessions/", body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let origin = format!("http://{}", tv.gateway.address);
+    let path = made.text("playback_url").strip_prefix(&origin).unwrap().to_owned();
+    // For this channel and nothing else.
+    let other = path.replace(&news.to_string(), &tv.gateway.channel("Other").uuid.to_string());
+    assert_eq!(fetch(tv.gateway.address, Request::get(other)).await.status(), 401);
+    let request = Request::get(&path).without_recording().reading(SLOWLY);
+    let player = Player::ask(tv.gateway.address, request).await;
+    assert_eq!(player.status().await, 200);
+    assert_eq!(tv.last_part(), format!("/past/{start}-1800.ts"));
+    let admin = Api::first_admin(&tv.gateway).await;
+    let session = made.text("session_id").to_owned();
+    let stats = admin.get("/proxy/catchup/stats").await.body;
+    let seen = &stats["timeshift_sessions"][0];
+    assert_eq!(
+        (&seen["session_id"], &seen["channel_name"], &seen["connections"][0]["username"]),
+        (&json!(session), &json!("News"), &json!("anna"))
+    );
+    let programme_start: Timestamp = seen["programme_start"].as_str().unwrap().parse().unwrap();
+    assert_eq!((programme_start.as_second(), &stats["total_connections"]), (start, &json!(1)));
+    let all = admin.get("/proxy/stats").await.body;
+    assert_eq!(
+        (&all["catchup"]["total_connections"], &all["vod"]["total_connections"]),
+        (&json!(1), &json!(0))
+    );
+    let slots = admin.get("/api/m3u/slots/").await.body;
+    let slot = slots["profiles"].as_array().unwrap().iter().find_map(|it| it["slots"].get(0));
+    assert_eq!(slot.expect("a slot in use")["purpose"], "catchup");
+    // Another user neither sees nor ends it.
+    let bert = create_user(&tv.gateway, "bert", |_| {}).await;
+    let bert = Api::stranger(&tv.gateway).key(&bert.api_key);
+    assert_eq!(bert.get("/api/catchup/sessions/").await.body, json!([]));
+    let path = format!("/api/catchup/sessions/{session}/");
+    assert_eq!(bert.delete(&path).await.status, 404);
+    assert_eq!(bert.get("/proxy/catchup/stats").await.status, 403);
+    let listed = api.get("/api/catchup/sessions/").await.body;
+    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["session_id"]), (Some(1), &json!(session)));
+    assert_eq!(admin.delete(&path).await.status, 204);
+    player.read(Reading::Freely);
+    player.ended().await;
+    until_async("the end of the session", async || {
+        admin.get("/api/catchup/sessions/").await.body == json!([])
+    })
+    .await;
+    assert_eq!(admin.delete(&path).await.status, 404);
+    let wrong = json!({ "channel_uuid": news, "start": "zzz" });
+    assert_eq!(api.post("/api/catchup/sessions/", wrong).await.status, 400);
+    let early = json!({ "channel_uuid": news, "start": (start - 3 * 86_400).to_string() });
+    assert_eq!(api.post("/api/catchup/sessions/", early).await.status, 404);
+    tv.gateway.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_catch_up_plays_only_what_is_live() {
+    let tv = Broadcaster::start().await;
+    change_user(&tv.gateway, &tv.anna, |it| {
+        it.custom_properties.insert(CATCHUP_ENABLED.to_owned(), json!(false));
+    })
+    .await;
+    let news = tv.gateway.channel("News");
+    let start = now() - 3_600;
+    let api = Api::stranger(&tv.gateway).key(&tv.anna.api_key);
+    let login = format!("username={}&password={}", tv.anna.name, tv.anna.password);
+    for path in [
+        format!("{}?utc={start}", tv.anna.live(&news.id.to_string())),
+        format!("/timeshift{}", tv.anna.path(&format!("60/{start}/{}.ts", news.id))),
+        format!("/streaming/timeshift.php?{login}&stream={}&start={start}", news.id),
+    ] {
+        let answer = fetch(tv.gateway.address, Request::get(&path)).await;
+        assert_eq!(answer.status(), 403, "{path}: {}", answer.text());
+        assert!(answer.text().contains("catch-up is off"), "{path}: {}", answer.text());
+    }
+    let of_uuid = format!("/proxy/catchup/{}?start={start}", news.uuid);
+    assert_eq!(api.get(&of_uuid).await.status, 403);
+    let body = json!({ "channel_uuid": news.uuid, "start": start.to_string() });
+    assert_eq!(api.post("/api/catchup/sessions/", body).await.status, 403);
+    assert_eq!(tv.provider.requests().iter().filter(|it| it.0.starts_with("/past/")).count(), 0);
+    let channels = api.get("/api/channels/channels/").await.body;
+    let rows = channels.get("results").unwrap_or(&channels).as_array().unwrap();
+    assert!(rows.iter().all(|it| it["catchup_days"] == Value::from(0)), "{channels}");
+}
