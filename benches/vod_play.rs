@@ -2,6 +2,7 @@
 //!
 //! A provider in this process has one film of 8 GiB. *Seek* is the time from the connection to the first byte of the film:
 //! at the provider itself, through the gateway, and through the gateway from its cache; the three are measured in turn.
+//! *Catch-up* is the same for the past of a channel: each request is for another time, as when a viewer seeks.
 //! Then viewers read at 20 Mbit/s each, everyone over a connection to the provider of their own: first through the
 //! gateway, then through nginx with `proxy_pass` and one process, if it is installed. The servers are separate processes.
 //! A viewer is *late* if at any moment a second of film was missing.
@@ -56,13 +57,15 @@ fn main() {
     let provider = provider();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let address = free_port();
-    let (server, path) = runtime.block_on(async {
+    let (server, path, past) = runtime.block_on(async {
         let server = program::start(address, folder.path(), &NO_LIMITS).await;
         let admin = Api::stranger_at(address).become_first_admin().await;
-        (server, film(&admin, provider).await)
+        let film = film(&admin, provider).await;
+        let past = past(&admin).await;
+        (server, film, past)
     });
 
-    let seeks = seeks(n_seeks, provider, address, &path);
+    let seeks = seeks(n_seeks, provider, address, &path, &past);
     println!("{:>10} {:>9} {:>9} {:>9}", "seek", "p50", "p99", "max");
     for row in seeks.as_array().into_iter().flatten() {
         let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
@@ -86,6 +89,15 @@ fn main() {
     );
 }
 
+/// Makes a channel of the stream of the provider, and returns the path that plays its past.
+async fn past(admin: &Api) -> String {
+    let streams = admin.get("/api/channels/streams/?page=1").await;
+    let channel = json!({ "stream_id": streams.body["results"][0]["id"] });
+    let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
+    assert_eq!(channel.status, 201, "{channel:?}");
+    format!("/proxy/catchup/{}", channel.text("uuid"))
+}
+
 /// Returns the time to the first byte in milliseconds, and closes the connection like a player that seeks.
 fn seek(address: SocketAddr, path: &str, range: &str) -> f64 {
     let started = Instant::now();
@@ -94,14 +106,15 @@ fn seek(address: SocketAddr, path: &str, range: &str) -> f64 {
     started.elapsed().as_secs_f64() * 1_000.0
 }
 
-fn seeks(n: u64, provider: SocketAddr, address: SocketAddr, path: &str) -> Value {
+fn seeks(n: u64, provider: SocketAddr, address: SocketAddr, path: &str, past: &str) -> Value {
     let path = format!("{path}?session_id=seek");
     // Fills the cache, and reads the programs into memory.
     for range in ["0-2097151", "8587837440-"] {
         let mut bytes = vec![0; 2 << 20];
         request(address, &path, range).read_exact(&mut bytes).expect("the edge of the film");
     }
-    let mut times: [Vec<f64>; 3] = Default::default();
+    let yesterday = jiff::Timestamp::now().as_second() - 2 * 86_400;
+    let mut times: [Vec<f64>; 5] = Default::default();
     for number in 0..n {
         // Far from each other and from both edges, so that no connection reads on.
         let at = (64 << 20) + number * 7_919 * (1 << 20) % (LENGTH - (128 << 20));
@@ -111,8 +124,12 @@ fn seeks(n: u64, provider: SocketAddr, address: SocketAddr, path: &str) -> Value
         times[0].push(seek(provider, FILM, &far));
         times[1].push(seek(address, &path, &far));
         times[2].push(seek(address, &path, if number % 2 == 0 { &near_end } else { &edge }));
+        let start = yesterday + number as i64 * 60;
+        times[3].push(seek(provider, &format!("/past/{start}.ts"), "0-"));
+        times[4].push(seek(address, &format!("{past}?start={start}&duration=60"), "0-"));
     }
-    let rows = ["provider", "gateway", "cache"].into_iter().zip(&mut times).map(|(name, times)| {
+    let rows = ["provider", "gateway", "cache", "archive", "catch-up"];
+    let rows = rows.into_iter().zip(&mut times).map(|(name, times)| {
         json!({
             "name": name,
             "p50_ms": percentile(times, 0.5),

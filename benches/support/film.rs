@@ -59,7 +59,11 @@ fn serve(mut socket: TcpStream, address: SocketAddr, block: &[u8]) -> std::io::R
     socket.set_nodelay(true)?;
     let head = read_head(&mut socket)?;
     if head.starts_with("GET /list.m3u") {
-        let list = format!("#EXTM3U\n#EXTINF:-1 group-title=\"Films\",Film (2020)\nhttp://{address}{FILM}\n");
+        let list = format!(
+            "#EXTM3U\n#EXTINF:-1 group-title=\"Films\",Film (2020)\nhttp://{address}{FILM}\n\
+             #EXTINF:-1 catchup=\"default\" catchup-days=\"7\" catchup-source=\"http://{address}/past/{{utc}}.ts\",News\n\
+             http://{address}/live/1.ts\n"
+        );
         let length = list.len();
         return write!(
             socket,

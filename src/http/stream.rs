@@ -42,6 +42,11 @@ impl StreamTail {
     pub(crate) fn new(tail: Tail, guard: Guard) -> Self {
         StreamTail(Arc::new(Mutex::new(Some((tail, guard)))))
     }
+
+    /// Takes the stream, for an answer that sends it after something else.
+    pub(crate) fn take(&self) -> Option<(Tail, Guard)> {
+        self.0.lock().take()
+    }
 }
 
 /// A stream that a connection has to send after it has left HTTP.

@@ -15,8 +15,8 @@ use crate::guide::testing::{four_days, guide_source, now, put_guide};
 use crate::rest::frame::testing::{ADMIN, Answer, Rest, STREAMER};
 
 fn account(id: u32, is_active: bool) -> Account {
-    let profile = AccountProfile::default_of(ProfileId(id), "A", 0);
-    Account { is_active, ..Account::new(AccountId(id), "A", PlaylistLocation::None, profile, 0) }
+    let (profile, name) = (AccountProfile::default_of(ProfileId(id), "A", 0), format!("Account {id}"));
+    Account { is_active, ..Account::new(AccountId(id), name, PlaylistLocation::None, profile, 0) }
 }
 
 /// A stream of a panel; `days` is the depth of its archive.

@@ -11,18 +11,23 @@
 
 use std::sync::Arc;
 
-use actors::{Target, VodTitle, now_ms};
+use actors::{Target, VodAnswer, VodTitle, may_watch, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
 use domain::channel::Channel;
-use domain::plan::ArchiveRefusal;
-use domain::user::UserLevel;
-use http::StatusCode;
+use domain::plan::{ArchiveRefusal, TitleCandidate};
+use domain::stream_profile::Delivery;
+use domain::user::{ANONYMOUS, UserLevel};
+use http::{Method, StatusCode};
+use media::Tail;
 use resource_derive::Query;
+use tracing::info;
 
 use super::output_profile::WantedPart;
-use super::vod::{FileAnswer, Played, file_route, play};
-use super::watch::unknown_channel;
+use super::past::{Continuation, OpenedPart, Opening, WantedPast, follow};
+use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
+use super::watch::{live_tail, unknown_channel};
 use crate::http::reply::Refusal;
+use crate::http::stream::Guard;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -174,7 +179,7 @@ pub(crate) fn candidates(
     call: &Call,
     channel: &Channel,
     times: ArchiveTimes,
-) -> Result<Vec<domain::plan::TitleCandidate>, Refusal> {
+) -> Result<Vec<TitleCandidate>, Refusal> {
     if !call.may_catch_up() {
         return Err(Refusal::status(StatusCode::FORBIDDEN).with_detail("catch-up is off for this user"));
     }
@@ -190,8 +195,80 @@ async fn serve(
     part: WantedTime,
     session: Option<String>,
 ) -> Result<FileAnswer, Refusal> {
-    let times = ArchiveTimes { start: part.start, duration: part.seconds, now: now_ms() / 1000 };
+    let now = now_ms() / 1000;
+    let end = part.start.saturating_add(part.seconds);
+    let times = ArchiveTimes { start: part.start, duration: part.seconds, now };
     let candidates = candidates(&call, &channel, times)?;
+    let begins_at = candidates.first().and_then(|it| it.start).unwrap_or(part.start);
+    let goes_live = end >= now && !is_redirected(&candidates);
+    let wanted = WantedPast { start: part.start, end, goes_live };
+    let rest = Rest { call: call.clone(), channel: channel.clone(), session: session.clone() };
+    let played = played(&channel, candidates, session);
+    let of_stream = |body| FileAnswer::of_bytes(follow(wanted, OpenedPart { body, begins_at }, rest));
+    let mut request = request(&call, played);
+    if goes_live {
+        if call.method == Method::HEAD {
+            return Ok(FileAnswer::stream_head());
+        }
+        // Nobody knows the length.
+        request.ranges = None;
+        return play_endless(&call, request, of_stream).await;
+    }
+    play_request(&call, request, of_stream).await
+}
+
+fn is_redirected(candidates: &[TitleCandidate]) -> bool {
+    candidates.first().is_some_and(|it| it.candidate.profile == Delivery::Redirect)
+}
+
+fn played(channel: &Channel, candidates: Vec<TitleCandidate>, session: Option<String>) -> Played {
     let title = VodTitle { target: Target::Archive(channel.uuid), name: channel.name.clone() };
-    play(call, Played { title, candidates: candidates.into(), session }).await
+    Played { title, candidates: candidates.into(), session }
+}
+
+/// What the answer to a caller goes on with.
+struct Rest {
+    call: Call,
+    channel: Arc<Channel>,
+    session: Option<String>,
+}
+
+impl Rest {
+    /// Returns the channel, if the caller may still watch it.
+    fn visible(&self) -> Option<Arc<Channel>> {
+        let models = &self.call.app.models;
+        let viewer = self.call.user().map_or(ANONYMOUS, |it| it.id);
+        let uuid = self.channel.uuid;
+        let channel = models.channels.load().one_by("uuid", uuid.as_bytes()).cloned();
+        channel.filter(|_| may_watch(models, viewer, Target::Channel(uuid)))
+    }
+}
+
+impl Continuation for Rest {
+    fn part(&mut self, times: ArchiveTimes) -> Opening<'_, Option<OpenedPart>> {
+        Box::pin(async move {
+            let channel = self.visible()?;
+            let candidates = self.call.app.plans.archive(&channel, times).ok()?;
+            let begins_at = candidates.first()?.start?;
+            let mut request = request(&self.call, played(&channel, candidates, self.session.clone()));
+            request.ranges = None;
+            match self.call.app.vod.get(request).await {
+                Ok(VodAnswer::Whole(_, body) | VodAnswer::Stream(body)) => {
+                    Some(OpenedPart { body, begins_at })
+                }
+                Ok(_) => None,
+                Err(refusal) => {
+                    info!(channel.name = channel.name, "the past of a channel does not go on: {refusal}");
+                    None
+                }
+            }
+        })
+    }
+
+    fn live(&mut self) -> Opening<'_, Result<(Tail, Guard), Refusal>> {
+        Box::pin(async move {
+            let channel = self.visible().ok_or_else(unknown_channel)?;
+            live_tail(self.call.clone(), Target::Channel(channel.uuid)).await
+        })
+    }
 }

@@ -15,6 +15,7 @@ mod output_profile;
 #[cfg(test)]
 mod output_tests;
 mod panel;
+mod past;
 pub(crate) mod playlist;
 mod prepared;
 mod screen;

@@ -419,12 +419,12 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn all_answers_together_have_a_maximum_size() {
         let (models, answers) = (models().await, PreparedAnswers::with_limit(3));
+        let archives = ArchiveCache::default();
         let get = async |n: u32, mebibytes: usize| {
             let piece = vec![b'a'; MEBIBYTE];
-            let building =
-                answers.get(key(n), Tables::load(&models, &ArchiveCache::default()), move |_, _, out| {
-                    (0..mebibytes).try_for_each(|_| out.write_all(&piece))
-                });
+            let building = answers.get(key(n), Tables::load(&models, &archives), move |_, _, out| {
+                (0..mebibytes).try_for_each(|_| out.write_all(&piece))
+            });
             building.await
         };
         assert!(get(1, 4).await.is_err());

@@ -35,7 +35,7 @@ async fn pages_of_any_origin_can_read_streams_and_the_reasons_of_refusals() {
         ("GET", channel.clone(), "", (403, None)),
         ("GET", channel.clone(), "Bearer x", (401, None)),
         ("HEAD", channel.clone(), &*streamer, (200, None)),
-        ("HEAD", format!("{channel}/?utc=1"), &streamer, (200, None)),
+        ("HEAD", format!("{channel}/?utc=&lutc=1"), &streamer, (200, None)),
         // A target that cannot be parsed is refused like one that does not exist.
         ("GET", unparsable.clone(), "", (403, None)),
         ("GET", unparsable, &streamer, (404, UNKNOWN)),

@@ -11,6 +11,7 @@
 //!                                   └─ first byte ─► 200 or 206
 //! ```
 
+use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,14 +19,15 @@ use std::sync::Arc;
 use actors::{
     SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
 };
+use bytes::Bytes;
 use domain::byte_range::{ByteRanges, content_range, unsatisfied_range};
 use domain::ids::{AccountId, EpisodeId};
 use domain::plan::{TitleCandidate, TitleVersion};
 use domain::source_url::SourceUrl;
 use domain::user::UserLevel;
 use domain::vod::{Episode, RelationId, Title, TitleKind};
-use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
+use futures_util::{Stream, StreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
     IF_RANGE, LOCATION, RANGE,
@@ -232,33 +234,45 @@ pub(super) struct Played {
     pub(super) session: Option<String>,
 }
 
-/// Answers with the requested bytes. All permissions have been checked except the stream limit of the user.
-pub(super) async fn play(call: Call, played: Played) -> Result<FileAnswer, Refusal> {
+/// Returns the request of a caller for the ranges in its headers.
+pub(super) fn request(call: &Call, played: Played) -> VodRequest {
     let Played { title, candidates, session } = played;
-    let user = call.user().ok().cloned();
-    let (app, caller, headers) = (call.app, call.caller, call.headers);
-    let client_address = caller.address();
+    let (user, caller) = (call.user().ok(), &call.caller);
     let viewer = Viewer {
-        user: user.as_ref().map(|it| it.username.clone()),
-        address: client_address,
-        agent: caller.agent,
+        user: user.map(|it| it.username.clone()),
+        address: caller.address(),
+        agent: caller.agent.clone(),
     };
-    let seat = match &user {
+    let seat = match user {
         Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
-        None => anonymous_seat(&app),
+        None => anonymous_seat(&call.app),
     };
-    let target = title.target;
-    let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
-    let request = VodRequest {
+    let text = |name: HeaderName| call.headers.get(name).and_then(|it| it.to_str().ok());
+    VodRequest {
         title,
         candidates,
         viewer,
-        connection: caller.connection,
+        connection: caller.connection.clone(),
         seat,
         session: session.map(|it| it.chars().take(SESSION_CHARS_MAX).collect()),
         ranges: text(RANGE).and_then(ByteRanges::parse),
         if_range: text(IF_RANGE).map(str::to_owned),
-    };
+    }
+}
+
+/// Answers with the requested bytes. All permissions have been checked except the stream limit of the user.
+pub(super) async fn play(call: Call, played: Played) -> Result<FileAnswer, Refusal> {
+    play_request(&call, request(&call, played), FileAnswer::stream).await
+}
+
+/// Answers a request; `of_stream` makes the answer of a stream of unknown length.
+pub(super) async fn play_request(
+    call: &Call,
+    request: VodRequest,
+    of_stream: impl FnOnce(VodBody) -> FileAnswer,
+) -> Result<FileAnswer, Refusal> {
+    let (user, app) = (call.user().ok(), &call.app);
+    let (target, client_address) = (request.title.target, call.caller.address());
     let refused = |reason: VodRefusal| {
         info!(vod.target = %target, client.address = %client_address, "client refused: {reason}");
         no_file(&reason)
@@ -272,15 +286,35 @@ pub(super) async fn play(call: Call, played: Played) -> Result<FileAnswer, Refus
     }
     let answer = app.vod.get(request).await.map_err(refused)?;
     // A user who was deactivated in the meantime had no seat yet that could be ended.
-    if user.as_ref().is_some_and(|it| !is_active(&app, it.id)) {
+    if user.is_some_and(|it| !is_active(app, it.id)) {
         return Err(Denied::Inactive.into());
     }
     match answer {
         VodAnswer::Whole(facts, body) => Ok(FileAnswer::whole(&facts, body)),
         VodAnswer::Part(facts, part, body) => Ok(FileAnswer::part(&facts, &part, body)),
-        VodAnswer::Stream(body) => Ok(FileAnswer::stream(body)),
+        VodAnswer::Stream(body) => Ok(of_stream(body)),
         VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
         VodAnswer::Redirect(url) => redirect(user.is_some(), &url),
+    }
+}
+
+/// Answers a request without ranges with what `of_stream` makes of the bytes.
+pub(super) async fn play_endless(
+    call: &Call,
+    request: VodRequest,
+    of_stream: impl FnOnce(VodBody) -> FileAnswer,
+) -> Result<FileAnswer, Refusal> {
+    let (target, client_address) = (request.title.target, call.caller.address());
+    let refused = |reason: VodRefusal| {
+        info!(vod.target = %target, client.address = %client_address, "client refused: {reason}");
+        no_file(&reason)
+    };
+    match call.app.vod.get(request).await.map_err(refused)? {
+        VodAnswer::Whole(_, body) | VodAnswer::Part(_, _, body) | VodAnswer::Stream(body) => {
+            Ok(of_stream(body))
+        }
+        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
+        VodAnswer::Redirect(url) => redirect(call.user().is_ok(), &url),
     }
 }
 
@@ -367,8 +401,15 @@ impl FileAnswer {
         answer
     }
 
-    fn stream_head() -> Self {
+    pub(super) fn stream_head() -> Self {
         let mut answer = Self(Reply::default());
+        answer.describe_stream();
+        answer
+    }
+
+    /// A transport stream without length and ranges.
+    pub(super) fn of_bytes(bytes: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
+        let mut answer = Self(warp::Reply::into_response(warp::reply::stream(bytes)));
         answer.describe_stream();
         answer
     }

@@ -33,7 +33,7 @@ use crate::auth::Denied;
 use crate::config::may_stream_from;
 use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, TunerError};
-use crate::http::stream::StreamTail;
+use crate::http::stream::{Guard, StreamTail};
 use crate::player::output_profile::{StreamQuery, rendition};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -109,6 +109,17 @@ pub(super) async fn watch(
     let all_in_use = StatusCode::from_u16(all_in_use).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
     let served = serve(call, target, query).await;
     served.map(StreamAnswer::Live).map_err(|it| it.all_in_use_as(all_in_use))
+}
+
+/// Opens the channel as it is, for an answer that began with its past.
+pub(super) async fn live_tail(call: Call, target: Target) -> Result<(Tail, Guard), Refusal> {
+    let unavailable = || Refusal::unavailable("the channel plays at its provider");
+    let StreamOrRedirect::Stream(content) = serve(call, target, StreamQuery::default()).await? else {
+        return Err(unavailable());
+    };
+    let reply = content.into_reply();
+    let tail = reply.extensions().get::<StreamTail>().and_then(StreamTail::take);
+    tail.ok_or_else(unavailable)
 }
 
 async fn serve(

@@ -1,5 +1,7 @@
 //! The past of a channel at every address that offers it, and what admins see of it.
 
+use std::time::Duration;
+
 use domain::user::CATCHUP_ENABLED;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,6 +10,8 @@ use crate::support::api::Api;
 use crate::support::client::{Player, Reading, Request, fetch};
 use crate::support::files::FileProvider;
 use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::{Picture, Programme};
+use crate::support::upstream::{Cut, MockResponse, Provider};
 use crate::support::users::{TestUser, change_user, create_user};
 use crate::support::{eventually, until_async};
 
@@ -50,6 +54,12 @@ impl Broadcaster {
         assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
         assert!(answer.bytes == self.file, "{path}: other bytes");
     }
+}
+
+/// Returns name and password as the parameters of a query.
+fn login(user: &TestUser) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("username", &user.name).append_pair("password", &user.password).finish()
 }
 
 fn now() -> i64 {
@@ -109,7 +119,7 @@ async fn a_live_address_with_a_time_plays_the_past_of_the_channel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_playlists_offer_plays_in_the_form_of_players() {
     let tv = Broadcaster::start().await;
-    let login = format!("username={}&password={}", tv.anna.name, tv.anna.password);
+    let login = login(&tv.anna);
     let playlist = fetch(tv.gateway.address, Request::get(format!("/get.php?{login}"))).await.text();
     let (_, source) = playlist.split_once("catchup-source=\"").expect("a source");
     let source = source.split('"').next().unwrap();
@@ -192,7 +202,7 @@ async fn a_user_without_catch_up_plays_only_what_is_live() {
     let news = tv.gateway.channel("News");
     let start = now() - 3_600;
     let api = Api::stranger(&tv.gateway).key(&tv.anna.api_key);
-    let login = format!("username={}&password={}", tv.anna.name, tv.anna.password);
+    let login = login(&tv.anna);
     for path in [
         format!("{}?utc={start}", tv.anna.live(&news.id.to_string())),
         format!("/timeshift{}", tv.anna.path(&format!("60/{start}/{}.ts", news.id))),
@@ -210,4 +220,106 @@ async fn a_user_without_catch_up_plays_only_what_is_live() {
     let channels = api.get("/api/channels/channels/").await.body;
     let rows = channels.get("results").unwrap_or(&channels).as_array().unwrap();
     assert!(rows.iter().all(|it| it["catchup_days"] == Value::from(0)), "{channels}");
+}
+
+/// Returns some seconds of a picture, as an archive sends them.
+fn part(label: &str, seconds: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut tuned = Programme::from(Picture::new(label)).tune_in(Duration::from_secs(100));
+    tuned.take(Duration::from_secs(seconds), &mut bytes);
+    bytes
+}
+
+/// A provider whose channel shows "live", and whose archive has the addresses of `/past/a/START.ts`.
+async fn with_archive(provider: &Provider) -> (TestGateway, TestUser, String) {
+    provider.path("/live/a/news.ts").plays(Picture::new("live"));
+    let list = format!(
+        "#EXTM3U\n#EXTINF:-1 catchup=\"default\" catchup-days=\"2\" catchup-source=\"{}\",News\n{}\n",
+        provider.url("/past/a/{utc}.ts"),
+        provider.url("/live/a/news.ts"),
+    );
+    let gateway = Setup::new().limited_list(&list, 1).start().await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
+    let live = anna.live(&gateway.channel("News").id.to_string());
+    (gateway, anna, live)
+}
+
+/// Lets the archive begin with this answer at one of these times: the clock of a part does not show its last frames.
+fn answers_from(provider: &Provider, starts: std::ops::RangeInclusive<i64>, answer: &MockResponse) {
+    for start in starts {
+        provider.path(&format!("/past/a/{start}.ts")).answers(answer.clone());
+    }
+}
+
+/// Returns the starts that the archive was asked for.
+fn asked(provider: &Provider) -> Vec<i64> {
+    let start = |it: &str| it.strip_prefix("/past/a/")?.strip_suffix(".ts")?.parse().ok();
+    provider.requests().iter().filter_map(|it| start(&it.path)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_programme_that_is_started_over_goes_on_into_the_live_channel() {
+    let provider = Provider::start();
+    let (gateway, _anna, live) = with_archive(&provider).await;
+    let start = now() - 120;
+    answers_from(&provider, start..=start, &MockResponse::recording(&part("one", 40)));
+    answers_from(&provider, start + 37..=start + 40, &MockResponse::recording(&part("two", 120)));
+    let request = Request::get(format!("{live}?utc={start}&duration=3600")).header("Range", "bytes=0-");
+    let player = Player::ask(gateway.address, request).await;
+    player.sees("live").await;
+    assert_eq!(player.received(|it| it.ts.labels.clone()), ["one", "two", "live"]);
+    let head = player.head().await;
+    assert_eq!(
+        (head.status, head.header("accept-ranges"), head.header("content-length")),
+        (200, Some("none"), None)
+    );
+    let asked = asked(&provider);
+    assert!(asked.first() == Some(&start) && *asked.last().unwrap() >= start + 37, "{asked:?} from {start}");
+    assert_eq!(gateway.gateway.counts().seats, 1);
+    drop(player);
+    gateway.until_idle().await;
+    assert_eq!(provider.peak(), 1, "one connection at a time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_archive_ends_the_channel_follows_if_it_is_near_and_else_the_answer_ends() {
+    let provider = Provider::start();
+    let (gateway, _anna, live) = with_archive(&provider).await;
+    let near = now() - 200;
+    answers_from(&provider, near..=near, &MockResponse::recording(&part("near", 40)));
+    let player = Player::ask(gateway.address, Request::get(format!("{live}?utc={near}"))).await;
+    player.sees("live").await;
+    assert_eq!(player.received(|it| it.ts.labels.clone()), ["near", "live"]);
+    drop(player);
+    gateway.until_idle().await;
+    let far = now() - 3_000;
+    answers_from(&provider, far..=far, &MockResponse::recording(&part("far", 40)));
+    let player = Player::ask(gateway.address, Request::get(format!("{live}?utc={far}"))).await;
+    player.ended().await;
+    assert_eq!(player.received(|it| it.ts.labels.clone()), ["far"]);
+    gateway.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_without_a_length_that_is_cut_goes_on_at_the_time_that_was_reached() {
+    let provider = Provider::start();
+    let (gateway, _anna, live) = with_archive(&provider).await;
+    let start = now() - 7_200;
+    let whole = part("one", 60);
+    let cut = MockResponse::text("video/mp2t", whole.clone())
+        .chunked()
+        .until(whole.len() as u64 * 2 / 3, Cut::Reset);
+    answers_from(&provider, start..=start, &cut);
+    answers_from(
+        &provider,
+        start + 36..=start + 41,
+        &MockResponse::text("video/mp2t", part("two", 24)).chunked(),
+    );
+    let player = Player::ask(gateway.address, Request::get(format!("{live}?utc={start}&duration=60"))).await;
+    player.ended().await;
+    assert_eq!(player.received(|it| it.ts.labels.clone()), ["one", "two"]);
+    let asked = asked(&provider);
+    assert!(asked[0] == start && (36..=41).contains(&(asked[1] - start)), "{asked:?} from {start}");
+    gateway.until_idle().await;
+    assert_eq!(provider.peak(), 1);
 }

@@ -129,6 +129,23 @@ impl Archive {
         self.address(live, self.source.as_ref(), times, &ProviderZone::utc()).is_some()
     }
 
+    /// Returns where a part begins at the provider: at its start, or at the minute of it if addresses have no seconds.
+    pub fn begins_at(&self, start: i64) -> i64 {
+        let has_seconds = || {
+            let source = self.source.as_ref().map_or("", SourceUrl::expose);
+            ["{utc", "{start", "{offset}", "{offset:1}", "{S}", "S}"].iter().any(|it| source.contains(it))
+        };
+        let is_exact = match self.kind {
+            ArchiveKind::Whole | ArchiveKind::Append | ArchiveKind::Vod => has_seconds(),
+            ArchiveKind::Shift
+            | ArchiveKind::Flussonic
+            | ArchiveKind::FlussonicHls
+            | ArchiveKind::FlussonicTs => true,
+            ArchiveKind::Xtream => false,
+        };
+        if is_exact { start } else { start.div_euclid(60) * 60 }
+    }
+
     /// Returns the first time that the archive has, in seconds since 1970.
     pub fn first(&self, now: i64) -> i64 {
         now - i64::from(self.days) * 86_400

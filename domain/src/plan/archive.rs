@@ -71,7 +71,7 @@ pub fn plan_archive(
                 pool: SlotPool::new(&account, profile, members.clone()),
             };
             let file = file_of(archive, stream.id, times);
-            let start = Some(times.start);
+            let start = Some(archive.begins_at(times.start));
             candidates.push(TitleCandidate { candidate, file, extension: "ts".to_owned(), start });
         }
     }

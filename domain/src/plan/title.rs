@@ -42,7 +42,7 @@ pub struct TitleCandidate {
     pub file: Uuid,
     /// Extension of the file, without a dot; empty if unknown.
     pub extension: String,
-    /// Where a part of the past of a channel begins, in seconds since 1970; `None` for films and episodes.
+    /// Where a part of the past of a channel begins at the provider, in seconds since 1970; `None` for films and episodes.
     pub start: Option<i64>,
 }
 
