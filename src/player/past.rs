@@ -51,6 +51,7 @@ pub(super) trait Continuation: Send + 'static {
     /// Opens the channel as it is.
     fn live(&mut self) -> Opening<'_, Result<(Tail, Guard), Refusal>>;
 }
+
 /// An opened part.
 pub(super) struct OpenedPart {
     pub(super) body: VodBody,
