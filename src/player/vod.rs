@@ -33,6 +33,7 @@ use http::header::{
     IF_RANGE, LOCATION, RANGE,
 };
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use resource_derive::Query;
 use tracing::info;
 use warp::reply::Response as Reply;
@@ -409,6 +410,9 @@ impl FileAnswer {
 
     /// A transport stream without length and ranges.
     pub(super) fn of_bytes(bytes: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
+        // Not locked: the body has to be a value that threads can share.
+        let mut bytes = Mutex::new(Box::pin(bytes));
+        let bytes = poll_fn(move |cx| bytes.get_mut().as_mut().poll_next(cx));
         let mut answer = Self(warp::Reply::into_response(warp::reply::stream(bytes)));
         answer.describe_stream();
         answer
@@ -423,7 +427,7 @@ impl FileAnswer {
 
     fn of(mut body: VodBody) -> Self {
         let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
-        let bytes = bytes.map(|it| it.map_err(std::io::Error::other));
+        let bytes = bytes.map(|it| it.map_err(io::Error::other));
         Self(warp::Reply::into_response(warp::reply::stream(bytes)))
     }
 
