@@ -39,3 +39,5 @@ pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::source::find_program;
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;
+pub use crate::ts::clock::{PCR_HZ, pcr_step};
+pub use crate::ts::packet::{PACKET, Packet};

@@ -19,9 +19,7 @@ use bytes::{Bytes, BytesMut};
 use domain::catchup::ArchiveTimes;
 use futures_util::Stream;
 use futures_util::stream::{StreamExt, poll_fn, unfold};
-use media::Tail;
-use media::ts::clock::{PCR_HZ, pcr_step};
-use media::ts::packet::{PACKET, Packet};
+use media::{PACKET, PCR_HZ, Packet, Tail, pcr_step};
 use tracing::info;
 
 use crate::http::reply::Refusal;
@@ -279,10 +277,9 @@ impl PartClock {
 
 #[cfg(test)]
 mod tests {
-    use media::ts::packet::SYNC;
-
     use super::*;
 
+    const SYNC: u8 = 0x47;
     const CLOCK: u16 = 256;
 
     /// Returns a packet with the clock at this second, or without a clock.

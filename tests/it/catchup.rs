@@ -11,7 +11,7 @@ use crate::support::client::{Player, Reading, Request, fetch};
 use crate::support::files::FileProvider;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::{Picture, Programme};
-use crate::support::upstream::{Cut, MockResponse, Provider};
+use crate::support::upstream::{MockResponse, Provider};
 use crate::support::users::{TestUser, change_user, create_user};
 use crate::support::{eventually, until_async};
 
@@ -295,28 +295,4 @@ async fn where_the_archive_ends_the_channel_follows_if_it_is_near_and_else_the_a
     player.ended().await;
     assert_eq!(player.received(|it| it.ts.labels.clone()), ["far"]);
     gateway.until_idle().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_without_a_length_that_is_cut_goes_on_at_the_time_that_was_reached() {
-    let provider = Provider::start();
-    let (gateway, _anna, live) = with_archive(&provider).await;
-    let start = now() - 7_200;
-    let whole = part("one", 60);
-    let cut = MockResponse::text("video/mp2t", whole.clone())
-        .chunked()
-        .until(whole.len() as u64 * 2 / 3, Cut::Reset);
-    answers_from(&provider, start..=start, &cut);
-    answers_from(
-        &provider,
-        start + 36..=start + 41,
-        &MockResponse::text("video/mp2t", part("two", 24)).chunked(),
-    );
-    let player = Player::ask(gateway.address, Request::get(format!("{live}?utc={start}&duration=60"))).await;
-    player.ended().await;
-    assert_eq!(player.received(|it| it.ts.labels.clone()), ["one", "two"]);
-    let asked = asked(&provider);
-    assert!(asked[0] == start && (36..=41).contains(&(asked[1] - start)), "{asked:?} from {start}");
-    gateway.until_idle().await;
-    assert_eq!(provider.peak(), 1);
 }
