@@ -15,11 +15,13 @@ use super::test_support::upstream::{MockResponse, Provider};
 
 pub const BITS_PER_SECOND: u64 = 1_000_000;
 
-/// Starts the program on a data folder, with these settings besides its own, and waits until it answers.
+/// Starts the program on a data folder, with these settings besides its own and the environment of the service files, and
+/// waits until it answers.
 pub async fn start(address: SocketAddr, folder: &Path, settings: &[&str]) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
     command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
+    command.env("MALLOC_ARENA_MAX", "4");
     for setting in settings {
         command.args(["--set", setting]);
     }
