@@ -26,7 +26,6 @@ mod client_pool;
 #[path = "mixed_load/clients.rs"]
 mod clients;
 #[path = "support/film.rs"]
-#[expect(dead_code, reason = "this bench measures no seeks")]
 mod film;
 #[path = "mixed_load/guide.rs"]
 mod guide;
