@@ -89,7 +89,7 @@ struct Past<C> {
 
 enum Phase {
     Part(VodBody),
-    Live(Tail, Guard),
+    Live { tail: Tail, _guard: Guard },
     Over,
 }
 
@@ -119,7 +119,7 @@ impl<C: Continuation> Past<C> {
                         return Some(Err(io::Error::other("the rest of the part is not available")));
                     }
                 }
-                Phase::Live(tail, _) => match tail.chunk().await {
+                Phase::Live { tail, .. } => match tail.chunk().await {
                     Ok(bytes) => return Some(Ok(bytes)),
                     Err(end) => {
                         self.phase = Phase::Over;
@@ -154,7 +154,7 @@ impl<C: Continuation> Past<C> {
         }
         match self.next.live().await {
             Ok((tail, guard)) => {
-                self.phase = Phase::Live(tail, guard);
+                self.phase = Phase::Live { tail, _guard: guard };
                 true
             }
             Err(refusal) => {
