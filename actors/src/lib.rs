@@ -79,7 +79,8 @@ pub use self::playlist::{
 };
 pub use self::programs::Programs;
 pub use self::recorder::{
-    AfterSettings, Recorder, RecordingProgress, RecordingRoom, RecordingsFolder, remember_deleted,
+    AccessPoint, AfterSettings, Recorder, RecordingIndex, RecordingProgress, RecordingRoom, RecordingsFolder,
+    SeenRecordings, remember_deleted,
 };
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};

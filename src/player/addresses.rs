@@ -2,6 +2,7 @@
 //! changes. `origin` is always the address of the gateway as the caller reaches it, without a trailing slash.
 
 use domain::channel::Channel;
+use domain::ids::RecordingId;
 use domain::logo::Logo;
 use domain::secret::Secret;
 use domain::user::User;
@@ -70,6 +71,14 @@ impl StreamAddresses {
         match &self.place {
             Place::Open { origin } => format!("{origin}/proxy/vod/episode/{}", episode.uuid),
             Place::WithLogin { titles, .. } => titles.episode(episode.id.0, extension),
+        }
+    }
+
+    /// Returns the address of a recording.
+    pub(crate) fn of_recording(&self, id: RecordingId, extension: &str) -> String {
+        match &self.place {
+            Place::Open { origin } => format!("{origin}/proxy/vod/recording/{}", id.uuid()),
+            Place::WithLogin { titles, .. } => titles.film(id.player_number().unwrap_or(0), extension),
         }
     }
 

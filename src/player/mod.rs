@@ -18,6 +18,7 @@ mod panel;
 mod past;
 pub(crate) mod playlist;
 mod prepared;
+pub(crate) mod recordings;
 mod screen;
 pub(crate) mod selection;
 mod stream;
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> Vec<Route> {
         live::routes(),
         vod::routes(),
         catchup::routes(),
+        recordings::routes(),
         tuner::routes(),
     ];
     all.into_iter().flatten().collect()

@@ -33,9 +33,14 @@ pub(super) fn routes() -> Vec<Route> {
 fn access(parameters: &Parameters) -> Access {
     match parameters.text("target").and_then(target) {
         Some(Target::Stream(_)) => Access::FromHeaderOrQuery(UserLevel::Admin),
-        Some(Target::Channel(_) | Target::Movie(_) | Target::Episode(_) | Target::Archive(_)) | None => {
-            Access::UsersOrNetworks(UserLevel::Streamer)
-        }
+        Some(
+            Target::Channel(_)
+            | Target::Movie(_)
+            | Target::Episode(_)
+            | Target::Archive(_)
+            | Target::Recording(_),
+        )
+        | None => Access::UsersOrNetworks(UserLevel::Streamer),
     }
 }
 

@@ -21,8 +21,9 @@ use actors::{
 };
 use bytes::Bytes;
 use domain::byte_range::{ByteRanges, content_range, unsatisfied_range};
-use domain::ids::{AccountId, EpisodeId};
+use domain::ids::{AccountId, EpisodeId, RecordingId};
 use domain::plan::{TitleCandidate, TitleVersion};
+use domain::recording::Recording;
 use domain::source_url::SourceUrl;
 use domain::user::UserLevel;
 use domain::vod::{Episode, RelationId, Title, TitleKind};
@@ -38,6 +39,7 @@ use resource_derive::Query;
 use tracing::info;
 use warp::reply::Response as Reply;
 
+use super::recordings;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
 use crate::auth::Denied;
 use crate::http::reply::Refusal;
@@ -71,7 +73,7 @@ pub(super) fn api_routes() -> Vec<Route> {
         file_route(
             "/proxy/vod/{kind}/{uuid}",
             access,
-            "Returns a film (`movie`) or an episode (`episode` or `series`), whole or in part.",
+            "Returns a film (`movie`), an episode (`episode` or `series`) or a recording (`recording`), whole or in part.",
             by_uuid,
         ),
         file_route(
@@ -111,6 +113,8 @@ struct VodQuery {
     m3u_account_id: Option<AccountId>,
     /// Any text by which a player distinguishes its requests from those of others with the same address and program.
     session_id: Option<String>,
+    /// Of a recording: seconds since the start of the file, or a time, from which it plays.
+    start: Option<String>,
     /// Access token, or the token of the address that `/api/vod/` returned for the title.
     #[expect(dead_code, reason = "read by the check of the access")]
     token: Option<String>,
@@ -118,19 +122,30 @@ struct VodQuery {
 
 async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let number = number(&call)?;
+    if let Some(recording) = recordings::of_number(&call, number) {
+        return recorded(&call, &recording, &query).await;
+    }
     let found = call.app.models.vod.by_stream_id(TitleKind::Movie, number)?;
     let (title, relation) = found.ok_or_else(unknown_title)?;
     serve(call, Wanted::movie(title, relation), query).await
 }
 
 async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
-    let episode = call.app.models.vod.episode(EpisodeId(number(&call)?))?.ok_or_else(unknown_title)?;
+    let number = number(&call)?;
+    if let Some(recording) = recordings::of_number(&call, number) {
+        return recorded(&call, &recording, &query).await;
+    }
+    let episode = call.app.models.vod.episode(EpisodeId(number))?.ok_or_else(unknown_title)?;
     let wanted = Wanted::episode(&call, episode)?;
     serve(call, wanted, query).await
 }
 
 async fn by_uuid(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let (uuid, titles) = (call.uuid()?, &call.app.models.vod);
+    if call.text("kind")? == "recording" {
+        let recording = RecordingId::of_uuid(uuid).and_then(|id| recordings::find(&call, id));
+        return recorded(&call, &*recording.ok_or_else(unknown_title)?, &query).await;
+    }
     let wanted = match call.text("kind")? {
         "movie" => Wanted::movie(titles.by_uuid(TitleKind::Movie, uuid)?.ok_or_else(unknown_title)?, None),
         "episode" | "series" => {
@@ -139,6 +154,16 @@ async fn by_uuid(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
         _ => return Err(unknown_title()),
     };
     serve(call, wanted, query).await
+}
+
+/// Plays a recording; with the extension `.m3u8`, for players of HLS.
+async fn recorded(call: &Call, recording: &Recording, query: &VodQuery) -> Result<FileAnswer, Refusal> {
+    let name = call.text_if_any("name").and_then(|it| it.strip_suffix(".m3u8"));
+    let reply = match name {
+        Some(number) => recordings::play_as_hls(call, recording, &format!("{number}.ts")).await,
+        None => recordings::play(call, recording, query.start.as_deref()).await,
+    };
+    reply.map(FileAnswer::of_recording)
 }
 
 /// Returns the id in a name such as `7.mkv`.
@@ -345,7 +370,7 @@ fn unknown_title() -> Refusal {
 }
 
 /// Returns the response to a client that was refused.
-fn no_file(reason: &VodRefusal) -> Refusal {
+pub(super) fn no_file(reason: &VodRefusal) -> Refusal {
     let detail = reason.to_string();
     match reason {
         VodRefusal::NoVersions => Refusal::unavailable(detail),
@@ -370,6 +395,12 @@ fn no_file(reason: &VodRefusal) -> Refusal {
 pub(super) struct FileAnswer(Reply);
 
 impl FileAnswer {
+    /// With the file of a recording.
+    pub(super) fn of_recording(mut reply: Reply) -> Self {
+        reply.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        Self(reply)
+    }
+
     fn whole(facts: &VodFacts, body: VodBody) -> Self {
         Self::with_body(StatusCode::OK, facts, facts.length, body)
     }

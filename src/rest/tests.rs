@@ -17,8 +17,9 @@ fn no_two_routes_have_the_same_method_and_path_or_the_same_operation_id() {
     for route in routes() {
         let is_api = route.path.starts_with("/api/");
         let has_slash = route.path.ends_with('/');
-        let is_file =
-            [".json", ".js", ".css", ".m3u", ".xml", ".gz"].iter().any(|it| route.path.ends_with(it));
+        let is_file = [".json", ".js", ".css", ".m3u", ".m3u8", ".ts", ".xml", ".gz"]
+            .iter()
+            .any(|it| route.path.ends_with(it));
         let ends_well = has_slash == is_api || is_file || route.path == "/";
         let is_well_formed = route.path.starts_with('/') && ends_well && !route.path.contains("//");
         assert!(is_well_formed, "{}", route.path);

@@ -55,6 +55,7 @@ mod programs;
 mod proxies;
 mod recordings;
 mod recordings_after;
+mod recordings_in_players;
 mod rest;
 mod rest_channels;
 mod rest_m3u;

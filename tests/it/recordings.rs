@@ -27,7 +27,7 @@ const HOUR: i64 = 3_600_000;
 
 /// A provider with one channel, and the program with a data folder of its own.
 pub(crate) struct Studio {
-    provider: Provider,
+    pub(crate) provider: Provider,
     pub(crate) data: TempDir,
     /// The folder of recordings.
     folder: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Studio {
 }
 
 impl Studio {
-    async fn start() -> Studio {
+    pub(crate) async fn start() -> Studio {
         Studio::start_on(None, &[]).await
     }
 

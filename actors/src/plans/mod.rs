@@ -11,7 +11,7 @@ use domain::catchup::{ArchiveTimes, ProviderZone};
 use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
-use domain::ids::{AccountId, ProfileId, StreamId, StreamProfileId};
+use domain::ids::{AccountId, ProfileId, RecordingId, StreamId, StreamProfileId};
 use domain::plan::{
     self, ArchiveRefusal, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion,
 };
@@ -39,6 +39,8 @@ pub enum Target {
     Episode(Uuid),
     /// The past of a channel, from the archive of its provider.
     Archive(Uuid),
+    /// A recording, from its file.
+    Recording(RecordingId),
 }
 
 impl Target {
@@ -49,6 +51,7 @@ impl Target {
                 *uuid
             }
             Target::Stream(id) => plan::preview_uuid(*id),
+            Target::Recording(id) => id.uuid(),
         }
     }
 }
@@ -61,6 +64,7 @@ impl fmt::Display for Target {
             Target::Movie(uuid) => write!(f, "film {uuid}"),
             Target::Episode(uuid) => write!(f, "episode {uuid}"),
             Target::Archive(uuid) => write!(f, "archive of channel {uuid}"),
+            Target::Recording(id) => write!(f, "recording {id}"),
         }
     }
 }
@@ -227,8 +231,8 @@ impl Plans for StorePlans {
                 plan::plan_channel(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
             }
             Target::Stream(id) => plan::plan_preview(&*self.stream(*id)?, self),
-            // Films and archives are no live channels.
-            Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => return None,
+            // Films, archives and recordings are no live channels.
+            Target::Movie(_) | Target::Episode(_) | Target::Archive(_) | Target::Recording(_) => return None,
         };
         Some(Arc::new(plan))
     }
@@ -239,7 +243,7 @@ impl Plans for StorePlans {
                 self.models.channels.load().one_by("uuid", uuid.as_bytes()).is_some_and(|it| it.enabled)
             }
             Target::Stream(id) => self.models.store.collection::<Stream>().stamp(id.0).is_some(),
-            Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => false,
+            Target::Movie(_) | Target::Episode(_) | Target::Archive(_) | Target::Recording(_) => false,
         }
     }
 

@@ -13,6 +13,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use bytes::Bytes;
 use media::splice::{Splice, SpliceSettings};
 use media::ts::packet::{NULL_PID, PACKET, Packet, PacketSink, discontinuity_packet, packets};
+use tracing::warn;
+
+use super::index::IndexWriter;
 
 /// How much of the end of a file is read to continue it, in bytes: some seconds of any stream.
 const SEED_BYTES_MAX: u64 = 16 << 20;
@@ -34,6 +37,8 @@ pub(super) struct RecordingFile {
     joined: Option<Joined>,
     /// Packets to write, reused for each batch.
     out: Vec<u8>,
+    /// `None` if it cannot be written: a recording needs no index.
+    index: Option<IndexWriter>,
 }
 
 /// The join of another reader's packets to the file.
@@ -54,7 +59,12 @@ pub(super) struct Arrived {
 
 impl RecordingFile {
     pub(super) fn new(file: File) -> Self {
-        Self { file, length: 0, synced: 0, joined: None, out: Vec::new() }
+        Self { file, length: 0, synced: 0, joined: None, out: Vec::new(), index: None }
+    }
+
+    /// Writes an index, too.
+    pub(super) fn with_index(self, index: Option<IndexWriter>) -> Self {
+        Self { index, ..self }
     }
 
     /// Continues a file that an earlier process has written. Cuts it to whole packets, and what is none off its end: after a
@@ -206,6 +216,13 @@ impl RecordingFile {
         let written = file.write_all(&self.out);
         let end = file.at;
         let whole = end - end % PACKET as u64;
+        let n_written = usize::try_from(whole - self.length).unwrap_or(0);
+        if let Some(index) = &mut self.index
+            && let Err(cause) = index.packets(&self.out[..n_written])
+        {
+            warn!("failed to write the index of a recording: {cause}");
+            self.index = None;
+        }
         self.length = whole;
         if written.is_err() && whole != end {
             self.file.set_len(whole)?;

@@ -9,12 +9,15 @@ use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use domain::ids::RecordingId;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 /// Name of the marker file.
 const MARKER: &str = ".headwater-recordings";
+/// Hidden folder with the indexes of recordings, by id.
+const INDEXES: &str = ".headwater-indexes";
 /// Media servers run as other users.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
@@ -160,6 +163,24 @@ impl RecordingsFolder {
             }
         }
         Ok(true)
+    }
+
+    /// Opens the index of the recording with this id. With `creates` it is created if it does not exist.
+    pub(super) fn open_index(&self, id: RecordingId, creates: bool) -> Result<Option<File>, FolderError> {
+        let path = format!("{INDEXES}/{id}");
+        let Some((folder, name)) = parent(self.marked_root()?, &path, creates)? else { return Ok(None) };
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = if creates { flags | OFlags::CREATE } else { flags };
+        match openat(folder, name, flags, FILE_MODE) {
+            Ok(file) => Ok(Some(file.into())),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the index of a recording, if it has one.
+    pub(super) fn remove_index(&self, id: RecordingId) -> Result<bool, FolderError> {
+        self.remove(&format!("{INDEXES}/{id}"))
     }
 
     fn open_with(&self, path: &str, access: OFlags) -> Result<Option<File>, FolderError> {

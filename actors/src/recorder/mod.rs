@@ -12,15 +12,18 @@
 mod after;
 mod file;
 mod folder;
+mod index;
 mod keeper;
 #[cfg(test)]
 mod rank_tests;
 mod reading;
 mod run;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,7 +33,7 @@ use domain::ids::RecordingId;
 use domain::recording::{DvrSettings, Recording};
 use parking_lot::Mutex;
 use storage::{ChangeMessage, Models, Record};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,8 +41,10 @@ use tracing::{error, warn};
 
 pub use self::after::AfterSettings;
 pub use self::folder::RecordingsFolder;
+pub use self::index::{AccessPoint, RecordingIndex};
 pub use self::keeper::{RecordingRoom, remember_deleted};
 pub(crate) use self::reading::ReadingRecording;
+pub use self::seen::SeenRecordings;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::schedule;
@@ -76,6 +81,8 @@ struct Shared {
     /// Set if work is done on files after recordings.
     after: OnceLock<AfterSettings>,
     worker: Mutex<Option<RespawnedTask>>,
+    /// Held while an index is made of a whole file.
+    index_turn: Semaphore,
 }
 
 /// The parts of the gateway that the recorder uses.
@@ -116,6 +123,7 @@ impl Recorder {
                 room: Mutex::default(),
                 after: OnceLock::new(),
                 worker: Mutex::default(),
+                index_turn: Semaphore::new(1),
             }),
         }
     }
@@ -184,6 +192,23 @@ impl Recorder {
         })
     }
 
+    /// Returns the points of a recording at which playing can begin; `None` if it has no file. What its index lacks is read
+    /// from the file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn index(&self, recording: &Recording) -> io::Result<Option<RecordingIndex>> {
+        let (Some(parts), Some(file)) = (self.shared.parts.get(), &recording.file) else { return Ok(None) };
+        let known = index::Known::load(parts.folder.clone(), recording.id, file.path.clone()).await?;
+        let Some(known) = known else { return Ok(None) };
+        // One file at a time is read whole.
+        let _turn = match known.is_short() {
+            true => None,
+            false => self.shared.index_turn.acquire().await.ok(),
+        };
+        known.complete(file.ended_at.is_some()).await.map(Some)
+    }
+
     /// Removes the files of a recording whose record was removed, after its run has ended. A file that cannot be removed is
     /// logged.
     pub async fn remove_file(&self, recording: &Recording) {
@@ -199,6 +224,10 @@ impl Recorder {
         };
         // The file of a run that does not end in time is removed all the same: its writer keeps a file without a name.
         let _ = timeout(END_TIMEOUT, ended).await;
+        let (folder, id) = (parts.folder.clone(), recording.id);
+        if let Ok(Err(cause)) = tokio::task::spawn_blocking(move || folder.remove_index(id)).await {
+            warn!(recording.id = %recording.id, "failed to remove the index of a recording: {cause}");
+        }
         for path in recording.paths() {
             let folder = parts.folder.clone();
             let removed = tokio::task::spawn_blocking(move || folder.remove(&path)).await;

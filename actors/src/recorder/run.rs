@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use super::file::{Arrived, RecordingFile, has_data};
 use super::folder::FolderError;
-use super::{Parts, ReadingRecording, RunCounters, Shared};
+use super::{Parts, ReadingRecording, RunCounters, Shared, index};
 use crate::channel::WatchReply;
 use crate::clock::now_ms;
 use crate::plans::Target;
@@ -165,10 +165,12 @@ impl Run {
     async fn resume(&mut self) -> Result<(), Fault> {
         let Some(recording) = self.recording() else { return Ok(()) };
         let Some(recorded) = &recording.file else { return Ok(()) };
-        let (folder, path) = (self.parts().folder.clone(), recorded.path.clone());
+        let (folder, path, id) = (self.parts().folder.clone(), recorded.path.clone(), self.id);
         let opened = blocking(move || {
             let Some(file) = folder.reopen(&path)? else { return Ok(None) };
             let file = RecordingFile::reopened(file)?;
+            let index = index::reopen(&folder, id, &path);
+            let file = file.with_index(index);
             let written_at = file.written_at()?;
             Ok::<_, FolderError>(Some((file, written_at)))
         });
@@ -361,11 +363,14 @@ impl Run {
         let folder = parts.folder.clone();
         // The first file of all creates the folder. Later a folder without its marker is one whose disk is not mounted.
         let is_first = parts.models.recordings.load().iter().all(|it| it.file.is_none());
+        let id = self.id;
         let (file, path) = blocking(move || {
             if is_first && !folder.is_marked() {
                 folder.mark()?;
             }
-            folder.create(&stem, FILE_EXTENSION)
+            let (file, path) = folder.create(&stem, FILE_EXTENSION)?;
+            let index = index::create(&folder, id, &path);
+            Ok::<_, FolderError>((RecordingFile::new(file).with_index(index), path))
         })
         .await??;
         let recorded = RecordedFile { path: path.clone(), bytes: 0, started_at: begin, ended_at: None };
@@ -374,7 +379,7 @@ impl Run {
             self.remove(path).await;
             return Err(Fault::Retry("the record of the recording cannot be written".to_owned()));
         }
-        Ok(RecordingFile::new(file))
+        Ok(file)
     }
 
     /// Notes that the first packet is stored, and reports it.

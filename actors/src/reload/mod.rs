@@ -26,6 +26,7 @@ use tracing::warn;
 
 use crate::live_settings::LiveSettings;
 use crate::plans::Target;
+use crate::recorder::SeenRecordings;
 use crate::switchboard::Switchboard;
 
 /// Delay between two rounds: the first of many commits in a row is applied immediately, the others together.
@@ -93,15 +94,25 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
         Target::Channel(uuid) | Target::Archive(uuid) => {
             channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)
         }
-        Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
+        Target::Stream(_) | Target::Movie(_) | Target::Episode(_) | Target::Recording(_) => None,
+    };
+    // A recording that was deleted plays on from its open file, as for a film.
+    let may_play = |user: Option<&User>| match target {
+        Target::Recording(id) => {
+            let recording = models.recordings.load().get(id.0).cloned();
+            recording.is_none_or(|it| SeenRecordings::of(models, user).shows(&it))
+        }
+        _ => true,
     };
     if user == user::ANONYMOUS {
         return channel.is_none_or(|it| visible(&view_limits(models, None), it))
-            && may_watch_title(models, None, target);
+            && may_watch_title(models, None, target)
+            && may_play(None);
     }
     let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
+        Target::Recording(_) => may_play(Some(user)),
         Target::Movie(_) | Target::Episode(_) => may_watch_title(models, Some(user), target),
         Target::Channel(_) | Target::Archive(_) => {
             channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it))
@@ -130,7 +141,7 @@ fn title_of(models: &Models, target: Target) -> Option<Title> {
             let episode = titles.episode_by_uuid(uuid).ok().flatten()?;
             titles.get(episode.series).ok().flatten()
         }
-        Target::Channel(_) | Target::Stream(_) | Target::Archive(_) => None,
+        Target::Channel(_) | Target::Stream(_) | Target::Archive(_) | Target::Recording(_) => None,
     }
 }
 

@@ -350,6 +350,20 @@ impl Vod {
         let _ = timeout(STOP_TIMEOUT, self.shared.drivers.wait()).await;
     }
 
+    /// Takes a seat for a viewer who reads a file of the gateway. It is returned when it is dropped.
+    ///
+    /// # Errors
+    /// The user is at the limit.
+    pub async fn seat(
+        &self,
+        request: SeatRequest,
+        viewer: &Viewer,
+        target: Target,
+        connection: &Arc<Connection>,
+    ) -> Result<impl Send + Sync + 'static + use<>, VodRefusal> {
+        self.take_seat(request, viewer, target, connection).await
+    }
+
     async fn take_seat(
         &self,
         request: SeatRequest,

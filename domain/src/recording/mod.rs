@@ -6,6 +6,7 @@ mod after;
 mod file_name;
 pub mod forecast;
 mod nfo;
+mod player_id;
 mod programme;
 mod rank;
 mod remux;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 
 pub use self::after::{AfterRecording, AfterStep, ComskipWork, NfoWork, RemuxWork, TRIES_MAX, WorkState};
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
+pub use self::player_id::{FILM_CATEGORY, SERIES_CATEGORY, stable_hash};
 pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
 pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};

@@ -46,6 +46,8 @@ pub struct DvrSettings {
     pub remux: Option<RemuxFormat>,
     /// Whether a description for media servers is written beside each recording.
     pub write_nfo: bool,
+    /// Whether players list the recordings that a viewer may play.
+    pub recordings_in_players: bool,
 }
 
 impl Default for DvrSettings {
@@ -67,6 +69,7 @@ impl Default for DvrSettings {
             comskip_enabled: false,
             remux: None,
             write_nfo: false,
+            recordings_in_players: true,
         }
     }
 }
@@ -149,6 +152,9 @@ impl DvrSettings {
             }
             "write_nfo" => self.write_nfo = value.as_bool().ok_or("must be true or false")?,
             "comskip_enabled" => self.comskip_enabled = value.as_bool().ok_or("must be true or false")?,
+            "recordings_in_players" => {
+                self.recordings_in_players = value.as_bool().ok_or("must be true or false")?;
+            }
             _ => return Err("is not a setting".to_owned()),
         }
         Ok(())
@@ -173,6 +179,7 @@ impl DvrSettings {
             "comskip_enabled": self.comskip_enabled,
             "remux": self.remux.map_or("none", RemuxFormat::name),
             "write_nfo": self.write_nfo,
+            "recordings_in_players": self.recordings_in_players,
         });
         value.as_object().cloned().unwrap_or_default()
     }
@@ -210,6 +217,7 @@ mod tests {
             ("comskip_custom_path", json!("")),
             ("remux", json!("avi")),
             ("remux", Value::Null),
+            ("recordings_in_players", json!(1)),
             ("quota_bytes", json!(-1)),
             ("quota_bytes", json!(1u64 << 53)),
             ("retention_days", json!(1.5)),

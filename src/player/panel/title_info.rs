@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::titles::{Common, extension_of, version_name};
 use crate::http::reply::Refusal;
 use crate::player::addresses::episode_image_address;
+use crate::player::recordings::rows;
 use crate::rest::frame::call::Call;
 use crate::titles::{
     OpenedTitle, Properties, SeenTitles, clock_time, numeric_rating, open_series, open_title,
@@ -15,6 +16,9 @@ use crate::titles::{
 
 /// Returns a film and its details. Unknown ids, and films that the caller does not see, are not found.
 pub(super) async fn film(call: &Call, id: Option<&str>) -> Result<Value, Refusal> {
+    if let Some(recorded) = number(id).and_then(|it| rows::film_info(call, it)) {
+        return Ok(recorded);
+    }
     let seen = SeenTitles::of_call(call);
     let (film, relation) = find(call, &seen, TitleKind::Movie, id).await?.ok_or_else(unknown_film)?;
     let OpenedTitle { title: film, details } = open_title(&call.app, film, relation).await?;
@@ -38,6 +42,10 @@ fn unknown_series() -> Refusal {
     Refusal::not_found("No Series matches the given query.")
 }
 
+fn number(id: Option<&str>) -> Option<u32> {
+    id?.trim().parse().ok()
+}
+
 /// Returns the title with the number that an app sends, if the caller sees it. The relation is the version that it names.
 async fn find(
     call: &Call,
@@ -45,7 +53,7 @@ async fn find(
     kind: TitleKind,
     id: Option<&str>,
 ) -> Result<Option<(Title, Option<domain::vod::RelationId>)>, Refusal> {
-    let Some(number) = id.and_then(|it| it.trim().parse().ok()) else { return Ok(None) };
+    let Some(number) = number(id) else { return Ok(None) };
     let titles = call.app.models.vod.clone();
     let found = crate::titles::reading(move || titles.by_stream_id(kind, number)).await?;
     Ok(found.filter(|(title, _)| seen.shows(title)))
@@ -87,6 +95,9 @@ fn film_info(origin: &str, common: &Common<'_>, number: u32, name: &str) -> Valu
 
 /// Returns a series with its seasons and episodes. Unknown ids, and series that the caller does not see, are not found.
 pub(super) async fn series(call: &Call, id: Option<&str>) -> Result<Value, Refusal> {
+    if let Some(recorded) = number(id).and_then(|it| rows::series_info(call, it)) {
+        return Ok(recorded);
+    }
     let seen = SeenTitles::of_call(call);
     let (series, _) = find(call, &seen, TitleKind::Series, id).await?.ok_or_else(unknown_series)?;
     let (OpenedTitle { title: series, details }, episodes) = open_series(&call.app, series).await?;

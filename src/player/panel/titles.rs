@@ -23,6 +23,7 @@ use crate::http::reply::Refusal;
 use crate::player::addresses::{backdrop_address, image_address};
 use crate::player::growing::{GrowingText, whole};
 use crate::player::prepared::AnswerTables;
+use crate::player::recordings::rows::{RecordingRows, category_of};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{client_has, weak_tag};
 use crate::titles::{Properties, SeenTitles, numeric_rating, title_index};
@@ -49,6 +50,8 @@ pub(crate) struct TitleListKey {
     origin: String,
     seen: SeenTitles,
     rows: PanelRows,
+    /// The recordings among them, or the category of those.
+    recorded: RecordingRows,
 }
 
 /// A list of an answer.
@@ -314,6 +317,13 @@ async fn question(
         origin: call.player_origin(),
         seen: SeenTitles::of_call(call),
         rows: library_settings(call).panel_rows,
+        recorded: match list {
+            List::Categories(kind) => RecordingRows::category(call, kind),
+            List::Titles(kind) if category.is_none_or(|it| it == category_of(kind)) => {
+                RecordingRows::titles(call, kind)
+            }
+            List::Titles(_) => RecordingRows::none(),
+        },
     };
     Ok((key, tables))
 }
@@ -323,8 +333,9 @@ impl TitleTables {
     /// change that was made while it was written.
     fn tag(&self, key: &TitleListKey, is_packed: bool) -> HeaderValue {
         let versions = [self.version, self.categories.version(), self.links.version()];
-        let TitleListKey { list, category, origin, seen, rows } = key;
-        let about = (env!("CARGO_PKG_VERSION"), versions, list, category, origin, seen, rows, is_packed);
+        let TitleListKey { list, category, origin, seen, rows, recorded } = key;
+        let about = (versions, list, category, origin, seen, rows, recorded.version(), is_packed);
+        let about = (env!("CARGO_PKG_VERSION"), about);
         weak_tag(format!("{about:?}").as_bytes())
     }
 }
@@ -350,12 +361,14 @@ fn write_categories(
 ) -> io::Result<()> {
     let used = tables.index.categories(kind, &key.seen.limits, Some(key.seen.sources()));
     let categories = tables.categories.iter().filter(|it| used.contains_key(&it.id));
-    let rows = categories.map(|it| CategoryRow {
-        category_id: it.id.to_string(),
-        category_name: &it.name,
-        parent_id: 0,
-    });
-    Ok(serde_json::Serializer::new(out).collect_seq(rows)?)
+    let mut serializer = serde_json::Serializer::new(out);
+    let mut rows = serializer.serialize_seq(None)?;
+    for it in categories {
+        let id = it.id.to_string();
+        rows.serialize_element(&CategoryRow { category_id: id, category_name: &it.name, parent_id: 0 })?;
+    }
+    write_recorded(&mut rows, key)?;
+    Ok(rows.end()?)
 }
 
 fn write_titles(
@@ -368,6 +381,10 @@ fn write_titles(
     let mut out = BufWriter::new(out);
     let mut serializer = serde_json::Serializer::new(&mut out);
     let mut rows = serializer.serialize_seq(None)?;
+    write_recorded(&mut rows, key)?;
+    if key.category == Some(category_of(kind)) {
+        return Ok(rows.end()?);
+    }
     let mut written = Ok(());
     let visited = tables.models.vod.while_each(|title| {
         if title.id.kind() == kind && key.seen.shows(&title) {
@@ -382,6 +399,10 @@ fn write_titles(
     visited.map_err(io::Error::other)?;
     rows.end()?;
     out.flush()
+}
+
+fn write_recorded<S: SerializeSeq>(rows: &mut S, key: &TitleListKey) -> Result<(), S::Error> {
+    key.recorded.iter().try_for_each(|it| rows.serialize_element(it))
 }
 
 /// Writes a film, or its versions, if it is in the requested category.

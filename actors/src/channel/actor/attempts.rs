@@ -83,7 +83,7 @@ impl State {
             Target::Channel(_) if self.audience.is_recorded_only() => LeasePurpose::Recording,
             Target::Channel(_) => LeasePurpose::Live,
             Target::Stream(_) => LeasePurpose::Preview,
-            Target::Movie(_) | Target::Episode(_) => LeasePurpose::Vod,
+            Target::Movie(_) | Target::Episode(_) | Target::Recording(_) => LeasePurpose::Vod,
             Target::Archive(_) => LeasePurpose::Catchup,
         };
         self.context.env.slots.request(Request {

@@ -135,7 +135,11 @@ impl StreamGuides {
                 let channel = channels.one_by("uuid", uuid.as_bytes());
                 channel.and_then(|it| it.tvg_id.clone()).filter(|it| !it.trim().is_empty())
             }
-            Target::Stream(_) | Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => None,
+            Target::Stream(_)
+            | Target::Movie(_)
+            | Target::Episode(_)
+            | Target::Archive(_)
+            | Target::Recording(_) => None,
         };
         let mut id = DefaultHasher::new();
         received.target.hash(&mut id);

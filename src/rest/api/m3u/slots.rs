@@ -354,7 +354,7 @@ impl Seen {
     fn channel(&self, target: Target) -> Option<&Arc<Channel>> {
         match target {
             Target::Channel(uuid) | Target::Archive(uuid) => self.channels.one_by("uuid", uuid.as_bytes()),
-            Target::Stream(_) | Target::Movie(_) | Target::Episode(_) => None,
+            Target::Stream(_) | Target::Movie(_) | Target::Episode(_) | Target::Recording(_) => None,
         }
     }
 
@@ -362,7 +362,7 @@ impl Seen {
     fn name(&self, target: Target) -> Option<String> {
         match target {
             Target::Channel(_) | Target::Archive(_) => self.channel(target).map(|it| it.name.clone()),
-            Target::Stream(_) => None,
+            Target::Stream(_) | Target::Recording(_) => None,
             Target::Movie(_) | Target::Episode(_) => self.titles.get(&target).cloned(),
         }
     }

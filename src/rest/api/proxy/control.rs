@@ -214,7 +214,7 @@ fn stream_at(call: &Call, target: Target, url: &str) -> Result<Option<StreamId>,
             let channels = models.channels.load();
             channels.one_by("uuid", uuid.as_bytes()).map(|it| it.streams.clone()).unwrap_or_default()
         }
-        Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => Vec::new(),
+        Target::Movie(_) | Target::Episode(_) | Target::Archive(_) | Target::Recording(_) => Vec::new(),
     };
     let streams = models.store.collection::<Stream>();
     for id in of_target {

@@ -168,7 +168,11 @@ pub(in crate::rest::api) fn visible_targets(call: &Call) -> impl Fn(Target) -> b
         Target::Channel(uuid) => {
             channels.one_by("uuid", uuid.as_bytes()).is_some_and(|it| visible(&limits, it))
         }
-        Target::Stream(_) | Target::Movie(_) | Target::Episode(_) | Target::Archive(_) => false,
+        Target::Stream(_)
+        | Target::Movie(_)
+        | Target::Episode(_)
+        | Target::Archive(_)
+        | Target::Recording(_) => false,
     }
 }
 

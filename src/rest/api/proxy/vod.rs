@@ -298,7 +298,7 @@ fn metadata(models: &Models, target: Target) -> Result<Option<WatchedMetadataVie
                 ..of_title(&series)
             }))
         }
-        Target::Channel(_) | Target::Stream(_) | Target::Archive(_) => Ok(None),
+        Target::Channel(_) | Target::Stream(_) | Target::Archive(_) | Target::Recording(_) => Ok(None),
     }
 }
 

@@ -103,6 +103,9 @@ const EXTEND: &str = "/api/channels/recordings/{id}/extend/";
 const COMSKIP: &str = "/api/channels/recordings/{id}/comskip/";
 const METADATA: &str = "/api/channels/recordings/{id}/update-metadata/";
 const FILE: &str = "/api/channels/recordings/{id}/file/";
+const HLS: &str = "/api/channels/recordings/{id}/hls/";
+const HLS_FILE: &str = "/api/channels/recordings/{id}/hls/index.m3u8";
+const HLS_SEGMENTS: &str = "/api/channels/recordings/{id}/hls/recording.ts";
 const DELETE_UPCOMING: &str = "/api/channels/recordings/bulk-delete-upcoming/";
 
 pub(super) fn routes() -> Vec<Route> {
@@ -154,17 +157,27 @@ pub(super) fn routes() -> Vec<Route> {
         ),
         Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recording.", retrieve),
-        Route::get(
-            FILE,
-            Access::FromHeaderOrQuery(domain::user::UserLevel::Streamer),
-            "Returns the file of a recording, whole or in part. One that runs is followed to its end.",
-            file::get,
-        )
-        .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part, with `Content-Range`.")
-        .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte exists."),
+        file_route(FILE),
+        file_route(HLS_SEGMENTS),
+        hls_route(HLS),
+        hls_route(HLS_FILE),
     ];
     let changes = changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED));
     reads.into_iter().chain(changes).collect()
+}
+
+fn file_route(path: &'static str) -> Route {
+    let access = Access::FromHeaderOrQuery(domain::user::UserLevel::Streamer);
+    let summary = "Returns the file of a recording, whole or in part. One that runs is followed to its end.";
+    Route::get(path, access, summary, file::get)
+        .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part, with `Content-Range`.")
+        .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte exists.")
+}
+
+fn hls_route(path: &'static str) -> Route {
+    let access = Access::FromHeaderOrQuery(domain::user::UserLevel::Streamer);
+    let summary = "Returns the file of a recording as an HLS playlist, which grows with it.";
+    Route::get(path, access, summary, file::hls)
 }
 
 impl Noun for Recording {

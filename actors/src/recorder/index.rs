@@ -1,0 +1,497 @@
+//! The index of a recording: the packets at which playing can begin, and their time since the start.
+//!
+//! It is written while the file grows, into a hidden folder of the folder of recordings. It is a help only: an index that
+//! is missing, torn or old is completed by reading the file, and a recording goes on without one.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use bytes::Bytes;
+use domain::ids::RecordingId;
+use domain::recording::stable_hash;
+use media::ts::clock::{PCR_HZ, PCR_MODULUS};
+use media::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
+use media::ts::random_access::RandomAccess;
+use media::ts::table_reader::TableReader;
+use tracing::warn;
+
+use super::folder::{FolderError, RecordingsFolder};
+
+/// First bytes of an index, followed by a number that depends on the path of the recording.
+const MAGIC: [u8; 8] = *b"hwindex1";
+const HEAD_BYTES: usize = 16;
+/// An entry: the number of the packet with a flag, and the milliseconds.
+const ENTRY_BYTES: usize = 16;
+/// Set in the number of a packet that is followed by the tables.
+const HAS_TABLES: u64 = 1 << 63;
+/// Minimum time between two entries, in ticks of the clock.
+const SPACING: u64 = PCR_HZ / 2;
+const TICKS_PER_MS: u64 = PCR_HZ / 1000;
+/// Maximum number of entries: those of the longest recording.
+pub(super) const POINTS_MAX: usize = 400_000;
+/// Bytes that are read at a time.
+const BLOCK_BYTES: usize = 1024 * PACKET;
+/// The tables of a programme are within this many packets from the start of a file.
+const HEAD_PACKETS_MAX: usize = 4_000;
+/// Maximum part of a file that is read because its index lacks it, while others wait for nothing, in bytes.
+pub(super) const CATCH_UP_BYTES_MAX: u64 = 64 << 20;
+
+/// A packet at which playing can begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessPoint {
+    /// Position in the file, in bytes: a multiple of the size of a packet.
+    pub offset: u64,
+    /// Time since the start of the file, in milliseconds.
+    pub time: u64,
+    /// Whether the tables of the programme begin here. Otherwise a player needs those of the start of the file first.
+    pub has_tables: bool,
+}
+
+/// The points of a file at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingIndex {
+    /// In order. Empty if the file is no transport stream, or has no point yet.
+    pub points: Vec<AccessPoint>,
+    /// Time of the last packet since the start, in milliseconds.
+    pub duration: u64,
+    /// Size of the file in bytes, in whole packets.
+    pub length: u64,
+    /// The packets with the tables of the programme at the start of the file.
+    pub tables: Bytes,
+    /// Length of the part of the file that ends with the last of them, in bytes.
+    pub tables_end: u64,
+}
+
+impl RecordingIndex {
+    /// Returns the last point that is not after a time in milliseconds; `None` if the file has no point.
+    pub fn at(&self, time: u64) -> Option<&AccessPoint> {
+        let n = self.points.partition_point(|it| it.time <= time);
+        self.points.get(n.saturating_sub(1))
+    }
+}
+
+/// Finds points in the packets of a file, one after the other.
+#[derive(Default)]
+struct PointFinder {
+    tables: TableReader,
+    access: Option<RandomAccess>,
+    /// The last value of the clock.
+    clock: Option<u64>,
+    /// Time since the start of the file, in ticks of the clock.
+    ticks: u64,
+    /// Position of the next packet.
+    offset: u64,
+    /// Position of the tables, if no packet of the picture has come since.
+    tables_at: Option<u64>,
+    has_map: bool,
+    /// Time of the last point.
+    last: Option<u64>,
+}
+
+impl PointFinder {
+    /// Continues after a point. `head` is the start of the file, which has the tables.
+    fn after(point: Option<AccessPoint>, head: &[u8]) -> Self {
+        let mut finder = Self::default();
+        if let Some(point) = point {
+            for packet in packets(head) {
+                finder.tables.packet(Packet::new(packet));
+            }
+            finder.access = finder.tables.tables().and_then(RandomAccess::of);
+            finder.offset = point.offset;
+            finder.ticks = point.time.saturating_mul(TICKS_PER_MS);
+            finder.last = Some(finder.ticks);
+        }
+        finder
+    }
+
+    fn milliseconds(&self) -> u64 {
+        self.ticks / TICKS_PER_MS
+    }
+
+    fn packet(&mut self, packet: Packet<'_>) -> Option<AccessPoint> {
+        let at = self.offset;
+        self.offset += PACKET as u64;
+        if !packet.is_valid() {
+            return None;
+        }
+        if self.tables.packet(packet) {
+            self.access = self.tables.tables().and_then(RandomAccess::of);
+        }
+        let pid = packet.pid();
+        if pid == PAT_PID {
+            if packet.pusi() {
+                (self.tables_at, self.has_map) = (Some(at), false);
+            }
+            return None;
+        }
+        let tables = self.tables.tables()?;
+        if pid == tables.pmt_pid {
+            self.has_map = true;
+            return None;
+        }
+        let clock_pid = tables.pmt.pcr_pid;
+        if let Some(pcr) = packet.pcr().filter(|_| pid == clock_pid || clock_pid == NULL_PID) {
+            let step = self.clock.map_or(0, |last| (pcr + PCR_MODULUS - last) % PCR_MODULUS);
+            // Clocks of recordings never go back; a step of half a period would be one.
+            self.ticks = self.ticks.saturating_add(if step < PCR_MODULUS / 2 { step } else { 0 });
+            self.clock = Some(pcr);
+        }
+        let access = self.access.filter(|it| it.pid() == pid)?;
+        let tables_at = self.tables_at.take().filter(|_| self.has_map);
+        let is_spaced = self.last.is_none_or(|last| self.ticks.saturating_sub(last) >= SPACING);
+        if !is_spaced || !access.is_start(packet) {
+            return None;
+        }
+        self.last = Some(self.ticks);
+        let offset = tables_at.unwrap_or(at);
+        Some(AccessPoint { offset, time: self.milliseconds(), has_tables: tables_at.is_some() })
+    }
+
+    /// Reads a file up to a position.
+    fn read(&mut self, file: &File, end: u64, mut found: impl FnMut(AccessPoint)) -> io::Result<()> {
+        let mut block = vec![0; BLOCK_BYTES];
+        while self.offset < end {
+            let n = usize::try_from(end - self.offset).unwrap_or(usize::MAX).min(block.len());
+            file.read_exact_at(&mut block[..n], self.offset)?;
+            for packet in packets(&block[..n]) {
+                if let Some(point) = self.packet(Packet::new(packet)) {
+                    found(point);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the index of a file that grows. All methods block.
+pub(super) struct IndexWriter {
+    file: File,
+    /// Position of the next entry.
+    end: u64,
+    finder: PointFinder,
+    entries: Vec<u8>,
+}
+
+impl IndexWriter {
+    /// Starts the index of an empty file.
+    pub(super) fn new(file: File, path: &str) -> io::Result<Self> {
+        file.set_len(0)?;
+        file.write_all_at(&head(path), 0)?;
+        let finder = PointFinder::default();
+        Ok(Self { file, end: HEAD_BYTES as u64, finder, entries: Vec::new() })
+    }
+
+    /// Continues the index of a file with this length. `None` if it lacks too much of the file.
+    pub(super) fn reopened(file: File, path: &str, of: &File, length: u64) -> io::Result<Option<Self>> {
+        let points = parse(&contents(&file)?, path, length);
+        let last = points.last().copied();
+        if length.saturating_sub(last.map_or(0, |it| it.offset)) > CATCH_UP_BYTES_MAX {
+            return Ok(None);
+        }
+        let end = (HEAD_BYTES + points.len() * ENTRY_BYTES) as u64;
+        file.write_all_at(&head(path), 0)?;
+        file.set_len(end)?;
+        let finder = PointFinder::after(last, &start_of(of, length)?);
+        let mut writer = Self { file, end, finder, entries: Vec::new() };
+        let (finder, entries) = (&mut writer.finder, &mut writer.entries);
+        finder.read(of, length, |it| push(entries, it))?;
+        writer.write_out()?;
+        Ok(Some(writer))
+    }
+
+    /// Notes packets that were appended to the file.
+    pub(super) fn packets(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for packet in packets(bytes) {
+            if let Some(point) = self.finder.packet(Packet::new(packet)) {
+                push(&mut self.entries, point);
+            }
+        }
+        self.write_out()
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        if !self.entries.is_empty() {
+            self.file.write_all_at(&self.entries, self.end)?;
+            self.end += self.entries.len() as u64;
+            self.entries.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Starts the index of a recording; `None` if it cannot be written.
+pub(super) fn create(folder: &RecordingsFolder, id: RecordingId, path: &str) -> Option<IndexWriter> {
+    let created = folder.open_index(id, true).and_then(|file| {
+        let writer = file.map(|file| IndexWriter::new(file, path)).transpose()?;
+        Ok(writer)
+    });
+    created.unwrap_or_else(|cause| {
+        warn!(recording.id = %id, "a recording has no index: {cause}");
+        None
+    })
+}
+
+/// Continues the index of a recording; `None` if it cannot be written, or lacks too much.
+pub(super) fn reopen(folder: &RecordingsFolder, id: RecordingId, path: &str) -> Option<IndexWriter> {
+    let reopened = (|| {
+        let (Some(file), Some(of)) = (folder.open_index(id, true)?, folder.reopen(path)?) else {
+            return Ok(None);
+        };
+        let length = whole(of.metadata()?.len());
+        Ok::<_, FolderError>(IndexWriter::reopened(file, path, &of, length)?)
+    })();
+    reopened.unwrap_or_else(|cause| {
+        warn!(recording.id = %id, "a recording continues without its index: {cause}");
+        None
+    })
+}
+
+/// Returns the length of whole packets.
+fn whole(length: u64) -> u64 {
+    length - length % PACKET as u64
+}
+
+/// The points that the index of a recording has, and the file.
+pub(super) struct Known {
+    folder: RecordingsFolder,
+    id: RecordingId,
+    path: String,
+    file: File,
+    length: u64,
+    points: Vec<AccessPoint>,
+    /// Bytes of the file that the index lacks.
+    behind: u64,
+}
+
+impl Known {
+    /// Opens a recording. `None` if its file does not exist.
+    pub(super) async fn load(
+        folder: RecordingsFolder,
+        id: RecordingId,
+        path: String,
+    ) -> io::Result<Option<Self>> {
+        let load = move || {
+            let Some(file) = folder.open(&path)? else { return Ok(None) };
+            let length = whole(file.metadata()?.len());
+            // An index that cannot be opened is one that lacks everything.
+            let (points, behind) = match folder.open_index(id, false) {
+                Ok(Some(index)) => known(&index, &path, length)?,
+                _ => (Vec::new(), length),
+            };
+            Ok(Some(Self { folder, id, path, file, length, points, behind }))
+        };
+        tokio::task::spawn_blocking(load).await.map_err(io::Error::other)?
+    }
+
+    /// Returns whether little of the file has to be read.
+    pub(super) fn is_short(&self) -> bool {
+        self.behind <= CATCH_UP_BYTES_MAX
+    }
+
+    /// Reads the rest. The index of a file that is complete is kept.
+    pub(super) async fn complete(self, is_whole: bool) -> io::Result<RecordingIndex> {
+        let read = move || {
+            let is_short = self.is_short();
+            let index = complete(self.points, &self.file, self.length)?;
+            if is_whole && !is_short {
+                let saved = self
+                    .folder
+                    .open_index(self.id, true)
+                    .and_then(|file| file.map_or(Ok(()), |file| Ok(save(&file, &self.path, &index.points)?)));
+                if let Err(cause) = saved {
+                    warn!(recording.id = %self.id, "failed to keep the index of a recording: {cause}");
+                }
+            }
+            Ok(index)
+        };
+        tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+    }
+}
+
+/// Returns the points that an index has of a file with this length, and how many bytes of the file it lacks.
+pub(super) fn known(file: &File, path: &str, length: u64) -> io::Result<(Vec<AccessPoint>, u64)> {
+    let points = parse(&contents(file)?, path, length);
+    let behind = length - points.last().map_or(0, |it| it.offset).min(length);
+    Ok((points, behind))
+}
+
+/// Completes points with those of the rest of a file with this length.
+pub(super) fn complete(mut points: Vec<AccessPoint>, of: &File, length: u64) -> io::Result<RecordingIndex> {
+    let start = start_of(of, length)?;
+    let mut finder = PointFinder::after(points.last().copied(), &start);
+    finder.read(of, length, |it| {
+        if points.len() < POINTS_MAX {
+            points.push(it);
+        }
+    })?;
+    let (tables, tables_end) = tables_of(&start);
+    Ok(RecordingIndex { points, duration: finder.milliseconds(), length, tables, tables_end })
+}
+
+/// Writes an index whose file is complete.
+pub(super) fn save(file: &File, path: &str, points: &[AccessPoint]) -> io::Result<()> {
+    let mut bytes = head(path).to_vec();
+    points.iter().for_each(|it| push(&mut bytes, *it));
+    file.set_len(0)?;
+    file.write_all_at(&bytes, 0)
+}
+
+/// Reads an index. Stops at the first entry that is not possible.
+fn parse(bytes: &[u8], path: &str, length: u64) -> Vec<AccessPoint> {
+    let Some(entries) = bytes.strip_prefix(&head(path)) else { return Vec::new() };
+    let mut points: Vec<AccessPoint> = Vec::new();
+    for entry in entries.as_chunks::<ENTRY_BYTES>().0.iter().take(POINTS_MAX) {
+        let (number, time) = entry.split_at(ENTRY_BYTES / 2);
+        let value = |it: &[u8]| it.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
+        let (number, time) = (value(number), value(time));
+        let offset = (number & !HAS_TABLES).saturating_mul(PACKET as u64);
+        let is_next = points.last().is_none_or(|it| it.offset < offset && it.time <= time);
+        if !is_next || offset >= length || time > u64::MAX / TICKS_PER_MS {
+            break;
+        }
+        points.push(AccessPoint { offset, time, has_tables: number & HAS_TABLES != 0 });
+    }
+    points
+}
+
+fn push(entries: &mut Vec<u8>, point: AccessPoint) {
+    let flag = if point.has_tables { HAS_TABLES } else { 0 };
+    entries.extend_from_slice(&(point.offset / PACKET as u64 | flag).to_le_bytes());
+    entries.extend_from_slice(&point.time.to_le_bytes());
+}
+
+/// Returns the head of the index of a recording with this path. An index that another recording left is none.
+fn head(path: &str) -> [u8; HEAD_BYTES] {
+    let mut head = [0; HEAD_BYTES];
+    head[..MAGIC.len()].copy_from_slice(&MAGIC);
+    head[MAGIC.len()..].copy_from_slice(&stable_hash(path.as_bytes()).to_le_bytes());
+    head
+}
+
+/// Reads an index file, as far as it may be long.
+fn contents(file: &File) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len().min((HEAD_BYTES + POINTS_MAX * ENTRY_BYTES) as u64);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Reads the start of a file, which has the tables.
+fn start_of(file: &File, length: u64) -> io::Result<Vec<u8>> {
+    let n = usize::try_from(length).unwrap_or(usize::MAX).min(HEAD_PACKETS_MAX * PACKET);
+    let mut start = vec![0; n];
+    file.read_exact_at(&mut start, 0)?;
+    Ok(start)
+}
+
+/// Returns the first packets with tables, and the position after them.
+fn tables_of(start: &[u8]) -> (Bytes, u64) {
+    let mut reader = TableReader::new();
+    let mut tables = Vec::new();
+    for (n, bytes) in packets(start).enumerate() {
+        let packet = Packet::new(bytes);
+        reader.packet(packet);
+        if reader.is_table(packet.pid()) {
+            tables.extend_from_slice(bytes);
+        }
+        if reader.tables().is_some() {
+            return (tables.into(), ((n + 1) * PACKET) as u64);
+        }
+    }
+    (Bytes::new(), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use media::testing::TsSource;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns a file with some seconds of a programme, and its bytes.
+    fn recorded(seconds: u64) -> (File, Vec<u8>) {
+        let source = TsSource::new("a");
+        let mut stream = source.stream(Duration::ZERO);
+        let mut bytes = Vec::new();
+        while stream.at() < Duration::from_secs(seconds) {
+            bytes.extend_from_slice(&stream.frame());
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&bytes, 0).unwrap();
+        (file, bytes)
+    }
+
+    #[test]
+    fn an_index_that_grows_has_the_points_that_a_reader_of_the_file_finds() {
+        let (file, bytes) = recorded(20);
+        let length = bytes.len() as u64;
+        let read = complete(Vec::new(), &file, length).unwrap();
+        assert!(read.points.len() >= 5, "{}", read.points.len());
+        assert!(read.duration.abs_diff(20_000) < 1_500, "{}", read.duration);
+        let index = tempfile::tempfile().unwrap();
+        let mut writer = IndexWriter::new(index.try_clone().unwrap(), "a.ts").unwrap();
+        for block in bytes.chunks(37 * PACKET) {
+            writer.packets(block).unwrap();
+        }
+        let (points, _) = known(&index, "a.ts", length).unwrap();
+        assert_eq!(points, read.points);
+        assert_eq!(known(&index, "b.ts", length).unwrap(), (Vec::new(), length));
+        for point in &points {
+            let at = usize::try_from(point.offset).unwrap();
+            let first = Packet::new(packets(&bytes[at..]).next().unwrap());
+            assert_eq!(first.pid() == PAT_PID, point.has_tables);
+        }
+        assert_eq!(read.at(0), points.first());
+        assert_eq!(read.at(u64::MAX), points.last());
+        let third = points[2];
+        assert_eq!((read.at(third.time), read.at(third.time - 1)), (Some(&third), Some(&points[1])));
+        assert_eq!(Packet::new(packets(&read.tables).next().unwrap()).pid(), PAT_PID);
+    }
+
+    #[test]
+    fn an_index_that_was_torn_anywhere_continues_with_the_same_points() {
+        let (file, bytes) = recorded(12);
+        let length = bytes.len() as u64;
+        let all = complete(Vec::new(), &file, length).unwrap().points;
+        let whole = {
+            let index = tempfile::tempfile().unwrap();
+            save(&index, "a.ts", &all).unwrap();
+            contents(&index).unwrap()
+        };
+        for kept in [0, 7, HEAD_BYTES, HEAD_BYTES + 1, HEAD_BYTES + ENTRY_BYTES * 2 + 9, whole.len()] {
+            let index = tempfile::tempfile().unwrap();
+            index.write_all_at(&whole[..kept], 0).unwrap();
+            // The file was cut in its last packets too.
+            for cut in [0, 40 * PACKET as u64] {
+                let of = index.try_clone().unwrap();
+                let writer = IndexWriter::reopened(of, "a.ts", &file, length - cut).unwrap();
+                assert!(writer.is_some());
+                let (points, _) = known(&index, "a.ts", length - cut).unwrap();
+                let close = |it: &AccessPoint, other: &AccessPoint| {
+                    it.offset == other.offset && it.time.abs_diff(other.time) <= 100
+                };
+                let expected: Vec<_> = all.iter().filter(|it| it.offset < length - cut).collect();
+                assert!(points.len().abs_diff(expected.len()) <= 1, "{kept} {cut}");
+                assert!(points.iter().zip(&expected).all(|(it, other)| close(it, other)), "{kept} {cut}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_as_points_in_order(
+            entries in proptest::collection::vec(any::<u8>(), 0..400),
+            has_head in any::<bool>(),
+            length in 0_u64..1 << 40,
+        ) {
+            let mut bytes = if has_head { head("a.ts").to_vec() } else { Vec::new() };
+            bytes.extend_from_slice(&entries);
+            let points = parse(&bytes, "a.ts", length);
+            prop_assert!(points.iter().all(|it| it.offset < length && it.offset % PACKET as u64 == 0));
+            prop_assert!(points.is_sorted_by(|a, b| a.offset < b.offset && a.time <= b.time));
+        }
+    }
+}

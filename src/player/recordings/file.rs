@@ -1,0 +1,231 @@
+//! The file of a recording: ranges, following one that grows, and starting at a time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::byte_range::{ByteRanges, SelectedBytes, content_range, if_range_holds, unsatisfied_range};
+use domain::catchup::parse_start;
+use domain::ids::RecordingId;
+use domain::recording::Recording;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
+    IF_RANGE, RANGE,
+};
+use http::{Method, StatusCode};
+use tokio::time::sleep;
+use warp::reply::Response as Reply;
+
+use crate::app::App;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+
+/// Bytes that are read at a time.
+const BLOCK_BYTES: u64 = 128 * 1024;
+/// Wait for more bytes of a file that grows.
+const FOLLOW_PERIOD: Duration = Duration::from_millis(300);
+/// Size of a packet of a transport stream, in bytes.
+const PACKET_BYTES: u64 = 188;
+/// A start that is a smaller number is one in seconds since the start of the file.
+const SECONDS_MAX: f64 = 1e8;
+
+/// Returns the extension of the file of a recording.
+pub(crate) fn extension_of(recording: &Recording) -> &str {
+    let path = recording.file.as_ref().map_or("", |it| it.path.as_str());
+    path.rsplit_once('.').map_or("ts", |it| it.1)
+}
+
+/// The media types of files of recordings.
+pub(crate) const MEDIA_TYPES: &[&str] = &["video/mp2t", "video/x-matroska", "video/mp4"];
+
+fn media_type(recording: &Recording) -> &'static str {
+    match extension_of(recording) {
+        "mkv" => "video/x-matroska",
+        "mp4" => "video/mp4",
+        _ => "video/mp2t",
+    }
+}
+
+/// Returns whether packets are still added to the file.
+pub(crate) fn grows(recording: &Recording) -> bool {
+    recording.file.as_ref().is_some_and(|it| it.ended_at.is_none())
+}
+
+pub(crate) fn no_file() -> Refusal {
+    Refusal::not_found("The recording has no file.")
+}
+
+pub(crate) fn unreadable(error: &io::Error) -> Refusal {
+    Refusal::unavailable(format!("The file cannot be read: {error}"))
+}
+
+/// Something that is kept until the answer is sent, such as a seat.
+pub(crate) type Held = Box<dyn Send + Sync>;
+
+/// The bytes of an answer: the packets with the tables of the programme if the part of the file lacks them, then the file
+/// from a position on.
+struct Source {
+    tables: Bytes,
+    from: u64,
+    file: File,
+}
+
+impl Source {
+    /// Reads up to `n` bytes at a position. Empty at the end of the file. Blocks.
+    fn read(&self, at: u64, n: u64) -> io::Result<Bytes> {
+        let n_tables = self.tables.len() as u64;
+        if at < n_tables {
+            let rest = self.tables.slice(usize::try_from(at).unwrap_or(0)..);
+            let length = usize::try_from(n).unwrap_or(usize::MAX).min(rest.len());
+            return Ok(rest.slice(..length));
+        }
+        let mut block = vec![0; usize::try_from(n).unwrap_or(0)];
+        let n = self.file.read_at(&mut block, self.from + (at - n_tables))?;
+        block.truncate(n);
+        Ok(Bytes::from(block))
+    }
+}
+
+/// Answers with the file of a recording that the caller may play: 200, 206 or 416. `start` is the time to begin at. The
+/// content of one that runs is followed to its end.
+pub(crate) async fn answer(
+    call: &Call,
+    recording: &Recording,
+    start: Option<&str>,
+    held: Option<Held>,
+) -> Result<Reply, Refusal> {
+    let Some(recorded) = recording.file.clone() else { return Err(no_file()) };
+    let Some(folder) = call.app.recorder.folder().cloned() else { return Err(no_file()) };
+    let opened = tokio::task::spawn_blocking(move || {
+        let Some(file) = folder.open(&recorded.path)? else { return Ok(None) };
+        let length = file.metadata()?.len();
+        Ok::<_, io::Error>(Some((file, length)))
+    });
+    let opened = opened.await.map_err(|_| Refusal::fault("open the file of a recording"))?;
+    let (file, length) = opened.map_err(|error| unreadable(&error))?.ok_or_else(no_file)?;
+    let begin = match start {
+        Some(text) => Some(begin(call, recording, text).await?),
+        None => None,
+    };
+    let (tables, from) = begin.unwrap_or_default();
+    // Whole packets only: the rest of a packet follows when it is written.
+    let grows = grows(recording);
+    let length = if grows { length - length % PACKET_BYTES } else { length };
+    let length = tables.len() as u64 + length.saturating_sub(from);
+    let tag = (!grows).then(|| format!("\"{}-{from}-{length}\"", recording.id));
+    let text = |name: HeaderName| call.headers.get(name).and_then(|it| it.to_str().ok());
+    let ranges = text(RANGE).and_then(ByteRanges::parse);
+    let condition = text(IF_RANGE);
+    let is_same = condition.is_none_or(|it| tag.as_deref().is_some_and(|tag| if_range_holds(it, tag)));
+    let selected = ranges.filter(|_| is_same).map_or(SelectedBytes::Whole, |it| it.select(length));
+    let part = match selected {
+        SelectedBytes::Unsatisfiable => {
+            let detail = format!("the file has {length} bytes");
+            let refusal = Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail);
+            let mut reply = refusal.into_response();
+            set(&mut reply, CONTENT_RANGE, &unsatisfied_range(length));
+            return Ok(reply);
+        }
+        SelectedBytes::Part(part) => Some(part),
+        SelectedBytes::Whole => None,
+    };
+    // The whole of a file that grows has no length yet.
+    let known = part.clone().or_else(|| (!grows).then_some(0..length));
+    let mut reply = Reply::default();
+    if call.method != Method::HEAD {
+        let (range, follows) = match known.clone() {
+            Some(range) => (range, None),
+            None => (0..u64::MAX, Some((Arc::clone(&call.app), recording.id))),
+        };
+        let source = Arc::new(Source { tables, from, file });
+        reply = warp::Reply::into_response(warp::reply::stream(blocks(source, range, follows, held)));
+    }
+    if let Some(part) = &part {
+        *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
+        set(&mut reply, CONTENT_RANGE, &content_range(part, length));
+    }
+    if let Some(range) = known {
+        set(&mut reply, CONTENT_LENGTH, &(range.end - range.start).to_string());
+    }
+    if let Some(tag) = tag {
+        set(&mut reply, ETAG, &tag);
+    }
+    set(&mut reply, CONTENT_TYPE, media_type(recording));
+    set(&mut reply, ACCEPT_RANGES, "bytes");
+    set(&mut reply, CACHE_CONTROL, "private, no-cache");
+    Ok(reply)
+}
+
+fn set(reply: &mut Reply, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        reply.headers_mut().insert(name, value);
+    }
+}
+
+/// Returns the tables and the position from which the file plays at a time: a random-access point.
+async fn begin(call: &Call, recording: &Recording, text: &str) -> Result<(Bytes, u64), Refusal> {
+    let wrong = || Refusal::field("start", "Neither seconds since the start nor a time.");
+    let started_at = recording.file.as_ref().map_or(0, |it| it.started_at);
+    let time = match text.trim().parse::<f64>() {
+        Ok(seconds) if (0.0..SECONDS_MAX).contains(&seconds) => (seconds * 1000.0) as u64,
+        _ => {
+            let instant = parse_start(text).map_err(|_| wrong())?.saturating_mul(1000);
+            u64::try_from(instant.saturating_sub(started_at)).unwrap_or(0)
+        }
+    };
+    let index = call.app.recorder.index(recording).await.map_err(|error| unreadable(&error))?;
+    let index = index.ok_or_else(no_file)?;
+    let Some(point) = index.at(time) else {
+        // A transport stream that has just begun has no point yet.
+        return match media_type(recording) {
+            "video/mp2t" => Ok((Bytes::new(), 0)),
+            _ => Err(Refusal::field("start", "Only transport streams are played from a time.")),
+        };
+    };
+    if time > index.duration {
+        let detail = format!("the recording has {} s", index.duration / 1000);
+        return Err(Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail));
+    }
+    Ok((if point.has_tables { Bytes::new() } else { index.tables.clone() }, point.offset))
+}
+
+/// Reads a range block by block. With `follows`, waits at the end of the file until that recording is over.
+fn blocks(
+    source: Arc<Source>,
+    range: std::ops::Range<u64>,
+    follows: Option<(Arc<App>, RecordingId)>,
+    held: Option<Held>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + Sync {
+    unfold((source, range.start, follows, held), move |(source, at, follows, held)| async move {
+        loop {
+            let wanted = range.end.saturating_sub(at).min(BLOCK_BYTES);
+            if wanted == 0 {
+                return None;
+            }
+            // Read before the file: a recording that ends in between has its last bytes already.
+            let grows = follows.as_ref().is_some_and(|(app, id)| still_grows(app, *id));
+            let of = Arc::clone(&source);
+            let read = tokio::task::spawn_blocking(move || of.read(at, wanted));
+            match read.await.unwrap_or_else(|_| Err(io::Error::other("a thread for files failed"))) {
+                Ok(block) if block.is_empty() && grows => sleep(FOLLOW_PERIOD).await,
+                Ok(block) if block.is_empty() => return None,
+                Ok(block) => {
+                    let next = at + block.len() as u64;
+                    return Some((Ok(block), (source, next, follows, held)));
+                }
+                Err(error) => return Some((Err(error), (source, range.end, None, held))),
+            }
+        }
+    })
+}
+
+fn still_grows(app: &App, id: RecordingId) -> bool {
+    let recording = app.models.recordings.load().get(id.0).cloned();
+    recording.is_some_and(|it| grows(&it)) && !app.is_draining.load(Ordering::Relaxed)
+}

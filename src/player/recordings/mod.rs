@@ -1,0 +1,146 @@
+//! Recordings for players: as films and series of a panel, in a playlist and a guide of their own, and as files.
+//!
+//! A viewer finds and plays the same recordings everywhere: those of [`SeenRecordings`] that have a file, as long as the
+//! setting `recordings_in_players` is set.
+
+pub(crate) mod file;
+pub(crate) mod hls;
+mod output;
+pub(super) mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use actors::{SeatRequest, SeenRecordings, Target, Viewer, may_watch};
+use domain::channel::Channel;
+use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
+use domain::ids::RecordingId;
+use domain::recording::Recording;
+use domain::user;
+use http::Method;
+use http::header::CONTENT_TYPE;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tracing::info;
+use warp::reply::Response as Reply;
+
+use self::file::Held;
+use self::hls::HlsPlaylist;
+pub(super) use self::output::routes;
+use super::vod::no_file;
+use super::watch::{anonymous_seat, is_active};
+use crate::auth::Denied;
+use crate::http::WarpBody;
+use crate::http::reply::Refusal;
+use crate::recording_rules::dvr_settings;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::MediaType;
+
+/// The recordings that a viewer finds, the newest one first.
+pub(super) struct ListedRecordings {
+    seen: SeenRecordings,
+    zone: TimeZone,
+    pub(super) recordings: Vec<Arc<Recording>>,
+}
+
+impl ListedRecordings {
+    /// Empty if players list no recordings.
+    pub(super) fn of_call(call: &Call) -> Self {
+        let models = &call.app.models;
+        let seen = SeenRecordings::of(models, call.user().ok().map(|it| &**it));
+        let mut recordings = Vec::new();
+        if dvr_settings(&call.app).recordings_in_players {
+            let all = models.recordings.load();
+            recordings.extend(all.iter().filter(|it| it.file.is_some() && seen.shows(it)).cloned());
+            recordings.sort_by_key(|it| std::cmp::Reverse((it.start, it.id)));
+        }
+        let settings = models.settings.load();
+        let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value);
+        let zone = TimeZone::get(time_zone(system)).unwrap_or(TimeZone::UTC);
+        Self { seen, zone, recordings }
+    }
+
+    /// Returns the channel of a recording, if it still exists.
+    pub(super) fn channel(&self, recording: &Recording) -> Option<&Arc<Channel>> {
+        self.seen.channel(recording)
+    }
+
+    /// Returns the start of a recording as people read it, such as `2031-05-04 20:15`.
+    fn local_start(&self, recording: &Recording, format: &str) -> String {
+        let start = Timestamp::from_millisecond(recording.start).unwrap_or_default();
+        start.to_zoned(self.zone.clone()).strftime(format).to_string()
+    }
+
+    /// Returns the name in lists: of a film its title, of an episode with season and number, of anything else with the start.
+    pub(super) fn name(&self, recording: &Recording) -> String {
+        let title = recording.title();
+        let programme = recording.programme.as_ref();
+        match programme.and_then(|it| it.season.zip(it.episode)) {
+            Some((season, episode)) => format!("{title} S{season:02}E{episode:02}"),
+            None if programme.is_some_and(|it| it.is_movie) => title.to_owned(),
+            None => format!("{title} ({})", self.local_start(recording, "%Y-%m-%d %H:%M")),
+        }
+    }
+}
+
+/// Returns the recording with this number in player apps, if the caller finds it.
+pub(super) fn of_number(call: &Call, number: u32) -> Option<Arc<Recording>> {
+    find(call, RecordingId::of_player_number(number)?)
+}
+
+/// Returns a recording with a file, if the caller finds it.
+pub(super) fn find(call: &Call, id: RecordingId) -> Option<Arc<Recording>> {
+    if !dvr_settings(&call.app).recordings_in_players {
+        return None;
+    }
+    let models = &call.app.models;
+    let recording = models.recordings.load().get(id.0).cloned()?;
+    let seen = SeenRecordings::of(models, call.user().ok().map(|it| &**it));
+    (recording.file.is_some() && seen.shows(&recording)).then_some(recording)
+}
+
+/// Returns the playlist of a recording for players of HLS. `file` is the address of its file.
+pub(super) async fn play_as_hls(call: &Call, recording: &Recording, file: &str) -> Result<Reply, Refusal> {
+    let text = hls::playlist(&call.app, recording, file).await?;
+    let mut reply = Reply::new(WarpBody::from(text));
+    reply.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(HlsPlaylist::NAME));
+    Ok(reply)
+}
+
+/// Plays a recording that the caller finds, with a seat as for a film.
+pub(super) async fn play(call: &Call, recording: &Recording, start: Option<&str>) -> Result<Reply, Refusal> {
+    let held = match call.method {
+        Method::HEAD => None,
+        _ => seat(call, recording.id).await?,
+    };
+    file::answer(call, recording, start, held).await
+}
+
+/// Takes the seat of the caller, if the number of seats is limited.
+async fn seat(call: &Call, id: RecordingId) -> Result<Option<Held>, Refusal> {
+    let (app, caller, user) = (&call.app, &call.caller, call.user().ok());
+    let target = Target::Recording(id);
+    let viewer = Viewer {
+        user: user.map(|it| it.username.clone()),
+        address: caller.address(),
+        agent: caller.agent.clone(),
+    };
+    let request = match user {
+        Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
+        None => anonymous_seat(app),
+    };
+    let Some(request) = request else { return Ok(None) };
+    let taken = app.vod.seat(request, &viewer, target, &caller.connection).await.map_err(|reason| {
+        info!(vod.target = %target, client.address = %viewer.address, "client refused: {reason}");
+        no_file(&reason)
+    })?;
+    // A viewer who lost the permission in the meantime had no seat yet that could be ended.
+    if user.is_some_and(|it| !is_active(app, it.id)) {
+        return Err(Denied::Inactive.into());
+    }
+    if !may_watch(&app.models, user.map_or(user::ANONYMOUS, |it| it.id), target) {
+        return Err(Refusal::unknown::<Recording>());
+    }
+    Ok(Some(Box::new(taken)))
+}
