@@ -530,8 +530,9 @@ impl Run {
 
     /// Removes a file that no record names.
     async fn remove(&self, path: String) {
-        let folder = self.parts().folder.clone();
-        if let Ok(Err(cause)) = blocking(move || folder.remove(&path)).await {
+        let (folder, id) = (self.parts().folder.clone(), self.id);
+        let remove = move || folder.remove_index(id).and_then(|_| folder.remove(&path));
+        if let Ok(Err(cause)) = blocking(remove).await {
             warn!(recording.id = %self.id, "failed to remove a file without a recording: {cause}");
         }
     }
