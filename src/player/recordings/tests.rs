@@ -44,6 +44,7 @@ fn recording(id: u32, channel: u32, title: &str) -> Recording {
         file: Some(file),
         followed: None,
         owner: Some(UserId(ADMIN)),
+        protected: false,
         created_at: START,
         updated_at: START,
     }
