@@ -356,8 +356,9 @@ fn parse(bytes: &[u8], path: &str, length: u64) -> Vec<AccessPoint> {
 }
 
 fn push(entries: &mut Vec<u8>, point: AccessPoint) {
-    let flag = if point.has_tables { HAS_TABLES } else { 0 };
-    entries.extend_from_slice(&(point.offset / PACKET as u64 | flag).to_le_bytes());
+    let number = point.offset / PACKET as u64;
+    let number = if point.has_tables { number | HAS_TABLES } else { number };
+    entries.extend_from_slice(&number.to_le_bytes());
     entries.extend_from_slice(&point.time.to_le_bytes());
 }
 
