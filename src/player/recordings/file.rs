@@ -179,15 +179,13 @@ async fn begin(call: &Call, recording: &Recording, text: &str) -> Result<(Bytes,
             u64::try_from(instant.saturating_sub(started_at)).unwrap_or(0)
         }
     };
+    if media_type(recording) != "video/mp2t" {
+        return Err(Refusal::field("start", "Only transport streams are played from a time."));
+    }
     let index = call.app.recorder.index(recording).await.map_err(|error| unreadable(&error))?;
     let index = index.ok_or_else(no_file)?;
-    let Some(point) = index.at(time) else {
-        // A transport stream that has just begun has no point yet.
-        return match media_type(recording) {
-            "video/mp2t" => Ok((Bytes::new(), 0)),
-            _ => Err(Refusal::field("start", "Only transport streams are played from a time.")),
-        };
-    };
+    // A file that has just begun has no point yet.
+    let Some(point) = index.at(time) else { return Ok((Bytes::new(), 0)) };
     if time > index.duration {
         let detail = format!("the recording has {} s", index.duration / 1000);
         return Err(Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail));

@@ -5,7 +5,8 @@ use domain::guide::programme::Programme;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::recording::rules::EpisodeKey;
 use domain::recording::{
-    FollowedAiring, PRIORITY_DEFAULT, RecordedFile, RecordedProgramme, Recording, RecordingStatus,
+    AfterRecording, FollowedAiring, PRIORITY_DEFAULT, RecordedFile, RecordedProgramme, Recording,
+    RecordingStatus,
 };
 use domain::user::UserLevel;
 use serde_json::{Value, json};
@@ -45,6 +46,7 @@ fn recording(id: u32, channel: u32, title: &str) -> Recording {
         followed: None,
         owner: Some(UserId(ADMIN)),
         protected: false,
+        after: AfterRecording::default(),
         created_at: START,
         updated_at: START,
     }
