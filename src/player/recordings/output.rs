@@ -80,6 +80,7 @@ async fn playlist(call: Call) -> Result<LongText<M3u>, Refusal> {
             station: "",
             group: CATEGORY,
             tags: None,
+            catchup: None,
         };
         write_entry(out, &entry);
         next = Some(n + 1);
