@@ -26,10 +26,6 @@ mod client_pool;
 #[path = "mixed_load/clients.rs"]
 mod clients;
 #[path = "support/film.rs"]
-<<<<<<< HEAD
-=======
-#[expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
->>>>>>> 07b72345 (Benches: the expectation of a lint that applies)
 mod film;
 #[path = "mixed_load/guide.rs"]
 mod guide;
