@@ -125,6 +125,12 @@ export class FilePlayer {
 		this.#video.pause();
 	}
 
+	/** Plays from another time on. */
+	jump(seconds: number): void {
+		if (this.isStream) void this.seek(seconds);
+		else this.#video.currentTime = seconds;
+	}
+
 	/** Plays a transport stream from another time on. */
 	async seek(seconds: number): Promise<void> {
 		const [timeline, file] = [this.#timeline, this.#file];

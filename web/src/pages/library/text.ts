@@ -111,6 +111,7 @@ export const text = texts({
 		timeOf: (at: string, of: string) => `${at} of ${of}`,
 		mute: 'Mute',
 		whole: 'Whole screen',
+		skip: (end: string) => `Skip the commercials, to ${end}`,
 		closePlayer: 'Close the player',
 		external: 'Open in another player',
 		download: 'Download',

@@ -83,6 +83,7 @@ export const text = texts({
 			priority: 'Priority',
 			file: 'File',
 			size: 'Size',
+			remux: 'Container',
 		},
 		padding: (before: string, after: string) => `${before} before, ${after} after`,
 		reason: 'Reason',

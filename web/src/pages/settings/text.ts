@@ -84,6 +84,9 @@ const said: Record<string, Said> = {
 	retention_days: ['Days for which recordings are kept', '0 keeps them.'],
 	retention_free_bytes: ['Free space on the disk of the recordings', `${inBytes} 0 deletes none for it.`],
 	disconnect_viewers: ['Recordings may disconnect viewers', 'If a programme gets no connection otherwise.'],
+	comskip_enabled: ['Search for commercials after each recording', 'With the program comskip.'],
+	remux: ['Container of recordings after their end', 'Without one, files stay transport streams.'],
+	write_nfo: ['Descriptions for media servers beside recordings (NFO)'],
 	standard_users_record: ['Users of level 1 record', 'They find and change their own recordings only.'],
 	ignore_same_channel_connections: ['Streams of one channel count once'],
 };
@@ -127,6 +130,9 @@ export const text = texts({
 			all: 'also for refused viewers and unknown channels',
 			daily: 'daily',
 			weekly: 'weekly',
+			none: 'none',
+			mkv: 'MKV',
+			mp4: 'MP4',
 		} as Record<string, string>,
 	},
 });
