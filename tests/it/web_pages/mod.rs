@@ -16,6 +16,7 @@ mod slow {
     mod logos;
     mod many;
     mod messages;
+    mod past;
     mod recordings;
     mod settings;
     mod setup;

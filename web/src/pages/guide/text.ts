@@ -31,6 +31,7 @@ export const text = texts({
 		until: (title: string, start: string, end: string) => `${title}, ${start} to ${end}`,
 		watch: 'Watch the channel',
 		play: 'Play',
+		startOver: 'Start over',
 		isNew: 'New',
 		isLive: 'Live',
 		isPremiere: 'Premiere',

@@ -15,12 +15,13 @@ interface Part {
 	bytes: Uint8Array;
 }
 
-/** Returns the path of an address that plays a title, on the host of this page. */
+/** Returns the path of an address that plays a title or a part of the past, on the host of this page. */
 export function pathOf(address: string, version: Record<string, string | number> = {}): string {
 	const url = new URL(address, location.href);
 	for (const [name, value] of Object.entries(version)) url.searchParams.set(name, String(value));
 	// The gateway may write another host, port and path prefix into its addresses than those of this page.
-	return base + url.pathname.slice(Math.max(0, url.pathname.lastIndexOf('/proxy/vod/'))) + url.search;
+	const at = url.pathname.search(/\/proxy\/(vod|catchup)\//);
+	return base + url.pathname.slice(Math.max(0, at)) + url.search;
 }
 
 /** Reads the body of an answer up to a number of bytes, and ends it. */

@@ -76,11 +76,24 @@ export function playlistOf(name: string, url: string): string {
 	return `#EXTM3U\n#EXTINF:-1,${name.replaceAll(/[\r\n]/g, ' ')}\n${url}\n`;
 }
 
+/** Saves a playlist with one address, for players that know more containers and codecs. */
+export function savePlaylistOf(name: string, url: string): void {
+	saveFile('title.m3u', new Blob([playlistOf(name, url)], { type: 'audio/x-mpegurl' }));
+}
+
+/** Returns what addresses of player apps begin with, and the login in them. */
+export async function playerAddresses(): Promise<{ server: string; user: string; password: string }> {
+	const own = await ok(api.GET('/api/accounts/users/me/addresses/'));
+	return {
+		server: own.server_url,
+		user: encodeURIComponent(own.username),
+		password: encodeURIComponent(own.password),
+	};
+}
+
 /** Saves a playlist with this title, for players that know more containers and codecs. */
 export async function savePlaylist(name: string, external: External): Promise<void> {
-	const own = await ok(api.GET('/api/accounts/users/me/addresses/'));
-	const [user, password] = [own.username, own.password].map(encodeURIComponent);
+	const { server, user, password } = await playerAddresses();
 	const file = `${external.id}${external.extension ? `.${encodeURIComponent(external.extension)}` : ''}`;
-	const url = `${own.server_url}/${external.kind}/${user}/${password}/${file}`;
-	saveFile('title.m3u', new Blob([playlistOf(name, url)], { type: 'audio/x-mpegurl' }));
+	savePlaylistOf(name, `${server}/${external.kind}/${user}/${password}/${file}`);
 }

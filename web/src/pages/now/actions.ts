@@ -46,3 +46,7 @@ export const stopViewer = (uuid: string, client: string): Promise<void> =>
 /** Disconnects a player that watches a film or an episode. */
 export const stopTitleViewer = (client: string): Promise<void> =>
 	outcome(ok(api.POST('/proxy/vod/stop_client', { body: { client_id: client } })));
+
+/** Disconnects a player that watches the past of a channel. */
+export const stopPastViewer = (client: string): Promise<void> =>
+	outcome(ok(api.POST('/proxy/catchup/stop_client', { body: { client_id: client } })));

@@ -54,6 +54,8 @@ export const text = texts({
 		viewersTable: 'Viewers of this channel',
 		titles: 'Films and series',
 		titleColumn: 'Title',
+		past: 'Past of channels',
+		from: (time: string) => `from ${time}`,
 		position: 'Position',
 		noSlot: 'no connection at the moment',
 		address: 'Address',

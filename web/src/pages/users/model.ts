@@ -16,6 +16,7 @@ export interface UserValues {
 	channel_profiles: number[];
 	xc_password: string;
 	hide_adult_content: boolean;
+	catchup_enabled: boolean;
 	/** Whether the user may record: as the settings say, or not. */
 	recordings: 'settings' | 'on' | 'off';
 	/** How much the recordings may take, in GiB; `null` for as much as the settings say. */
@@ -35,6 +36,7 @@ export const NEW_USER: UserValues = {
 	channel_profiles: [],
 	xc_password: '',
 	hide_adult_content: false,
+	catchup_enabled: true,
 	recordings: 'settings',
 	recording_quota: null,
 };
@@ -52,6 +54,7 @@ export function valuesOf(user: User): UserValues {
 		channel_profiles: user.channel_profiles,
 		xc_password: typeof custom.xc_password === 'string' ? custom.xc_password : '',
 		hide_adult_content: custom.hide_adult_content === true,
+		catchup_enabled: custom.catchup_enabled !== false,
 		recordings:
 			typeof custom.recordings_enabled !== 'boolean' ? 'settings' : custom.recordings_enabled ? 'on' : 'off',
 		recording_quota:
@@ -63,7 +66,7 @@ export function valuesOf(user: User): UserValues {
 
 /** Returns the body of the request from the changed values. Empty passwords stay as they are. */
 export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
-	const { xc_password, hide_adult_content, recordings, recording_quota, ...others } = changed;
+	const { xc_password, hide_adult_content, catchup_enabled, recordings, recording_quota, ...others } = changed;
 	const { password, current_password, stream_limit, ...same } = others;
 	const body: Record<string, unknown> = { ...same };
 	if (password) body.password = password;
@@ -72,6 +75,7 @@ export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
 	const custom: Record<string, unknown> = {};
 	if (xc_password !== undefined) custom.xc_password = xc_password === '' ? null : xc_password;
 	if (hide_adult_content !== undefined) custom.hide_adult_content = hide_adult_content;
+	if (catchup_enabled !== undefined) custom.catchup_enabled = catchup_enabled;
 	if (recordings !== undefined)
 		custom.recordings_enabled = recordings === 'settings' ? null : recordings === 'on';
 	if (recording_quota !== undefined)

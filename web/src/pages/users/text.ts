@@ -40,6 +40,8 @@ export const text = texts({
 			'For players and addresses, so that these do not contain the login password. Without one, addresses contain a secret that the gateway made.',
 		newPlayerPassword: 'Make a player password',
 		hideAdult: 'Hide channels with adult content',
+		catchup: 'May watch the past of channels',
+		catchupHint: 'As far as providers keep an archive.',
 		recordings: 'Recordings',
 		recordingsChoices: {
 			settings: 'As the settings of recordings say',
