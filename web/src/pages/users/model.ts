@@ -66,7 +66,8 @@ export function valuesOf(user: User): UserValues {
 
 /** Returns the body of the request from the changed values. Empty passwords stay as they are. */
 export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
-	const { xc_password, hide_adult_content, catchup_enabled, recordings, recording_quota, ...others } = changed;
+	const { xc_password, hide_adult_content, catchup_enabled, recordings, recording_quota, ...others } =
+		changed;
 	const { password, current_password, stream_limit, ...same } = others;
 	const body: Record<string, unknown> = { ...same };
 	if (password) body.password = password;

@@ -1,1 +1,0 @@
-import"./ui-CE-79aiU.js";import{O as e,St as t,U as n,V as r,_ as i,at as a,j as o,nt as s}from"./api-DgNmiEtM.js";var c=n(`<span><!></span>`);function l(n,l){let u=i(l,`lines`,3,!1);var d=c();let f;var p=a(d);o(p,()=>l.children),t(d),s(()=>f=e(d,1,`svelte-18mymms`,null,f,{lines:u()})),r(n,d)}export{l as t};
