@@ -226,7 +226,7 @@ fn played(channel: &Channel, candidates: Vec<TitleCandidate>, session: Option<St
     Played { title, candidates: candidates.into(), session }
 }
 
-/// What the answer to a caller goes on with.
+/// The continuation of the answer to a caller.
 struct Rest {
     call: Call,
     channel: Arc<Channel>,

@@ -57,7 +57,7 @@ pub(super) struct OpenedPart {
     pub(super) begins_at: i64,
 }
 
-/// What an answer goes on with.
+/// The continuation of an answer.
 pub(super) struct WantedPast {
     /// The start, in seconds since 1970.
     pub(super) start: i64,
@@ -165,7 +165,7 @@ impl<C: Continuation> Past<C> {
     }
 }
 
-/// What follows a part.
+/// The part, the channel or the end that follows a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Part,
@@ -195,7 +195,7 @@ fn after_part(wanted: &WantedPast, reached: i64, now: i64, has_progressed: bool)
 struct PartClock {
     /// Milliseconds since 1970.
     begins_at: i64,
-    /// What the viewer had before the part, in milliseconds since 1970.
+    /// The time that the viewer had reached before the part, in milliseconds since 1970.
     before: i64,
     /// Whether packets before that time are left out.
     skips: bool,

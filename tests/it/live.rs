@@ -56,7 +56,7 @@ async fn a_player_logs_in_by_url_and_watches_from_any_network() {
         anna.live(&format!("{id}")),
         anna.path(&format!("{id}.ts")),
         anna.path(&format!("{id}")),
-        anna.live(&format!("{id}.ts/?utc=1&transcode=mobile")),
+        anna.live(&format!("{id}.ts/?quality=1&transcode=mobile")),
     ] {
         let player = Player::ask(gateway.address, Request::get(&path).header("Range", "bytes=0-")).await;
         let head = player.head().await;

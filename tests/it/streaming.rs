@@ -104,7 +104,7 @@ async fn a_stream_has_no_length_ranges_or_redirect_for_any_request_headers() {
         Request::get(&path),
         Request::get(&path).header("Range", "bytes=0-"),
         Request::get(&path).header("Icy-MetaData", "1"),
-        Request::get(format!("{path}.ts?utc=1&lutc=2")),
+        Request::get(format!("{path}.ts?lutc=2&quality=1")),
         Request::get(format!("{path}/")),
     ] {
         let player = Player::ask(gateway.address, request).await;

@@ -300,6 +300,11 @@ async fn stopping_the_channel_does_not_end_a_recording() {
     studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
     assert!(studio.scenario.provider.n_accepted() >= 2, "it has joined again");
     check(&studio.bytes(1));
+    // The event follows the record.
+    let deadline = Instant::now() + WAIT_MAX;
+    while studio.n_events("recording_end") == 0 && Instant::now() < deadline {
+        sleep(Duration::from_millis(20)).await;
+    }
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
 }
 

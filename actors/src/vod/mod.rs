@@ -56,6 +56,9 @@ use crate::viewer::Viewer;
 
 /// A connection without data for this long counts as lost. Longer than for live streams: disks of providers sleep.
 const STALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of a film after which the tasks of other viewers run. Players that read in bursts would otherwise delay live
+/// channels.
+const TURN_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of sessions. Each has at most half a megabyte of film and one connection.
 const SESSIONS_MAX: usize = 4_096;
 /// How often a request selects its bytes again because the provider has another file than a moment ago.
@@ -268,7 +271,7 @@ impl Vod {
         let opened = timeout(start_timeout, opening).await;
         let body = |reader| {
             self.shared.begun(joined.session());
-            VodBody { reader: Some(reader), shared: self.shared.clone(), _seat: seat }
+            VodBody { reader: Some(reader), in_turn: 0, shared: self.shared.clone(), _seat: seat }
         };
         Ok(match opened.unwrap_or(Err(VodRefusal::NoAnswer))? {
             Opened::Stream(reader) => VodAnswer::Stream(body(AnyReader::Stream(reader))),
@@ -586,6 +589,8 @@ enum AnyReader {
 pub struct VodBody {
     /// `None` after the end.
     reader: Option<AnyReader>,
+    /// Bytes since the last pause.
+    in_turn: usize,
     shared: Arc<Shared>,
     _seat: Option<Seat>,
 }
@@ -601,13 +606,22 @@ impl VodBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, VodInterrupted>>> {
+        if self.in_turn >= TURN_BYTES_MAX {
+            self.in_turn = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let read = match &mut self.reader {
             None => return Poll::Ready(None),
             Some(AnyReader::File(reader)) => reader.poll_read(cx),
             Some(AnyReader::Stream(reader)) => reader.poll_read(cx),
         };
+        if read.is_pending() {
+            self.in_turn = 0;
+        }
         Poll::Ready(match ready!(read) {
             Read::Piece(bytes) => {
+                self.in_turn += bytes.len();
                 self.shared.env.registry.vod_bytes_out.add(bytes.len() as u64);
                 Some(Ok(bytes))
             }

@@ -27,7 +27,7 @@ use uuid::Uuid;
 use super::cache::{FileCache, FileVersion, KnownFile};
 use super::source::{COMPARED_BYTES, Expected, FileSource, OpenFailure, OpenedFile, SourceEvent};
 use super::stream::StreamState;
-use super::{STALL_TIMEOUT, SessionKey, VodFacts, VodRefusal, VodTitle};
+use super::{STALL_TIMEOUT, SessionKey, TURN_BYTES_MAX, VodFacts, VodRefusal, VodTitle};
 use crate::channel::LiveEnv;
 use crate::plans::Target;
 use crate::slots::{Asking, SlotMessage};
@@ -228,7 +228,7 @@ impl VodSession {
         stop: CancellationToken,
         forget: impl Fn(&Self) -> bool,
     ) {
-        let mut was_told = false;
+        let (mut was_told, mut in_turn) = (false, 0);
         loop {
             if stop.is_cancelled() {
                 self.end();
@@ -255,8 +255,13 @@ impl VodSession {
                         None => {}
                         Some(Ok(SourceEvent::Message(message))) => self.answer_reading(message, &source),
                         Some(Ok(SourceEvent::Read(Ok(Some(bytes))))) => {
+                            in_turn += bytes.len();
                             if let Some(spare) = self.received(bytes) {
                                 source.reuse(spare);
+                            }
+                            if in_turn >= TURN_BYTES_MAX {
+                                in_turn = 0;
+                                tokio::task::yield_now().await;
                             }
                         }
                         Some(Ok(SourceEvent::Read(Ok(None)))) => self.cut(&mut source, "the part ended"),

@@ -34,6 +34,7 @@ impl Station {
         live.path(NEWS).plays(Clip::plain().await);
         let archive = FileProvider::start(film("ts").await).await;
         archive.limit(1);
+        archive.slow_after(8 << 20);
         let list = format!(
             "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\" catchup=\"default\" catchup-days=\"2\" catchup-source=\"{}\",News\n{}\n\
              #EXTINF:-1 tvg-id=\"movies\",Movies\nhttp://127.0.0.1:9/2.ts\n",

@@ -33,7 +33,7 @@ pub(crate) struct RecordingStorageView {
     /// Number of recordings with a file.
     #[field(example = "12")]
     recordings: usize,
-    /// Who has recordings with files, the largest first.
+    /// The owners of recordings with files, the largest first.
     users: Vec<RecordingUserView>,
 }
 
