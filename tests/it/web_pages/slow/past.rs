@@ -108,6 +108,7 @@ async fn a_viewer_plays_a_programme_of_the_past_with_seeking_and_starts_the_runn
     let start = (station.now - 180.minutes()).as_second();
     assert!(station.asked().iter().all(|it| *it == (start, 3_600)), "{:?}", station.asked());
 
+    page.web.is_clean().await;
     // An admin sees who watches, and ends it.
     office.web.opens("/now").await;
     office.shows("Past of channels").await;
@@ -122,7 +123,10 @@ async fn a_viewer_plays_a_programme_of_the_past_with_seeking_and_starts_the_runn
     page.presses("Watch live").await;
     page.web.has("video[data-state=playing]").await;
     assert_eq!((station.archive.peak(), station.archive.n_refused(), station.live.peak()), (1, 0, 1));
-    page.web.is_clean().await;
+    // The browser reports the answer that the admin ended, and nothing else.
+    let console = page.browser().console().await;
+    let is_ended = |it: &String| it.contains("/proxy/catchup/") && it.contains("ERR_CONNECTION_RESET");
+    assert!(console.iter().all(is_ended), "{console:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
