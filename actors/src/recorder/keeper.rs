@@ -16,17 +16,21 @@ use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::recording::{Recording, RecordingInput};
 use domain::setting::CoreSetting;
 use domain::user::User;
-use storage::{ChangeMessage, Record, Write};
+use storage::{Record, Write};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{Parts, Recorder, Shared};
+use super::{Parts, Recorder, Shared, any_changed};
 use crate::clock::now_ms;
 
 /// Pause between looks while something is recorded.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// The same while nothing is.
 const IDLE_PERIOD: Duration = Duration::from_secs(30);
+
+/// A change of one of these may be a reason for other recordings to go.
+const COLLECTIONS: [&str; 4] =
+    [Recording::COLLECTION, RecordingRule::COLLECTION, CoreSetting::COLLECTION, User::COLLECTION];
 
 /// The room for recordings at the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +99,7 @@ impl Shared {
             let is_idle = self.running.lock().is_empty();
             tokio::select! {
                 () = sleep(if is_idle { IDLE_PERIOD } else { LOOK_PERIOD }) => {}
-                () = changed(&mut changes), if is_idle => {}
+                () = any_changed(&mut changes, &COLLECTIONS), if is_idle => {}
                 () = self.stop.cancelled() => return,
             }
         }
@@ -174,19 +178,6 @@ impl Shared {
         };
         info!(recording.id = %id, "recording of \"{}\" is removed: {cause}", recording.title());
         Recorder { shared: Arc::clone(self) }.remove_file(&recording).await;
-    }
-}
-
-/// Waits for a commit after which other recordings may have to go.
-async fn changed(changes: &mut storage::Changes) {
-    let matters =
-        [Recording::COLLECTION, RecordingRule::COLLECTION, CoreSetting::COLLECTION, User::COLLECTION];
-    loop {
-        match changes.next().await {
-            ChangeMessage::Changed(change) if matters.iter().all(|it| change.of(it).is_none()) => {}
-            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return,
-            ChangeMessage::Closed => std::future::pending().await,
-        }
     }
 }
 

@@ -133,25 +133,9 @@ impl Recorder {
         if self.shared.parts.set(Parts { models, folder }).is_err() {
             return;
         }
-        let shared = Arc::downgrade(&self.shared);
-        let task = tasks::respawn("the schedule of recordings", move || {
-            let shared = shared.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    shared.follow_schedule().await;
-                }
-            }
-        });
+        let task = self.respawned("the schedule of recordings", Shared::follow_schedule);
         *self.shared.schedule.lock() = Some(task);
-        let shared = Arc::downgrade(&self.shared);
-        let task = tasks::respawn("the keeper of recordings", move || {
-            let shared = shared.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    shared.keep_room().await;
-                }
-            }
-        });
+        let task = self.respawned("the keeper of recordings", Shared::keep_room);
         *self.shared.keeper.lock() = Some(task);
     }
 
@@ -160,17 +144,31 @@ impl Recorder {
         if self.shared.after.set(settings).is_err() {
             return;
         }
-        let shared = Arc::downgrade(&self.shared);
-        let task = tasks::respawn("the work after recordings", move || {
-            let shared = shared.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    let runs = shared.runs.clone();
-                    runs.track_future(shared.follow_work()).await;
-                }
-            }
+        let task = self.respawned("the work after recordings", |shared| async move {
+            let runs = shared.runs.clone();
+            runs.track_future(shared.follow_work()).await;
         });
         *self.shared.worker.lock() = Some(task);
+    }
+
+    /// Starts a task that does not keep the recorder, and starts again after a failure.
+    fn respawned<F>(
+        &self,
+        name: &'static str,
+        run: impl Fn(Arc<Shared>) -> F + Send + 'static,
+    ) -> RespawnedTask
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let shared = Arc::downgrade(&self.shared);
+        tasks::respawn(name, move || {
+            let running = shared.upgrade().map(&run);
+            async move {
+                if let Some(running) = running {
+                    running.await;
+                }
+            }
+        })
     }
 
     /// Returns the folder of recordings; `None` before the recorder has started.
@@ -266,7 +264,7 @@ impl Shared {
             tokio::select! {
                 () = sleep(wait) => {}
                 () = self.ended.notified() => {}
-                () = recordings_changed(&mut changes) => {}
+                () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
                 () = self.stop.cancelled() => return,
             }
         }
@@ -335,11 +333,11 @@ fn due_at(recording: &Recording) -> Option<i64> {
     }
 }
 
-/// Waits for a commit that may have changed recordings.
-async fn recordings_changed(changes: &mut storage::Changes) {
+/// Waits for a commit that may have changed one of these collections.
+async fn any_changed(changes: &mut storage::Changes, collections: &[&str]) {
     loop {
         match changes.next().await {
-            ChangeMessage::Changed(change) if change.of(Recording::COLLECTION).is_none() => {}
+            ChangeMessage::Changed(change) if collections.iter().all(|it| change.of(it).is_none()) => {}
             ChangeMessage::Changed(_) | ChangeMessage::Lagged => return,
             ChangeMessage::Closed => std::future::pending().await,
         }

@@ -15,13 +15,13 @@ use domain::event::RecordingRef;
 use domain::ids::RecordingId;
 use domain::recording::{AfterStep, Recording, TRIES_MAX};
 use media::source::{FileJob, FileJobEnd, run_job};
-use storage::Write;
+use storage::{Record, Write};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::folder::FolderError;
-use super::{Shared, recordings_changed};
+use super::{Shared, any_changed};
 
 /// Pause after work that has to wait, such as for a disk that is not mounted.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ impl Shared {
                 Some((AfterStep::Nfo, id)) => nfo::describe(&self, id).await,
                 None => {
                     tokio::select! {
-                        () = recordings_changed(&mut changes) => {}
+                        () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
                         () = self.stop.cancelled() => return,
                     }
                     continue;
