@@ -127,6 +127,7 @@ fn scan(
 ) -> Found {
     let set = cache.set_of(tests);
     let mut scan = GuideScan::new(&set, []);
+    cache.exchange_titles(&mut scan);
     let (from, until) = (i64::MIN, i64::MAX);
     let file = (1, contents.iter().sum());
     let mut read = HashMap::new();
@@ -148,6 +149,7 @@ fn scan(
         }
     }
     assert!(!scan.is_too_much(), "all programmes that rules select are found");
+    cache.exchange_titles(&mut scan);
     cache.replace(read);
     scan.finish().0
 }
@@ -188,8 +190,10 @@ fn demand(n: u32) -> ForecastDemand {
         end: end * 1000,
         begins_at: (start - 60) * 1000,
         ends_at: (end + 300) * 1000,
+        padding_before: 60_000,
         priority: (n % 5 * 10) as u8,
-        has_begun: false,
+        watched: None,
+        is_over: false,
         pools: (0..3).map(|it| pool(1 + (channel + it * 13) % 40)).collect(),
     }
 }

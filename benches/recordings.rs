@@ -5,7 +5,8 @@
 //! only writes the same bytes: one file per recording, a block every 400 ms, and everything on the disk every four seconds.
 //! Then a thousand recordings of one channel begin in the same second; *late* is the time from the start of a recording to
 //! its first stored packet. Last, ranges of a stored file are requested; *range* is the time from the connection to the
-//! first byte. The program, the clients and the writer are separate processes; the provider is in this one.
+//! first byte. The same is measured for places in the past of twenty channels that the program keeps itself (*seek*). The
+//! program, the clients and the writer are separate processes; the provider is in this one.
 //!
 //! `cargo bench --bench recordings -- [--clients 200] [--recordings 50] [--seconds 20] [--due 1000] [--ranges 300]`
 
@@ -56,6 +57,9 @@ const WRITES_PER_SYNC: u64 = 10;
 const BEGINNING: Duration = Duration::from_secs(5);
 /// Time until the recordings that are due at once begin: they have to be created before.
 const DUE_IN_MS: i64 = 40_000;
+/// Channels whose past is kept, and for how long before it is asked for.
+const RINGS_MAX: usize = 20;
+const KEPT: Duration = Duration::from_secs(20);
 const LIST: &str = "/api/channels/recordings/";
 const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_per_address_max=0"];
 
@@ -128,6 +132,7 @@ async fn measure(size: &Size) {
     let bare = bare_writer(folder.path(), size).await;
     let due = due_at_once(&admin, channels[0].id, size.due).await;
     let range = ranges(address, &admin, ids[0], size.ranges).await;
+    let seek = seeks(&server, address, &admin, &channels, size.ranges).await;
     drop(server);
 
     let cpu = (together.saturating_sub(alone)).as_secs_f64();
@@ -163,6 +168,13 @@ async fn measure(size: &Size) {
         range["p50_ms"].as_f64().unwrap_or(f64::NAN),
         range["p99_ms"].as_f64().unwrap_or(f64::NAN)
     );
+    println!(
+        "time-shift, {} rings: seek p50 {:.2} ms, p99 {:.2} ms, {:.2} MiB each",
+        seek["rings"],
+        seek["p50_ms"].as_f64().unwrap_or(f64::NAN),
+        seek["p99_ms"].as_f64().unwrap_or(f64::NAN),
+        seek["memory_mib_per_ring"].as_f64().unwrap_or(f64::NAN)
+    );
     let phases: Vec<Value> = reports
         .into_iter()
         .map(|mut it| {
@@ -179,7 +191,7 @@ async fn measure(size: &Size) {
             "cores_together": together.as_secs_f64() / wait.as_secs_f64(),
             "stored_bytes": stored, "gaps": n_gaps, "memory_mib_per_recording": memory,
             "cpu_seconds_per_gib": per_gib, "bare_writer_cpu_seconds_per_gib": bare_per_gib,
-            "due_at_once": due, "range": range,
+            "due_at_once": due, "range": range, "seek": seek,
         }),
     );
 }
@@ -332,14 +344,59 @@ async fn ranges(address: SocketAddr, admin: &Api, id: u64, n: u64) -> Value {
         let mut answer = vec![0; 12];
         socket.read_exact(&mut answer).expect("an answer");
         assert_eq!(answer, b"HTTP/1.1 206", "{}", String::from_utf8_lossy(&answer));
-        let mut tail = [0; 4];
-        // The head ends before the first byte of the file.
-        while tail != *b"\r\n\r\n" {
-            tail.rotate_left(1);
-            socket.read_exact(&mut tail[3..]).expect("a head");
-        }
-        socket.read_exact(&mut tail[..1]).expect("a byte of the file");
+        first_byte(&mut socket);
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
     json!({ "requests": n, "p50_ms": percentile(&mut times, 0.5), "p99_ms": percentile(&mut times, 0.99) })
+}
+
+/// Reads the rest of a head, and the first byte of the file.
+fn first_byte(socket: &mut TcpStream) {
+    let mut tail = [0; 4];
+    while tail != *b"\r\n\r\n" {
+        tail.rotate_left(1);
+        socket.read_exact(&mut tail[3..]).expect("a head");
+    }
+    socket.read_exact(&mut tail[..1]).expect("a byte of the file");
+}
+
+/// Keeps the past of some channels, and requests places in it, each on a connection of its own.
+async fn seeks(server: &Process, address: SocketAddr, admin: &Api, channels: &[Channel], n: u64) -> Value {
+    let channels = &channels[..channels.len().min(RINGS_MAX)];
+    let resident = server.resident();
+    for channel in channels {
+        let path = format!("/api/channels/channels/{}/", channel.id);
+        let kept = admin.patch(&path, json!({ "timeshift": "always" })).await;
+        assert_eq!(kept.status, 200, "{kept:?}");
+    }
+    tokio::time::sleep(BEGINNING).await;
+    let since = now_ms() / 1000;
+    tokio::time::sleep(KEPT).await;
+    let memory = (server.resident() as f64 - resident as f64) / channels.len() as f64 / MIB;
+    let seconds = i64::try_from(KEPT.as_secs()).unwrap_or(0) - 2;
+    let token = admin.token(test_support::api::ADMIN, test_support::api::PASSWORD).await;
+    let token = token.text("access").to_owned();
+    let mut times = Vec::new();
+    for number in 0..n {
+        let channel = &channels[usize::try_from(number).unwrap_or(0) % channels.len()];
+        let uuid = channel.path.rsplit('/').next().unwrap_or_default();
+        let start = since + i64::try_from(number).unwrap_or(0) * 7 % seconds;
+        let began = Instant::now();
+        let mut socket = TcpStream::connect(address).expect("a connection");
+        write!(
+            socket,
+            "GET /proxy/catchup/{uuid}?start={start} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\
+             Connection: close\r\n\r\n"
+        )
+        .expect("a request");
+        let mut answer = vec![0; 12];
+        socket.read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer, b"HTTP/1.1 200", "{}", String::from_utf8_lossy(&answer));
+        first_byte(&mut socket);
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    json!({
+        "rings": channels.len(), "requests": n, "memory_mib_per_ring": memory,
+        "p50_ms": percentile(&mut times, 0.5), "p99_ms": percentile(&mut times, 0.99),
+    })
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
-    Events, Fetch, GuideRefreshes, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Recorder,
-    SchedulesDirect, SlotsSnapshot, Switchboard, System, Trials, Vod, VodImporter,
+    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, LiveSettings, MetricsSnapshot, Plans,
+    Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, Vod, VodImporter,
 };
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
@@ -42,10 +42,10 @@ use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
 use crate::matching::Matching;
 use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
+use crate::plugins::{InstalledPlugins, PluginProcesses};
 use crate::recent_log::RecentLog;
-use crate::recording_forecast::ForecastCache;
-use crate::rest::ChannelRowCache;
 use crate::rest::frame::pace::WritePace;
+use crate::rest::{ChannelRowCache, DeletedRules};
 use crate::strm_export::StrmExports;
 
 /// Maximum size of all lists of films and series that are kept for player apps, in MiB. They are compressed.
@@ -58,6 +58,8 @@ pub(crate) struct App {
     pub(crate) files: Files,
     /// The programmes of guide sources.
     pub(crate) guide_files: GuideFiles,
+    pub(crate) plugins: InstalledPlugins,
+    pub(crate) plugin_processes: PluginProcesses,
     pub(crate) output_rules: CompiledOutputRules,
     /// Channels as lists show them.
     pub(crate) channel_rows: ChannelRowCache,
@@ -82,13 +84,16 @@ pub(crate) struct App {
     pub(crate) trials: Trials,
     pub(crate) vod: Vod,
     pub(crate) recorder: Recorder,
-    pub(crate) forecast_cache: ForecastCache,
+    pub(crate) time_shift: TimeShift,
     /// Held while rules are applied, so that no programme gets two recordings.
     pub(crate) rule_evaluation: tokio::sync::Mutex<()>,
+    pub(crate) deleted_rules: DeletedRules,
     /// Programmes that the last evaluation of all rules has found.
     pub(crate) rule_matches: Mutex<MatchCache>,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
+    /// Delivers events to integrations.
+    pub(crate) integrations: Integrations,
     pub(crate) plans: Arc<dyn Plans>,
     /// Engine settings in effect: the configuration, overridden by the core settings.
     pub(crate) settings: LiveSettings,
@@ -136,7 +141,13 @@ impl App {
     ) -> Result<Self, storage::Error> {
         let events = system.events();
         let files = Files::new(&config.data_dir);
+        let plugins = InstalledPlugins::new(&config.data_dir);
+        if let Err(error) = plugins.files.recover() {
+            warn!("failed to tidy the folder of plugins: {error}");
+        }
         Ok(App {
+            plugins,
+            plugin_processes: PluginProcesses::new(system),
             output_rules: CompiledOutputRules::default(),
             channel_rows: ChannelRowCache::default(),
             archives: ArchiveCache::default(),
@@ -150,12 +161,14 @@ impl App {
             trials: system.trials(),
             vod: system.vod(),
             recorder: system.recorder(),
-            forecast_cache: ForecastCache::default(),
+            time_shift: system.time_shift(),
+            deleted_rules: DeletedRules::default(),
             rule_evaluation: tokio::sync::Mutex::new(()),
             rule_matches: Mutex::default(),
             matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),
+            integrations: system.integrations(),
             network_refusals: {
                 let events = events.clone();
                 NetworkRefusals::new(move |event| events.emit(event))

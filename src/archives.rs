@@ -1,6 +1,7 @@
 //! The archives of channels, as lists show them: how far back the past of each channel can be watched.
 //!
-//! They follow from the streams of the channels and their accounts, and are made again after one of these changed.
+//! They follow from the streams of the channels, their accounts and the settings of the own time-shift, and are made again
+//! after one of these changed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -11,21 +12,55 @@ use domain::account::Account;
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::streams::StreamSnapshot;
+use domain::timeshift::{TimeShiftMode, TimeShiftSettings};
 use parking_lot::Mutex;
 use storage::{Models, Table};
+
+use crate::player::timeshift::timeshift_settings;
+
+const HOURS_PER_DAY: u32 = 24;
+
+/// How far back a channel can be watched, in hours. 0 is not at all.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Depth {
+    /// In the archive of a provider.
+    of_provider: u32,
+    /// In what the gateway keeps itself, as the settings bound it.
+    own: u32,
+}
 
 /// The depth of the archive of each channel that has one.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelArchives {
-    days: HashMap<ChannelId, u32>,
+    depths: HashMap<ChannelId, Depth>,
     /// Changes with the depths, for entity tags.
     version: u64,
 }
 
 impl ChannelArchives {
-    /// Returns how many days of the past of a channel can be watched; 0 without an archive.
+    fn depth(&self, channel: ChannelId) -> Depth {
+        self.depths.get(&channel).copied().unwrap_or_default()
+    }
+
+    /// Returns how many hours of the past of a channel can be watched; 0 without an archive.
+    pub(crate) fn hours(&self, channel: ChannelId) -> u32 {
+        let depth = self.depth(channel);
+        depth.of_provider.max(depth.own)
+    }
+
+    /// Returns how many days of the past of a channel can be watched, rounded up; 0 without an archive.
     pub(crate) fn days(&self, channel: ChannelId) -> u32 {
-        self.days.get(&channel).copied().unwrap_or(0)
+        self.hours(channel).div_ceil(HOURS_PER_DAY)
+    }
+
+    /// Returns how many hours of the past of a channel a provider has.
+    pub(crate) fn hours_of_provider(&self, channel: ChannelId) -> u32 {
+        self.depth(channel).of_provider
+    }
+
+    /// Returns whether the gateway keeps the past of a channel itself.
+    pub(crate) fn is_kept(&self, channel: ChannelId) -> bool {
+        self.depth(channel).own > 0
     }
 
     /// Returns a number that changes with the depths.
@@ -33,25 +68,38 @@ impl ChannelArchives {
         self.version
     }
 
-    /// Returns the largest depth of the archives that the streams of each channel have at active accounts.
-    fn of(channels: &Table<Channel>, streams: &StreamSnapshot, accounts: &Table<Account>) -> Self {
+    /// Returns the largest depth of the archives that the streams of each channel have at active accounts, and what the
+    /// gateway keeps itself.
+    fn of(
+        channels: &Table<Channel>,
+        streams: &StreamSnapshot,
+        accounts: &Table<Account>,
+        settings: &TimeShiftSettings,
+    ) -> Self {
         let plays = |id: AccountId| {
             accounts.get(id.0).is_some_and(|it| it.is_active && it.active_profiles().next().is_some())
         };
         let playing: Vec<AccountId> = streams.accounts().into_iter().filter(|it| plays(*it)).collect();
         let archives = streams.archives().filter(|it| playing.binary_search(&it.1).is_ok());
         let archives: HashMap<StreamId, u16> = archives.map(|it| (it.0, it.2)).collect();
-        if archives.is_empty() {
+        let depth = |it: &Channel| {
+            let days = it.streams.iter().filter_map(|id| archives.get(id)).max().copied().unwrap_or(0);
+            let is_kept = settings.mode_of(it) != TimeShiftMode::Off;
+            Depth {
+                of_provider: u32::from(days) * HOURS_PER_DAY,
+                own: if is_kept { settings.hours } else { 0 },
+            }
+        };
+        let depths = channels.iter().map(|it| (it.id, depth(it)));
+        let depths: HashMap<ChannelId, Depth> = depths.filter(|it| it.1 != Depth::default()).collect();
+        if depths.is_empty() {
             return Self::default();
         }
-        let deepest = |it: &Channel| it.streams.iter().filter_map(|id| archives.get(id)).max().copied();
-        let days = channels.iter().filter_map(|it| Some((it.id, u32::from(deepest(it)?))));
-        let days: HashMap<ChannelId, u32> = days.collect();
-        let mut sorted: Vec<_> = days.iter().collect();
+        let mut sorted: Vec<_> = depths.iter().collect();
         sorted.sort_unstable();
         let mut hasher = DefaultHasher::new();
         sorted.hash(&mut hasher);
-        Self { days, version: hasher.finish() }
+        Self { depths, version: hasher.finish() }
     }
 }
 
@@ -63,6 +111,7 @@ struct KeptArchives {
     channels: Arc<Table<Channel>>,
     streams: Arc<StreamSnapshot>,
     accounts: Arc<Table<Account>>,
+    settings: TimeShiftSettings,
     archives: Arc<ChannelArchives>,
 }
 
@@ -72,19 +121,21 @@ impl ArchiveCache {
     pub(crate) fn load(&self, models: &Models) -> Arc<ChannelArchives> {
         let (channels, streams, accounts) =
             (models.channels.load(), models.streams.load(), models.accounts.load());
+        let settings = timeshift_settings(models);
         // Held while they are made: others who need them would only make them as well.
         let mut kept = self.0.lock();
         if let Some(kept) = &*kept
             && Arc::ptr_eq(&kept.channels, &channels)
             && Arc::ptr_eq(&kept.streams, &streams)
             && Arc::ptr_eq(&kept.accounts, &accounts)
+            && kept.settings == settings
         {
             return Arc::clone(&kept.archives);
         }
-        let archives = ChannelArchives::of(&channels, &streams, &accounts);
-        let before = kept.as_ref().map(|it| &it.archives).filter(|it| it.days == archives.days);
+        let archives = ChannelArchives::of(&channels, &streams, &accounts, &settings);
+        let before = kept.as_ref().map(|it| &it.archives).filter(|it| it.depths == archives.depths);
         let archives = before.map_or_else(|| Arc::new(archives), Arc::clone);
-        *kept = Some(KeptArchives { channels, streams, accounts, archives: Arc::clone(&archives) });
+        *kept = Some(KeptArchives { channels, streams, accounts, settings, archives: Arc::clone(&archives) });
         archives
     }
 }

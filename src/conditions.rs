@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::{RecordingRoom, now_ms};
+use actors::{IntegrationStatus, RecordingRoom, now_ms};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
+use domain::integration::Integration;
 use domain::time::iso_millis;
 use rustix::fs::statvfs;
 use storage::Models;
@@ -45,6 +46,7 @@ pub(crate) enum ConditionKind {
     RestorePending,
     AccountExpiring,
     AccountExpired,
+    IntegrationPaused,
 }
 
 impl ConditionKind {
@@ -107,8 +109,29 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         let state = states.get(source.id.0);
         found.extend(state.and_then(|it| guide_condition(source, it, now)));
     }
+    let integrations = models.integrations.load();
+    for status in app.integrations.statuses() {
+        let integration = integrations.get(status.id.0).filter(|it| it.is_enabled);
+        found.extend(integration.and_then(|it| integration_condition(it, &status)));
+    }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
     found
+}
+
+fn integration_condition(integration: &Integration, status: &IntegrationStatus) -> Option<Condition> {
+    let reason = status.paused.as_ref()?;
+    let Integration { id, name, .. } = integration;
+    Some(Condition {
+        key: format!("integration_paused:{id}:{}", status.failing_since.unwrap_or_default()),
+        kind: ConditionKind::IntegrationPaused,
+        severity: Severity::Warning,
+        title: format!("Integration \"{name}\" is paused"),
+        message: format!(
+            "Integration \"{name}\" gets no events, because {reason}. Deliveries that wait: {}.",
+            status.n_waiting
+        ),
+        advice: "Correct its address or its target, and resume it.".to_owned(),
+    })
 }
 
 fn store_conditions(models: &Models) -> Vec<Condition> {
@@ -277,7 +300,7 @@ fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Op
 mod tests {
     use domain::account::PlaylistLocation;
     use domain::guide::source::GuideSourceKind;
-    use domain::ids::{AccountId, GuideSourceId, ProfileId};
+    use domain::ids::{AccountId, GuideSourceId, IntegrationId, ProfileId};
 
     use super::*;
 
@@ -319,6 +342,40 @@ mod tests {
                 "{status:?} {good_at:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_paused_integration_is_reported_with_its_reason() {
+        let script =
+            domain::integration::Script { path: "/srv/a.sh".into(), working_directory: None, timeout_s: 1 };
+        let integration = Integration {
+            id: IntegrationId(4),
+            name: "Chat".to_owned(),
+            is_enabled: true,
+            target: domain::integration::Target::Script(script),
+            subscriptions: Vec::new(),
+            parallel: 1,
+            max_age_s: None,
+            created_at: 0,
+        };
+        let status = IntegrationStatus {
+            id: IntegrationId(4),
+            n_waiting: 12,
+            n_running: 0,
+            n_dead: 1,
+            failing_since: Some(7),
+            paused: Some("all deliveries failed for five days".to_owned()),
+        };
+        let condition = integration_condition(&integration, &status).unwrap();
+        assert_eq!(
+            (&*condition.key, condition.kind),
+            ("integration_paused:4:7", ConditionKind::IntegrationPaused)
+        );
+        assert!(
+            condition.message.contains("failed for five days. Deliveries that wait: 12."),
+            "{condition:?}"
+        );
+        assert_eq!(integration_condition(&integration, &IntegrationStatus { paused: None, ..status }), None);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use actors::{
     AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
-    Importer, MetricsSnapshot, Plans, RecordingsFolder, StorePlans, Switchboard, System, SystemParts,
-    effective_settings,
+    Importer, IntegrationParts, MetricsSnapshot, Plans, RecordingsFolder, StorePlans, Switchboard, System,
+    SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -40,6 +40,7 @@ use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::recent_log::RecentLog;
+use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
 use crate::{matching, push, recording_rules, rest, store_watch, strm_export};
 
@@ -146,6 +147,7 @@ impl Gateway {
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
+        app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
         let open = |listener, routes| {
             let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone());
@@ -164,6 +166,12 @@ impl Gateway {
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
+        // After the ports answer; no plugin delays the start.
+        let plugins_of = Arc::clone(&app);
+        runtimes.work.spawn_blocking(move || {
+            let app = plugins_of;
+            app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files);
+        });
         Ok(Gateway {
             system,
             app,
@@ -328,7 +336,7 @@ async fn start_system(
     let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
-    let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners);
+    let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners.clone());
     let launcher = launcher(config);
     let (limits, folder) = (&config.limits, config.data_dir.join(FILMS_FOLDER));
     let disk_bytes = limits.film_disk_cache_bytes;
@@ -342,6 +350,7 @@ async fn start_system(
     let uploads = files.folder(Folder::Playlists);
     let vod_interval = config.limits.vod_request_interval;
     let recordings = RecordingsFolder::new(config.recordings_folder());
+    let past = RecordingsFolder::new(config.timeshift_folder());
     let after_recordings = AfterSettings {
         comskip: config.programs.comskip.clone(),
         comskip_config: files.folder(Folder::Comskip).join(COMSKIP_CONFIG),
@@ -359,13 +368,20 @@ async fn start_system(
         uploads: files.folder(Folder::Guides),
         unpacked_bytes_max: config.limits.guide_unpacked_bytes_max,
     };
+    let integrations = IntegrationParts {
+        models: models.clone(),
+        own_listeners,
+        settings: config.integrations.settings(config.user_agent.clone()),
+    };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
         let of_users = models.clone();
         let may_connect = move |user, address| may_stream_from(&of_users, user, address);
+        system.deliver_events(integrations);
         system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
         system.import_vod(models.clone(), fetch.clone(), vod_interval);
+        system.keep_past_in(models.clone(), past, recordings.clone());
         system.record_into(models.clone(), recordings);
         system.work_after_recordings(after_recordings);
         system.import_into(models, fetch, uploads);

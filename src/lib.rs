@@ -24,12 +24,16 @@ mod guide;
 mod http;
 mod images;
 mod logo_cache;
+#[cfg(test)]
+mod logo_testing;
 mod matching;
 mod metrics;
 pub mod play;
 mod player;
+mod plugins;
 mod push;
 mod recent_log;
+mod recording_artwork;
 mod recording_forecast;
 mod recording_rules;
 pub mod rest;

@@ -14,11 +14,13 @@ use std::time::{Duration, SystemTime};
 
 use actors::{Fetch, FetchError, FetchLimits};
 use bytes::Bytes;
-use domain::egress::Reach;
+use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
+use domain::ids::GuideSourceId;
 use domain::logo::{Logo, logo_copy_path};
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use storage::Models;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -131,6 +133,18 @@ impl LogoCache {
         let fetching = Fetching { cache: Arc::clone(self), name };
         let url = url.to_owned();
         Some(tokio::spawn(async move { fetching.run(&url, reach).await }))
+    }
+
+    /// Fetches an image and waits for it; a fresh copy is used. For work in the background.
+    ///
+    /// # Errors
+    /// The reason why it cannot be fetched.
+    pub(crate) async fn fetch(self: &Arc<Self>, url: &str, reach: Reach) -> Result<Bytes, String> {
+        if let Some((bytes, true)) = self.read(&file_name(url, reach)).await {
+            return Ok(bytes);
+        }
+        let _permit = self.fetches.acquire().await.map_err(|_| "the gateway stops")?;
+        self.download(url, reach).await
     }
 
     async fn download(&self, url: &str, reach: Reach) -> Result<Bytes, String> {
@@ -262,6 +276,26 @@ impl Copies {
     }
 }
 
+/// Returns the addresses that a logo may lead to: no nearer than the playlist or guide that named it.
+pub(crate) fn reach_of_logo(models: &Models, logo: &Logo) -> Reach {
+    if let Some(source) = logo.guide_source {
+        return reach_of_guide(models, source);
+    }
+    let Some(account) = logo.named_by else { return Reach::default() };
+    match models.accounts.load().get(account.0) {
+        Some(account) => reach_of_account(account, models.refreshes.load().get(account.id.0).map(|it| &**it)),
+        // The account was deleted.
+        None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist),
+    }
+}
+
+/// Returns the addresses that an image may lead to: no nearer than the guide that named it.
+pub(crate) fn reach_of_guide(models: &Models, source: GuideSourceId) -> Reach {
+    let origin = models.guide_states.load().get(source.0).and_then(|it| it.origin);
+    // A source that was deleted, or a file of an admin.
+    Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist)
+}
+
 /// Returns the name of the copy of an address. An address that may lead farther has another copy, so that nobody gets an
 /// image through it that they may not fetch.
 fn file_name(url: &str, reach: Reach) -> String {
@@ -271,35 +305,11 @@ fn file_name(url: &str, reach: Reach) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use domain::egress::{AllowedNetworks, Distance};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use std::sync::atomic::Ordering;
 
     use super::*;
     use crate::install_tls;
-
-    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
-
-    /// A server that answers every request with this body. Returns its address and the number of requests.
-    async fn server(body: &'static [u8]) -> (String, Arc<AtomicUsize>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let n_requests = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&n_requests);
-        tokio::spawn(async move {
-            while let Ok((mut socket, _)) = listener.accept().await {
-                counter.fetch_add(1, Ordering::Relaxed);
-                let mut request = [0; 4096];
-                let _ = socket.read(&mut request).await;
-                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-                let _ = socket.write_all(head.as_bytes()).await;
-                let _ = socket.write_all(body).await;
-            }
-        });
-        (format!("http://{address}/logo"), n_requests)
-    }
+    use crate::logo_testing::{PNG, server};
 
     fn cache(folder: &Path) -> Arc<LogoCache> {
         install_tls();

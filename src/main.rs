@@ -29,6 +29,7 @@ fn run() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let mut loaded = load(&args, std::env::vars_os())?;
     loaded.config.programs.launcher = Some(OWN_BINARY.into());
+    loaded.config.plugins.is_safe_mode = matches!(args.command, Command::Serve { safe_mode: true });
     let log_level = telemetry::start(&loaded.config.log);
 
     if let Some(done) = commands::run(&args.command, &loaded) {

@@ -235,6 +235,9 @@ pub(crate) fn read_guides(
         let own = if is_generated { channel.id.0 } else { 0 };
         groups.entry((guide.id.0, own)).or_default().push(Arc::clone(channel));
     }
+    if let Some(cache) = &mut cache {
+        cache.exchange_titles(scan);
+    }
     let (mut keys, mut read) = (Vec::new(), HashMap::new());
     let (from_ms, until_ms) = (from.saturating_mul(1000), until.saturating_mul(1000));
     for ((id, own), mut channels) in groups {
@@ -272,6 +275,7 @@ pub(crate) fn read_guides(
         }
     }
     if let Some(cache) = cache {
+        cache.exchange_titles(scan);
         // With too many, another part of them can be left out next time.
         cache.replace(if scan.is_too_much() { HashMap::new() } else { read });
     }

@@ -7,9 +7,9 @@
 //! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
 //! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
 //! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Recordings read
-//! channels like clients: [`recorder`]. Independent of these:
+//! channels like clients: [`recorder`], and so does what keeps their past: [`timeshift`]. Independent of these:
 //! [`importer`], which imports playlists into the store, [`catalogue`], which imports films and series, and [`trials`],
-//! which test stream profiles.
+//! which test stream profiles. Plugins are processes: [`plugins`].
 //!
 //! Requests go down, notifications go up: an actor may wait for a reply only from an actor below it, and a live channel
 //! never waits for another actor. Every request has a deadline ([`ask`]).
@@ -27,11 +27,13 @@ mod fetch;
 mod guide;
 mod health;
 mod importer;
+mod integrations;
 mod live_settings;
 mod matching;
 mod memory;
 mod plans;
 mod playlist;
+mod plugins;
 mod programs;
 mod recorder;
 mod refresh_table;
@@ -46,6 +48,7 @@ mod tasks;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod timeshift;
 mod transcoders;
 mod trials;
 mod viewer;
@@ -71,16 +74,25 @@ pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, RefreshPhase, RefreshStart,
     RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,
 };
+pub use self::integrations::{
+    DeliveryFilter, IntegrationError, IntegrationParts, IntegrationSettings, IntegrationStatus, Integrations,
+    LogFilter, Page, TestResult,
+};
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{match_after_refresh, match_settings, matcher, subject};
 pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
+pub use self::plugins::{
+    InstalledPlugin, Pending, PluginBackend, PluginError, PluginFolders, PluginNote, PluginNotification,
+    PluginResources, PluginRun, PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause,
+    RunRefusal, RunResult, RunStage,
+};
 pub use self::programs::Programs;
 pub use self::recorder::{
-    AccessPoint, AfterSettings, Recorder, RecordingIndex, RecordingProgress, RecordingRoom, RecordingsFolder,
-    SeenRecordings, remember_deleted,
+    AccessPoint, AfterSettings, Artwork, FindArtwork, Recorder, RecordingIndex, RecordingPools,
+    RecordingProgress, RecordingRoom, RecordingsFolder, SeenRecordings, remember_deleted,
 };
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
@@ -92,9 +104,10 @@ pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequ
 pub use self::system::SystemActor;
 pub use self::system::{StartError, System, SystemParts};
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
+pub use self::timeshift::{PastPart, PastReader, PastSession, TimeShift};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
 pub use self::viewer::Viewer;
 pub use self::vod::{
-    FilmCacheSettings, Vod, VodAnswer, VodBody, VodFacts, VodHead, VodInterrupted, VodRefusal, VodRequest,
-    VodSessionInfo, VodTitle,
+    FilmCacheSettings, PartClock, ReportedPosition, Vod, VodAnswer, VodBody, VodFacts, VodHead,
+    VodInterrupted, VodRefusal, VodRequest, VodSessionInfo, VodTitle,
 };

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::ids::{AccountId, ChannelId, GroupId, GuideChannelId, LogoId, StreamId, StreamProfileId};
+use crate::timeshift::TimeShiftMode;
 use crate::user::UserLevel;
 
 /// A channel: a lineup entry that viewers choose, with the streams that can play it.
@@ -51,6 +52,9 @@ pub struct Channel {
     /// Hidden from users who hide adult content.
     #[serde(default)]
     pub is_adult: bool,
+    /// When its past is kept; `None` leaves it to the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeshift: Option<TimeShiftMode>,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
     /// Present if a refresh created the channel for a stream of its group.
@@ -117,6 +121,7 @@ impl Channel {
             enabled: true,
             user_level: UserLevel::default(),
             is_adult: false,
+            timeshift: None,
             custom_properties: Map::new(),
             auto: None,
             created_at: at,

@@ -12,6 +12,7 @@ use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::library_settings::{EXPORT_CRON_MEMBER, LibrarySettings};
 use crate::recording::DvrSettings;
 use crate::settings::Settings;
+use crate::timeshift::TimeShiftSettings;
 use crate::tuner::TunerSettings;
 use crate::user_limits::UserLimits;
 
@@ -45,9 +46,11 @@ pub const EPG_SETTINGS: &str = "epg_settings";
 pub const LIBRARY_SETTINGS: &str = "library_settings";
 /// Members of the [`DvrSettings`], and others without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
+/// Members of the [`TimeShiftSettings`].
+pub const TIMESHIFT_SETTINGS: &str = "timeshift_settings";
 
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 10] = [
+pub const SETTING_KEYS: [(&str, &str); 11] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
@@ -58,6 +61,7 @@ pub const SETTING_KEYS: [(&str, &str); 10] = [
     (DVR_SETTINGS, "DVR settings"),
     (EPG_SETTINGS, "Guide settings"),
     (LIBRARY_SETTINGS, "Library settings"),
+    (TIMESHIFT_SETTINGS, "Time-shift settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
@@ -316,6 +320,9 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
         (DVR_SETTINGS, name) if DvrSettings::has_member(name) => {
             return DvrSettings::default().set(name, value).err().map(|reason| error(name, reason));
         }
+        (TIMESHIFT_SETTINGS, _) => {
+            return TimeShiftSettings::default().set(name, value).err().map(|reason| error(name, reason));
+        }
         (USER_LIMIT_SETTINGS, _) => match UserLimits::default().set(name, value) {
             Ok(()) => return None,
             Err(reason) => reason,
@@ -515,6 +522,12 @@ mod tests {
             LIBRARY_SETTINGS,
             json!({"strm_cron_expression": "x", "strm_folder": "a"}),
             &[("strm_cron_expression", "cron"), ("strm_folder", "absolute path")],
+        );
+        refused(TIMESHIFT_SETTINGS, json!({"mode": "always", "hours": 12}), &[]);
+        refused(
+            TIMESHIFT_SETTINGS,
+            json!({"mode": "on", "total_bytes": 1, "folder": "/"}),
+            &[("folder", "not a setting"), ("mode", "off, watched or always"), ("total_bytes", "bytes from")],
         );
         refused("other", json!({}), &[("key", "core setting")]);
     }

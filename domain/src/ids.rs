@@ -77,6 +77,21 @@ id! {
 }
 
 id! {
+    /// An integration: a target of events.
+    IntegrationId
+}
+
+id! {
+    /// A delivery: an event on its way to an integration.
+    DeliveryId
+}
+
+id! {
+    /// An entry of the log of deliveries.
+    LogEntryId
+}
+
+id! {
     /// A login of a user on a device.
     DeviceLoginId
 }

@@ -18,10 +18,10 @@
 //!    next ([`playout`]). For films: the [`byte_range`] that a request selects, the [`container`] of a file, and what a
 //!    viewer's one connection reads next ([`vod_session`]).
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
-//! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
+//! 4. Notifications: an [`event`], with its [`time`], the [`integration`]s that receive it, the [`template`] of a text about it, and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the commercials in them: [`comskip`].
+//! 6. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the commercials in them: [`comskip`]. The past of channels that the gateway keeps: [`timeshift`].
 //! 7. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
 //!    parameters: [`query`]. Text in [`xml`].
 
@@ -48,6 +48,7 @@ pub mod guide;
 pub mod health;
 pub mod ids;
 pub mod import_from;
+pub mod integration;
 pub mod library_settings;
 pub mod limits;
 pub mod lineup;
@@ -62,6 +63,7 @@ pub mod personal_playlist;
 pub mod plan;
 pub mod playlist;
 pub mod playout;
+pub mod plugin;
 pub mod query;
 pub mod recording;
 pub mod secret;
@@ -74,7 +76,9 @@ pub mod stream_ids;
 pub mod stream_profile;
 pub mod streams;
 pub mod strm;
+pub mod template;
 pub mod time;
+pub mod timeshift;
 pub mod tuner;
 pub mod undo;
 pub mod user;

@@ -240,7 +240,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 47] = [
+const RESERVED: [&str; 48] = [
     "accounts",
     "activity",
     "api",
@@ -255,6 +255,7 @@ const RESERVED: [&str; 47] = [
     "hdhr",
     "health",
     "healthz",
+    "integrations",
     "library",
     "lineup.json",
     "lineup.m3u",

@@ -31,7 +31,8 @@ pub mod ts;
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::launcher::{
-    Confinement, Launcher, LauncherSettings, ProgramLimits, can_restrict_files, run_mode,
+    Confinement, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness, can_restrict_files,
+    run_mode,
 };
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;

@@ -30,6 +30,6 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Restore(args) => backup::restore(config, args),
         Command::Import(new) => import::run(config, new),
         Command::ImportFrom(new) => import_from::run(config, new),
-        Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
+        Command::Serve { .. } | Command::Play { .. } | Command::Demo { .. } => return None,
     })
 }

@@ -66,7 +66,11 @@ pub struct Args {
 pub enum Command {
     /// Run the gateway with the accounts, channels and users stored in the data folder.
     #[command(after_help = EXAMPLES, after_long_help = long_help())]
-    Serve,
+    Serve {
+        /// Start no plugin, whatever is enabled.
+        #[arg(long)]
+        safe_mode: bool,
+    },
     /// Print every setting in force, with its default and where it comes from.
     Config,
     /// Check the store without changing it; exit with 1 if it is damaged.

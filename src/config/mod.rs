@@ -10,9 +10,11 @@
 //! ```
 
 mod args;
+mod integrations;
 mod layers;
 mod network_access;
 mod network_rules;
+mod plugins;
 mod programs;
 mod values;
 
@@ -30,6 +32,7 @@ pub use self::args::{
     NewStrmExport, NewUser, PASSWORD_VARIABLE, RestoreArgs, SOURCE_API_KEY_VARIABLE,
     SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
+pub use self::integrations::Integrations;
 pub(crate) use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};
 pub(crate) use self::network_access::{
@@ -37,6 +40,7 @@ pub(crate) use self::network_access::{
 };
 pub use self::network_access::{ClassNetworks, NetworkAccess};
 pub(crate) use self::network_rules::{FOREIGN_NAMES, NetworkRules, WrongNetworks};
+pub use self::plugins::Plugins;
 pub use self::programs::Programs;
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
@@ -55,6 +59,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Folder of recordings; by default `recordings` in the data folder. Cannot be changed at run time.
     pub recordings_dir: Option<PathBuf>,
+    /// Folder of the own time-shift; by default `timeshift` in the data folder. Cannot be changed at run time.
+    pub timeshift_dir: Option<PathBuf>,
     /// Address under which clients reach the gateway. Without it, addresses are built from each request.
     pub public_url: Option<PublicUrl>,
     /// Default User-Agent for requests to providers.
@@ -74,6 +80,8 @@ pub struct Config {
     pub engine: Settings,
     pub play: Play,
     pub programs: Programs,
+    pub integrations: Integrations,
+    pub plugins: Plugins,
 }
 
 /// How media servers find the emulated tuners by themselves.
@@ -185,6 +193,7 @@ impl Default for Config {
             player_listen: Listen::everywhere(9191),
             data_dir: PathBuf::from("/var/lib/headwater"),
             recordings_dir: None,
+            timeshift_dir: None,
             public_url: None,
             user_agent: None,
             stream_networks: Networks::local(),
@@ -199,6 +208,8 @@ impl Default for Config {
             engine: Settings::default(),
             play: Play::default(),
             programs: Programs::default(),
+            integrations: Integrations::default(),
+            plugins: Plugins::default(),
         }
     }
 }
@@ -244,6 +255,11 @@ impl Config {
         self.recordings_dir.clone().unwrap_or_else(|| self.data_dir.join("recordings"))
     }
 
+    /// Returns the folder of the own time-shift.
+    pub(crate) fn timeshift_folder(&self) -> PathBuf {
+        self.timeshift_dir.clone().unwrap_or_else(|| self.data_dir.join("timeshift"))
+    }
+
     /// Checks ranges, and values that contradict each other.
     fn check(&self) -> Result<(), ConfigError> {
         self.engine.check().map_err(|error| ConfigError::Value {
@@ -285,6 +301,9 @@ impl Config {
         self.programs
             .check(&self.data_dir)
             .map_err(|(key, reason)| ConfigError::Value { key: format!("programs.{key}"), reason })?;
+        self.integrations
+            .check()
+            .map_err(|(key, reason)| ConfigError::Value { key: format!("integrations.{key}"), reason })?;
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()
         {

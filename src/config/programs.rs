@@ -99,6 +99,8 @@ impl Programs {
                 hidden: [hidden(data_dir), self.hidden_paths.clone()].concat(),
                 readable: self.readable_paths.clone(),
                 writable,
+                is_offline: false,
+                strictness: None,
                 limits: ProgramLimits {
                     memory_bytes_max: self.memory_bytes_max,
                     file_bytes_max: self.file_bytes_max,

@@ -1,4 +1,4 @@
-//! The past of a channel, from the archive of its provider.
+//! The past of a channel, from what the gateway has kept itself, or from the archive of its provider.
 //!
 //! `/timeshift/{user}/{password}/{minutes}/{start}/{file}` and `/streaming/timeshift.php` are the addresses that player apps
 //! build themselves, as for an Xtream Codes panel; `?utc=` at a live address is what playlists offer them.
@@ -6,24 +6,30 @@
 //!
 //! ```text
 //! unknown channel: 404 ─► not allowed: 403 ─► no time, no archive: 400 ─► before the archive, or not begun: 404
-//! ─► as for a film
+//! ─┬─ the own time-shift has it ─► its files
+//!  └─ else ──────────────────────► as for a film
 //! ```
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use actors::{Target, VodAnswer, VodTitle, may_watch, now_ms};
+use actors::{PastPart, Target, VodAnswer, VodBody, VodTitle, may_watch, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
 use domain::channel::Channel;
 use domain::plan::{ArchiveRefusal, TitleCandidate};
 use domain::stream_profile::Delivery;
 use domain::user::{ANONYMOUS, UserLevel};
+use futures_util::StreamExt;
+use futures_util::stream::poll_fn;
 use http::{Method, StatusCode};
 use media::Tail;
 use resource_derive::Query;
 use tracing::info;
 
 use super::output_profile::WantedPart;
-use super::past::{Continuation, OpenedPart, Opening, WantedPast, follow};
+use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
+use super::timeshift::{self, PlayedPart};
 use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
 use super::watch::{live_tail, unknown_channel};
 use crate::http::reply::Refusal;
@@ -174,19 +180,34 @@ pub(crate) fn visible(
     find(&channels).filter(|it| call.can_see(it)).cloned().ok_or_else(unknown_channel)
 }
 
-/// Checks that the caller may watch this part of the past, and that an archive has it.
-pub(crate) fn candidates(
+/// Where a part of the past comes from.
+pub(crate) enum PastSource {
+    /// The gateway has kept it.
+    Own(PastPart),
+    Provider(Vec<TitleCandidate>),
+}
+
+/// Checks that the caller may watch this part of the past, and finds who has it: the gateway if it has all of it, then a
+/// provider, then the gateway as far as it goes.
+pub(crate) async fn source_of(
     call: &Call,
     channel: &Channel,
     times: ArchiveTimes,
-) -> Result<Vec<TitleCandidate>, Refusal> {
+) -> Result<PastSource, Refusal> {
     if !call.may_catch_up() {
         return Err(Refusal::status(StatusCode::FORBIDDEN).with_detail("catch-up is off for this user"));
     }
-    call.app.plans.archive(channel, times).map_err(|refusal| match refusal {
-        ArchiveRefusal::NoArchive => Refusal::bad_request(refusal.to_string()),
-        ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future => Refusal::not_found(refusal.to_string()),
-    })
+    let own = timeshift::find(&call.app, channel, times).await;
+    let archive = || call.app.plans.archive(channel, times);
+    match own {
+        Some(own) if own.is_whole() => Ok(PastSource::Own(own)),
+        Some(own) => Ok(archive().map_or(PastSource::Own(own), PastSource::Provider)),
+        None => archive().map(PastSource::Provider).map_err(|refusal| match refusal {
+            ArchiveRefusal::NoArchive => timeshift::not_kept(&call.app, channel)
+                .unwrap_or_else(|| Refusal::bad_request(refusal.to_string())),
+            ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future => Refusal::not_found(refusal.to_string()),
+        }),
+    }
 }
 
 async fn serve(
@@ -198,13 +219,20 @@ async fn serve(
     let now = now_ms() / 1000;
     let end = part.start.saturating_add(part.seconds);
     let times = ArchiveTimes { start: part.start, duration: part.seconds, now };
-    let candidates = candidates(&call, &channel, times)?;
+    let candidates = match source_of(&call, &channel, times).await? {
+        PastSource::Own(own) => {
+            let played = PlayedPart { part: own, start: part.start, session };
+            return serve_own(call, channel, played, end).await;
+        }
+        PastSource::Provider(candidates) => candidates,
+    };
     let begins_at = candidates.first().and_then(|it| it.start).unwrap_or(part.start);
     let goes_live = end >= now && !is_redirected(&candidates);
     let wanted = WantedPast { start: part.start, end, goes_live };
     let rest = Rest { call: call.clone(), channel: channel.clone(), session: session.clone() };
     let played = played(&channel, candidates, session);
-    let of_stream = |body| FileAnswer::of_bytes(follow(wanted, OpenedPart { body, begins_at }, rest));
+    let of_stream =
+        |body| FileAnswer::of_bytes(follow(wanted, OpenedPart { body: body_of(body), begins_at }, rest));
     let mut request = request(&call, played);
     if goes_live {
         if call.method == Method::HEAD {
@@ -215,6 +243,30 @@ async fn serve(
         return play_endless(&call, request, of_stream).await;
     }
     play_request(&call, request, of_stream).await
+}
+
+/// Serves what the gateway has kept. A part whose end is to come goes on into the live channel.
+async fn serve_own(
+    call: Call,
+    channel: Arc<Channel>,
+    played: PlayedPart,
+    end: i64,
+) -> Result<FileAnswer, Refusal> {
+    if played.part.length().is_some() {
+        return timeshift::file(&call, &channel, played).await.map(FileAnswer::of_file);
+    }
+    if call.method == Method::HEAD {
+        return Ok(FileAnswer::stream_head());
+    }
+    let wanted = WantedPast { start: played.start, end, goes_live: true };
+    let rest = Rest { call: call.clone(), channel: channel.clone(), session: played.session.clone() };
+    let opened = timeshift::open(&call, &channel, played).await?;
+    Ok(FileAnswer::of_bytes(follow(wanted, opened, rest)))
+}
+
+fn body_of(mut body: VodBody) -> PartBody {
+    let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
+    Box::pin(bytes.map(|it| it.map_err(io::Error::other)))
 }
 
 fn is_redirected(candidates: &[TitleCandidate]) -> bool {
@@ -254,7 +306,7 @@ impl Continuation for Rest {
             request.ranges = None;
             match self.call.app.vod.get(request).await {
                 Ok(VodAnswer::Whole(_, body) | VodAnswer::Stream(body)) => {
-                    Some(OpenedPart { body, begins_at })
+                    Some(OpenedPart { body: body_of(body), begins_at })
                 }
                 Ok(_) => None,
                 Err(refusal) => {

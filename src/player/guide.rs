@@ -155,9 +155,9 @@ impl GuideWindow {
     }
 
     /// Returns the start for a channel with an archive of this depth.
-    fn from(&self, archive_days: u32) -> i64 {
-        let archive_from = self.hour - i64::from(archive_days) * DAY;
-        if self.follows_archives && archive_days > 0 { self.from.min(archive_from) } else { self.from }
+    fn from(&self, archive_hours: u32) -> i64 {
+        let archive_from = self.hour - i64::from(archive_hours) * HOUR;
+        if self.follows_archives && archive_hours > 0 { self.from.min(archive_from) } else { self.from }
     }
 }
 
@@ -255,7 +255,7 @@ impl GuideWriter {
                     return false;
                 };
                 *current = self.guides.of_channel(&channel).map(|it| {
-                    let from = self.window.from(self.archives.days(channel.id));
+                    let from = self.window.from(self.archives.hours(channel.id));
                     let parts = it.parts(from, self.window.until);
                     (self.selection.guide_id(&channel), parts)
                 });

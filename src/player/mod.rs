@@ -20,10 +20,12 @@ pub(crate) mod playlist;
 mod prepared;
 pub(crate) mod recordings;
 mod screen;
+mod seat;
 pub(crate) mod selection;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timeshift;
 mod title_entries;
 mod tuner;
 mod vod;

@@ -163,7 +163,7 @@ async fn recorded(call: &Call, recording: &Recording, query: &VodQuery) -> Resul
         Some(number) => recordings::play_as_hls(call, recording, &format!("{number}.ts")).await,
         None => recordings::play(call, recording, query.start.as_deref()).await,
     };
-    reply.map(FileAnswer::of_recording)
+    reply.map(FileAnswer::of_file)
 }
 
 /// Returns the id in a name such as `7.mkv`.
@@ -395,8 +395,8 @@ pub(super) fn no_file(reason: &VodRefusal) -> Refusal {
 pub(super) struct FileAnswer(Reply);
 
 impl FileAnswer {
-    /// With the file of a recording.
-    pub(super) fn of_recording(mut reply: Reply) -> Self {
+    /// With a file of the gateway.
+    pub(super) fn of_file(mut reply: Reply) -> Self {
         reply.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
         Self(reply)
     }
@@ -512,6 +512,7 @@ mod tests {
             since: std::time::Duration::from_secs(90),
             max_streams: 1,
             is_discovered: false,
+            n_reserved: 0,
         };
         for (reason, status, retry_after) in [
             (VodRefusal::Full(full), 503, Some("3")),

@@ -332,6 +332,7 @@ mod tests {
             since: Duration::from_secs(90),
             max_streams: 1,
             is_discovered: false,
+            n_reserved: 0,
         };
         check(no_watch(&WatchRefusal::Full(full)), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
@@ -354,6 +355,7 @@ mod tests {
             since: Duration::from_secs(90),
             max_streams: 1,
             is_discovered: false,
+            n_reserved: 0,
         };
         let text = no_watch(&WatchRefusal::Full(full)).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use actors::{
-    DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus, VodPhase,
-    VodRefreshStatus,
+    DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification,
+    RefreshPhase, RefreshStatus, RunResult, RunStage, VodPhase, VodRefreshStatus,
 };
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
@@ -23,7 +23,16 @@ use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.
-const NOT_REPORTED: [&str; 5] = ["server_keys", "audit", "undo_parts", "stream_health", "dismissed_notices"];
+const NOT_REPORTED: [&str; 8] = [
+    "server_keys",
+    "audit",
+    "undo_parts",
+    "stream_health",
+    "dismissed_notices",
+    "deliveries",
+    "delivery_log",
+    "integration_states",
+];
 /// The collection of the notices for users.
 const NOTICES: &str = "notices";
 /// Maximum number of recordings that are named one by one after a commit.
@@ -298,6 +307,64 @@ pub(super) fn episode_load(load: &EpisodeLoad) -> Arc<Notification> {
         "series_left": load.n_left,
         "progress_percent": progress_percent(load.n_done + load.n_left, load.n_left),
     }))
+}
+
+/// Builds the state of an integration.
+pub(super) fn integration_state(status: &IntegrationStatus) -> Arc<Notification> {
+    Notification::for_admins(json!({
+        "type": "integration_state",
+        "success": status.paused.is_none(),
+        "integration": status.id,
+        "waiting": status.n_waiting,
+        "dead": status.n_dead,
+        "failing_since": status.failing_since.map(iso_millis),
+        "paused_reason": status.paused,
+    }))
+}
+
+/// Builds a notification of a plugin: its state, one of its runs, or a message of its own.
+pub(super) fn plugin(happened: &PluginNotification) -> Arc<Notification> {
+    Notification::for_admins(match happened {
+        PluginNotification::State { key, status } => json!({
+            "type": "plugin_state",
+            "success": status.reason.is_none(),
+            "key": key,
+            "state": status.state,
+            "reason": status.reason,
+            "since": iso_millis(status.since),
+            "runs": status.runs,
+            "waiting": status.waiting,
+        }),
+        PluginNotification::Run(run) => {
+            let (status, message) = match &run.stage {
+                RunStage::Waiting => ("waiting", None),
+                RunStage::Running => ("running", None),
+                RunStage::Ended(RunResult::Returned(value)) => {
+                    ("ended", value.get("message").and_then(Value::as_str).map(str::to_owned))
+                }
+                RunStage::Ended(RunResult::UnknownAction) => ("unknown_action", None),
+                RunStage::Ended(RunResult::Raised(text)) => ("failed", Some(text.clone())),
+                RunStage::Ended(RunResult::Crashed(text)) => ("crashed", Some(text.clone())),
+                RunStage::Ended(RunResult::TimedOut) => ("timed_out", None),
+                RunStage::Ended(RunResult::Cancelled) => ("cancelled", None),
+                RunStage::Ended(RunResult::Stopped) => ("stopped", None),
+            };
+            json!({
+                "type": "plugin_run",
+                "success": !matches!(status, "failed" | "crashed" | "timed_out" | "unknown_action"),
+                "key": run.key,
+                "run": run.id,
+                "action": run.action,
+                "cause": run.cause.name(),
+                "status": status,
+                "percent": run.percent,
+                "message": message.or_else(|| run.message.clone()),
+            })
+        }
+        PluginNotification::Message { key, message } => {
+            json!({"type": "plugin_message", "success": true, "key": key, "message": message})
+        }
+    })
 }
 
 /// Builds the notification of how far an update of the details of titles is.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actors::{
-    ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, RefreshPhase, RefreshStatus,
-    Target, VodPhase, VodRefreshStatus, now_ms,
+    ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus,
+    RefreshPhase, RefreshStatus, Target, VodPhase, VodRefreshStatus, now_ms,
 };
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId, RecordingId};
@@ -167,8 +167,10 @@ async fn forward(
     let mut refreshes = Refreshes::begin(app);
     let mut films = Films::default();
     let mut recordings = Recordings::default();
+    let mut integrations = app.integrations.statuses();
     let mut ticks = every_period();
     let mut matching = app.matching.subscribe();
+    let mut plugins = app.plugin_processes.subscribe();
     let mut is_open = true;
     loop {
         tokio::select! {
@@ -197,7 +199,13 @@ async fn forward(
                 refreshes.send_changes(app, send);
                 films.send_changes(app, send);
                 recordings.send_changes(app, send);
+                send_integrations(app, &mut integrations, send);
             }
+            happened = plugins.recv() => match happened {
+                Ok(happened) => send(frames::plugin(&happened)),
+                Err(RecvError::Lagged(count)) => send(frames::lost(count)),
+                Err(RecvError::Closed) => return,
+            },
             report = matching.recv() => match report {
                 Ok(report) => frames::matching(&report).into_iter().for_each(send),
                 // Reports of progress; the next one has the later numbers.
@@ -315,6 +323,20 @@ impl Recordings {
         }
         self.sent = now;
     }
+}
+
+/// Sends the integrations whose state has changed since the last time. Those that were deleted are reported as changed
+/// records.
+fn send_integrations(app: &App, sent: &mut Vec<IntegrationStatus>, send: impl Fn(Arc<Notification>)) {
+    let now = app.integrations.statuses();
+    // Running attempts change many times a second, and nothing shows them.
+    let is_same = |a: &IntegrationStatus, b: &IntegrationStatus| {
+        IntegrationStatus { n_running: 0, ..a.clone() } == IntegrationStatus { n_running: 0, ..b.clone() }
+    };
+    for status in now.iter().filter(|it| !sent.iter().any(|other| is_same(it, other))) {
+        send(frames::integration_state(status));
+    }
+    *sent = now;
 }
 
 fn every_period() -> tokio::time::Interval {

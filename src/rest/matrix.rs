@@ -1,15 +1,17 @@
 //! Calls every route as every kind of user and with every kind of input. Generated from the table of routes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{
-    AccountId, ChannelId, GroupId, LineupId, OutputProfileId, ProfileId, StreamId, UserGroupId,
+    AccountId, ChannelId, GroupId, IntegrationId, LineupId, OutputProfileId, ProfileId, StreamId, UserGroupId,
 };
+use domain::integration::{Integration, Signing, Subscription, Target, Webhook};
 use domain::lineup::Lineup;
 use domain::output_profile::OutputProfile;
+use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::user::UserLevel;
@@ -441,6 +443,31 @@ async fn furnished() -> Rest {
     rest.put([UserGroup { id: UserGroupId(1), name: SECRET.to_owned(), permissions: BTreeSet::new() }]).await;
     let output = OutputProfile::new(OutputProfileId(1), "small");
     rest.put([OutputProfile { command: "ffmpeg".to_owned(), parameters: SECRET.to_owned(), ..output }]).await;
+    let webhook = Webhook {
+        url: url("hook"),
+        method: "POST".to_owned(),
+        headers: vec![("X-Key".to_owned(), Secret::new(SECRET))],
+        preset: None,
+        options: BTreeMap::new(),
+        signing: Some(Signing { secret: Secret::new(SECRET), old: None }),
+        ca_certificate: None,
+    };
+    rest.put([Integration {
+        id: IntegrationId(1),
+        name: SECRET.to_owned(),
+        is_enabled: true,
+        target: Target::Webhook(webhook),
+        subscriptions: vec![Subscription {
+            id: 1,
+            event: "channel_start".to_owned(),
+            is_enabled: true,
+            template: Some(SECRET.to_owned()),
+        }],
+        parallel: 1,
+        max_age_s: None,
+        created_at: 0,
+    }])
+    .await;
     put_titles(&rest).await;
     rest
 }

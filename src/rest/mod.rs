@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use domain::user::UserLevel;
 
-pub(crate) use self::api::{ChannelMaker, ChannelRowCache, pushed_stats};
+pub(crate) use self::api::{ChannelMaker, ChannelRowCache, DeletedRules, pushed_stats};
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;

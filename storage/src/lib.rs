@@ -20,6 +20,7 @@ mod error;
 pub mod fuzzing;
 pub mod guide;
 mod models;
+pub mod plugin_files;
 mod read;
 mod record;
 pub mod records;

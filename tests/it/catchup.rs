@@ -11,7 +11,8 @@ use crate::support::client::{Player, Reading, Request, fetch};
 use crate::support::files::FileProvider;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::{Picture, Programme};
-use crate::support::upstream::{MockResponse, Provider};
+use crate::support::ts_check::Checker;
+use crate::support::upstream::{Cut, MockResponse, Provider};
 use crate::support::users::{TestUser, change_user, create_user};
 use crate::support::{eventually, until_async};
 
@@ -165,6 +166,15 @@ async fn a_browser_plays_the_past_with_an_address_of_its_own_and_admins_see_and_
         (&all["catchup"]["total_connections"], &all["vod"]["total_connections"]),
         (&json!(1), &json!(0))
     );
+    // The player tells where its viewer is.
+    let position = format!("/api/catchup/sessions/{session}/position/");
+    let told = json!({ "position_secs": 12.5, "paused": true });
+    assert_eq!(api.post(&position, told.clone()).await.status, 204);
+    let seen = admin.get("/proxy/catchup/stats").await.body["timeshift_sessions"][0].clone();
+    assert_eq!((&seen["playback_base_secs"], &seen["paused"]), (&json!(12.5), &json!(true)));
+    assert!(seen["position_anchor_at"].is_string(), "{seen}");
+    let wrong = api.post(&position, json!({ "position_secs": -1 })).await;
+    assert!(wrong.status == 400 && wrong.body["position_secs"].is_array(), "{wrong:?}");
     let slots = admin.get("/api/m3u/slots/").await.body;
     let slot = slots["profiles"].as_array().unwrap().iter().find_map(|it| it["slots"].get(0));
     assert_eq!(slot.expect("a slot in use")["purpose"], "catchup");
@@ -174,6 +184,7 @@ async fn a_browser_plays_the_past_with_an_address_of_its_own_and_admins_see_and_
     assert_eq!(bert.get("/api/catchup/sessions/").await.body, json!([]));
     let path = format!("/api/catchup/sessions/{session}/");
     assert_eq!(bert.delete(&path).await.status, 404);
+    assert_eq!(bert.post(&position, told).await.status, 404);
     assert_eq!(bert.get("/proxy/catchup/stats").await.status, 403);
     let listed = api.get("/api/catchup/sessions/").await.body;
     assert_eq!((listed.as_array().map(Vec::len), &listed[0]["session_id"]), (Some(1), &json!(session)));
@@ -295,4 +306,41 @@ async fn where_the_archive_ends_the_channel_follows_if_it_is_near_and_else_the_a
     player.ended().await;
     assert_eq!(player.received(|it| it.ts.labels.clone()), ["far"]);
     gateway.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_without_a_length_that_is_cut_goes_on_without_repeating() {
+    for cut in [Cut::Reset, Cut::End] {
+        let provider = Provider::start();
+        let (gateway, _anna, live) = with_archive(&provider).await;
+        let start = now() - 3_600;
+        // At each second of a programme of one minute, the archive has the rest of it.
+        let rest = |from: u64| {
+            let (mut bytes, age) = (Vec::new(), Duration::from_secs(100 + from));
+            Programme::from(Picture::new("one"))
+                .tune_in(age)
+                .take(Duration::from_secs(60 - from), &mut bytes);
+            bytes
+        };
+        for (from, second) in (0..59).zip(start..) {
+            let answer = MockResponse::recording(&rest(from)).chunked();
+            provider.path(&format!("/past/a/{second}.ts")).answers(answer);
+        }
+        let whole = rest(0);
+        let half = MockResponse::recording(&whole).chunked().until(whole.len() as u64 / 2, cut);
+        // The first answer shows that there is no length.
+        provider.path(&format!("/past/a/{start}.ts")).answers_first([half.clone(), half]);
+        let answer = fetch(gateway.address, Request::get(format!("{live}?utc={start}&duration=60"))).await;
+        assert_eq!(answer.status(), 200, "{cut:?}");
+        let checker = Checker::of(&answer.bytes);
+        let back: Vec<_> = checker.complaints.iter().filter(|it| it.contains("back")).collect();
+        assert!(back.is_empty(), "{cut:?}: {back:?}");
+        let seconds = checker.programme_seconds();
+        assert!((57.0..=60.0).contains(&seconds), "{cut:?}: {seconds} s");
+        assert!(checker.steps.iter().all(|it| it.seconds < 2.0), "{cut:?}: {:?}", checker.steps);
+        assert_eq!(checker.labels, ["one"], "{cut:?}");
+        assert!(*asked(&provider).last().unwrap() > start, "{cut:?}: {:?}", asked(&provider));
+        gateway.until_idle().await;
+        assert_eq!(provider.peak(), 1, "{cut:?}");
+    }
 }

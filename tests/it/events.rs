@@ -1,17 +1,21 @@
-//! Events: each cause creates one event, in order and without secrets, the same in the history and on the WebSocket.
+//! Events: each cause creates one event, in order and without secrets, the same in the history, on the WebSocket and at a
+//! webhook.
 
 use std::time::Duration;
 
 use actors::Target;
+use domain::event::EventBody;
 use domain::settings::Settings;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Cut, MockResponse, Provider};
+use crate::support::webhook::WebhookTarget;
 use crate::support::websocket::WebSocketClient;
 use crate::support::{WAIT_MAX, eventually, until_async};
 
@@ -45,6 +49,7 @@ struct EventFixture {
     gateway: TestGateway,
     admin: Api,
     listener: WebSocketClient,
+    target: WebhookTarget,
 }
 
 impl EventFixture {
@@ -56,7 +61,9 @@ impl EventFixture {
         let mut listener = WebSocketClient::open(gateway.address, &path, &[]).await.unwrap();
         // The client receives every event from here on.
         assert_eq!(listener.next().await.unwrap()["type"], "connection_established");
-        EventFixture { gateway, admin, listener }
+        let target = WebhookTarget::start(Duration::ZERO).await;
+        gateway.change(target.subscribe(1, &EventBody::NAMES)).await;
+        EventFixture { gateway, admin, listener, target }
     }
 
     /// Waits for exactly these events, in this order, and returns them. Checks that history and WebSocket agree.
@@ -71,6 +78,9 @@ impl EventFixture {
         assert_eq!(pushed.expect("the WebSocket sends as many"), recorded);
         let events: Vec<_> = recorded.iter().map(|it| it["event_type"].as_str().unwrap()).collect();
         assert_eq!(events, names);
+        eventually("the webhook", || self.target.len() >= names.len()).await;
+        let delivered: Vec<_> = self.target.received().into_iter().map(|it| it.1).map(delivered).collect();
+        assert_eq!(delivered, recorded.iter().cloned().map(without_duration).collect::<Vec<_>>());
         for event in &recorded {
             assert_keys(event);
             let text = event.to_string();
@@ -106,6 +116,22 @@ fn payload(mut row: Value) -> Value {
     payload
 }
 
+/// Removes what only webhooks get.
+fn delivered(mut event: Value) -> Value {
+    let id = event.as_object_mut().unwrap().remove("event_id");
+    assert!(id.is_some_and(|it| it.as_str().unwrap().parse::<Uuid>().is_ok()), "{event}");
+    without_duration(event)
+}
+
+/// Removes the duration of a refresh, which includes the write of the event in one of two cases.
+fn without_duration(mut event: Value) -> Value {
+    if event["event_type"] == "m3u_refresh" {
+        let keys = event.as_object_mut().unwrap();
+        keys.retain(|key, _| !["duration_seconds", "elapsed_time", "timestamp"].contains(&&**key));
+    }
+    event
+}
+
 fn assert_keys(event: &Value) {
     let name = event["event_type"].as_str().unwrap();
     let keys = match name {
@@ -122,6 +148,7 @@ fn assert_keys(event: &Value) {
     }
 }
 
+// Holds T-int.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_of_a_channel_is_sent_once_and_in_order() {
     let provider = Provider::start();

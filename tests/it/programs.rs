@@ -94,7 +94,7 @@ async fn a_stream_whose_program_is_missing_is_skipped() {
 }
 
 /// Returns the number of running processes in a group, without zombies.
-fn n_running(group: &str) -> usize {
+pub fn n_running(group: &str) -> usize {
     let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let stats = folders.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
     let runs = |stat: &String| {

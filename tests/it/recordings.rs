@@ -30,29 +30,52 @@ pub(crate) struct Studio {
     pub(crate) provider: Provider,
     pub(crate) data: TempDir,
     /// The folder of recordings.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     pub(crate) program: Binary,
     pub(crate) address: SocketAddr,
     pub(crate) admin: Api,
     /// Settings of the operator.
     settings: Vec<String>,
+    /// A folder whose programs come before those of the system.
+    programs: Option<PathBuf>,
+}
+
+/// How a studio starts; the default is that of the program.
+#[derive(Default)]
+pub(crate) struct StudioStart<'a> {
+    /// The folder of recordings; in the data folder by default.
+    pub(crate) folder: Option<PathBuf>,
+    /// Settings of the operator.
+    pub(crate) settings: &'a [String],
+    /// A folder whose programs come before those of the system.
+    pub(crate) programs: Option<&'a Path>,
 }
 
 impl Studio {
     pub(crate) async fn start() -> Studio {
-        Studio::start_on(None, &[]).await
+        Studio::start_on(StudioStart::default()).await
     }
 
     /// Starts with these settings of the operator.
     pub(crate) async fn start_with(settings: &[String]) -> Studio {
-        Studio::start_on(None, settings).await
+        Studio::start_on(StudioStart { settings, ..Default::default() }).await
     }
 
-    /// Starts with the folder of recordings there; in the data folder by default.
-    async fn start_on(folder: Option<PathBuf>, settings: &[String]) -> Studio {
+    /// Starts with a folder whose programs come before those of the system.
+    pub(crate) async fn start_with_programs(folder: &Path) -> Studio {
+        Studio::start_on(StudioStart { programs: Some(folder), ..Default::default() }).await
+    }
+
+    pub(crate) async fn start_on(start: StudioStart<'_>) -> Studio {
         let provider = Provider::start();
         provider.path(NEWS).plays(Picture::new("news"));
         let list = provider.playlist(&[("news", "News", NEWS)]);
+        Studio::start_of(provider, list, start).await
+    }
+
+    /// Starts with the playlist of a provider.
+    pub(crate) async fn start_of(provider: Provider, list: String, start: StudioStart<'_>) -> Studio {
+        let StudioStart { folder, settings, programs } = start;
         let filled = tokio::task::spawn_blocking(move || {
             let data = tempfile::tempdir().unwrap();
             let mut builder = CatalogueBuilder::new();
@@ -69,9 +92,10 @@ impl Studio {
         });
         let data = filled.await.unwrap();
         let folder = folder.unwrap_or_else(|| data.path().join("recordings"));
-        let (program, address) = run(data.path(), &folder, settings).await;
+        let (program, address) = run(data.path(), &folder, settings, programs).await;
         let admin = Api::stranger_at(address).become_first_admin().await;
-        Studio { provider, data, folder, program, address, admin, settings: settings.to_vec() }
+        let (settings, programs) = (settings.to_vec(), programs.map(Path::to_owned));
+        Studio { provider, data, folder, program, address, admin, settings, programs }
     }
 
     /// Kills the program, and starts it again on the same data.
@@ -81,12 +105,12 @@ impl Studio {
 
     /// Ends the program with a signal, and starts it again on the same data. Returns its exit code, too.
     async fn end_and_start(self, signal: &str) -> (Studio, Option<i32>) {
-        let Studio { provider, data, folder, mut program, settings, .. } = self;
+        let Studio { provider, data, folder, mut program, settings, programs, .. } = self;
         program.signal(signal);
         let code = program.ended().await.code();
-        let (program, address) = run(data.path(), &folder, &settings).await;
+        let (program, address) = run(data.path(), &folder, &settings, programs.as_deref()).await;
         let admin = Api::stranger_at(address).login(ADMIN, PASSWORD).await;
-        (Studio { provider, data, folder, program, address, admin, settings }, code)
+        (Studio { provider, data, folder, program, address, admin, settings, programs }, code)
     }
 
     /// Creates a recording that begins now.
@@ -162,12 +186,18 @@ impl Studio {
     }
 }
 
-async fn run(data: &Path, folder: &Path, settings: &[String]) -> (Binary, SocketAddr) {
+async fn run(
+    data: &Path,
+    folder: &Path,
+    settings: &[String],
+    programs: Option<&Path>,
+) -> (Binary, SocketAddr) {
     let (data, recordings) = (data.display().to_string(), format!("recordings_dir={}", folder.display()));
     let mut arguments = vec!["serve", "--data-dir", &data, "--set", &recordings];
     arguments.extend(settings.iter().flat_map(|it| ["--set", it.as_str()]));
     // Programs are found in `PATH`.
-    let path = format!("PATH={}", std::env::var("PATH").unwrap_or_default());
+    let first = programs.map(|it| format!("{}:", it.display())).unwrap_or_default();
+    let path = format!("PATH={first}{}", std::env::var("PATH").unwrap_or_default());
     let program = Binary::start_with(&["/usr/bin/env", &path], &arguments);
     let address = program.address().await;
     (program, address)
@@ -343,7 +373,9 @@ async fn old_recordings_go_by_the_settings_and_protected_ones_stay() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_ends_the_lowest_priority_first_and_what_was_recorded_plays() {
     let disk = SmallDisk::new(256);
-    let studio = Studio::start_on(Some(disk.path().join("recordings")), &[]).await;
+    let studio =
+        Studio::start_on(StudioStart { folder: Some(disk.path().join("recordings")), ..Default::default() })
+            .await;
     let old = studio.recorded().await;
     let (low, high) = (studio.record_with(10).await, studio.record_with(90).await);
     for id in [low, high] {
@@ -407,4 +439,44 @@ async fn recordings_wait_for_a_folder_that_is_not_mounted() {
         assert!(check_with_ffprobe(&studio.finished(id).await).await > 1.0);
     }
     assert!(!studio.get(running).await["gaps"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_are_reserved_for_recordings_that_begin_soon() {
+    let studio = Studio::start().await;
+    let channels = studio.admin.get("/api/channels/channels/").await;
+    let news = channels.body["results"][0].clone();
+    let other = json!({ "name": "Other", "streams": news["streams"] });
+    let other = studio.admin.post("/api/channels/channels/", other).await;
+    assert_eq!(other.status, 201, "{other:?}");
+    let accounts = studio.admin.get("/api/m3u/accounts/").await;
+    let list = accounts.body.as_array().or_else(|| accounts.body["results"].as_array()).unwrap();
+    let account = list.iter().find(|it| it["name"] == "provider").unwrap();
+    let path = format!("/api/m3u/accounts/{}/", account["id"]);
+    let limited = studio.admin.patch(&path, json!({ "max_streams": 1 })).await;
+    assert_eq!(limited.status, 200, "{limited:?}");
+    let begin = actors::now_ms() + 20 * 60_000;
+    let body = json!({
+        "channel_id": news["id"], "start_time": iso_millis(begin), "end_time": iso_millis(begin + HOUR),
+    });
+    assert_eq!(studio.admin.post(LIST, body).await.status, 201);
+    let reserved = async || {
+        let slots = studio.admin.get("/api/m3u/slots/").await.body;
+        let profiles = slots["profiles"].as_array().unwrap().clone();
+        profiles.iter().find(|it| it["account"] == account["id"]).unwrap()["reserved"].clone()
+    };
+    assert_eq!(reserved().await, 0, "nothing is reserved by default");
+    studio.set(json!({ "reserve_minutes": 10 })).await;
+    studio.set(json!({ "reserve_minutes": 30 })).await;
+    until_async("the reservation", async || reserved().await == 1).await;
+    let path_of = |channel: &Value| format!("/proxy/ts/stream/{}", channel["uuid"].as_str().unwrap());
+    let refused = fetch(studio.address, Request::get(path_of(&other.body))).await;
+    assert_eq!(refused.status(), 503, "{refused:?}");
+    let text = refused.text();
+    assert!(text.contains("at its limit of 1 stream, of which 1 is reserved for a recording"), "{text}");
+    // The channel that is going to be recorded uses the slot that is reserved for it.
+    let viewer = Player::watch(studio.address, &path_of(&news)).await;
+    viewer.sees("news").await;
+    assert_eq!(reserved().await, 0, "the slot is in use");
+    viewer.leave().await;
 }

@@ -86,7 +86,7 @@ pub mod slow {
         }
     }
 
-    const PAGES: [&str; 26] = [
+    const PAGES: [&str; 30] = [
         "/now",
         "/slots",
         "/channels",
@@ -108,6 +108,10 @@ pub mod slow {
         "/users",
         "/settings",
         "/health",
+        "/integrations",
+        "/integrations/new",
+        "/integrations?show=queue",
+        "/integrations?show=log",
         "/activity",
         "/activity?tab=undo",
         "/activity?tab=changes",

@@ -9,6 +9,7 @@ mod message;
 mod tests;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::actor::{Actor, Arguments};
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use crate::ask::Address;
+use crate::integrations::Outbox;
 
 /// Maximum number of events in the history.
 pub(crate) const HISTORY_MAX: usize = 200;
@@ -48,15 +50,46 @@ impl Bus {
 pub struct Events {
     address: Address<Message>,
     bus: Arc<Bus>,
+    outbox: Outbox,
+}
+
+/// An event that is stored for integrations in the write of the change that it reports.
+#[derive(Clone)]
+pub(crate) struct StoredEvent {
+    pub(crate) events: Events,
+    pub(crate) event: Event,
+}
+
+impl StoredEvent {
+    /// Adds the event to a write.
+    ///
+    /// # Errors
+    /// As of [`storage::Write::put`].
+    pub(crate) fn enqueue(&self, write: &mut storage::Write<'_>) -> storage::Result<()> {
+        self.events.outbox.enqueue(write, &self.event)
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Events(…)")
+    }
 }
 
 impl Events {
-    pub(crate) fn new(address: Address<Message>, bus: Arc<Bus>) -> Self {
-        Self { address, bus }
+    pub(crate) fn new(address: Address<Message>, bus: Arc<Bus>, outbox: Outbox) -> Self {
+        Self { address, bus, outbox }
     }
 
-    /// Emits an event without waiting.
+    /// Emits an event without waiting. Integrations get it once it is in the store, soon after.
     pub fn emit(&self, event: Event) {
+        let event = Arc::new(event);
+        self.outbox.offer(&event);
+        self.address.tell(Message::Emit(event));
+    }
+
+    /// Emits an event that was stored for integrations as a [`StoredEvent`], after its write was committed.
+    pub(crate) fn announce(&self, event: Event) {
         self.address.tell(Message::Emit(Arc::new(event)));
     }
 

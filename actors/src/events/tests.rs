@@ -15,7 +15,7 @@ async fn events() -> Events {
     let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { bus: bus.clone() }).await.unwrap();
     let address = Address::new();
     address.set(actor);
-    Events::new(address, bus)
+    Events::new(address, bus, Outbox::default())
 }
 
 #[tokio::test]

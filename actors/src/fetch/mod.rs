@@ -42,7 +42,7 @@ pub(crate) use self::unpacked::Unpacked;
 use crate::egress::Egress;
 
 /// The default `User-Agent`, if neither account nor caller sets one.
-const DEFAULT_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
+pub(crate) const DEFAULT_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
 
 /// Maximum number of redirects.
 const REDIRECTS_MAX: usize = 5;
@@ -526,7 +526,7 @@ impl FetchBody {
 }
 
 /// Reads the header `Retry-After`: seconds, or a date.
-fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(Duration::from_secs(seconds));

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
-use domain::event::{Event, EventBody, RefreshRef};
+use domain::event::Event;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{AccountId, GuideSourceId};
 use jiff::tz::TimeZone;
@@ -278,16 +278,9 @@ impl State {
                 self.retries.remove(&source);
                 let seconds = took.as_secs_f64();
                 info!(source.id = %source, seconds, "guide \"{name}\" refreshed: {}", summary.sentence());
-                let body = EventBody::EpgRefresh {
-                    source: RefreshRef { id: source.0, name },
-                    channels: summary.n_channels,
-                    programs_updated: summary.n_programmes,
-                    skipped_programs: summary.n_skipped,
-                    unmapped_channels: summary.n_unused,
-                    is_unchanged: summary.is_unchanged,
-                    duration_seconds: took.as_secs(),
-                };
-                self.arguments.events.emit(Event { at, body });
+                let body = summary.event(source, name, took);
+                // Integrations have it from the refresh.
+                self.arguments.events.announce(Event { at, body });
             }
             Err(GuideError::Stopped | GuideError::SourceChanged) => {
                 info!(source.id = %source, "the refresh of guide \"{name}\" was stopped");

@@ -12,6 +12,7 @@ use storage::{BulkWrite, Models, Write};
 
 use super::collector::CollectedChannels;
 use super::error::GuideError;
+use crate::events::StoredEvent;
 
 /// A guide that was written to a file, and not yet committed.
 pub(super) struct Landing {
@@ -22,6 +23,7 @@ pub(super) struct Landing {
     pub(super) finished: FinishedGuide,
     /// The state of the source with this guide, except for the numbers of the guide itself.
     pub(super) state: GuideState,
+    pub(super) event: Option<StoredEvent>,
 }
 
 /// Commits a guide, and takes its file into use. Returns the number of its channels.
@@ -29,7 +31,7 @@ pub(super) struct Landing {
 /// # Errors
 /// The former guide stays as it was.
 pub(super) fn land(models: &Models, files: &GuideFiles, landing: Landing) -> Result<u64, GuideError> {
-    let Landing { source, channels, bulk, finished, mut state } = landing;
+    let Landing { source, channels, bulk, finished, mut state, event } = landing;
     let CollectedChannels { mut present, gone, has_changes } = channels;
     let n_gone = gone.len();
     let linked = linked(models);
@@ -42,23 +44,31 @@ pub(super) fn land(models: &Models, files: &GuideFiles, landing: Landing) -> Res
     state.generation = finished.generation();
     let owner = u64::from(source.id.0);
     match bulk {
-        None if is_same => models.store.write_blocking(move |write| put(write, &source, &state))?,
+        None if is_same => {
+            models.store.write_blocking(move |write| put(write, &source, &state, event.as_ref()))?;
+        }
         bulk => {
             let mut bulk = match bulk {
                 Some(bulk) => bulk,
                 None => models.store.bulk_write(owner)?,
             };
             present.iter().try_for_each(|it| bulk.put(it))?;
-            bulk.commit(move |write, _| put(write, &source, &state))?;
+            bulk.commit(move |write, _| put(write, &source, &state, event.as_ref()))?;
         }
     }
     files.install(finished);
     Ok(n_channels)
 }
 
-/// Writes the state. Fails if the source was deleted, or leads elsewhere now.
-pub(super) fn put(write: &mut Write<'_>, source: &GuideSource, state: &GuideState) -> Result<(), GuideError> {
+/// Writes the state, and an event that reports it. Fails if the source was deleted, or leads elsewhere now.
+pub(super) fn put(
+    write: &mut Write<'_>,
+    source: &GuideSource,
+    state: &GuideState,
+    event: Option<&StoredEvent>,
+) -> Result<(), GuideError> {
     check_source(write, source)?;
+    event.map_or(Ok(()), |it| it.enqueue(write))?;
     Ok(write.put(state)?)
 }
 

@@ -10,7 +10,9 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use domain::event::{Event, EventBody, RefreshRef};
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::ids::GuideSourceId;
@@ -20,6 +22,7 @@ use storage::Models;
 use storage::guide::{GuideFile, GuideFiles};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
@@ -33,6 +36,7 @@ use super::landing::{self, Landing};
 use super::progress::{GuidePhase, GuideRefreshStatus};
 use super::services::GuideServices;
 use crate::clock::now_ms;
+use crate::events::StoredEvent;
 use crate::fetch::Fetch;
 
 /// The niceness of the thread: viewers come first.
@@ -95,6 +99,19 @@ pub struct GuideSummary {
 }
 
 impl GuideSummary {
+    /// Returns the event of this refresh.
+    pub(super) fn event(&self, source: GuideSourceId, name: String, took: Duration) -> EventBody {
+        EventBody::EpgRefresh {
+            source: RefreshRef { id: source.0, name },
+            channels: self.n_channels,
+            programs_updated: self.n_programmes,
+            skipped_programs: self.n_skipped,
+            unmapped_channels: self.n_unused,
+            is_unchanged: self.is_unchanged,
+            duration_seconds: took.as_secs(),
+        }
+    }
+
     /// Returns the summary as sentences for an admin.
     pub fn sentence(&self) -> String {
         let Self { is_unchanged, n_channels, n_programmes, n_skipped, n_unused } = self;
@@ -122,6 +139,7 @@ struct Job {
     options: GuideOptions,
     runtime: Handle,
     stop: CancellationToken,
+    began: Instant,
     progress: Mutex<GuideRefreshStatus>,
     report: Box<ReportFn>,
 }
@@ -150,6 +168,7 @@ pub async fn refresh_guide(
         options,
         runtime: Handle::current(),
         stop,
+        began: Instant::now(),
         progress: Mutex::new(status),
         report: Box::new(report),
     });
@@ -193,6 +212,13 @@ impl Job {
             status.clone()
         };
         (self.report)(status);
+    }
+
+    /// Returns the event of the end of this refresh, if somebody wants to know.
+    fn event(&self, summary: &GuideSummary) -> Option<StoredEvent> {
+        let events = self.parts.services.events.clone()?;
+        let body = summary.event(self.source.id, self.source.name.clone(), self.began.elapsed());
+        Some(StoredEvent { events, event: Event { at: self.options.now(), body } })
     }
 
     fn check_stop(&self) -> Result<(), GuideError> {
@@ -247,8 +273,8 @@ impl Job {
         };
         summary.n_channels = channels.present.len() as u64;
         let state = accepted(state, mark, summary.sentence(), now);
-        let source = self.source.clone();
-        landing::land(models, files, Landing { source, channels, bulk, finished, state })?;
+        let (source, event) = (self.source.clone(), self.event(&summary));
+        landing::land(models, files, Landing { source, channels, bulk, finished, state, event })?;
         Ok(summary)
     }
 
@@ -285,8 +311,9 @@ impl Job {
             ..GuideSummary::default()
         };
         let state = accepted(state.clone(), mark, summary.sentence(), now);
-        let source = self.source.clone();
-        self.parts.models.store.write_blocking(move |write| landing::put(write, &source, &state))?;
+        let (source, event) = (self.source.clone(), self.event(&summary));
+        let store = &self.parts.models.store;
+        store.write_blocking(move |write| landing::put(write, &source, &state, event.as_ref()))?;
         Ok(summary)
     }
 

@@ -2,6 +2,7 @@
 
 use super::schedules_direct::SchedulesDirect;
 use super::stream::StreamGuides;
+use crate::events::Events;
 
 /// The state that refreshes of some kinds share. Clones share it.
 #[derive(Clone, Default)]
@@ -10,4 +11,6 @@ pub struct GuideServices {
     pub schedules_direct: SchedulesDirect,
     /// Guide data of streams that play.
     pub(crate) stream_guides: StreamGuides,
+    /// Where refreshes are reported; the event is stored with the guide.
+    pub(crate) events: Option<Events>,
 }

@@ -127,7 +127,7 @@ fn edit(
     let mut present: Vec<_> = guide.channels.into_values().collect();
     present.sort_unstable_by_key(|it| it.id);
     let channels = CollectedChannels { present, gone: Vec::new(), has_changes: true };
-    let landing = Landing { source: known, channels, bulk: Some(guide.bulk), finished, state };
+    let landing = Landing { source: known, channels, bulk: Some(guide.bulk), finished, state, event: None };
     landing::land(models, files, landing)?;
     Ok(ids)
 }

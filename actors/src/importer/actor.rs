@@ -259,7 +259,9 @@ impl State {
             let RefreshRequest { account, confirm, follows } = request;
             let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
             let stop = self.arguments.stop.child_token();
-            let options = ImportOptions { confirm, job, stop: stop.clone(), ..ImportOptions::default() };
+            let events = Some(self.arguments.events.clone());
+            let options =
+                ImportOptions { confirm, job, stop: stop.clone(), events, ..ImportOptions::default() };
             let (progress, reported) = (self.arguments.progress.clone(), self.arguments.progress.clone());
             let myself = self.myself.clone();
             let work = imports.work.clone();
@@ -319,7 +321,8 @@ impl State {
                     streams_deleted: imported.n_removed,
                     duration_seconds: took.as_secs(),
                 };
-                self.arguments.events.emit(Event { at, body });
+                // Integrations have it from the import.
+                self.arguments.events.announce(Event { at, body });
             }
             Err(ImportError::Stopped) if running.again => {
                 info!(account.id = %account, "account \"{}\" changed during its refresh", running.name);

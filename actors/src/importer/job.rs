@@ -2,19 +2,23 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::account::Account;
 use domain::auto_sync::AUTO_CHANNELS_MAX;
+use domain::event::{Event, EventBody, RefreshRef};
 use domain::playlist::content::ContentCounts;
 use domain::playlist::m3u;
 use parking_lot::Mutex;
 use storage::Models;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::error::ImportError;
 use super::progress::RefreshStatus;
 use crate::clock::now_ms;
+use crate::events::{Events, StoredEvent};
 
 /// Options of an import.
 #[derive(Clone, Debug)]
@@ -31,6 +35,8 @@ pub struct ImportOptions {
     pub uploads: Option<PathBuf>,
     /// Time of the import in milliseconds since 1970, in place of the clock.
     pub at: Option<i64>,
+    /// Where the end is reported; the event is stored with the last change.
+    pub events: Option<Events>,
 }
 
 impl Default for ImportOptions {
@@ -42,6 +48,7 @@ impl Default for ImportOptions {
             job: Uuid::new_v4(),
             uploads: None,
             at: None,
+            events: None,
         }
     }
 }
@@ -81,6 +88,19 @@ pub struct ImportSummary {
 }
 
 impl ImportSummary {
+    /// Returns the event of this import.
+    pub(super) fn event(&self, account: &Account, took: Duration) -> EventBody {
+        EventBody::M3uRefresh {
+            source: RefreshRef { id: account.id.0, name: account.name.clone() },
+            total_processed: self.n_entries,
+            streams_created: self.n_new,
+            streams_updated: self.n_changed,
+            streams_stale: self.n_stale,
+            streams_deleted: self.n_removed,
+            duration_seconds: took.as_secs(),
+        }
+    }
+
     /// Returns the summary as a sentence for an admin.
     pub fn sentence(&self) -> String {
         let Self {
@@ -153,9 +173,17 @@ pub(super) struct Job {
     pub(super) options: ImportOptions,
     pub(super) stop: CancellationToken,
     pub(super) reporter: Arc<Reporter>,
+    pub(super) began: Instant,
 }
 
 impl Job {
+    /// Returns the event of the end of this import, if somebody wants to know.
+    pub(super) fn event(&self, imported: &ImportSummary) -> Option<StoredEvent> {
+        let body = imported.event(&self.account, self.began.elapsed());
+        let event = Event { at: self.options.now(), body };
+        Some(StoredEvent { events: self.options.events.clone()?, event })
+    }
+
     /// Called between any two long steps.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ use super::error::ImportError;
 use super::job::{ImportSummary, Job};
 use super::reading::ReadList;
 use super::selection::{GroupChanges, Selection};
+use crate::events::StoredEvent;
 
 /// Number of streams that are written between two progress reports.
 const REPORT_PERIOD: usize = 1_000;
@@ -40,6 +41,7 @@ struct AccountRecords {
     guide_urls: Vec<SourceUrl>,
     now: i64,
     vanishing: StalePolicy,
+    event: Option<StoredEvent>,
 }
 
 /// Records which stream has which id, and gives damaged streams their ids back.
@@ -97,13 +99,13 @@ pub(super) enum Landing {
     Again(Box<BulkWrite<Stream>>),
 }
 
-/// Writes the differences.
+/// Writes the differences, and an event that reports them.
 pub(super) fn land(
     job: &Job,
     list: &ReadList,
     compared: Compared,
     imported: &ImportSummary,
-    begun: Option<Box<BulkWrite<Stream>>>,
+    (begun, event): (Option<Box<BulkWrite<Stream>>>, Option<StoredEvent>),
 ) -> Result<Landing, ImportError> {
     job.check_stop()?;
     let is_same = compared.is_same();
@@ -118,6 +120,7 @@ pub(super) fn land(
         guide_urls: list.findings.guide_urls.clone(),
         now: vanishing.now,
         vanishing,
+        event,
     };
     let store = &job.models.store;
     if is_same {
@@ -193,6 +196,7 @@ impl AccountRecords {
         self.ids.changes.put(write)?;
         (refresh.message, refresh.origin) = (self.imported.sentence(), self.origin);
         write.put(&refresh)?;
+        self.event.iter().try_for_each(|it| it.enqueue(write))?;
         Ok(())
     }
 }

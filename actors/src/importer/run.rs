@@ -16,6 +16,7 @@ use domain::ids::AccountId;
 use domain::playlist::delta::{self, SizeCheck};
 use domain::stream::Stream;
 use storage::Models;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::error::ImportError;
@@ -56,6 +57,7 @@ pub async fn import(
                 options: options.clone(),
                 stop: stop.clone(),
                 reporter: reporter.clone(),
+                began: Instant::now(),
             };
             let done = work(fetch, job).await;
             let done = if stop.is_cancelled() && done.is_err() { Err(ImportError::Stopped) } else { done };
@@ -125,10 +127,16 @@ pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, I
             it.n_changed = imported.n_changed;
             it.n_gone = imported.n_stale + imported.n_removed;
         });
-        match landing::land(job, list, compared, &imported, bulk)? {
+        // The event of the refresh is stored with its last change.
+        let is_last = !sync::is_needed(job) && !has_titles(&job.account);
+        let event = if is_last { job.event(&imported) } else { None };
+        match landing::land(job, list, compared, &imported, (bulk, event))? {
             Landing::Done(selection) => {
                 sync::sync(job, list, &selection, vanishing, &mut imported)?;
                 import_titles(job, list);
+                if !is_last && let Some(event) = job.event(&imported) {
+                    job.models.store.write_blocking(move |write| event.enqueue(write))?;
+                }
                 return Ok(imported);
             }
             // At most once: from here on the bulk write knows of concurrent changes.

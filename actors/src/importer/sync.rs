@@ -122,6 +122,14 @@ pub(super) fn sync(
     })
 }
 
+/// Returns whether channels follow the streams of the account.
+pub(super) fn is_needed(job: &Job) -> bool {
+    let account = job.account.id;
+    let channels = job.models.channels.load();
+    let has_channels = channels.by("auto_account", account.0.to_be_bytes()).next().is_some();
+    has_channels || synced_groups(&job.models, account).map_or(true, |it| !it.is_empty())
+}
+
 /// Assigns the numbers of the automatic channels of one group anew, without gaps. Numbers that an admin set stay. Returns
 /// the number of changed channels. Blocks.
 ///

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use media::splice::{Splice, SpliceSettings};
 use media::ts::packet::{NULL_PID, PACKET, Packet, PacketSink, discontinuity_packet, packets};
+use rustix::io::{Errno, pwritev};
 use tracing::warn;
 
 use super::index::IndexWriter;
@@ -23,11 +24,13 @@ const SEED_BYTES_MAX: u64 = 16 << 20;
 const SEED_READ_BYTES: usize = 256 * PACKET;
 /// Ticks of a programme clock per microsecond.
 const TICKS_PER_MICROSECOND: u64 = 27;
+/// Maximum number of pieces of one write; the limit of Linux.
+const PIECES_MAX: usize = 1024;
 /// Maximum step of the programme clock that counts as time. A greater one is a jump of the clock.
 const STEP_MAX: Duration = Duration::from_secs(10);
 
 /// An open file of a recording. All methods block.
-pub(super) struct RecordingFile {
+pub(crate) struct RecordingFile {
     file: File,
     /// A multiple of the size of a packet.
     length: u64,
@@ -35,7 +38,7 @@ pub(super) struct RecordingFile {
     synced: u64,
     /// Set from the second reader on.
     joined: Option<Joined>,
-    /// Packets to write, reused for each batch.
+    /// Packets of a splice to write, reused for each batch.
     out: Vec<u8>,
     /// `None` if it cannot be written: a recording needs no index.
     index: Option<IndexWriter>,
@@ -49,27 +52,34 @@ struct Joined {
     latest: Duration,
     /// PIDs that had a packet since the change of the reader.
     begun: BTreeSet<u16>,
+    /// The file began with the splice, and its reader has not changed.
+    is_start: bool,
 }
 
 /// Packets that arrived at this time, in milliseconds since 1970.
-pub(super) struct Arrived {
-    pub(super) at: i64,
-    pub(super) bytes: Bytes,
+pub(crate) struct Arrived {
+    pub(crate) at: i64,
+    pub(crate) bytes: Bytes,
 }
 
 impl RecordingFile {
-    pub(super) fn new(file: File) -> Self {
+    pub(crate) fn new(file: File) -> Self {
         Self { file, length: 0, synced: 0, joined: None, out: Vec::new(), index: None }
     }
 
     /// Writes an index, too.
-    pub(super) fn with_index(self, index: Option<IndexWriter>) -> Self {
+    pub(crate) fn with_index(self, index: Option<IndexWriter>) -> Self {
         Self { index, ..self }
+    }
+
+    /// Continues in another file, which is empty.
+    pub(crate) fn continue_in(&mut self, file: File, index: Option<IndexWriter>) {
+        (self.file, self.index, self.length, self.synced) = (file, index, 0, 0);
     }
 
     /// Continues a file that an earlier process has written. Cuts it to whole packets, and what is none off its end: after a
     /// power cut a file can end with bytes that were never written.
-    pub(super) fn reopened(file: File) -> io::Result<Self> {
+    pub(crate) fn reopened(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut whole = length - length % PACKET as u64;
         let mut block = vec![0; SEED_READ_BYTES];
@@ -91,29 +101,40 @@ impl RecordingFile {
     }
 
     /// Returns how many bytes a power cut cannot take. 0 after a file was opened.
-    pub(super) fn synced(&self) -> u64 {
+    pub(crate) fn synced(&self) -> u64 {
         self.synced
     }
 
     /// Returns whether packets of another reader follow, whose times matter.
-    pub(super) fn is_joined(&self) -> bool {
+    pub(crate) fn is_joined(&self) -> bool {
         self.joined.is_some()
     }
 
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// Returns when the file was written last, in milliseconds since 1970.
-    pub(super) fn written_at(&self) -> io::Result<i64> {
+    pub(crate) fn written_at(&self) -> io::Result<i64> {
         let modified = self.file.metadata()?.modified()?;
         let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
+    /// Prepares an empty file for packets that do not begin with the tables and a key frame, as those of a channel do. `at` is
+    /// when the first one arrived.
+    pub(super) fn begin_anywhere(&mut self, at: i64) {
+        if self.length == 0 && self.joined.is_none() {
+            let splice = Splice::new(SpliceSettings::default());
+            let (origin, latest) = ((Duration::ZERO, at), Duration::ZERO);
+            self.joined = Some(Joined { splice, origin, latest, begun: BTreeSet::new(), is_start: true });
+        }
+    }
+
     /// Prepares for the packets of another reader. `last_at` is when the last packet of the file arrived.
-    pub(super) fn change_reader(&mut self, last_at: i64, now: i64) -> io::Result<()> {
+    pub(crate) fn change_reader(&mut self, last_at: i64, now: i64) -> io::Result<()> {
         if self.length == 0 {
+            self.joined = None;
             return Ok(());
         }
         let mut joined = match self.joined.take() {
@@ -122,8 +143,9 @@ impl RecordingFile {
         };
         let time = joined.time(now);
         self.out.clear();
-        joined.splice.change(time, &mut Sink { out: &mut self.out, begun: &mut joined.begun });
+        joined.change(time, &mut self.out);
         joined.begun.clear();
+        joined.is_start = false;
         self.joined = Some(joined);
         self.write_out()
     }
@@ -157,22 +179,25 @@ impl RecordingFile {
                 splice.packet(packet, time, &mut Discard);
             }
         }
-        Ok(Joined { splice, origin: (time, last_at), latest: time, begun: BTreeSet::new() })
+        Ok(Joined { splice, origin: (time, last_at), latest: time, begun: BTreeSet::new(), is_start: false })
     }
 
     /// Appends packets without null packets. After an error the file still ends with a whole packet.
-    pub(super) fn append(&mut self, arrived: &[Arrived], now: i64) -> io::Result<()> {
-        self.out.clear();
+    pub(crate) fn append(&mut self, arrived: &[Arrived], now: i64) -> io::Result<()> {
         match &mut self.joined {
             None => {
+                let mut pieces = Vec::with_capacity(arrived.len());
                 for Arrived { bytes, .. } in arrived {
-                    without_null_packets(bytes, &mut self.out);
+                    without_null_packets(bytes, &mut pieces);
                 }
+                self.write(&pieces)
             }
             Some(joined) => {
+                self.out.clear();
                 for Arrived { at, bytes } in arrived {
                     let time = joined.time(*at);
-                    let mut sink = Sink { out: &mut self.out, begun: &mut joined.begun };
+                    let mut sink =
+                        Sink { out: &mut self.out, begun: &mut joined.begun, is_start: joined.is_start };
                     for packet in packets(bytes) {
                         let packet = Packet::new(packet);
                         if packet.pid() != NULL_PID {
@@ -182,43 +207,48 @@ impl RecordingFile {
                 }
                 let time = joined.time(now);
                 if joined.splice.deadline().is_some_and(|it| it <= time) {
-                    let mut sink = Sink { out: &mut self.out, begun: &mut joined.begun };
+                    let mut sink =
+                        Sink { out: &mut self.out, begun: &mut joined.begun, is_start: joined.is_start };
                     joined.splice.tick(time, &mut sink);
                 }
+                self.write_out()
             }
         }
-        self.write_out()
     }
 
     /// Writes what waits for the end of a frame.
-    pub(super) fn finish(&mut self, now: i64) -> io::Result<()> {
+    pub(crate) fn finish(&mut self, now: i64) -> io::Result<()> {
         if let Some(joined) = &mut self.joined {
             self.out.clear();
             let time = joined.time(now);
-            joined.splice.change(time, &mut Sink { out: &mut self.out, begun: &mut joined.begun });
+            joined.change(time, &mut self.out);
             self.write_out()?;
         }
         self.sync()
     }
 
     /// Waits until the disk has everything.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         self.synced = self.length;
         Ok(())
     }
 
+    /// Writes the packets of the splice.
     fn write_out(&mut self) -> io::Result<()> {
-        if self.out.is_empty() {
-            return Ok(());
-        }
-        let file = &mut PositionedFile { file: &self.file, at: self.length };
-        let written = file.write_all(&self.out);
-        let end = file.at;
+        let out = std::mem::take(&mut self.out);
+        let written = self.write(&[&out]);
+        self.out = out;
+        written
+    }
+
+    /// Appends pieces that consist of whole packets.
+    fn write(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
+        let (end, written) = write_pieces(&self.file, pieces, self.length);
         let whole = end - end % PACKET as u64;
         let n_written = usize::try_from(whole - self.length).unwrap_or(0);
         if let Some(index) = &mut self.index
-            && let Err(cause) = index.packets(&self.out[..n_written])
+            && let Err(cause) = index.packets(first_bytes(pieces, n_written))
         {
             warn!("failed to write the index of a recording: {cause}");
             self.index = None;
@@ -231,25 +261,42 @@ impl RecordingFile {
     }
 }
 
-/// Writes at a position, so that a file that was reopened needs no seek.
-struct PositionedFile<'a> {
-    file: &'a File,
-    at: u64,
+/// Writes pieces at a position, so that a file that was reopened needs no seek. Returns the position of the first byte that
+/// was not written.
+fn write_pieces(file: &File, pieces: &[&[u8]], at: u64) -> (u64, io::Result<()>) {
+    let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|it| IoSlice::new(it)).collect();
+    let (mut slices, mut end) = (&mut slices[..], at);
+    // Removes empty pieces from the beginning: without bytes nothing is written.
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match pwritev(file, &slices[..slices.len().min(PIECES_MAX)], end) {
+            Ok(0) => return (end, Err(io::ErrorKind::WriteZero.into())),
+            Ok(n) => {
+                end += n as u64;
+                IoSlice::advance_slices(&mut slices, n);
+            }
+            Err(Errno::INTR) => {}
+            Err(cause) => return (end, Err(cause.into())),
+        }
+    }
+    (end, Ok(()))
 }
 
-impl Write for PositionedFile<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.file.write_at(bytes, self.at)?;
-        self.at += n as u64;
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Returns this many bytes of pieces.
+fn first_bytes<'a>(pieces: &[&'a [u8]], mut n: usize) -> impl Iterator<Item = &'a [u8]> {
+    pieces.iter().map(move |it| {
+        let first = &it[..it.len().min(n)];
+        n -= first.len();
+        first
+    })
 }
 
 impl Joined {
+    /// Passes on what is complete of the present reader.
+    fn change(&mut self, time: Duration, out: &mut Vec<u8>) {
+        self.splice.change(time, &mut Sink { out, begun: &mut self.begun, is_start: self.is_start });
+    }
+
     /// Returns the time of the splice at a time of the wall clock. Never goes back.
     fn time(&mut self, at: i64) -> Duration {
         let since = u64::try_from(at.saturating_sub(self.origin.1)).unwrap_or(0);
@@ -258,21 +305,26 @@ impl Joined {
     }
 }
 
-/// Copies all packets except null packets, in runs.
-fn without_null_packets(bytes: &[u8], out: &mut Vec<u8>) {
+/// Adds the runs of packets between null packets.
+fn without_null_packets<'a>(bytes: &'a [u8], runs: &mut Vec<&'a [u8]>) {
+    let mut add = |run: &'a [u8]| {
+        if !run.is_empty() {
+            runs.push(run);
+        }
+    };
     let mut start = 0;
     for (n, packet) in packets(bytes).enumerate() {
         if Packet::new(packet).pid() == NULL_PID {
-            out.extend_from_slice(&bytes[start..n * PACKET]);
+            add(&bytes[start..n * PACKET]);
             start = (n + 1) * PACKET;
         }
     }
     let end = bytes.len() - bytes.len() % PACKET;
-    out.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+    add(bytes.get(start..end).unwrap_or_default());
 }
 
 /// Returns whether bytes have a packet that is stored.
-pub(super) fn has_data(bytes: &[u8]) -> bool {
+pub(crate) fn has_data(bytes: &[u8]) -> bool {
     packets(bytes).any(|it| Packet::new(it).pid() != NULL_PID)
 }
 
@@ -281,6 +333,8 @@ pub(super) fn has_data(bytes: &[u8]) -> bool {
 struct Sink<'a> {
     out: &'a mut Vec<u8>,
     begun: &'a mut BTreeSet<u16>,
+    /// Nothing precedes the packets in the file.
+    is_start: bool,
 }
 
 impl PacketSink for Sink<'_> {
@@ -289,7 +343,7 @@ impl PacketSink for Sink<'_> {
         if pid == NULL_PID {
             return;
         }
-        if self.begun.insert(pid) {
+        if self.begun.insert(pid) && !self.is_start {
             let before = if packet.has_payload() { packet.cc().wrapping_sub(1) & 0x0f } else { packet.cc() };
             self.out.extend_from_slice(&discontinuity_packet(pid, before));
         }
@@ -301,4 +355,35 @@ struct Discard;
 
 impl PacketSink for Discard {
     fn push(&mut self, _packet: Packet<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn many_pieces_are_written_without_null_packets() {
+        let packet = |pid: u16| {
+            let mut packet = [0xAA; PACKET];
+            packet[..4].copy_from_slice(&[0x47, (pid >> 8) as u8, pid as u8, 0x10]);
+            packet
+        };
+        // More pieces than one write takes, and some that are empty.
+        let chunk: Bytes =
+            [packet(NULL_PID), packet(256), packet(NULL_PID), packet(257), packet(256)].concat().into();
+        let n_chunks = PIECES_MAX + 1;
+        let arrived: Vec<_> = (0..n_chunks).map(|_| Arrived { at: 0, bytes: chunk.clone() }).collect();
+        let mut written = tempfile::tempfile().unwrap();
+        let mut file = RecordingFile::new(written.try_clone().unwrap());
+        for arrived in [&arrived[..], &[Arrived { at: 0, bytes: packet(NULL_PID).to_vec().into() }]] {
+            file.append(arrived, 0).unwrap();
+        }
+        let mut bytes = Vec::new();
+        written.read_to_end(&mut bytes).unwrap();
+        let expected = [packet(256), packet(257), packet(256)].concat().repeat(n_chunks);
+        assert!(bytes == expected, "{} of {} bytes", bytes.len(), expected.len());
+        assert_eq!(file.length(), expected.len() as u64);
+    }
 }

@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 
 use domain::ids::RecordingId;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 /// Name of the marker file.
 const MARKER: &str = ".headwater-recordings";
-/// Hidden folder with the indexes of recordings, by id.
+/// Hidden folder with the indexes of recordings, and with files while they are made, by id.
 const INDEXES: &str = ".headwater-indexes";
+/// Hidden folder with the parts of the copy that is being made.
+pub(super) const PARTS: &str = ".headwater-parts";
 /// Media servers run as other users.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
@@ -28,6 +30,15 @@ const NAMES_MAX: u32 = 10_000;
 #[derive(Clone, Debug)]
 pub struct RecordingsFolder {
     root: PathBuf,
+}
+
+/// A disk, with sizes in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Disk {
+    /// The number by which the system knows it.
+    pub(crate) device: u64,
+    pub(crate) bytes: u64,
+    pub(crate) available: u64,
 }
 
 /// Why a file cannot be used.
@@ -82,6 +93,26 @@ impl RecordingsFolder {
     pub(crate) fn available(&self) -> Option<u64> {
         let found = rustix::fs::fstatvfs(self.marked_root().ok()?).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    /// Returns the disk of the folder; `None` if the folder lacks its marker, or the system does not say it. Blocks.
+    pub(crate) fn disk(&self) -> Option<Disk> {
+        let root = self.marked_root().ok()?;
+        let (device, found) = (rustix::fs::fstat(&root).ok()?.st_dev, rustix::fs::fstatvfs(&root).ok()?);
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Some(Disk { device, bytes: bytes(found.f_blocks), available: bytes(found.f_bavail) })
+    }
+
+    /// Returns the names of everything in a folder below this one, or in this one for an empty path. None if it does not
+    /// exist.
+    pub(crate) fn list(&self, path: &str) -> Result<Vec<String>, FolderError> {
+        let inside = if path.is_empty() { "name".to_owned() } else { format!("{path}/name") };
+        let Some((folder, _)) = parent(self.marked_root()?, &inside, false)? else { return Ok(Vec::new()) };
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&folder)? {
+            names.extend(entry?.file_name().to_str().ok().map(str::to_owned));
+        }
+        Ok(names)
     }
 
     /// Creates a new file. Returns it with its path, which ends with a number if the name existed.
@@ -165,6 +196,25 @@ impl RecordingsFolder {
         Ok(true)
     }
 
+    /// Removes the parts of a copy with their folder, also those that a process left behind that was killed. Blocks.
+    pub(super) fn remove_parts(&self) -> Result<(), FolderError> {
+        let root = self.marked_root()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = match openat(&root, PARTS, flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for entry in rustix::fs::Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !matches!(name.to_bytes(), b"." | b"..") {
+                unlinkat(&folder, name, AtFlags::empty())?;
+            }
+        }
+        Ok(unlinkat(&root, PARTS, AtFlags::REMOVEDIR)?)
+    }
+
     /// Opens the index of the recording with this id. With `creates` it is created if it does not exist.
     pub(super) fn open_index(&self, id: RecordingId, creates: bool) -> Result<Option<File>, FolderError> {
         let path = format!("{INDEXES}/{id}");
@@ -176,6 +226,34 @@ impl RecordingsFolder {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Creates the file that is made beside a recording, empty.
+    pub(super) fn create_beside(&self, id: RecordingId) -> Result<File, FolderError> {
+        let path = beside(id);
+        let (folder, name) = parent(self.marked_root()?, &path, true)?.ok_or(FolderError::Path)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(folder, name, flags, FILE_MODE)?.into())
+    }
+
+    /// Opens the file beside a recording to read it. `None` if it does not exist.
+    pub(super) fn open_beside(&self, id: RecordingId) -> Result<Option<File>, FolderError> {
+        self.open_with(&beside(id), OFlags::RDONLY)
+    }
+
+    /// Puts the file beside a recording in the place of the file at `path`, in one step.
+    pub(super) fn replace_with_beside(&self, id: RecordingId, path: &str) -> Result<(), FolderError> {
+        let from = beside(id);
+        let (from_folder, from) = parent(self.marked_root()?, &from, false)?.ok_or(FolderError::Path)?;
+        let (to_folder, to) = parent(self.marked_root()?, path, false)?.ok_or(FolderError::Path)?;
+        renameat(&from_folder, from, &to_folder, to)?;
+        fsync(&to_folder)?;
+        Ok(())
+    }
+
+    /// Removes the file beside a recording. Returns whether it existed.
+    pub(super) fn remove_beside(&self, id: RecordingId) -> Result<bool, FolderError> {
+        self.remove(&beside(id))
     }
 
     /// Removes the index of a recording, if it has one.
@@ -211,6 +289,11 @@ impl RecordingsFolder {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Returns the path of the file that is made beside a recording.
+fn beside(id: RecordingId) -> String {
+    format!("{INDEXES}/{id}.ts")
 }
 
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
@@ -286,6 +369,23 @@ mod tests {
         assert!(!root.join("A/B").exists() && root.join("A/Two.ts").exists());
         folder.remove("A/Two.ts").unwrap();
         assert!(!root.join("A").exists() && folder.is_marked());
+    }
+
+    #[test]
+    fn a_folder_tells_its_names_and_its_disk() {
+        let (_parent, folder) = folder();
+        folder.create("A/One", "ts").unwrap();
+        folder.create("A/Two", "ts").unwrap();
+        let named = |path: &str| {
+            let mut names = folder.list(path).unwrap();
+            names.retain(|it| !it.starts_with('.'));
+            names.sort();
+            names
+        };
+        assert_eq!(named(""), ["A"]);
+        assert_eq!(named("A"), ["One.ts", "Two.ts"]);
+        assert!(named("B").is_empty() && folder.list("../A").is_err());
+        assert!(folder.disk().is_some_and(|it| it.bytes >= it.available));
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl PointFinder {
 }
 
 /// Writes the index of a file that grows. All methods block.
-pub(super) struct IndexWriter {
+pub(crate) struct IndexWriter {
     file: File,
     /// Position of the next entry.
     end: u64,
@@ -175,7 +175,7 @@ pub(super) struct IndexWriter {
 
 impl IndexWriter {
     /// Starts the index of an empty file.
-    pub(super) fn new(file: File, path: &str) -> io::Result<Self> {
+    pub(crate) fn new(file: File, path: &str) -> io::Result<Self> {
         file.set_len(0)?;
         file.write_all_at(&head(path), 0)?;
         let finder = PointFinder::default();
@@ -201,8 +201,8 @@ impl IndexWriter {
     }
 
     /// Notes packets that were appended to the file.
-    pub(super) fn packets(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for packet in packets(bytes) {
+    pub(crate) fn packets<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
+        for packet in pieces.flat_map(packets) {
             if let Some(point) = self.finder.packet(Packet::new(packet)) {
                 push(&mut self.entries, point);
             }
@@ -310,14 +310,14 @@ impl Known {
 }
 
 /// Returns the points that an index has of a file with this length, and how many bytes of the file it lacks.
-pub(super) fn known(file: &File, path: &str, length: u64) -> io::Result<(Vec<AccessPoint>, u64)> {
+pub(crate) fn known(file: &File, path: &str, length: u64) -> io::Result<(Vec<AccessPoint>, u64)> {
     let points = parse(&contents(file)?, path, length);
     let behind = length - points.last().map_or(0, |it| it.offset).min(length);
     Ok((points, behind))
 }
 
 /// Completes points with those of the rest of a file with this length.
-pub(super) fn complete(mut points: Vec<AccessPoint>, of: &File, length: u64) -> io::Result<RecordingIndex> {
+pub(crate) fn complete(mut points: Vec<AccessPoint>, of: &File, length: u64) -> io::Result<RecordingIndex> {
     let start = start_of(of, length)?;
     let mut finder = PointFinder::after(points.last().copied(), &start);
     finder.read(of, length, |it| {
@@ -435,7 +435,7 @@ mod tests {
         let index = tempfile::tempfile().unwrap();
         let mut writer = IndexWriter::new(index.try_clone().unwrap(), "a.ts").unwrap();
         for block in bytes.chunks(37 * PACKET) {
-            writer.packets(block).unwrap();
+            writer.packets(std::iter::once(block)).unwrap();
         }
         let (points, _) = known(&index, "a.ts", length).unwrap();
         assert_eq!(points, read.points);

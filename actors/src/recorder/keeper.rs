@@ -106,6 +106,7 @@ impl Shared {
     }
 
     async fn room(&self, parts: &Parts, sizes: &mut Sizes) -> RecordingRoom {
+        self.time_shift.make_room().await;
         let folder = parts.folder.clone();
         let looked = tokio::task::spawn_blocking(move || (folder.is_marked(), folder.available()));
         let (is_marked, available) = looked.await.unwrap_or((false, None));

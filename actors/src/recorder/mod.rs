@@ -10,13 +10,16 @@
 //! ```
 
 mod after;
-mod file;
+pub(crate) mod file;
 mod folder;
-mod index;
+mod forecast;
+pub(crate) mod index;
 mod keeper;
+mod missed;
 #[cfg(test)]
 mod rank_tests;
 mod reading;
+mod reserve;
 mod run;
 mod seen;
 #[cfg(test)]
@@ -30,29 +33,40 @@ use std::time::Duration;
 
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::ids::RecordingId;
+use domain::recording::forecast::Forecast;
 use domain::recording::{DvrSettings, Recording};
 use parking_lot::Mutex;
 use storage::{ChangeMessage, Models, Record};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SetOnce};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
-pub use self::after::AfterSettings;
+pub use self::after::{AfterSettings, Artwork, FindArtwork};
+pub(crate) use self::folder::FolderError;
 pub use self::folder::RecordingsFolder;
+use self::forecast::Forecasts;
+pub use self::forecast::RecordingPools;
 pub use self::index::{AccessPoint, RecordingIndex};
 pub use self::keeper::{RecordingRoom, remember_deleted};
 pub(crate) use self::reading::ReadingRecording;
+pub(crate) use self::run::drain;
 pub use self::seen::SeenRecordings;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::schedule;
 use crate::switchboard::Switchboard;
 use crate::tasks::{self, RESPAWN_DELAY, RespawnedTask};
+use crate::timeshift::TimeShift;
+use crate::vod::Vod;
 
 /// An idle channel starts this long before a recording, in milliseconds, so that it plays in time.
 const LEAD_MS: i64 = 10_000;
+/// How often packets are written, and the record is looked at: a killed process loses the packets of this time.
+const WRITE_PERIOD: Duration = Duration::from_millis(400);
+/// Packets are written earlier if there are this many bytes.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// Longest wait of the schedule, so that a change of the wall clock is noticed, in milliseconds.
 const LOOK_MS_MAX: i64 = 30_000;
 /// Maximum wait for runs to end when the gateway stops, and for one run whose recording is deleted.
@@ -66,8 +80,12 @@ pub struct Recorder {
 
 struct Shared {
     switchboard: Switchboard,
+    vod: Vod,
     env: Arc<LiveEnv>,
+    /// Gives up its files before recordings suffer.
+    time_shift: TimeShift,
     parts: OnceLock<Parts>,
+    forecasts: OnceLock<Arc<Forecasts>>,
     /// The runs at this moment; at most one for each recording.
     running: Mutex<HashMap<RecordingId, Arc<RunCounters>>>,
     /// Notified when a run ends.
@@ -80,7 +98,11 @@ struct Shared {
     room: Mutex<RecordingRoom>,
     /// Set if work is done on files after recordings.
     after: OnceLock<AfterSettings>,
+    /// Set if pictures can be found; work on them waits for it.
+    artwork: SetOnce<Arc<dyn FindArtwork>>,
     worker: Mutex<Option<RespawnedTask>>,
+    /// The task that reserves slots.
+    reserver: Mutex<Option<RespawnedTask>>,
     /// Held while an index is made of a whole file.
     index_turn: Semaphore,
 }
@@ -89,6 +111,7 @@ struct Shared {
 struct Parts {
     models: Models,
     folder: RecordingsFolder,
+    forecasts: Arc<Forecasts>,
 }
 
 /// The counters of a run.
@@ -108,12 +131,21 @@ pub struct RecordingProgress {
 }
 
 impl Recorder {
-    pub(crate) fn new(switchboard: Switchboard, env: Arc<LiveEnv>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        switchboard: Switchboard,
+        vod: Vod,
+        env: Arc<LiveEnv>,
+        time_shift: TimeShift,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 switchboard,
+                vod,
                 env,
+                time_shift,
                 parts: OnceLock::new(),
+                forecasts: OnceLock::new(),
                 running: Mutex::default(),
                 ended: Notify::new(),
                 runs: TaskTracker::new(),
@@ -122,7 +154,9 @@ impl Recorder {
                 keeper: Mutex::default(),
                 room: Mutex::default(),
                 after: OnceLock::new(),
+                artwork: SetOnce::new(),
                 worker: Mutex::default(),
+                reserver: Mutex::default(),
                 index_turn: Semaphore::new(1),
             }),
         }
@@ -130,13 +164,16 @@ impl Recorder {
 
     /// Starts to make the recordings of a store. Only the first call has an effect.
     pub(crate) fn start(&self, models: Models, folder: RecordingsFolder) {
-        if self.shared.parts.set(Parts { models, folder }).is_err() {
+        let forecasts = self.forecasts(&models);
+        if self.shared.parts.set(Parts { models, folder, forecasts }).is_err() {
             return;
         }
         let task = self.respawned("the schedule of recordings", Shared::follow_schedule);
         *self.shared.schedule.lock() = Some(task);
         let task = self.respawned("the keeper of recordings", Shared::keep_room);
         *self.shared.keeper.lock() = Some(task);
+        let task = self.respawned("the reserved slots of recordings", Shared::reserve_slots);
+        *self.shared.reserver.lock() = Some(task);
     }
 
     /// Starts the work on files after recordings. Only the first call after [`Recorder::start`] has an effect.
@@ -149,6 +186,13 @@ impl Recorder {
             runs.track_future(shared.follow_work()).await;
         });
         *self.shared.worker.lock() = Some(task);
+    }
+
+    /// Sets what finds the pictures of recordings. Only the first call has an effect.
+    pub fn find_artwork_with(&self, finder: Arc<dyn FindArtwork>) {
+        if self.shared.artwork.set(finder).is_err() {
+            debug!("pictures of recordings are found already");
+        }
     }
 
     /// Starts a task that does not keep the recorder, and starts again after a failure.
@@ -174,6 +218,16 @@ impl Recorder {
     /// Returns the folder of recordings; `None` before the recorder has started.
     pub fn folder(&self) -> Option<&RecordingsFolder> {
         self.shared.parts.get().map(|it| &it.folder)
+    }
+
+    /// Returns the forecast of the recordings of the next two weeks. May block.
+    pub fn forecast(&self, models: &Models) -> Arc<Forecast> {
+        self.forecasts(models).current()
+    }
+
+    fn forecasts(&self, models: &Models) -> Arc<Forecasts> {
+        let new = || Arc::new(Forecasts::new(models.clone(), self.shared.env.clone()));
+        Arc::clone(self.shared.forecasts.get_or_init(new))
     }
 
     /// Returns the room for recordings at the last look at their disk.
@@ -223,7 +277,9 @@ impl Recorder {
         // The file of a run that does not end in time is removed all the same: its writer keeps a file without a name.
         let _ = timeout(END_TIMEOUT, ended).await;
         let (folder, id) = (parts.folder.clone(), recording.id);
-        if let Ok(Err(cause)) = tokio::task::spawn_blocking(move || folder.remove_index(id)).await {
+        if let Ok(Err(cause)) =
+            tokio::task::spawn_blocking(move || folder.remove_beside(id).and(folder.remove_index(id))).await
+        {
             warn!(recording.id = %recording.id, "failed to remove the index of a recording: {cause}");
         }
         for path in recording.paths() {
@@ -239,6 +295,7 @@ impl Recorder {
     pub(crate) async fn ended(&self) {
         self.shared.schedule.lock().take();
         self.shared.keeper.lock().take();
+        self.shared.reserver.lock().take();
         self.shared.runs.close();
         // A run that does not end in time ends with the runtime.
         let _ = timeout(END_TIMEOUT, self.shared.runs.wait()).await;
@@ -300,7 +357,7 @@ impl Shared {
     }
 }
 
-fn dvr_settings(models: &Models) -> DvrSettings {
+pub(crate) fn dvr_settings(models: &Models) -> DvrSettings {
     DvrSettings::of_setting(value_of(models, DVR_SETTINGS).as_ref())
 }
 
@@ -329,7 +386,7 @@ fn due_at(recording: &Recording) -> Option<i64> {
         false => Some(recording.begins_at().saturating_sub(LEAD_MS)),
         // It was ended, and its file is not finished.
         true if recording.file.as_ref().is_some_and(|it| it.ended_at.is_none()) => Some(i64::MIN),
-        true => None,
+        true => recording.missed_are_due().then_some(i64::MIN),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of recordings that need the same connection.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::core_settings::DVR_SETTINGS;
@@ -93,4 +94,24 @@ async fn viewers_keep_their_connection_unless_a_setting_gives_it_to_recordings()
     sleep(Duration::from_millis(10)).await;
     studio.scenario.ask(channel(1)).await;
     assert!(is_running(&studio.get(1).unwrap()));
+}
+
+#[tokio::test]
+async fn a_recording_leaves_the_account_to_one_that_has_no_other() {
+    // Channel 1 plays from both accounts, channel 2 from the first one only.
+    let of_both = [limited(1, "a", 1, 1), limited(2, "b", 2, 1)];
+    let studio = Studio::of([&of_both, &[limited(3, "c", 1, 1)]]).await;
+    let now = now_ms();
+    // Both are known before the first one begins.
+    let later = now + 2 * 3_600_000;
+    studio.record_channel(1, 1, later..later + HOUR, priority(50)).await;
+    studio.record_channel(2, 2, now + 15_000..now + HOUR, priority(50)).await;
+    studio.change(1, move |it| it.start = now + 11_000).await;
+    studio.until(1, is_running).await;
+    studio.until(2, is_running).await;
+    let accounts = studio.scenario.system.leases().into_iter().map(|it| (it.target, it.account_id.0));
+    let accounts: BTreeMap<_, _> = accounts.collect();
+    assert_eq!(accounts, BTreeMap::from([(channel(1), 2), (channel(2), 1)]));
+    let recordings = [studio.get(1).unwrap(), studio.get(2).unwrap()];
+    assert!(recordings.iter().all(|it| it.gaps.is_empty()), "{recordings:?}");
 }

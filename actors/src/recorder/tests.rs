@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use domain::event::EventBody;
 use domain::ids::{ChannelId, RecordingId};
-use domain::recording::{AfterRecording, PRIORITY_DEFAULT, Recording, RecordingInput, RecordingStatus};
+use domain::recording::{
+    AfterRecording, FilledFile, Gap, MissedWork, PRIORITY_DEFAULT, RecordedFile, Recording, RecordingInput,
+    RecordingStatus,
+};
 use media::testing::{Behaviour, TsSource, labels_in};
 use media::ts::packet::{NULL_PID, PACKET, Packet, packets};
 use storage::Models;
@@ -158,6 +161,15 @@ impl Studio {
             write.put(&recording)
         });
         applied.await.unwrap();
+    }
+
+    pub(super) async fn change(&self, id: u32, change: impl FnOnce(&mut Recording) + Send + 'static) {
+        let changed = self.models.store.write(move |write| {
+            let mut recording = write.get::<Recording>(id)?.expect("a recording");
+            change(&mut recording);
+            write.put(&recording)
+        });
+        changed.await.unwrap();
     }
 
     /// Waits until the record fulfils a condition.
@@ -468,8 +480,60 @@ async fn a_deleted_recording_ends_and_its_file_goes() {
     studio.scenario.is_quiet().await;
 }
 
+/// A new file with what the archive had may be in its place or not when the gateway is killed.
+#[tokio::test]
+async fn a_new_file_counts_from_the_moment_on_at_which_it_is_in_its_place() {
+    for is_in_place in [true, false] {
+        let studio = Studio::new().await;
+        let now = now_ms();
+        let (start, end) = (now - HOUR, now - HOUR / 2);
+        let path = "a.ts";
+        let folder = RecordingsFolder::new(studio.folder.path().join("recordings"));
+        folder.mark().unwrap();
+        let root = studio.folder.path().join("recordings");
+        std::fs::write(root.join(path), vec![0x47; if is_in_place { 400 } else { 300 } * PACKET]).unwrap();
+        folder.create_beside(RecordingId(1)).unwrap();
+        let gap = Gap { start: start + 1_000, end: Some(end), reason: "lost".to_owned() };
+        let new =
+            FilledFile { bytes: 400 * PACKET as u64, started_at: start, ended_at: end, gaps: Vec::new() };
+        studio
+            .record_channel(1, 1, start..end, |it| {
+                let (started_at, ended_at) = (start, Some(start + 1_000));
+                it.status = RecordingStatus::Interrupted;
+                it.gaps = vec![gap.clone()];
+                it.file = Some(RecordedFile {
+                    path: path.to_owned(),
+                    bytes: 300 * PACKET as u64,
+                    started_at,
+                    ended_at,
+                });
+                it.after.missed = Some(MissedWork { replacement: Some(new) });
+            })
+            .await;
+        let done = studio.until(1, |it| it.after.missed.is_none()).await;
+        let file = done.file.as_ref().unwrap();
+        match is_in_place {
+            true => {
+                assert_eq!((done.status, &done.gaps), (RecordingStatus::Completed, &Vec::new()));
+                assert_eq!((file.bytes, file.ended_at), (400 * PACKET as u64, Some(end)));
+            }
+            // No archive has the rest any more.
+            false => {
+                assert_eq!((done.status, &done.gaps), (RecordingStatus::Interrupted, &vec![gap]));
+                assert_eq!((file.bytes, file.ended_at), (300 * PACKET as u64, Some(start + 1_000)));
+            }
+        }
+        let deadline = Instant::now() + WAIT_MAX;
+        while folder.open_beside(RecordingId(1)).unwrap().is_some() {
+            assert!(Instant::now() < deadline, "the file beside the recording is left");
+            sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(studio.n_events("recording_end"), 0, "it was reported when it ended");
+    }
+}
+
 /// Writes the packets of a source as they arrive in real time. Returns the time of the last ones.
-fn arrive(file: &mut RecordingFile, source: &TsSource, seconds: u64, from: i64) -> i64 {
+pub(super) fn arrive(file: &mut RecordingFile, source: &TsSource, seconds: u64, from: i64) -> i64 {
     let mut stream = source.stream(Duration::ZERO);
     let mut at = from;
     while stream.at() < Duration::from_secs(seconds) {

@@ -157,7 +157,7 @@ impl State {
     }
 
     fn refuse(&self, request: &Request) {
-        let full = self.table.full(&request.order);
+        let full = self.table.full(request);
         let _ = request.port.send_message(SlotMessage::Full { attempt: request.attempt, full });
     }
 

@@ -17,11 +17,13 @@ mod actor;
 mod holder;
 mod lease;
 mod message;
+mod reserved;
 mod snapshot;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +35,7 @@ pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::holder::Holder;
 pub(crate) use self::lease::Lease;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
+pub(crate) use self::reserved::ReservedSlots;
 pub use self::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
 pub(crate) use self::table::SlotTable;
 pub use self::table::{LeaseInfo, LeasePurpose};
@@ -40,6 +43,7 @@ pub use self::table::{LeaseInfo, LeasePurpose};
 use domain::settings::LEASE_WAIT;
 
 use crate::ask::Address;
+use crate::plans::Target;
 
 /// Maximum number of waiting requests. Beyond it, a request is refused as `Full` immediately: each waiting request
 /// belongs to a live channel, so this many requests at their limit are an overload that waiting does not resolve.
@@ -58,23 +62,28 @@ pub struct FullPool {
     pub max_streams: u32,
     /// The maximum was not configured but discovered by a refusal of the provider.
     pub is_discovered: bool,
+    /// How many of its connections are reserved for recordings that begin soon.
+    pub n_reserved: u32,
 }
 
 impl fmt::Display for FullPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { account, max_streams: max, .. } = self;
         let streams = if *max == 1 { "stream" } else { "streams" };
-        if let Some(group) = &self.server_group {
-            return write!(
+        match (&self.server_group, self.is_discovered) {
+            (Some(group), _) => write!(
                 f,
                 "server group \"{group}\" of account \"{account}\" is at its limit of {max} {streams}"
-            );
-        }
-        match self.is_discovered {
-            false => write!(f, "account \"{account}\" is at its limit of {max} {streams}"),
-            true => {
-                write!(f, "the provider of account \"{account}\" refuses more than {max} {streams} at once")
+            )?,
+            (None, false) => write!(f, "account \"{account}\" is at its limit of {max} {streams}")?,
+            (None, true) => {
+                write!(f, "the provider of account \"{account}\" refuses more than {max} {streams} at once")?
             }
+        }
+        match self.n_reserved {
+            0 => Ok(()),
+            1 => f.write_str(", of which 1 is reserved for a recording"),
+            n => write!(f, ", of which {n} are reserved for recordings"),
         }
     }
 }
@@ -118,6 +127,28 @@ impl Slots {
     /// nobody watches.
     pub(crate) fn make_room(&self, holder: u64, pool: SlotPool) {
         self.address.tell(Message::MakeRoom { holder, pool });
+    }
+
+    /// Returns the account profile of each target that viewers watch.
+    pub(crate) fn watched(&self) -> HashMap<Target, ProfileId> {
+        let leases = self.table.leases().into_iter();
+        let watched = leases.filter(|it| !it.closing && it.purpose != LeasePurpose::Recording);
+        watched.map(|it| (it.target, it.profile)).collect()
+    }
+
+    /// Reserves slots for recordings, instead of those reserved before.
+    pub(crate) fn reserve(&self, reserved: ReservedSlots) {
+        self.table.reserve(reserved);
+    }
+
+    /// Sets the purpose of the slots of a holder.
+    pub(crate) fn set_purpose(&self, holder: u64, purpose: LeasePurpose) {
+        self.table.set_purpose(holder, purpose);
+    }
+
+    /// Returns whether a holder would get a slot of this pool if all recordings gave up theirs.
+    pub(crate) fn has_room_beside_recordings(&self, holder: u64, pool: &SlotPool) -> bool {
+        self.table.has_room_beside_recordings(holder, pool)
     }
 
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.

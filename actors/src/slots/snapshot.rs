@@ -16,6 +16,8 @@ pub struct SlotsSnapshot {
     pub cooling: Vec<CoolingSlot>,
     /// In the order of their arrival, which is the order in which they are served.
     pub waiting: Vec<WaitingRequest>,
+    /// How many free slots of each account profile are reserved for recordings.
+    pub(super) reserved: HashMap<ProfileId, u32>,
     /// The discovered limits, and the last change of the account before the discovery.
     pub(super) discovered: HashMap<ProfileId, (i64, u32)>,
 }
@@ -41,6 +43,11 @@ pub struct WaitingRequest {
 }
 
 impl SlotsSnapshot {
+    /// Returns how many free slots of an account profile are reserved for recordings.
+    pub fn reserved(&self, profile: ProfileId) -> u32 {
+        self.reserved.get(&profile).copied().unwrap_or_default()
+    }
+
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
     pub fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
         self.discovered.get(&profile).filter(|it| it.0 == changed_at).map(|it| it.1)

@@ -1,6 +1,6 @@
 //! The table of leases.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
-use super::{FullPool, HolderPort, Lease, Request, SlotCandidate};
+use super::{Asking, FullPool, HolderPort, Lease, Request, ReservedSlots, SlotCandidate};
 use crate::plans::Target;
 
 /// Time after the return of a slot during which a refusal by the provider may be caused by its delayed counting.
@@ -108,6 +109,8 @@ struct Inner {
     released: HashMap<ProfileId, Released>,
     /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
     observed: BTreeMap<ProfileId, Observed>,
+    /// The slots that recordings need soon.
+    reserved: ReservedSlots,
     /// The waiting requests in the order of their arrival, as far as others may see them. The slots actor keeps the
     /// requests themselves. Bounded by their number.
     waiting: Vec<Waiting>,
@@ -175,7 +178,13 @@ impl SlotTable {
         let now = Instant::now();
         let mut inner = self.lock(now);
         let places: Vec<_> = request.order.iter().map(|it| inner.demand(&it.pool)).collect();
-        match limits::decide_slot(&places, &inner.held(), request.holder) {
+        let mut held = inner.held();
+        if inner.is_kept_out(request) {
+            let mut seen = BTreeSet::new();
+            let pools = request.order.iter().map(|it| &it.pool).filter(|it| seen.insert(it.profile));
+            held.extend(pools.flat_map(|it| reserved_slots(it, inner.open_reserved(it))));
+        }
+        match limits::decide_slot(&places, &held, request.holder) {
             SlotDecision::Grant(place) => {
                 let (index, lease) = self.lease(&mut inner, request, place, now);
                 Taken::Granted(index, lease)
@@ -194,7 +203,11 @@ impl SlotTable {
     ) -> Option<(usize, Lease)> {
         let now = Instant::now();
         let mut inner = self.lock(now);
+        let is_kept_out = inner.is_kept_out(request);
         let may_open = |SlotCandidate { pool, .. }: &SlotCandidate| {
+            if is_kept_out && inner.open_reserved(pool) != (0, 0) {
+                return false;
+            }
             let (max, n_used) = (pool.max_streams, inner.n_used(pool.profile));
             limits::may_open_beside(max, inner.observed(pool), n_used, is_awaited(pool))
                 && inner.has_shared_room(pool)
@@ -253,8 +266,19 @@ impl SlotTable {
     }
 
     /// Returns the account that prevents a grant.
-    pub(super) fn full(&self, order: &[SlotCandidate]) -> FullPool {
-        self.inner.lock().full(order, Instant::now())
+    pub(super) fn full(&self, request: &Request) -> FullPool {
+        self.inner.lock().full(request, Instant::now())
+    }
+
+    /// Reserves slots for recordings, instead of those reserved before.
+    pub(super) fn reserve(&self, reserved: ReservedSlots) {
+        let mut inner = self.inner.lock();
+        if inner.reserved != reserved {
+            inner.reserved = reserved;
+            drop(inner);
+            // Waiting requests may get what is reserved no more.
+            self.returned.notify_waiters();
+        }
     }
 
     /// Records that the source of a lease has delivered packets.
@@ -321,6 +345,21 @@ impl SlotTable {
         if let Some(entry) = self.inner.lock().leases.get_mut(&id) {
             entry.closing = true;
         }
+    }
+
+    /// Sets the purpose of the slots of a holder.
+    pub(super) fn set_purpose(&self, holder: u64, purpose: LeasePurpose) {
+        let mut inner = self.inner.lock();
+        inner.leases.values_mut().filter(|it| it.holder == holder).for_each(|it| it.purpose = purpose);
+    }
+
+    /// Returns whether a holder would get a slot of this pool if all recordings gave up theirs.
+    pub(super) fn has_room_beside_recordings(&self, holder: u64, pool: &SlotPool) -> bool {
+        let inner = self.lock(Instant::now());
+        let others =
+            inner.leases.values().filter(|it| it.holder != holder && it.purpose != LeasePurpose::Recording);
+        let held: Vec<_> = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).collect();
+        limits::decide_slot(&[inner.demand(pool)], &held, holder) == SlotDecision::Grant(0)
     }
 
     /// Removes a returned lease.
@@ -425,7 +464,9 @@ impl SlotTable {
         let discovered = |(profile, it): (&ProfileId, &Observed)| {
             Some((*profile, (it.changed_at, it.limit.discovered()?)))
         };
+        let in_use = || inner.leases.values().map(|it| (it.pool.profile, &it.target));
         SlotsSnapshot {
+            reserved: inner.reserved.of_profiles(in_use).collect(),
             in_use: inner.lease_infos(now),
             cooling: inner.cooling.iter().map(cooling).collect(),
             waiting: inner.waiting.iter().map(waiting).collect(),
@@ -471,21 +512,22 @@ impl SlotTable {
     }
 }
 
+impl Entry {
+    fn held(&self) -> HeldSlot {
+        let SlotPool { profile, account, .. } = self.pool;
+        HeldSlot { pool: profile, account, holder: Some(self.holder), closing: self.closing }
+    }
+}
+
+impl Cooling {
+    fn held(&self) -> HeldSlot {
+        HeldSlot { pool: self.profile, account: self.account, holder: None, closing: true }
+    }
+}
+
 impl Inner {
     fn held(&self) -> Vec<HeldSlot> {
-        let leases = self.leases.values().map(|it| HeldSlot {
-            pool: it.pool.profile,
-            account: it.pool.account,
-            holder: Some(it.holder),
-            closing: it.closing,
-        });
-        let cooling = self.cooling.iter().map(|it| HeldSlot {
-            pool: it.profile,
-            account: it.account,
-            holder: None,
-            closing: true,
-        });
-        leases.chain(cooling).collect()
+        self.leases.values().map(Entry::held).chain(self.cooling.iter().map(Cooling::held)).collect()
     }
 
     /// Returns the limit of an account profile, 0 if there is none, and whether it is a discovered one.
@@ -590,17 +632,35 @@ impl Inner {
         recorded
     }
 
-    fn full(&self, order: &[SlotCandidate], now: Instant) -> FullPool {
-        let Some(SlotCandidate { pool, .. }) = order.first() else {
+    /// Returns whether reserved slots are not for this request: it is that of a new viewer of a channel that nobody is
+    /// about to record.
+    fn is_kept_out(&self, request: &Request) -> bool {
+        let is_new = matches!(request.asking, Asking::Join(_) | Asking::Beside);
+        is_new && !self.reserved.serves(&request.target, request.purpose)
+    }
+
+    /// Returns how many slots of a pool and of its server group are reserved and not in use yet.
+    fn open_reserved(&self, pool: &SlotPool) -> (u32, u32) {
+        self.reserved.open(pool, self.leases.values().map(|it| (&it.pool, &it.target)))
+    }
+
+    fn full(&self, request: &Request, now: Instant) -> FullPool {
+        let Some(SlotCandidate { pool, .. }) = request.order.first() else {
             return FullPool {
                 account: String::new(),
                 server_group: None,
                 since: Duration::ZERO,
                 max_streams: 0,
                 is_discovered: false,
+                n_reserved: 0,
             };
         };
-        let group = pool.shared.as_ref().filter(|_| self.has_own_room(pool) && !self.has_shared_room(pool));
+        let reserved = if self.is_kept_out(request) { self.open_reserved(pool) } else { (0, 0) };
+        let max = self.limit(pool).0;
+        let has_own_room = max == 0 || self.n_used(pool.profile) + reserved.0 < max;
+        let group = pool.shared.as_ref().filter(|it| {
+            has_own_room && it.max_streams != 0 && self.n_shared(it) + reserved.1 >= it.max_streams
+        });
         let counts = |it: &&Entry| match group {
             Some(group) => group.accounts.contains(&it.pool.account),
             None => it.pool.profile == pool.profile,
@@ -614,6 +674,7 @@ impl Inner {
             since: oldest.map_or(Duration::ZERO, |it| now.duration_since(it)),
             max_streams,
             is_discovered,
+            n_reserved: if group.is_some() { reserved.1.max(reserved.0) } else { reserved.0 },
         }
     }
 }

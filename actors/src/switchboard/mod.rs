@@ -50,9 +50,6 @@ const SWITCH_TIMEOUT: Duration = Duration::from_secs(25);
 /// Delay before the start of a live channel is tried again.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
-/// The program that recordings are shown as in lists of clients.
-const RECORDER_AGENT: &str = "Headwater recorder";
-
 /// Maximum number of joins that wait for the end of one channel.
 const PARKED_MAX: usize = 4096;
 
@@ -138,8 +135,9 @@ impl Switchboard {
         connection: Arc<Connection>,
         recording: ReadingRecording,
     ) -> Result<WatchReply, AskError> {
+        let agent = recording.agent().to_owned();
+        let viewer = Viewer { user: None, address: connection.peer.ip(), agent };
         let recording = Some(recording);
-        let viewer = Viewer { user: None, address: connection.peer.ip(), agent: RECORDER_AGENT.to_owned() };
         self.join(target, JoinRequest { viewer, connection, seat: None, rendition: None, recording }).await
     }
 

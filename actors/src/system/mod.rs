@@ -61,8 +61,10 @@ use crate::guide::{
 };
 use crate::health::{self, HealthTable};
 use crate::importer::{self, Importer, Imports, RefreshProgress};
+use crate::integrations::{Courier, IntegrationParts, Integrations, Outbox};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
+use crate::plugins::Plugins;
 use crate::programs::Programs;
 use crate::recorder::{AfterSettings, Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
@@ -71,6 +73,7 @@ use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
+use crate::timeshift::TimeShift;
 use crate::transcoders::Transcoders;
 use crate::trials::Trials;
 use crate::vod::{FilmCacheSettings, Vod};
@@ -135,7 +138,11 @@ struct SystemState {
     trials: Trials,
     vod: Vod,
     recorder: Recorder,
+    time_shift: TimeShift,
     programs: Programs,
+    integrations: Integrations,
+    outbox: Outbox,
+    plugins: Plugins,
     addresses: Addresses,
 }
 
@@ -177,6 +184,8 @@ pub struct System {
     guide_collector: parking_lot::Mutex<Option<RespawnedTask>>,
     /// The task that measures and stores the health of streams, if it runs; ends with the system.
     health_keeper: parking_lot::Mutex<Option<(RespawnedTask, Models)>>,
+    /// Stores events for integrations, if it runs; ends with the system.
+    courier: parking_lot::Mutex<Option<Courier>>,
     /// Makes the next reading of the metrics panic.
     #[cfg(any(test, feature = "testing"))]
     count_fails: std::sync::atomic::AtomicBool,
@@ -217,13 +226,14 @@ impl System {
         });
         let health = plans.health();
         let guide_services = GuideServices::default();
+        let outbox = Outbox::default();
         let env = Arc::new(LiveEnv {
             plans,
             packets: parts.packets,
             upstream,
             budget: Budget::new(usize::try_from(ring_bytes).unwrap_or(usize::MAX)),
             slots: Slots::new(addresses.slots.clone(), slot_table.clone()),
-            events: Events::new(addresses.events.clone(), bus.clone()),
+            events: Events::new(addresses.events.clone(), bus.clone(), outbox.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
             timelines: Arc::new(Timelines::default()),
@@ -234,15 +244,26 @@ impl System {
         });
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         let seat_table = SeatTable::new();
+        let switchboard = || Switchboard::new(addresses.switchboard.clone(), env.clone(), seat_table.clone());
+        let time_shift =
+            TimeShift::new(switchboard(), env.packets.clone(), counter.clone(), stop.child_token());
+        let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
+        let recorder =
+            Recorder::new(switchboard(), vod.clone(), env.clone(), time_shift.clone(), stop.child_token());
         let state = SystemState {
-            vod: Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films),
-            recorder: Recorder::new(
-                Switchboard::new(addresses.switchboard.clone(), env.clone(), seat_table.clone()),
-                env.clone(),
-                stop.child_token(),
-            ),
+            vod,
+            recorder,
+            time_shift,
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
+            integrations: Integrations::new(env.upstream.launcher.clone(), stop.child_token()),
+            outbox,
+            plugins: Plugins::new(
+                env.upstream.launcher.clone(),
+                closer.clone(),
+                env.packets.clone(),
+                stop.child_token(),
+            ),
             env,
             slot_table,
             seat_table,
@@ -270,6 +291,7 @@ impl System {
             follower: parking_lot::Mutex::new(None),
             guide_collector: parking_lot::Mutex::new(None),
             health_keeper: parking_lot::Mutex::new(None),
+            courier: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
             count_fails: Default::default(),
         })
@@ -320,7 +342,8 @@ impl System {
 
     /// Starts refreshing guides, by schedule and on request. Only the first call has an effect.
     pub fn import_guides(&self, parts: GuideParts) {
-        let services = self.state.guide_services.clone();
+        let events = Some(self.state.env.events.clone());
+        let services = GuideServices { events, ..self.state.guide_services.clone() };
         services.schedules_direct.connect(&parts.fetch);
         let parts = GuideParts { services, ..parts };
         *self.guide_collector.lock() = Some(self.collect_guides(parts.models.clone()));
@@ -382,9 +405,25 @@ impl System {
         self.state.recorder.work_after(settings);
     }
 
+    /// Returns the handle for the past of channels. None is kept before [`System::keep_past_in`].
+    pub fn time_shift(&self) -> TimeShift {
+        self.state.time_shift.clone()
+    }
+
+    /// Starts to keep the past of the channels of a store in a folder. `recordings` is the folder of recordings, which
+    /// comes first when the disk is short of room. Only the first call has an effect.
+    pub fn keep_past_in(&self, models: Models, folder: RecordingsFolder, recordings: RecordingsFolder) {
+        self.state.time_shift.start(models, folder, recordings);
+    }
+
     /// Returns the handle for programs that make a short transport stream.
     pub fn programs(&self) -> Programs {
         self.state.programs.clone()
+    }
+
+    /// Returns the handle for plugins. None starts before [`Plugins::start`].
+    pub fn plugins(&self) -> Plugins {
+        self.state.plugins.clone()
     }
 
     /// Returns the event bus.
@@ -430,6 +469,21 @@ impl System {
         let (table, of) = (self.health(), models.clone());
         let keeper = tasks::respawn("the health of streams", move || health::keep(table.clone(), of.clone()));
         *self.health_keeper.lock() = Some((keeper, models));
+    }
+
+    /// Returns the handle for integrations. Nothing is delivered before [`System::deliver_events`].
+    pub fn integrations(&self) -> Integrations {
+        self.state.integrations.clone()
+    }
+
+    /// Starts to store events for integrations, and to deliver them. Only the first call has an effect.
+    pub fn deliver_events(&self, parts: IntegrationParts) {
+        let mut courier = self.courier.lock();
+        if courier.is_none() {
+            let models = &parts.models;
+            *courier = Some(self.state.outbox.start(models.store.clone(), models.integrations.clone()));
+            self.state.integrations.start(parts);
+        }
     }
 
     /// Changes the settings. Playback continues; later waits and new channels use the new settings.
@@ -485,6 +539,8 @@ impl System {
         self.guide_collector.lock().take();
         // Before their channels end, so that no recording starts one again.
         self.state.recorder.ended().await;
+        self.state.time_shift.ended().await;
+        self.state.plugins.ended().await;
         self.switchboard().close();
         // Covers a switchboard that is dead at this moment.
         for (_, live) in self.state.channel_table.all() {
@@ -507,6 +563,12 @@ impl System {
                 let _ = actor.drain_and_wait(Some(ACTOR_DEADLINE)).await;
             }
         }
+        // The last events come from the actors.
+        let courier = self.courier.lock().take();
+        if let Some(courier) = courier {
+            courier.stop().await;
+        }
+        self.state.integrations.ended().await;
         self.root.stop(None);
         let task = self.root_task.lock().take();
         if let Some(task) = task {

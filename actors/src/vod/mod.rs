@@ -11,6 +11,8 @@
 
 mod cache;
 mod disk;
+mod part_clock;
+mod past;
 mod session;
 mod source;
 mod stream;
@@ -44,6 +46,8 @@ use uuid::Uuid;
 
 use self::cache::FileCache;
 pub use self::cache::FilmCacheSettings;
+pub use self::part_clock::PartClock;
+pub(crate) use self::past::{PastEvent, PastReader};
 use self::session::{BodyReader, OpenError, SessionTable, VodSession};
 use self::source::{FileSource, probe};
 use self::stream::StreamReader;
@@ -181,6 +185,8 @@ pub struct VodSessionInfo {
     pub age: Duration,
     /// The file that was opened last.
     pub candidate: Option<TitleCandidate>,
+    /// The start of the part of the past of a channel that was opened last, in seconds since 1970.
+    pub programme_start: Option<i64>,
     /// Requests in progress.
     pub n_requests: usize,
     /// Connections to the provider since the start.
@@ -191,6 +197,18 @@ pub struct VodSessionInfo {
     pub position: u64,
     pub length: Option<u64>,
     pub has_slot: bool,
+    /// The position that the player reported since the last seek.
+    pub reported: Option<ReportedPosition>,
+}
+
+/// Where a player says that its viewer is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReportedPosition {
+    /// Seconds since the start of what it plays.
+    pub seconds: f64,
+    pub is_paused: bool,
+    /// When it was reported, in milliseconds since 1970.
+    pub at: i64,
 }
 
 /// The handle for films, shared between clones.
@@ -332,6 +350,13 @@ impl Vod {
         let info = info(&session);
         session.end();
         Some(info)
+    }
+
+    /// Notes where a player says that its viewer is. Returns `None` if the session does not exist.
+    pub fn report_position(&self, id: u64, position: ReportedPosition) -> Option<()> {
+        let session = self.shared.sessions.lock().values().find(|it| it.number == id).cloned()?;
+        session.state.lock().reported = Some(position);
+        Some(())
     }
 
     /// Returns the number of sessions that have a request or a slot.
@@ -541,6 +566,7 @@ fn info(session: &Arc<VodSession>) -> VodSessionInfo {
         name: session.key.session.clone(),
         started_at: session.started_at,
         age: session.started.elapsed(),
+        programme_start: reading.opened.as_ref().and_then(|it| it.start),
         candidate: reading.opened,
         n_requests: reading.connections.len(),
         n_connections: reading.n_connections,
@@ -549,6 +575,7 @@ fn info(session: &Arc<VodSession>) -> VodSessionInfo {
         position: reading.position,
         length: reading.length,
         has_slot: reading.has_slot,
+        reported: reading.reported,
     }
 }
 

@@ -27,7 +27,7 @@ use uuid::Uuid;
 use super::cache::{FileCache, FileVersion, KnownFile};
 use super::source::{COMPARED_BYTES, Expected, FileSource, OpenFailure, OpenedFile, SourceEvent};
 use super::stream::StreamState;
-use super::{STALL_TIMEOUT, SessionKey, TURN_BYTES_MAX, VodFacts, VodRefusal, VodTitle};
+use super::{ReportedPosition, STALL_TIMEOUT, SessionKey, TURN_BYTES_MAX, VodFacts, VodRefusal, VodTitle};
 use crate::channel::LiveEnv;
 use crate::plans::Target;
 use crate::slots::{Asking, SlotMessage};
@@ -81,6 +81,7 @@ pub(super) struct State {
     pub(super) n_connections: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_sent: u64,
+    pub(super) reported: Option<ReportedPosition>,
 }
 
 struct ReaderState {
@@ -98,6 +99,7 @@ pub(super) struct SessionReading {
     pub(super) position: u64,
     pub(super) length: Option<u64>,
     pub(super) has_slot: bool,
+    pub(super) reported: Option<ReportedPosition>,
 }
 
 impl VodSession {
@@ -126,6 +128,7 @@ impl VodSession {
             n_connections: 0,
             bytes_read: 0,
             bytes_sent: 0,
+            reported: None,
         };
         let (changed, state) = (Notify::new(), Mutex::new(state));
         Self { number, key, title, viewer, started_at, started: now, env, cache, state, changed }
@@ -143,6 +146,7 @@ impl VodSession {
             state.session.replace();
             state.known.version = None;
             state.refusal = None;
+            state.reported = None;
             state.stream.end();
             state.stream.is_found = false;
             state.wake_all();
@@ -208,6 +212,7 @@ impl VodSession {
             position: state.session.position().unwrap_or(0),
             length: state.session.length(),
             has_slot: state.session.has_slot(),
+            reported: state.reported,
         }
     }
 

@@ -271,7 +271,6 @@ impl FileSource {
 
     /// Waits for bytes of the stream and for messages at the same time. Cancel-safe.
     pub(super) async fn next_of_stream(&mut self, reads: bool) -> SourceEvent {
-        let is_archive = matches!(self.target, Target::Archive(_));
         let Some(stream) = &mut self.stream else { return std::future::pending().await };
         tokio::select! {
             biased;
@@ -280,9 +279,7 @@ impl FileSource {
                 None => std::future::pending().await,
             },
             read = stream.source.read(), if reads => SourceEvent::Read(match read {
-                // The end of the film.
-                Err(_) if stream.source.has_succeeded() => Ok(None),
-                Err(error) if is_archive && *error.cause() == Cause::Ended => Ok(None),
+                Err(_) if stream.source.is_complete() => Ok(None),
                 read => read.map(Some),
             }),
         }

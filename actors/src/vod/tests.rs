@@ -607,3 +607,50 @@ async fn a_part_of_the_past_without_a_length_plays_without_ranges_on_one_connect
     drop(bodies);
     cinema.scenario.is_quiet().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_seek_in_the_past_stays_with_its_account() {
+    let cinema = Cinema::new().await;
+    let file = TestFile::new(LENGTH, 1);
+    for path in ["one/1", "one/2", "two/1", "two/2"] {
+        cinema.offers(path, &file);
+    }
+    let at = |n: u32| [candidate(&format!("one/{n}"), 1, 1), candidate(&format!("two/{n}"), 2, 1)];
+    // A channel has the first account, which is free again before the seek.
+    let viewer = cinema.scenario.watch(channel(1)).await;
+    let mut first = reading(&cinema.vod, past(&at(1), "")).await;
+    first.read(&file, 1_000_000).await;
+    drop(viewer);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut second = reading(&cinema.vod, past(&at(2), "")).await;
+    second.read(&file, 1_000_000).await;
+    let paths: Vec<_> = cinema.scenario.provider.requests().into_iter().map(|it| it.path).collect();
+    assert!(paths.iter().any(|it| it == "/two/1") && paths.iter().any(|it| it == "/two/2"), "{paths:?}");
+    assert!(!paths.iter().any(|it| it.starts_with("/one/")), "{paths:?}");
+    drop((first, second));
+    cinema.scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_of_the_past_without_a_length_returns_its_slot_in_a_pause() {
+    let cinema = Cinema::new().await;
+    cinema.scenario.provider.set("/timeshift/1", Behaviour::play("past"));
+    let answer = cinema.vod.get(past(&[candidate("timeshift/1", 1, 1)], "")).await;
+    let Ok(VodAnswer::Stream(mut body)) = answer else { panic!("expected a stream: {answer:?}") };
+    let n_slots = || cinema.vod.all_sessions().iter().filter(|it| it.has_slot).count();
+    assert!(matches!(poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).await, Some(Ok(_))));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(n_slots(), 1);
+    // What is read ahead fills first.
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert_eq!((n_slots(), cinema.scenario.provider.n_open()), (0, 0));
+    // The viewer gets what was read, and the part counts as cut, so that the rest is asked for.
+    loop {
+        match poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).await {
+            Some(Ok(_)) => {}
+            other => break assert!(matches!(other, Some(Err(_))), "{other:?}"),
+        }
+    }
+    drop(body);
+    cinema.scenario.is_quiet().await;
+}

@@ -330,6 +330,7 @@ impl Channel {
             || !self.enabled
             || self.user_level != UserLevel::default()
             || self.is_adult
+            || self.timeshift.is_some()
             || self.healthiest_first
             || !self.custom_properties.is_empty()
     }

@@ -151,6 +151,7 @@ fn every_placeholder_is_replaced_and_others_stay() {
     );
 }
 
+/// Holds T-time.2.
 #[test]
 fn the_provider_gets_its_own_time_on_the_days_when_clocks_change() {
     let archive = archive("catchup=xc");

@@ -1,7 +1,10 @@
-//! The fifteen events that integrations can subscribe to, the events of the gateway itself, and their payloads.
+//! The events that integrations can subscribe to, the events of the gateway itself, and their payloads.
 //!
 //! A payload is one flat JSON object. Keys of the same meaning have the same name in every event, every event always
 //! has all of its keys, and no payload contains credentials of a provider.
+
+mod sample;
+mod summary;
 
 use std::net::IpAddr;
 
@@ -241,7 +244,7 @@ pub struct CallerRef {
 
 impl EventBody {
     /// The names of the events that integrations can subscribe to, in the order of the API.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 17] = [
         "channel_start",
         "channel_stop",
         "channel_reconnect",
@@ -257,6 +260,8 @@ impl EventBody {
         "login_failed",
         "epg_blocked",
         "m3u_blocked",
+        "vod_start",
+        "vod_stop",
     ];
 
     /// Returns the name of the event.

@@ -2,150 +2,23 @@
 
 use serde_json::{Value, json};
 
+use super::sample::{channel, stream};
 use super::*;
-
-fn channel() -> ChannelRef {
-    ChannelRef { uuid: Uuid::from_u128(7), name: "News".to_owned(), number: "4.1".parse().ok() }
-}
-
-fn stream(id: u32) -> StreamRef {
-    StreamRef {
-        id: StreamId(id),
-        name: format!("News {id}"),
-        url: SourceUrl::new(format!("http://user:secret@tv.example:8080/live/secret/{id}.ts?secret")),
-        profile_used: Delivery::Proxy,
-        account_name: "Provider".to_owned(),
-    }
-}
-
-fn client() -> ClientRef {
-    ClientRef { connection_id: u64::MAX, ip: [192, 0, 2, 1].into(), user_agent: "VLC".to_owned(), user: None }
-}
-
-fn caller() -> CallerRef {
-    CallerRef { user: Some("guest".to_owned()), ip: [192, 0, 2, 1].into(), user_agent: "VLC".to_owned() }
-}
-
-fn all() -> Vec<EventBody> {
-    let source = || RefreshRef { id: 3, name: "Provider".to_owned() };
-    let recording =
-        || RecordingRef { id: 5, program_title: "Film".to_owned(), file_path: "/data/film.ts".to_owned() };
-    let (cause, reason) = (|| "stall".to_owned(), || "closed".to_owned());
-    vec![
-        EventBody::ChannelStart { channel: channel(), stream: stream(1) },
-        EventBody::ChannelStop {
-            channel: channel(),
-            stream: Some(stream(1)),
-            reason: reason(),
-            runtime_seconds: 60,
-            total_bytes: 9,
-        },
-        EventBody::ChannelReconnect { channel: channel(), stream: stream(1), cause: cause(), gap_ms: 40 },
-        EventBody::ChannelError {
-            channel: channel(),
-            error_message: "nothing plays".to_owned(),
-            stream: None,
-        },
-        EventBody::ChannelFailover {
-            channel: channel(),
-            from: stream(1),
-            to: stream(2),
-            cause: cause(),
-            gap_ms: 40,
-        },
-        EventBody::StreamSwitch {
-            channel: channel(),
-            from: stream(1),
-            to: stream(2),
-            cause: cause(),
-            gap_ms: 0,
-        },
-        EventBody::RecordingStart { channel: channel(), recording: recording() },
-        EventBody::RecordingEnd {
-            channel: channel(),
-            recording: recording(),
-            duration_seconds: 60,
-            file_size_bytes: 9,
-            interrupted: false,
-        },
-        EventBody::EpgRefresh {
-            source: source(),
-            channels: 3,
-            programs_updated: 10,
-            skipped_programs: 1,
-            unmapped_channels: 2,
-            is_unchanged: false,
-            duration_seconds: 2,
-        },
-        EventBody::M3uRefresh {
-            source: source(),
-            total_processed: 9,
-            streams_created: 1,
-            streams_updated: 2,
-            streams_stale: 4,
-            streams_deleted: 3,
-            duration_seconds: 2,
-        },
-        EventBody::ClientConnect { channel: channel(), client: client() },
-        EventBody::ClientDisconnect {
-            channel: channel(),
-            client: client(),
-            reason: reason(),
-            duration_seconds: 60,
-            bytes_sent: 9,
-        },
-        EventBody::LoginFailed { attempt: caller(), reason: reason() },
-        EventBody::EpgBlocked { attempt: caller(), reason: reason() },
-        EventBody::M3uBlocked { attempt: caller(), reason: reason() },
-        EventBody::AccountExpiring {
-            account: source(),
-            profile_id: 3,
-            profile_name: "second".to_owned(),
-            expires_at: 1_893_456_000_000,
-            days: 7,
-        },
-        EventBody::StoreStopped { reason: reason() },
-        EventBody::StoreResumed,
-        EventBody::VodStart { vod: vod() },
-        EventBody::VodStop { vod: vod(), duration_seconds: 60, bytes_sent: 9 },
-        EventBody::ComskipStatus {
-            channel: channel(),
-            recording: recording(),
-            status: "completed",
-            detail: "2 commercials".to_owned(),
-        },
-    ]
-}
-
-fn vod() -> VodRef {
-    VodRef {
-        session: 7,
-        uuid: Uuid::from_u128(7),
-        is_episode: false,
-        name: "Film".to_owned(),
-        ip: client().ip,
-        user_agent: "VLC/3.0".to_owned(),
-        user: None,
-    }
-}
 
 fn payload(body: EventBody) -> Value {
     serde_json::to_value(Event { at: 1_000, body }).unwrap()
 }
 
 #[test]
-fn the_fifteen_events_have_the_names_of_the_api() {
-    let names: Vec<_> = all().iter().map(EventBody::name).collect();
-    assert_eq!(names[..15], EventBody::NAMES);
-    assert_eq!(
-        names[15..],
-        ["account_expiring", "store_stopped", "store_resumed", "vod_start", "vod_stop", "comskip_status"]
-    );
+fn the_events_of_integrations_have_the_names_of_the_api() {
+    let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
+    assert_eq!(names[..17], EventBody::NAMES);
+    assert_eq!(names[17..], ["account_expiring", "store_stopped", "store_resumed", "comskip_status"]);
 }
 
 #[test]
 fn every_payload_is_flat_and_has_event_type_and_timestamp() {
-    for body in all() {
+    for body in EventBody::samples() {
         let name = body.name();
         let payload = payload(body);
         assert_eq!(payload["event_type"], name);
@@ -157,7 +30,7 @@ fn every_payload_is_flat_and_has_event_type_and_timestamp() {
 
 #[test]
 fn no_payload_repeats_a_key() {
-    for body in all() {
+    for body in EventBody::samples() {
         let text = serde_json::to_string(&Event { at: 0, body: body.clone() }).unwrap();
         let keys = payload(body).as_object().unwrap().len();
         assert_eq!(text.matches("\":").count(), keys, "{text}");
@@ -166,7 +39,7 @@ fn no_payload_repeats_a_key() {
 
 #[test]
 fn no_payload_contains_credentials_of_a_provider() {
-    for body in all() {
+    for body in EventBody::samples() {
         assert!(!payload(body.clone()).to_string().contains("secret"), "{body:?}");
         assert!(!format!("{body:?}").contains("secret"), "{body:?}");
     }
@@ -223,7 +96,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
 
 #[test]
 fn every_event_has_the_keys_of_the_api_and_those_of_similar_services() {
-    for body in all() {
+    for body in EventBody::samples() {
         let name = body.name();
         let mut payload = payload(body);
         let members = payload.as_object_mut().unwrap();
@@ -286,4 +159,16 @@ fn unknown_values_are_empty_texts() {
         assert_eq!(payload[key], "", "{key}");
     }
     assert_eq!(payload["stream_id"], Value::Null);
+}
+
+#[test]
+fn every_event_has_a_sentence() {
+    let sentences: Vec<String> = EventBody::samples().iter().map(EventBody::summary).collect();
+    for sentence in &sentences {
+        assert!(sentence.starts_with(char::is_uppercase) && sentence.ends_with('.'), "{sentence}");
+        assert!(!sentence.contains("secret"), "{sentence}");
+    }
+    assert_eq!(sentences[0], "News plays \"News 1\" of Provider.");
+    assert_eq!(sentences[7], "The recording of \"Film\" on News is complete.");
+    assert_eq!(sentences[12], "The login of guest from 192.0.2.1 failed: closed.");
 }

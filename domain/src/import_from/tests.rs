@@ -476,3 +476,46 @@ fn titles_keep_their_ids_and_uuids_as_far_as_these_are_free() {
     assert_eq!(episode.series, TitleId::series(12).unwrap());
     assert_eq!(report.numbers("episodes"), (2, 0, 0, 1), "{report}");
 }
+
+#[test]
+fn titles_and_episodes_never_have_the_numbers_of_recordings() {
+    use uuid::Uuid;
+
+    use crate::ids::VodCategoryId;
+    use crate::recording::RECORDING_NUMBER_FIRST;
+    use crate::vod::uuid_of;
+
+    let number = RECORDING_NUMBER_FIRST + 1;
+    let uuid = |n: u128| Uuid::from_u128(n << 64 | 1).to_string();
+    let id = number.to_string();
+    let mut rows = small();
+    rows.extend([
+        (SourceTable::Movies, json!({ "id": id, "uuid": uuid(1), "name": "Heat" })),
+        (SourceTable::Movies, json!({ "id": "4", "uuid": uuid(2), "name": "Ronin" })),
+        (SourceTable::Series, json!({ "id": id, "uuid": uuid(3), "name": "Gamma" })),
+        (SourceTable::MovieOffers, json!({ "m3u_account_id": "2", "movie_id": id, "stream_id": "70" })),
+        (SourceTable::MovieOffers, json!({ "m3u_account_id": "2", "movie_id": "4", "stream_id": "71" })),
+        (
+            SourceTable::SeriesOffers,
+            json!({ "m3u_account_id": "2", "series_id": id, "external_series_id": "7" }),
+        ),
+        (
+            SourceTable::Episodes,
+            json!({ "id": id, "uuid": uuid(4), "series_id": id, "season_number": "1", "episode_number": "3" }),
+        ),
+        (SourceTable::EpisodeOffers, json!({ "m3u_account_id": "2", "episode_id": id, "stream_id": "90" })),
+    ]);
+    let household = household(&rows);
+    let (foundation, _, _) = convert(&household, &empty(), &[]);
+    let mut report = Report::default();
+    let random = |id| uuid_of(id, 7 << 64);
+    let known = KnownTitles { unused_number: 1, unused_episode: 1, ..KnownTitles::default() };
+    let mut planned = foundation.titles(&household, &known, 1000, &random, &mut report);
+    let episode = planned.episodes[0].id.0;
+    let next = planned.next_number;
+    let titles = planned.take_titles(&[VodCategoryId(40), VodCategoryId(41)]);
+    let numbers: Vec<_> = titles.iter().map(|it| it.id.number()).chain([episode]).collect();
+    assert!(numbers.len() == 4 && numbers.contains(&4), "{numbers:?}");
+    assert!(next < 100 && numbers.iter().all(|it| (1..100).contains(it)), "{numbers:?}");
+    assert!(report.to_string().contains("one of recordings"), "{report}");
+}

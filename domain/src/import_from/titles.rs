@@ -14,6 +14,7 @@ use super::report::{KindReport, Report};
 use super::row::{SourceRow, plain};
 use super::table::SourceTable;
 use crate::ids::{AccountId, EpisodeId, VodCategoryId};
+use crate::recording::RECORDING_NUMBER_FIRST;
 use crate::vod::category::{CATEGORY_NAME_CHARS_MAX, UNCATEGORISED};
 use crate::vod::{
     Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer, ExternalIds, FoundEpisode, FoundTitle, MatchReason,
@@ -268,8 +269,8 @@ impl Foundation {
         report: &mut Report,
     ) -> PlannedTitles {
         let source = &household.titles;
-        let largest = |titles: &[SourceTitle]| titles.iter().filter_map(|it| it.id).max().unwrap_or_default();
-        let largest = largest(&source.movies).max(largest(&source.series));
+        let ids = source.movies.iter().chain(&source.series).filter_map(|it| it.id);
+        let largest = ids.filter(|it| *it < RECORDING_NUMBER_FIRST).max().unwrap_or_default();
         let mut planning = Planning {
             foundation: self,
             known,
@@ -408,14 +409,15 @@ impl Planning<'_> {
                 report.skip(what(), "no account that is taken offers it");
                 continue;
             }
-            let is_free = source >= self.known.unused_number && numbers.insert(source);
+            let is_free = (self.known.unused_number..RECORDING_NUMBER_FIRST).contains(&source)
+                && numbers.insert(source);
             let number = if is_free { source } else { self.fresh() };
             let Some(id) = TitleId::new(kind, number) else {
                 report.skip(what(), "no number is left");
                 continue;
             };
             if number != source {
-                report.change(what(), "it gets another id, because its own is in use");
+                report.change(what(), "it gets another id, because its own is in use, or one of recordings");
             }
             let uuid = title.uuid.filter(|it| uuids.insert(*it)).unwrap_or_else(|| {
                 report.change(what(), "its uuid is missing, invalid or occurs twice, so it gets another one");
@@ -451,7 +453,8 @@ impl Planning<'_> {
 
     fn add_episodes(&mut self, source: &SourceTitles, series: &PlacedSeries, report: &mut KindReport) {
         let by_episode = by_record(&source.episode_offers);
-        let largest = source.episodes.iter().filter_map(|it| it.id).max().unwrap_or_default();
+        let ids = source.episodes.iter().filter_map(|it| it.id);
+        let largest = ids.filter(|it| *it < RECORDING_NUMBER_FIRST).max().unwrap_or_default();
         let mut next = self.known.unused_episode.max(largest.saturating_add(1));
         let (mut ids, mut uuids, mut places) = (HashSet::new(), HashSet::new(), HashMap::new());
         for episode in &source.episodes {
@@ -480,11 +483,12 @@ impl Planning<'_> {
                 report.skip(what(), "no account that is taken offers it");
                 continue;
             }
-            let is_free = source_id >= self.known.unused_episode && ids.insert(source_id);
+            let is_free = (self.known.unused_episode..RECORDING_NUMBER_FIRST).contains(&source_id)
+                && ids.insert(source_id);
             let id = if is_free {
                 source_id
             } else {
-                report.change(what(), "it gets another id, because its own is in use");
+                report.change(what(), "it gets another id, because its own is in use, or one of recordings");
                 next = next.saturating_add(1);
                 next - 1
             };

@@ -49,6 +49,13 @@ impl Playout {
     /// would play may be a redirect, so candidates behind a redirect are not requested yet.
     pub(super) fn ask_first(&mut self, now: Instant) -> PlayoutState {
         let mut order = self.candidates.sorted(None, now, &self.settings, |_| true);
+        if let Some(chosen) = self.first_choice {
+            let is_chosen = |it: usize| {
+                self.candidates.get(it).profile == chosen
+                    && !self.candidates.failed_lately(it, now, &self.settings)
+            };
+            order.sort_by_key(|it| !is_chosen(*it));
+        }
         if let Some(requested) = self.switches.take_request() {
             put_first(&mut order, requested);
         }

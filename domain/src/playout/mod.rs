@@ -338,6 +338,8 @@ pub struct Playout {
     incident: Incident,
     switches: Switches,
     silence: Silence,
+    /// The account profile whose candidates are requested first after a start.
+    first_choice: Option<ProfileId>,
     last_attempt: u64,
     jitter: Jitter,
     /// Actions of the current step, in order. The caller of [`Playout::on`] collects them, so no action re-enters.
@@ -356,10 +358,16 @@ impl Playout {
             session: Session::default(),
             switches: Switches::default(),
             silence: Silence::default(),
+            first_choice: None,
             last_attempt: 0,
             jitter: Jitter(seed),
             actions: Vec::new(),
         }
+    }
+
+    /// Sets the account profile whose candidates are requested first at the next start, except those that failed lately.
+    pub fn choose_first(&mut self, profile: Option<ProfileId>) {
+        self.first_choice = profile;
     }
 
     /// Processes an input and returns the actions to carry out. `now` must not go backwards.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DvrSettings, Recording, RemuxFormat};
+use super::{ComskipMode, DvrSettings, FetchedFile, MissedWork, Recording, RemuxFormat};
 use crate::comskip::Commercial;
 
 /// Maximum number of times that work is begun, if the gateway ends while it runs.
@@ -16,10 +16,20 @@ pub struct AfterRecording {
     pub comskip: Option<ComskipWork>,
     /// The conversion to another container; `None` if nobody wanted it.
     pub remux: Option<RemuxWork>,
+    /// The copy without commercials; `None` if nobody wanted it.
+    pub cut: Option<CutWork>,
     /// The description beside the file; `None` if nobody wanted it.
     pub nfo: Option<NfoWork>,
+    /// The picture beside the file; `None` if nobody wanted it.
+    pub artwork: Option<ArtworkWork>,
     /// Path of a file that a conversion has replaced, until it is removed.
     pub obsolete: Option<String>,
+    /// How far the file is, if all of it comes from the archive of the channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<FetchedFile>,
+    /// The work to get from the archive what the file lacks; `None` if it is done. It comes before the other work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<MissedWork>,
 }
 
 /// Work on a file. The order is that of the work.
@@ -28,7 +38,9 @@ pub enum AfterStep {
     RemoveObsolete,
     Comskip,
     Remux,
+    Cut,
     Nfo,
+    Artwork,
 }
 
 /// The state of work on a file.
@@ -81,6 +93,40 @@ pub struct RemuxWork {
     pub target: Option<String>,
 }
 
+/// The copy without commercials.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CutWork {
+    pub state: WorkState,
+    /// Why it failed.
+    pub reason: Option<String>,
+    pub requested_at: i64,
+    /// How often it was begun.
+    pub tries: u32,
+    /// Path of the copy while it is written, below the folder of recordings.
+    pub target: Option<String>,
+    /// The copy, after it was checked.
+    pub file: Option<CutFile>,
+}
+
+/// A copy without commercials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutFile {
+    /// Path below the folder of recordings.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// The members that all work of programs has.
+struct ProgramWork<'a> {
+    state: &'a mut WorkState,
+    reason: &'a mut Option<String>,
+    tries: &'a mut u32,
+    /// Path of an unfinished result.
+    target: Option<&'a mut Option<String>>,
+}
+
 /// The description beside the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -91,6 +137,31 @@ pub struct NfoWork {
     pub requested_at: i64,
     /// Its path below the folder of recordings.
     pub path: Option<String>,
+}
+
+/// The picture beside the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ArtworkWork {
+    pub state: WorkState,
+    /// Why there is none, or no newer one.
+    pub reason: Option<String>,
+    pub requested_at: i64,
+    /// Its path below the folder of recordings.
+    pub path: Option<String>,
+    /// The subject of the picture at the path.
+    pub origin: ArtworkOrigin,
+}
+
+/// Where the picture of a recording comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtworkOrigin {
+    /// From the programme in the guide.
+    #[default]
+    Programme,
+    /// It is the logo of the channel.
+    Channel,
 }
 
 impl AfterRecording {
@@ -105,12 +176,93 @@ impl AfterRecording {
         if settings.write_nfo {
             self.nfo = Some(NfoWork { requested_at: now, ..NfoWork::default() });
         }
+        if settings.write_artwork {
+            self.queue_artwork(now);
+        }
     }
 
     /// Queues the description again after a change of the programme, if there is one.
     pub fn describe_again(&mut self, now: i64) {
         if let Some(work) = &mut self.nfo {
             (work.state, work.reason, work.requested_at) = (WorkState::Queued, None, now);
+        }
+    }
+
+    /// Returns the work that a program does in this step, if somebody wanted it.
+    fn program_work(&mut self, step: AfterStep) -> Option<ProgramWork<'_>> {
+        let work = match step {
+            AfterStep::Comskip => {
+                let ComskipWork { state, reason, tries, .. } = self.comskip.as_mut()?;
+                ProgramWork { state, reason, tries, target: None }
+            }
+            AfterStep::Remux => {
+                let RemuxWork { state, reason, tries, target, .. } = self.remux.as_mut()?;
+                ProgramWork { state, reason, tries, target: Some(target) }
+            }
+            AfterStep::Cut => {
+                let CutWork { state, reason, tries, target, .. } = self.cut.as_mut()?;
+                ProgramWork { state, reason, tries, target: Some(target) }
+            }
+            AfterStep::RemoveObsolete | AfterStep::Nfo | AfterStep::Artwork => return None,
+        };
+        Some(work)
+    }
+
+    /// Notes that a program begins this work. Returns whether it may: work is begun [`TRIES_MAX`] times at most. `None` if
+    /// nobody wants the work.
+    pub fn begin(&mut self, step: AfterStep) -> Option<bool> {
+        let work = self.program_work(step).filter(|it| it.state.is_open())?;
+        *work.tries += 1;
+        *work.state = WorkState::Running;
+        Some(*work.tries <= TRIES_MAX)
+    }
+
+    /// Queues work again that ended through no fault of the file.
+    pub fn requeue(&mut self, step: AfterStep) {
+        self.end(step, WorkState::Queued, None);
+        if let Some(work) = self.program_work(step) {
+            *work.tries = work.tries.saturating_sub(1);
+        }
+    }
+
+    /// Notes the end of work, of which no unfinished result is left.
+    pub fn end(&mut self, step: AfterStep, state: WorkState, reason: Option<String>) {
+        let Some(work) = self.program_work(step) else { return };
+        (*work.state, *work.reason) = (state, reason);
+        if let Some(target) = work.target {
+            *target = None;
+        }
+    }
+
+    /// Returns the path of the unfinished result of work.
+    pub fn target(&mut self, step: AfterStep) -> Option<String> {
+        self.program_work(step)?.target?.clone()
+    }
+
+    /// Notes the path of the unfinished result of work.
+    pub fn set_target(&mut self, step: AfterStep, path: String) {
+        if let Some(target) = self.program_work(step).and_then(|it| it.target) {
+            *target = Some(path);
+        }
+    }
+
+    /// Queues the picture. An earlier one stays until there is another. Returns false if it waits already.
+    pub fn queue_artwork(&mut self, now: i64) -> bool {
+        let work = self.artwork.get_or_insert_default();
+        if work.requested_at != 0 && work.state.is_open() {
+            return false;
+        }
+        (work.state, work.reason, work.requested_at) = (WorkState::Queued, None, now.max(1));
+        true
+    }
+
+    /// Queues a copy without commercials after a search, if the settings want one. One that exists is replaced.
+    pub fn queue_cut(&mut self, settings: &DvrSettings, now: i64) {
+        let has_found = self.comskip.as_ref().is_some_and(|it| !it.commercials.is_empty());
+        let has_copy = self.cut.as_ref().is_some_and(|it| it.file.is_some());
+        if has_copy || (has_found && settings.comskip_mode == ComskipMode::Cut) {
+            let CutWork { target, file, .. } = self.cut.take().unwrap_or_default();
+            self.cut = Some(CutWork { requested_at: now, target, file, ..CutWork::default() });
         }
     }
 
@@ -134,13 +286,38 @@ impl AfterRecording {
 impl Recording {
     /// Returns whether the file is complete, so that work on it may begin.
     pub fn has_whole_file(&self) -> bool {
+        self.has_ended_file() && self.after.missed.is_none()
+    }
+
+    /// Returns whether the recording is over, and what its file lacks is to be asked for.
+    pub fn missed_are_due(&self) -> bool {
+        self.status.is_final() && self.has_ended_file() && self.after.missed.is_some()
+    }
+
+    fn has_ended_file(&self) -> bool {
         self.file.as_ref().is_some_and(|it| it.ended_at.is_some())
     }
 
+    /// Returns the size of the file and of the copy without commercials, in bytes.
+    pub fn stored_bytes(&self) -> u64 {
+        let copy = self.after.cut.as_ref().and_then(|it| it.file.as_ref());
+        let file = self.file.as_ref().map_or(0, |it| it.bytes);
+        file.saturating_add(copy.map_or(0, |it| it.bytes))
+    }
+
+    /// Returns the recording with the copy without commercials as its file; `None` if there is none.
+    pub fn without_commercials(&self) -> Option<Self> {
+        let CutFile { path, bytes } = self.after.cut.as_ref()?.file.clone()?;
+        let mut copy = self.clone();
+        let file = copy.file.as_mut()?;
+        (file.path, file.bytes) = (path, bytes);
+        Some(copy)
+    }
+
     /// Returns the next work on the file, and when it was requested. Commercials come before the conversion, which makes
-    /// chapters of them.
+    /// chapters of them, and both before the copy without commercials, which has the container of the file.
     pub fn next_step(&self) -> Option<(i64, AfterStep)> {
-        let AfterRecording { comskip, remux, nfo, obsolete } = &self.after;
+        let AfterRecording { comskip, remux, cut, nfo, artwork, obsolete, .. } = &self.after;
         if obsolete.is_some() {
             return Some((0, AfterStep::RemoveObsolete));
         }
@@ -149,21 +326,38 @@ impl Recording {
         }
         let comskip = comskip.as_ref().filter(|it| it.state.is_open());
         let remux = remux.as_ref().filter(|it| it.state.is_open());
+        let cut = cut.as_ref().filter(|it| it.state.is_open());
         let nfo = nfo.as_ref().filter(|it| it.state.is_open());
+        let artwork = artwork.as_ref().filter(|it| it.state.is_open());
         comskip
             .map(|it| (it.requested_at, AfterStep::Comskip))
             .or(remux.map(|it| (it.requested_at, AfterStep::Remux)))
+            .or(cut.map(|it| (it.requested_at, AfterStep::Cut)))
             .or(nfo.map(|it| (it.requested_at, AfterStep::Nfo)))
+            .or(artwork.map(|it| (it.requested_at, AfterStep::Artwork)))
+    }
+
+    /// Returns the end of the name of its picture, before the extension, as Kodi and Jellyfin look for it: films have
+    /// posters, and everything else thumbnails.
+    pub fn artwork_suffix(&self) -> &'static str {
+        match self.programme.as_ref().is_some_and(|it| it.is_movie) {
+            true => "-poster",
+            false => "-thumb",
+        }
     }
 
     /// Returns the paths of all files of the recording, below the folder of recordings.
     pub fn paths(&self) -> Vec<String> {
-        let AfterRecording { comskip, remux, nfo, obsolete } = &self.after;
+        let AfterRecording { comskip, remux, cut, nfo, artwork, obsolete, .. } = &self.after;
         let edl = comskip.as_ref().and_then(|it| it.edl.clone());
         let target = remux.as_ref().and_then(|it| it.target.clone());
         let file = self.file.as_ref().map(|it| it.path.clone());
         let nfo = nfo.as_ref().and_then(|it| it.path.clone());
-        file.into_iter().chain(edl).chain(nfo).chain(target).chain(obsolete.clone()).collect()
+        let unfinished_copy = cut.as_ref().and_then(|it| it.target.clone());
+        let copy = cut.as_ref().and_then(|it| Some(it.file.as_ref()?.path.clone()));
+        let artwork = artwork.as_ref().and_then(|it| it.path.clone());
+        let beside = [edl, nfo, artwork, target, unfinished_copy, copy, obsolete.clone()];
+        file.into_iter().chain(beside.into_iter().flatten()).collect()
     }
 }
 
@@ -199,8 +393,60 @@ mod tests {
         assert_eq!(it.next_step(), Some((7, AfterStep::Nfo)));
         it.after.nfo.as_mut().unwrap().state = WorkState::Completed;
         assert_eq!(it.next_step(), None);
+        assert!(it.after.queue_artwork(10) && !it.after.queue_artwork(11), "it waits already");
+        assert_eq!(it.next_step(), Some((10, AfterStep::Artwork)));
+        let artwork = it.after.artwork.as_mut().unwrap();
+        (artwork.state, artwork.path) = (WorkState::Completed, Some("a-thumb.png".to_owned()));
+        assert_eq!(
+            (it.next_step(), it.paths()),
+            (None, vec!["a.ts".into(), "a.edl".into(), "a-thumb.png".into(), "a.mp4".into()])
+        );
         it.after.describe_again(10);
         assert!(it.after.queue_comskip(11));
         assert_eq!(it.next_step(), Some((11, AfterStep::Comskip)));
+    }
+
+    #[test]
+    fn work_of_programs_is_begun_three_times_at_most_and_faults_of_others_do_not_count() {
+        let settings = DvrSettings { remux: Some(RemuxFormat::Mkv), ..DvrSettings::default() };
+        let mut after = AfterRecording::default();
+        assert_eq!(after.begin(AfterStep::Remux), None, "nobody wanted it");
+        after.queue(&settings, 7);
+        for n in 1..=TRIES_MAX {
+            assert_eq!(after.begin(AfterStep::Remux), Some(true), "{n}");
+            after.set_target(AfterStep::Remux, "a.mkv".to_owned());
+        }
+        after.requeue(AfterStep::Remux);
+        assert_eq!((after.begin(AfterStep::Remux), after.target(AfterStep::Remux)), (Some(true), None));
+        assert_eq!(after.begin(AfterStep::Remux), Some(false));
+        after.end(AfterStep::Remux, WorkState::Failed, Some("broken".to_owned()));
+        assert_eq!(after.begin(AfterStep::Remux), None);
+        assert_eq!(after.remux.unwrap().reason.as_deref(), Some("broken"));
+    }
+
+    #[test]
+    fn a_copy_is_made_of_what_was_found_and_again_after_another_search() {
+        let cutting = DvrSettings { comskip_mode: ComskipMode::Cut, ..DvrSettings::default() };
+        let mut it = crate::recording::tests::with_file();
+        it.file.as_mut().unwrap().ended_at = Some(9);
+        it.after.queue_cut(&cutting, 7);
+        assert_eq!(it.next_step(), None, "no search");
+        let commercials = vec![Commercial { start: 1, end: 2 }];
+        it.after.comskip =
+            Some(ComskipWork { state: WorkState::Completed, commercials, ..ComskipWork::default() });
+        it.after.queue_cut(&DvrSettings::default(), 7);
+        assert_eq!(it.next_step(), None, "the settings want none");
+        it.after.queue_cut(&cutting, 7);
+        assert_eq!(it.next_step(), Some((7, AfterStep::Cut)));
+        assert_eq!((it.after.begin(AfterStep::Cut), it.stored_bytes()), (Some(true), 188));
+        let cut = it.after.cut.as_mut().unwrap();
+        (cut.state, cut.file) =
+            (WorkState::Completed, Some(CutFile { path: "a - cut.ts".into(), bytes: 100 }));
+        assert_eq!((it.next_step(), it.stored_bytes()), (None, 288));
+        assert_eq!(it.paths(), ["a.ts", "a - cut.ts"]);
+        // The copy is not that of the commercials that are listed now.
+        it.after.comskip.as_mut().unwrap().commercials.clear();
+        it.after.queue_cut(&DvrSettings::default(), 8);
+        assert_eq!(it.next_step(), Some((8, AfterStep::Cut)));
     }
 }

@@ -3,8 +3,10 @@
 //! A recording keeps what it says about its programme, so that it stays readable when the guide forgets the programme.
 
 mod after;
+mod cut;
 mod file_name;
 pub mod forecast;
+mod missed;
 mod nfo;
 mod player_id;
 mod programme;
@@ -18,12 +20,17 @@ mod status;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use self::after::{AfterRecording, AfterStep, ComskipWork, NfoWork, RemuxWork, TRIES_MAX, WorkState};
+pub use self::after::{
+    AfterRecording, AfterStep, ArtworkOrigin, ArtworkWork, ComskipWork, CutFile, CutWork, NfoWork, RemuxWork,
+    TRIES_MAX, WorkState,
+};
+pub use self::cut::{KeptPart, kept_parts};
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
-pub use self::player_id::{FILM_CATEGORY, SERIES_CATEGORY, stable_hash};
+pub use self::missed::{FetchedFile, FilledFile, MISSED_MS_MIN, MissedWork};
+pub use self::player_id::{FILM_CATEGORY, RECORDING_NUMBER_FIRST, SERIES_CATEGORY, stable_hash};
 pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
-pub use self::settings::{DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};
+pub use self::settings::{ComskipMode, DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 
@@ -216,12 +223,22 @@ impl Recording {
     /// # Errors
     /// Every field that is invalid.
     pub fn check(&self, now: i64) -> Result<(), Vec<WrongField>> {
+        let is_past = self.end > self.start && self.ends_at() <= now;
+        let past =
+            is_past.then_some(WrongField { field: "end_time", reason: "End time must be in the future." });
+        let wrong: Vec<_> = past.into_iter().chain(self.check_past().err().unwrap_or_default()).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Checks everything but that the end is in the future: an archive may have a time that is over.
+    ///
+    /// # Errors
+    /// Every field that is invalid.
+    pub fn check_past(&self) -> Result<(), Vec<WrongField>> {
         let mut wrong = Vec::new();
         let mut refuse = |field, reason| wrong.push(WrongField { field, reason });
         if self.end <= self.start {
             refuse("end_time", "End time must be after start time.");
-        } else if self.ends_at() <= now {
-            refuse("end_time", "End time must be in the future.");
         } else if self.ends_at().saturating_sub(self.begins_at()) > RECORDING_MS_MAX {
             refuse("end_time", "A recording can last 48 hours at most.");
         }

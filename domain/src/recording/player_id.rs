@@ -1,15 +1,17 @@
 //! The numbers and the UUID of recordings in player apps, which know films, series and episodes by number.
 //!
-//! They follow from what they stand for, so that they never change, and lie above all ids that the store assigns to titles
-//! from 1 on. Apps read them as numbers of 32 bits with a sign.
+//! They follow from what they stand for, so that they never change, and lie above all ids of titles: the store assigns those
+//! from 1 on, and one that is taken from another service is below, too. Apps read them as numbers of 32 bits with a sign.
 
 use uuid::Uuid;
 
 use super::Recording;
 use crate::ids::RecordingId;
 
-/// The first number: that of the category of recordings among films. That of series is the next one.
-const FIRST: u32 = 2_000_000_000;
+/// The first number: that of the category of recordings among films. That of series is the next one. Titles and episodes
+/// have smaller ids.
+pub const RECORDING_NUMBER_FIRST: u32 = 2_000_000_000;
+const FIRST: u32 = RECORDING_NUMBER_FIRST;
 /// Number of numbers.
 const COUNT: u32 = 147_000_000;
 /// The UUIDs of recordings, apart from the id in the last four bytes.

@@ -126,17 +126,14 @@ struct Look<'i, 'a> {
     plan: RetentionPlan,
 }
 
-/// When a recording ended: its file, or its time if it has none.
+/// When a recording ended: its file, or its time if it has none. One from an archive was made later than its time.
 fn ended_at(it: &Recording) -> i64 {
-    it.file.as_ref().and_then(|it| it.ended_at).unwrap_or_else(|| it.ends_at())
+    let ended_at = it.file.as_ref().and_then(|it| it.ended_at).unwrap_or_else(|| it.ends_at());
+    ended_at.max(it.created_at)
 }
 
 fn is_finished(it: &Recording) -> bool {
     it.status.is_final() && it.file.as_ref().is_none_or(|it| it.ended_at.is_some())
-}
-
-fn bytes_of(it: &Recording) -> u64 {
-    it.file.as_ref().map_or(0, |it| it.bytes)
 }
 
 impl<'i, 'a> Look<'i, 'a> {
@@ -145,7 +142,7 @@ impl<'i, 'a> Look<'i, 'a> {
         let mut n_finished = 0;
         for it in input.recordings {
             let growing = input.growing.get(&it.id).copied();
-            let bytes = growing.map_or(0, |it| it.bytes).max(bytes_of(it));
+            let bytes = growing.map_or(0, |it| it.bytes).max(it.stored_bytes());
             for scope in scopes(it).filter(|_| bytes > 0) {
                 *used.entry(scope).or_default() += bytes;
             }
@@ -168,10 +165,10 @@ impl<'i, 'a> Look<'i, 'a> {
         }
         for scope in scopes(it) {
             if let Some(used) = self.used.get_mut(&scope) {
-                *used = used.saturating_sub(bytes_of(it));
+                *used = used.saturating_sub(it.stored_bytes());
             }
         }
-        self.freed += bytes_of(it);
+        self.freed += it.stored_bytes();
         self.n_finished -= usize::from(it.file.is_some());
         self.plan.removed.push((it.id, cause));
     }
@@ -342,7 +339,7 @@ mod tests {
     fn plan(recordings: Vec<Recording>, settings: &DvrSettings, available: Option<u64>) -> RetentionPlan {
         let recordings: Vec<_> = recordings.into_iter().map(Arc::new).collect();
         let growing = recordings.iter().filter(|it| !it.status.is_final()).map(|it| {
-            let file = GrowingFile { bytes: bytes_of(it), bytes_per_second: MIB };
+            let file = GrowingFile { bytes: it.stored_bytes(), bytes_per_second: MIB };
             (it.id, file)
         });
         retention(&RetentionInput {

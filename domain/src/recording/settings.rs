@@ -8,10 +8,31 @@ use crate::user::{User, UserLevel};
 
 /// Maximum offset before and after new recordings, in minutes.
 pub const OFFSET_MINUTES_MAX: u32 = 1440;
+/// Maximum time for which slots can be reserved before a recording, in minutes.
+const RESERVE_MINUTES_MAX: u32 = 1440;
 /// Maximum number of days that can be set for retention.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Maximum quota and free room that can be set, in bytes: what every client can represent.
 pub const QUOTA_BYTES_MAX: u64 = (1 << 53) - 1;
+
+/// The treatment of commercials that were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ComskipMode {
+    /// They are listed.
+    #[default]
+    Mark,
+    /// They are listed, and a copy without them is made beside the recording.
+    Cut,
+}
+
+impl ComskipMode {
+    /// Every mode with its name.
+    pub const NAMES: [(&'static str, Self); 2] = [("mark", Self::Mark), ("cut", Self::Cut)];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|it| it.1 == self).map_or("", |it| it.0)
+    }
+}
 
 /// Settings of recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +51,9 @@ pub struct DvrSettings {
     pub standard_users_record: bool,
     /// Whether a recording takes the connection of viewers if its programme has none otherwise.
     pub disconnect_viewers: bool,
+    /// From this many minutes before a recording on, new viewers do not get the slot that the forecast gives it; 0
+    /// reserves none.
+    pub reserve_minutes: u32,
     /// How many bytes all recordings have together; older ones are deleted. 0 is no limit.
     pub quota_bytes: u64,
     /// The same for each user without a quota of its own.
@@ -42,10 +66,13 @@ pub struct DvrSettings {
     pub retention_free_bytes: u64,
     /// Whether commercials are searched for after a recording.
     pub comskip_enabled: bool,
+    pub comskip_mode: ComskipMode,
     /// The container to which recordings are converted after their end; `None` keeps transport streams.
     pub remux: Option<RemuxFormat>,
     /// Whether a description for media servers is written beside each recording.
     pub write_nfo: bool,
+    /// Whether a picture for media servers is written beside each recording.
+    pub write_artwork: bool,
     /// Whether players list the recordings that a viewer may play.
     pub recordings_in_players: bool,
 }
@@ -61,14 +88,17 @@ impl Default for DvrSettings {
             post_offset_minutes: 0,
             standard_users_record: false,
             disconnect_viewers: false,
+            reserve_minutes: 0,
             quota_bytes: 0,
             user_quota_bytes: 0,
             retention_days: 0,
             retention_count: 0,
             retention_free_bytes: 0,
             comskip_enabled: false,
+            comskip_mode: ComskipMode::Mark,
             remux: None,
             write_nfo: false,
+            write_artwork: false,
             recordings_in_players: true,
         }
     }
@@ -135,6 +165,7 @@ impl DvrSettings {
             "standard_users_record" => {
                 self.standard_users_record = value.as_bool().ok_or("must be true or false")?;
             }
+            "reserve_minutes" => self.reserve_minutes = number(RESERVE_MINUTES_MAX)?,
             "disconnect_viewers" => {
                 self.disconnect_viewers = value.as_bool().ok_or("must be true or false")?;
             }
@@ -151,6 +182,11 @@ impl DvrSettings {
                 };
             }
             "write_nfo" => self.write_nfo = value.as_bool().ok_or("must be true or false")?,
+            "write_artwork" => self.write_artwork = value.as_bool().ok_or("must be true or false")?,
+            "comskip_mode" => {
+                let mode = ComskipMode::NAMES.iter().find(|it| value.as_str() == Some(it.0));
+                self.comskip_mode = mode.ok_or("must be mark or cut")?.1;
+            }
             "comskip_enabled" => self.comskip_enabled = value.as_bool().ok_or("must be true or false")?,
             "recordings_in_players" => {
                 self.recordings_in_players = value.as_bool().ok_or("must be true or false")?;
@@ -171,14 +207,17 @@ impl DvrSettings {
             "post_offset_minutes": self.post_offset_minutes,
             "standard_users_record": self.standard_users_record,
             "disconnect_viewers": self.disconnect_viewers,
+            "reserve_minutes": self.reserve_minutes,
             "quota_bytes": self.quota_bytes,
             "user_quota_bytes": self.user_quota_bytes,
             "retention_days": self.retention_days,
             "retention_count": self.retention_count,
             "retention_free_bytes": self.retention_free_bytes,
             "comskip_enabled": self.comskip_enabled,
+            "comskip_mode": self.comskip_mode.name(),
             "remux": self.remux.map_or("none", RemuxFormat::name),
             "write_nfo": self.write_nfo,
+            "write_artwork": self.write_artwork,
             "recordings_in_players": self.recordings_in_players,
         });
         value.as_object().cloned().unwrap_or_default()
@@ -212,9 +251,15 @@ mod tests {
             ("tv_template", json!(7)),
             ("pre_offset_minutes", json!(-1)),
             ("pre_offset_minutes", json!(1441)),
+            ("reserve_minutes", json!(-1)),
+            ("reserve_minutes", json!(2.5)),
+            ("reserve_minutes", json!(1441)),
+            ("reserve_minutes", json!("10")),
             ("standard_users_record", json!("yes")),
             ("comskip_enabled", json!("yes")),
             ("comskip_custom_path", json!("")),
+            ("comskip_mode", json!("delete")),
+            ("write_artwork", json!("yes")),
             ("remux", json!("avi")),
             ("remux", Value::Null),
             ("recordings_in_players", json!(1)),
@@ -229,6 +274,8 @@ mod tests {
         settings.set("tv_template", &json!("{title}")).unwrap();
         settings.set("post_offset_minutes", &json!(5)).unwrap();
         settings.set("remux", &json!("mp4")).unwrap();
+        settings.set("comskip_mode", &json!("cut")).unwrap();
+        settings.set("write_artwork", &json!(true)).unwrap();
         assert_eq!(DvrSettings::of_setting(Some(&Value::Object(settings.to_setting()))), settings);
         settings.set("tv_template", &Value::Null).unwrap();
         assert_eq!(settings.tv_template, DvrSettings::default().tv_template);

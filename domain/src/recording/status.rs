@@ -5,6 +5,7 @@
 //!  scheduled ──────────────► recording ─┬► stop ─► stopped
 //!      │                                └► complete ─► completed
 //!      └ its time is over, or stop, without a file ─► failed
+//!  interrupted ─► filled from the archive ─► completed
 //! ```
 
 use std::fmt;
@@ -45,6 +46,8 @@ pub enum RecordingInput {
     EndedWhole,
     /// Its time is over, or it cannot continue, and much is missing.
     EndedIncomplete,
+    /// The missing times came from the archive.
+    Filled,
 }
 
 /// The recording has a status that does not accept the input.
@@ -84,6 +87,7 @@ impl RecordingStatus {
             (Self::Recording, RecordingInput::Stop) => Ok(Self::Stopped),
             (Self::Recording, RecordingInput::Complete | RecordingInput::EndedWhole) => Ok(Self::Completed),
             (Self::Recording, RecordingInput::EndedIncomplete) => Ok(Self::Interrupted),
+            (Self::Interrupted, RecordingInput::Filled) => Ok(Self::Completed),
             _ => Err(WrongStatus(self)),
         }
     }
@@ -97,17 +101,17 @@ impl fmt::Display for RecordingStatus {
 
 #[cfg(test)]
 mod tests {
-    use RecordingInput::{Complete, EndedIncomplete, EndedWhole, EndedWithoutFile, Stop, Stored};
+    use RecordingInput::{Complete, EndedIncomplete, EndedWhole, EndedWithoutFile, Filled, Stop, Stored};
     use RecordingStatus::{Completed, Failed, Interrupted, Recording, Scheduled, Stopped};
 
     use super::*;
 
     #[test]
     fn each_status_accepts_its_inputs_and_refuses_the_others() {
-        // In this order: Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete.
-        let inputs = [Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete];
+        // In this order: Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete, Filled.
+        let inputs = [Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete, Filled];
         let table = [
-            (Scheduled, [Some(Recording), Some(Failed), None, Some(Failed), None, None]),
+            (Scheduled, [Some(Recording), Some(Failed), None, Some(Failed), None, None, None]),
             (
                 Recording,
                 [
@@ -117,18 +121,20 @@ mod tests {
                     Some(Failed),
                     Some(Completed),
                     Some(Interrupted),
+                    None,
                 ],
             ),
-            (Completed, [None; 6]),
-            (Stopped, [None; 6]),
-            (Interrupted, [None; 6]),
-            (Failed, [None; 6]),
+            (Completed, [None; 7]),
+            (Stopped, [None; 7]),
+            (Interrupted, [None, None, None, None, None, None, Some(Completed)]),
+            (Failed, [None; 7]),
         ];
         for (status, expected) in table {
             for (input, expected) in inputs.into_iter().zip(expected) {
                 assert_eq!(status.after(input), expected.ok_or(WrongStatus(status)), "{status} {input:?}");
             }
-            assert_eq!(status.is_final(), expected == [None; 6], "{status}");
+            let is_over = [Completed, Stopped, Interrupted, Failed].contains(&status);
+            assert_eq!(status.is_final(), is_over, "{status}");
         }
     }
 }

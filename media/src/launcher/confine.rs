@@ -1,16 +1,17 @@
 //! Gives up rights of the current process, for itself and everything that it starts.
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, getrlimit, nice, setrlimit};
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
 use super::rules::{FileAccess, rules};
-use super::{Confinement, ProgramLimits};
+use super::{Confinement, ProgramLimits, ProgramUser, filter};
 
 /// The version of Landlock whose rights are used, as far as the kernel has them.
 const ABI_MAX: ABI = ABI::V9;
@@ -24,6 +25,10 @@ pub(super) enum ConfineError {
     System(#[from] rustix::io::Errno),
     #[error("{0}")]
     Files(#[from] RulesetError),
+    #[error("{0}")]
+    Filter(#[from] seccompiler::Error),
+    #[error("it would run as root")]
+    Root,
 }
 
 /// Returns whether this kernel can restrict access to files. Without it, programs can read and write whatever the
@@ -36,14 +41,38 @@ pub fn can_restrict_files() -> bool {
 /// Restricts the current thread, which then executes the program.
 pub(super) fn confine(confinement: &Confinement) -> Result<(), ConfineError> {
     set_no_new_privs(true)?;
-    drop_capabilities()?;
+    let Some(strictness) = &confinement.strictness else {
+        drop_capabilities(KEPT_CAPABILITIES)?;
+        limit(&confinement.limits)?;
+        restrict_access(confinement)?;
+        return Ok(());
+    };
+    nice(strictness.niceness)?;
+    if let Some(user) = strictness.user {
+        become_user(user)?;
+    }
+    if geteuid().is_root() {
+        return Err(ConfineError::Root);
+    }
+    drop_capabilities(CapabilitySet::empty())?;
     limit(&confinement.limits)?;
-    restrict_files(confinement)?;
+    restrict_access(confinement)?;
+    // Last, because it refuses calls that the steps before need.
+    filter::apply(strictness)?;
     Ok(())
 }
 
-/// Takes the rights of root away. Without rights, nothing happens.
-fn drop_capabilities() -> rustix::io::Result<()> {
+/// Becomes another user with one group, for good. Only root can.
+fn become_user(user: ProgramUser) -> rustix::io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    // Takes the rights of root away as well.
+    set_thread_res_uid(uid, uid, uid)
+}
+
+/// Takes the rights of root away except these. Without rights, nothing happens.
+fn drop_capabilities(kept: CapabilitySet) -> rustix::io::Result<()> {
     let mut sets = capabilities(None)?;
     if sets.permitted.is_empty() {
         return Ok(());
@@ -51,13 +80,13 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     // Limits what root gets at the next exec.
     for bit in 0..u64::BITS {
         let one = CapabilitySet::from_bits_retain(1 << bit);
-        if !KEPT_CAPABILITIES.contains(one) && remove_capability_from_bounding_set(one).is_err() {
+        if !kept.contains(one) && remove_capability_from_bounding_set(one).is_err() {
             // Beyond the last one, or we may not change the set, so that it is limited already.
             break;
         }
     }
     for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
-        *set &= KEPT_CAPABILITIES;
+        *set &= kept;
     }
     set_capabilities(None, sets)
 }
@@ -79,13 +108,28 @@ fn set_limit(resource: Resource, limit: Option<u64>) -> rustix::io::Result<()> {
     setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
 }
 
-/// Restricts access to files, as far as the kernel can.
-fn restrict_files(confinement: &Confinement) -> Result<(), RulesetError> {
+/// Restricts access to files and to the network, as far as the kernel can.
+fn restrict_access(confinement: &Confinement) -> Result<(), RulesetError> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI_MAX))?
         // A program must not kill the gateway or the watchdog.
-        .scope(Scope::Signal)?
-        .create()?;
+        .scope(Scope::Signal)?;
+    if confinement.is_offline {
+        // Without a rule that allows a port, none is.
+        ruleset = ruleset.handle_access(AccessNet::from_all(ABI_MAX))?;
+    }
+    let strictness = confinement.strictness.as_ref();
+    let ports = strictness.and_then(|it| it.ports.as_deref());
+    if ports.is_some() {
+        ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
+    }
+    if strictness.is_some_and(|it| !it.connects) {
+        ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
+    }
+    let mut ruleset = ruleset.create()?;
+    for port in ports.unwrap_or_default() {
+        ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::BindTcp))?;
+    }
     for rule in rules(confinement) {
         // What has vanished needs no rule.
         if let Ok(path) = PathFd::new(&rule.path) {
@@ -99,6 +143,10 @@ fn restrict_files(confinement: &Confinement) -> Result<(), RulesetError> {
 fn rights(access: FileAccess) -> BitFlags<AccessFs> {
     match access {
         FileAccess::Read => AccessFs::from_read(ABI_MAX) | AccessFs::ResolveUnix,
+        FileAccess::Look => AccessFs::from_read(ABI_MAX) & !AccessFs::Execute,
+        FileAccess::Change => {
+            AccessFs::from_all(ABI_MAX) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::Execute)
+        }
         FileAccess::Write => AccessFs::from_all(ABI_MAX) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
     }
 }

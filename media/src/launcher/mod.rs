@@ -9,7 +9,9 @@
 
 mod child;
 mod confine;
+mod filter;
 mod rules;
+mod strict;
 mod watchdog;
 
 use std::ffi::OsString;
@@ -25,6 +27,7 @@ use rustix::process::Pid;
 
 pub use self::child::run_mode;
 pub use self::confine::can_restrict_files;
+pub use self::strict::{ProgramUser, Strictness};
 pub(crate) use self::watchdog::Registration;
 use self::watchdog::Watchdog;
 
@@ -34,6 +37,8 @@ const LAUNCH: &str = "launch-program";
 const LAUNCH_FED: &str = "launch-fed-program";
 /// First argument of the binary as a watchdog.
 const WATCH: &str = "watch-programs";
+/// Argument of the launcher of a program without network.
+const OFFLINE: &str = "--offline";
 /// Name of both in process lists.
 const NAME: &str = "headwater";
 
@@ -59,8 +64,12 @@ pub struct Confinement {
     pub readable: Vec<PathBuf>,
     /// Files and folders that can be read and written.
     pub writable: Vec<PathBuf>,
+    /// Whether TCP connections are refused, as far as the kernel can.
+    pub is_offline: bool,
     /// Limits of resources.
     pub limits: ProgramLimits,
+    /// Further restrictions of a program that runs code of strangers.
+    pub strictness: Option<Strictness>,
 }
 
 /// Limits of resources, each for one process; 0 means no limit.
@@ -138,7 +147,7 @@ impl Launcher {
     }
 
     /// Returns a launcher for a job, which may not read the first files, may read the second, write only the third, and write files of up to this size in
-    /// bytes; 0 means no limit. The other restrictions are the same. It starts every program: its caller takes none from
+    /// bytes; 0 means no limit. It has no network. The other restrictions are the same. It starts every program: its caller takes none from
     /// users.
     pub(crate) fn for_job(
         &self,
@@ -147,15 +156,48 @@ impl Launcher {
         writable: Vec<PathBuf>,
         file_bytes_max: u64,
     ) -> Self {
-        let LauncherSettings { binary, confinement, .. } = &*self.settings;
+        let confinement = &self.settings.confinement;
         let confinement = Confinement {
             hidden: [hidden, confinement.hidden.clone()].concat(),
             readable: [readable, confinement.readable.clone()].concat(),
             writable,
+            is_offline: true,
             limits: ProgramLimits { file_bytes_max, ..confinement.limits },
+            strictness: None,
+        };
+        self.with(confinement)
+    }
+
+    /// Returns a launcher with these restrictions besides the files that are always hidden. It starts every program: its
+    /// caller takes none from users.
+    pub(crate) fn confined_by(&self, confinement: Confinement) -> Self {
+        let hidden = [confinement.hidden, self.settings.confinement.hidden.clone()].concat();
+        self.with(Confinement { hidden, ..confinement })
+    }
+
+    fn with(&self, confinement: Confinement) -> Self {
+        let settings =
+            LauncherSettings { binary: self.settings.binary.clone(), allowed: Vec::new(), confinement };
+        Self { settings: Arc::new(settings), watchdog: self.watchdog.clone() }
+    }
+
+    /// Returns a launcher for programs of the operator: the hidden files stay hidden, the limits are the same, and everything
+    /// else is allowed. It starts every program: its caller checks them.
+    pub(crate) fn for_script(&self) -> Self {
+        let LauncherSettings { binary, confinement, .. } = &*self.settings;
+        let confinement = Confinement {
+            writable: vec!["/".into()],
+            readable: Vec::new(),
+            is_offline: false,
+            ..confinement.clone()
         };
         let settings = LauncherSettings { binary: binary.clone(), allowed: Vec::new(), confinement };
         Self { settings: Arc::new(settings), watchdog: self.watchdog.clone() }
+    }
+
+    /// Returns whether programs start through the launcher, which restricts them.
+    pub fn restricts(&self) -> bool {
+        self.settings.binary.is_some()
     }
 
     /// Makes sure that the watchdog kills this group if the gateway is killed, until the result is dropped. The launcher
@@ -193,8 +235,11 @@ fn is_executable(program: &str) -> Result<(), io::ErrorKind> {
 impl Confinement {
     /// Returns the arguments from which the launcher reads it.
     fn to_arguments(&self) -> Vec<OsString> {
-        let Self { hidden, readable, writable, limits } = self;
+        let Self { hidden, readable, writable, is_offline, limits, strictness } = self;
         let mut arguments = Vec::new();
+        if *is_offline {
+            arguments.push(OFFLINE.into());
+        }
         for (option, paths) in [("--hide", hidden), ("--read", readable), ("--write", writable)] {
             for path in paths {
                 arguments.extend([option.into(), path.into()]);
@@ -208,6 +253,9 @@ impl Confinement {
         ] {
             arguments.extend([option.into(), limit.to_string().into()]);
         }
+        if let Some(strictness) = strictness {
+            strictness.to_arguments(&mut arguments);
+        }
         arguments
     }
 
@@ -219,9 +267,17 @@ impl Confinement {
             if option == "--" {
                 return Some(confinement);
             }
+            if option == OFFLINE {
+                confinement.is_offline = true;
+                continue;
+            }
             let value = arguments.next()?;
+            if option.to_str().is_some_and(|it| it.starts_with(strict::OPTION)) {
+                confinement.strictness.get_or_insert_default().set(option.to_str()?, &value)?;
+                continue;
+            }
             let number = || value.to_str()?.parse().ok();
-            let Self { hidden, readable, writable, limits } = &mut confinement;
+            let Self { hidden, readable, writable, limits, .. } = &mut confinement;
             match option.to_str()? {
                 "--hide" => hidden.push(value.into()),
                 "--read" => readable.push(value.into()),
@@ -246,12 +302,21 @@ mod tests {
             hidden: vec!["/data".into(), "/a b/--".into()],
             readable: vec!["/data/scripts".into()],
             writable: vec!["/tmp".into()],
+            is_offline: true,
             limits: ProgramLimits {
                 memory_bytes_max: 1,
                 file_bytes_max: 2,
                 open_files_max: 3,
                 processes_max: u64::MAX,
             },
+            strictness: Some(Strictness {
+                reads_all: false,
+                executable: vec!["/usr/bin/python3".into()],
+                connects: false,
+                ports: Some(vec![9_000, 9_001]),
+                user: Some(ProgramUser { uid: 60_706, gid: 60_705 }),
+                niceness: 19,
+            }),
         };
         let mut arguments = confinement.to_arguments();
         arguments.extend(["--", "ffmpeg", "--hide"].map(Into::into));

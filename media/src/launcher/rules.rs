@@ -35,6 +35,9 @@ const DEVICES: [&str; 19] = [
     "vchiq",
 ];
 
+/// Devices of a program with strict restrictions.
+const HARMLESS_DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
 /// The access that a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileAccess {
@@ -42,6 +45,10 @@ pub(super) enum FileAccess {
     Read,
     /// Reading, writing, creating and deleting.
     Write,
+    /// Reading and listing, without executing.
+    Look,
+    /// Everything that [`Write`](Self::Write) allows except executing.
+    Change,
 }
 
 /// Allows access to a path and to everything below it.
@@ -59,6 +66,28 @@ pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
     let hidden = real(&confinement.hidden);
     let devices = PathBuf::from("/dev");
     let mut rules = Vec::new();
+    if let Some(strictness) = &confinement.strictness {
+        let [readable, writable, executable] =
+            [&confinement.readable, &confinement.writable, &strictness.executable].map(|it| real(it));
+        let read = if strictness.reads_all { FileAccess::Read } else { FileAccess::Look };
+        let mut add = |paths: &[PathBuf], access| {
+            for path in paths.iter().filter(|it| !hidden.contains(it)) {
+                let below: Vec<_> = hidden.iter().filter(|it| it.starts_with(path)).cloned().collect();
+                grant(path, access, &below, &mut rules);
+            }
+        };
+        add(&readable, read);
+        add(&executable, FileAccess::Read);
+        add(&writable, FileAccess::Change);
+        if strictness.reads_all {
+            let hidden = [&hidden[..], std::slice::from_ref(&devices)].concat();
+            grant(Path::new("/"), FileAccess::Read, &hidden, &mut rules);
+        }
+        for name in HARMLESS_DEVICES {
+            rules.push(Rule { path: devices.join(name), access: FileAccess::Change });
+        }
+        return rules;
+    }
     grant(
         Path::new("/"),
         FileAccess::Read,

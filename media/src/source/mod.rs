@@ -40,7 +40,10 @@ use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
 
-pub use crate::source::process::{FileJob, FileJobEnd, find_program, run_job};
+pub use crate::source::process::{
+    FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, ScriptEnd, ScriptJob, find_program,
+    run_job, run_script,
+};
 pub use crate::source::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub use crate::source::request::{
     AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,
@@ -131,6 +134,8 @@ pub struct Source {
     read_ahead: VecDeque<Bytes>,
     supply: Supply,
     kind: SourceKind,
+    /// The response has ended where it was to end.
+    is_whole: bool,
 }
 
 /// The fate of data that is not read in time.
@@ -211,7 +216,13 @@ pub async fn open_with_output(
         let read_ahead = VecDeque::from([file.read().await?]);
         let info = SourceInfo::new("file", started);
         // A file is read at the rate of its programme anyway.
-        return Ok(Source { info, read_ahead, supply: Supply::Live, kind: SourceKind::File(Box::new(file)) });
+        return Ok(Source {
+            info,
+            read_ahead,
+            supply: Supply::Live,
+            kind: SourceKind::File(Box::new(file)),
+            is_whole: false,
+        });
     }
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
@@ -227,7 +238,13 @@ pub async fn open_with_output(
             http.delivers();
             debug!(%place, n_redirects, "upstream opened");
             let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
-            Ok(Source { info, read_ahead, supply: opened.supply, kind: SourceKind::Http(http) })
+            Ok(Source {
+                info,
+                read_ahead,
+                supply: opened.supply,
+                kind: SourceKind::Http(http),
+                is_whole: false,
+            })
         }
         OpenedBody::Playlist(found) => {
             let format = found.format;
@@ -296,7 +313,13 @@ async fn open_program(
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     let info = SourceInfo::new(name, started);
     debug!(place = %info.place, "program started");
-    Ok(Source { info, read_ahead, supply: Supply::Program, kind: SourceKind::Process(program) })
+    Ok(Source {
+        info,
+        read_ahead,
+        supply: Supply::Program,
+        kind: SourceKind::Process(program),
+        is_whole: false,
+    })
 }
 
 /// Returns the cause if the first payload packet did not arrive in time.
@@ -473,7 +496,13 @@ impl Source {
             return Ok(bytes);
         }
         match &mut self.kind {
-            SourceKind::Http(http) => http.read().await?.ok_or_else(|| Cause::Ended.into()),
+            SourceKind::Http(http) => match http.read().await? {
+                Some(bytes) => Ok(bytes),
+                None => {
+                    self.is_whole = true;
+                    Err(Cause::Ended.into())
+                }
+            },
             SourceKind::File(file) => file.read().await,
             SourceKind::Process(program) => program.read().await,
         }
@@ -487,9 +516,13 @@ impl Source {
         }
     }
 
-    /// Returns whether its program ended with success, so that the read that failed was the end of the film.
-    pub fn has_succeeded(&self) -> bool {
-        matches!(&self.kind, SourceKind::Process(program) if program.has_succeeded())
+    /// Returns whether the read that failed was the end: of a response that was not cut, or of a program that ended with
+    /// success. A response that is cut at its end by a server that tells no length looks whole.
+    pub fn is_complete(&self) -> bool {
+        match &self.kind {
+            SourceKind::Process(program) => program.has_succeeded(),
+            SourceKind::Http(_) | SourceKind::File(_) => self.is_whole,
+        }
     }
 
     /// Returns what happens to data that is not read in time.

@@ -21,6 +21,9 @@ const PROGRAMMES_MAX: usize = 100;
 const TABLE_PROGRAMMES_MAX: usize = 2_000;
 /// The table covers this time from now on, in seconds.
 const TABLE_SPAN: i64 = 14 * DAY;
+const HOUR: i64 = 60 * 60;
+/// A programme can be watched if what is kept begins this many seconds after it.
+const START_SLACK: i64 = 60;
 
 /// A programme. Numbers are texts, except the flags.
 #[derive(Debug, Serialize)]
@@ -72,17 +75,19 @@ async fn listings(
     let Some(channel) = channel.filter(|it| call.can_see(it)) else {
         return Ok(json!({ "epg_listings": [] }));
     };
-    let archive_days = i64::from(call.archives().days(channel.id));
+    let (archives, since) = (call.archives(), call.app.time_shift.since(channel.uuid));
+    let provider_hours = i64::from(archives.hours_of_provider(channel.id));
+    // The time that is kept: what the settings allow may not have been broadcast yet.
+    let kept_from = since.filter(|_| archives.is_kept(channel.id)).map(|it| it / 1000 - START_SLACK);
     let guides = GuideReader::load(&call.app);
     let listings: Vec<Listing> = read_guide(move || {
         let Some(guide) = guides.of_channel(&channel) else { return Ok(Vec::new()) };
         let now = guides.now;
         let guide_channel = (!guide.is_generated()).then_some(guide.guide_channel.id);
-        let archive_from = now - archive_days * DAY;
-        let past = match is_table && archive_days > 0 {
-            true => guide.programmes(archive_from, now),
-            false => Vec::new(),
-        };
+        let of_provider = (provider_hours > 0).then_some(now - provider_hours * HOUR);
+        let archive_from = of_provider.into_iter().chain(kept_from).min().filter(|_| is_table);
+        let past = archive_from.map_or_else(Vec::new, |it| guide.programmes(it, now));
+        let archive_from = archive_from.unwrap_or(now);
         // Programmes that have begun earlier than the archive are cut, and those that run are among the next ones.
         let past = past.into_iter().filter(|it| it.start >= archive_from && it.stop <= now);
         let upcoming = guide.upcoming(now, n_max, now + TABLE_SPAN);

@@ -24,6 +24,7 @@ use warp::reply::Response as Reply;
 
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::player::seat::Held;
 use crate::rest::frame::call::Call;
 
 /// Bytes that are read at a time.
@@ -64,9 +65,6 @@ pub(crate) fn no_file() -> Refusal {
 pub(crate) fn unreadable(error: &io::Error) -> Refusal {
     Refusal::unavailable(format!("The file cannot be read: {error}"))
 }
-
-/// Something that is kept until the answer is sent, such as a seat.
-pub(crate) type Held = Box<dyn Send + Sync>;
 
 /// The bytes of an answer: the packets with the tables of the programme if the part of the file lacks them, then the file
 /// from a position on.

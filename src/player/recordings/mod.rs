@@ -12,25 +12,20 @@ mod tests;
 
 use std::sync::Arc;
 
-use actors::{SeatRequest, SeenRecordings, Target, Viewer, may_watch};
+use actors::{SeenRecordings, Target};
 use domain::channel::Channel;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::ids::RecordingId;
 use domain::recording::Recording;
-use domain::user;
 use http::Method;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use tracing::info;
 use warp::reply::Response as Reply;
 
-use self::file::Held;
 use self::hls::HlsPlaylist;
 pub(super) use self::output::routes;
-use super::vod::no_file;
-use super::watch::{anonymous_seat, is_active};
-use crate::auth::Denied;
+use super::seat::take_seat;
 use crate::http::WarpBody;
 use crate::http::reply::Refusal;
 use crate::recording_rules::dvr_settings;
@@ -112,35 +107,7 @@ pub(super) async fn play_as_hls(call: &Call, recording: &Recording, file: &str) 
 pub(super) async fn play(call: &Call, recording: &Recording, start: Option<&str>) -> Result<Reply, Refusal> {
     let held = match call.method {
         Method::HEAD => None,
-        _ => seat(call, recording.id).await?,
+        _ => take_seat(call, Target::Recording(recording.id), Refusal::unknown::<Recording>).await?,
     };
     file::answer(call, recording, start, held).await
-}
-
-/// Takes the seat of the caller, if the number of seats is limited.
-async fn seat(call: &Call, id: RecordingId) -> Result<Option<Held>, Refusal> {
-    let (app, caller, user) = (&call.app, &call.caller, call.user().ok());
-    let target = Target::Recording(id);
-    let viewer = Viewer {
-        user: user.map(|it| it.username.clone()),
-        address: caller.address(),
-        agent: caller.agent.clone(),
-    };
-    let request = match user {
-        Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
-        None => anonymous_seat(app),
-    };
-    let Some(request) = request else { return Ok(None) };
-    let taken = app.vod.seat(request, &viewer, target, &caller.connection).await.map_err(|reason| {
-        info!(vod.target = %target, client.address = %viewer.address, "client refused: {reason}");
-        no_file(&reason)
-    })?;
-    // A viewer who lost the permission in the meantime had no seat yet that could be ended.
-    if user.is_some_and(|it| !is_active(app, it.id)) {
-        return Err(Denied::Inactive.into());
-    }
-    if !may_watch(&app.models, user.map_or(user::ANONYMOUS, |it| it.id), target) {
-        return Err(Refusal::unknown::<Recording>());
-    }
-    Ok(Some(Box::new(taken)))
 }

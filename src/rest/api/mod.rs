@@ -3,18 +3,20 @@
 pub(crate) mod accounts;
 mod backups;
 mod channels;
+mod connect;
 mod core;
 mod demo;
 mod epg;
 mod hdhr;
 mod m3u;
+mod plugins;
 mod proxy;
 mod root;
 mod schema;
 mod tuner;
 mod vod;
 
-pub(crate) use self::channels::{ChannelMaker, ChannelRowCache};
+pub(crate) use self::channels::{ChannelMaker, ChannelRowCache, DeletedRules};
 pub(crate) use self::proxy::pushed_stats;
 use crate::rest::frame::route::Route;
 
@@ -25,11 +27,13 @@ pub(super) fn routes() -> Vec<Route> {
         accounts::routes(),
         backups::routes(),
         channels::routes(),
+        connect::routes(),
         core::routes(),
         demo::routes(),
         epg::routes(),
         hdhr::routes(),
         m3u::routes(),
+        plugins::routes(),
         schema::routes(),
         proxy::routes(),
         tuner::routes(),

@@ -446,6 +446,8 @@ impl Schemas {
                 "required": ["detail"],
                 "properties": {
                     "detail": { "type": "string", "example": "Not found." },
+                    "success": { "type": "boolean", "description": "Always false; of plugins only." },
+                    "error": { "type": "string", "description": "The same as `detail`; of plugins only." },
                     "code": { "type": "string", "description": "Reason for which a token is invalid." },
                     "messages": { "type": "array", "items": { "type": "object" } },
                     "conflicts": {

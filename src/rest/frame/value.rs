@@ -1,9 +1,10 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
-    OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId, RecordingRuleId,
-    ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId,
+    AccountId, ChannelId, DeliveryId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
+    IntegrationId, LineupId, LogEntryId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId,
+    ProfileId, RecordingId, RecordingRuleId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId,
+    UserGroupId, UserId, VodCategoryId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -267,12 +268,15 @@ macro_rules! ids {
 ids!(
     AccountId,
     ChannelId,
+    DeliveryId,
     DeviceLoginId,
     EpisodeId,
     GroupId,
     GuideChannelId,
     GuideSourceId,
+    IntegrationId,
     LineupId,
+    LogEntryId,
     LogoId,
     OutputProfileId,
     PermissionId,

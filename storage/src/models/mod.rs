@@ -17,12 +17,14 @@ use domain::guide::index::GuideIndex;
 use domain::guide::matching::GuideAlias;
 use domain::guide::source::GuideSource;
 use domain::guide::state::GuideState;
+use domain::integration::{Integration, IntegrationState};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
+use domain::plugin::Plugin;
 use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::server_group::{ServerGroup, ServerGroupMembers};
@@ -61,6 +63,8 @@ pub struct Models {
     pub guide_states: View<Table<GuideState>>,
     /// All guide channels.
     pub guide: View<GuideIndex>,
+    pub integrations: View<Table<Integration>>,
+    pub integration_states: View<Table<IntegrationState>>,
     pub lineups: View<Table<Lineup>>,
     pub server_groups: View<Table<ServerGroup>>,
     pub logos: View<Table<Logo>>,
@@ -68,6 +72,7 @@ pub struct Models {
     pub dismissed_notices: View<Table<DismissedNotices>>,
     pub output_profiles: View<Table<OutputProfile>>,
     pub personal_playlists: View<Table<PersonalPlaylist>>,
+    pub plugins: View<Table<Plugin>>,
     pub recordings: View<Table<Recording>>,
     pub recording_rules: View<Table<RecordingRule>>,
     pub rule_memories: View<Table<RuleMemory>>,
@@ -104,6 +109,8 @@ impl Models {
             guide_sources: store.table()?,
             guide_states: store.table()?,
             guide: guide_index::guide_index(&store)?,
+            integrations: store.table()?,
+            integration_states: store.table()?,
             lineups: store.table()?,
             server_groups: store.table()?,
             logos: store.table()?,
@@ -111,6 +118,7 @@ impl Models {
             dismissed_notices: store.table()?,
             output_profiles: store.table()?,
             personal_playlists: store.table()?,
+            plugins: store.table()?,
             recordings: store.table()?,
             recording_rules: store.table()?,
             rule_memories: store.table()?,

@@ -11,12 +11,14 @@ mod guide_marks;
 mod guide_source;
 mod guide_state;
 mod health;
+mod integration;
 mod lineup;
 mod login;
 mod logo;
 mod notice;
 mod output_profile;
 mod personal_playlist;
+mod plugin;
 mod profile_info;
 mod recording;
 mod recording_rule;
@@ -37,6 +39,7 @@ pub(crate) mod vod;
 pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
+pub use self::integration::remove_integration;
 pub use self::personal_playlist::remove_playlists_of;
 pub use self::vod::{category_key, category_link_key, external_id_key};
 
@@ -56,6 +59,10 @@ pub fn schema() -> Schema {
         .with::<domain::guide::schedules_direct::GuideMarks>()
         .with::<domain::guide::source::GuideSource>()
         .with::<domain::guide::state::GuideState>()
+        .with::<domain::integration::Delivery>()
+        .with::<domain::integration::DeliveryLogEntry>()
+        .with::<domain::integration::Integration>()
+        .with::<domain::integration::IntegrationState>()
         .with::<domain::lineup::Lineup>()
         .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()
@@ -64,6 +71,7 @@ pub fn schema() -> Schema {
         .with::<domain::notice::DismissedNotices>()
         .with::<domain::output_profile::OutputProfile>()
         .with::<domain::personal_playlist::PersonalPlaylist>()
+        .with::<domain::plugin::Plugin>()
         .with::<domain::panel::ProfileInfo>()
         .with::<domain::recording::Recording>()
         .with::<domain::recording::rules::RecordingRule>()

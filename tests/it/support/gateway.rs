@@ -15,6 +15,7 @@ use domain::stream::RequestHeaders;
 use headwater::config::{Config, ContainerProxy, Listen};
 use headwater::{Gateway, Runtimes};
 use storage::{Models, Store, Write};
+use tempfile::TempDir;
 use tokio::time::Instant;
 
 use super::client::{Player, Request, fetch};
@@ -98,7 +99,7 @@ impl Setup {
         self
     }
 
-    pub async fn start(self) -> TestGateway {
+    pub async fn start(mut self) -> TestGateway {
         let mut catalogue = self.catalogue.build();
         for account in &mut catalogue.accounts {
             account.release_delay = self.release_delay;
@@ -106,6 +107,12 @@ impl Setup {
         // `RUST_LOG=debug cargo test … -- --nocapture` prints the log of the gateway.
         if let Ok(filter) = std::env::var("RUST_LOG") {
             let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+        }
+        // No test shares files with another one.
+        let mut data = None;
+        if self.config.data_dir == Config::default().data_dir {
+            let folder = data.insert(tempfile::tempdir().expect("a temporary folder"));
+            self.config.data_dir = self.folder.clone().unwrap_or_else(|| folder.path().to_owned());
         }
         let store = match self.folder {
             Some(folder) => {
@@ -117,7 +124,13 @@ impl Setup {
         };
         let started = Gateway::start(self.config, store, Runtimes::current()).await;
         let gateway = started.expect("the gateway starts");
-        TestGateway { address: gateway.player_addr(), api: gateway.api_addr(), gateway, catalogue }
+        TestGateway {
+            address: gateway.player_addr(),
+            api: gateway.api_addr(),
+            gateway,
+            catalogue,
+            _data: data,
+        }
     }
 }
 
@@ -139,6 +152,8 @@ pub struct TestGateway {
     pub api: SocketAddr,
     pub gateway: Gateway,
     pub catalogue: Catalogue,
+    /// Its data folder, unless a test has named one.
+    _data: Option<TempDir>,
 }
 
 impl TestGateway {

@@ -18,6 +18,8 @@ pub mod ts_check;
 pub mod upstream;
 pub mod users;
 pub mod web;
+pub mod web_target;
+pub mod webhook;
 pub mod websocket;
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ use super::{code_of, every_file, has_extension, is_test_file, read, relative, ro
 const SOURCES: [&str; 5] = ["domain/src", "media/src", "storage/src", "actors/src", "src"];
 
 /// The verbs that start a route summary. A new one is added here if no listed verb fits.
-const SUMMARY_VERBS: [&str; 33] = [
+const SUMMARY_VERBS: [&str; 34] = [
     "Adds",
     "Assigns",
     "Cancels",
@@ -35,6 +35,7 @@ const SUMMARY_VERBS: [&str; 33] = [
     "Removes",
     "Renames",
     "Replaces",
+    "Replays",
     "Returns",
     "Revokes",
     "Runs",

@@ -11,11 +11,13 @@ mod slow {
     mod guide;
     mod guide_links;
     mod hostile;
+    mod integrations;
     mod keyboard;
     mod library;
     mod logos;
     mod many;
     mod messages;
+    mod own_past;
     mod past;
     mod recordings;
     mod settings;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::command::Argv;
 use domain::ffmpeg::{self, FfmpegInput};
+use domain::ids::ProfileId;
 use domain::plan::{Candidate, PlanContext};
 use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
 use domain::recording::RecordingClaim;
@@ -12,6 +13,7 @@ use domain::settings::AtLimit;
 use domain::source_url::SourceUrl;
 use media::error::{self, Cause, UpstreamError};
 use media::source::{self, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader, Source};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::State;
@@ -23,11 +25,15 @@ use crate::plans::Target;
 use crate::slots::{Asking, LeasePurpose, Request, SlotCandidate, SlotMessage};
 use crate::viewer::Viewer;
 
+/// Recordings move to another account at most once in this time to make room for others.
+const MOVE_PAUSE: Duration = Duration::from_secs(600);
+
 impl State {
     pub(super) fn slots(&mut self, message: SlotMessage) {
         match message {
             SlotMessage::Granted { attempt, index, lease } => {
                 if self.upstream.granted(attempt, index, lease) {
+                    self.purpose = None;
                     self.push(Input::Granted { attempt, index });
                     self.run_queue();
                     self.upstream.drop_unused_grant(attempt);
@@ -44,15 +50,17 @@ impl State {
     }
 
     /// Gives up the slot if nobody watches, if the only viewer is the one who asks for the other channel, or to a recording
-    /// that precedes those of this channel.
+    /// that precedes those of this channel or for which these can move to another account.
     fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>, claim: Option<&RecordingClaim>) {
-        let env = &self.context.env;
         let is_deserted = self.audience.is_deserted();
-        let is_replaced = env.settings().at_limit == AtLimit::ReplaceOwn
+        let is_replaced = self.context.env.settings().at_limit == AtLimit::ReplaceOwn
             && viewer.zip(self.audience.sole_viewer()).is_some_and(|(new, own)| own.is_same_device(new));
-        let is_preceded = claim.is_some_and(|it| self.audience.yields_to(it));
+        let playing = self.upstream.profile();
+        let is_preceded = claim.is_some_and(|it| {
+            self.audience.yields_to(it, playing) || (it.moves() && self.moves_elsewhere(playing))
+        });
         if !is_deserted && !is_replaced && !is_preceded {
-            return env.slots.kept(self.context.serial, asked_by);
+            return self.context.env.slots.kept(self.context.serial, asked_by);
         }
         if is_replaced {
             self.audience.kick_all("replaced by the same device");
@@ -61,6 +69,42 @@ impl State {
         }
         self.audience.stop_admitting();
         self.push_reported(Input::Yield, ChannelChange::Yielded { is_replaced });
+    }
+
+    /// Returns whether the recordings of the channel can move to the account that the forecast gives them. They do it once
+    /// in a while only, because that account may fail.
+    fn moves_elsewhere(&mut self, playing: Option<ProfileId>) -> bool {
+        let expected = self.audience.forecast_profile().filter(|it| Some(*it) != playing);
+        let pool = expected.and_then(|it| self.upstream.pool(it));
+        let has_moved = self.moved_at.is_some_and(|it| it.elapsed() < MOVE_PAUSE);
+        let slots = &self.context.env.slots;
+        let moves = !has_moved
+            && self.audience.is_recorded_only()
+            && pool.is_some_and(|it| slots.has_room_beside_recordings(self.context.serial, it));
+        if moves {
+            self.moved_at = Some(Instant::now());
+        }
+        moves
+    }
+
+    fn purpose(&self) -> LeasePurpose {
+        match self.context.target {
+            Target::Channel(_) if self.audience.is_recorded_only() => LeasePurpose::Recording,
+            Target::Channel(_) => LeasePurpose::Live,
+            Target::Stream(_) => LeasePurpose::Preview,
+            Target::Movie(_) | Target::Episode(_) | Target::Recording(_) => LeasePurpose::Vod,
+            Target::Archive(_) => LeasePurpose::Catchup,
+        }
+    }
+
+    /// Called after every message: the purpose of a slot changes when viewers join recordings or leave them. A channel
+    /// without clients keeps it.
+    pub(super) fn update_purpose(&mut self) {
+        let purpose = self.purpose();
+        if self.purpose != Some(purpose) && !self.audience.is_deserted() {
+            self.purpose = Some(purpose);
+            self.context.env.slots.set_purpose(self.context.serial, purpose);
+        }
     }
 
     pub(super) fn request_slot(
@@ -79,13 +123,7 @@ impl State {
             AttemptReason::Failover | AttemptReason::Silence => Asking::Failover,
             AttemptReason::Switch => Asking::Switch,
         };
-        let purpose = match self.context.target {
-            Target::Channel(_) if self.audience.is_recorded_only() => LeasePurpose::Recording,
-            Target::Channel(_) => LeasePurpose::Live,
-            Target::Stream(_) => LeasePurpose::Preview,
-            Target::Movie(_) | Target::Episode(_) | Target::Recording(_) => LeasePurpose::Vod,
-            Target::Archive(_) => LeasePurpose::Catchup,
-        };
+        let purpose = self.purpose();
         self.context.env.slots.request(Request {
             holder: self.context.serial,
             target: self.context.target,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::event::ChannelRef;
+use domain::ids::ProfileId;
 use domain::recording::RecordingClaim;
 use media::ring::{EndReason, JoinPoint, Ring, Tail};
 use ractor::{ActorId, RpcReplyPort};
@@ -165,10 +166,16 @@ impl Audience {
         claims.reduce(RecordingClaim::max)
     }
 
-    /// Returns whether the channel gives its connection to a recording of another one.
-    pub(super) fn yields_to(&self, claim: &RecordingClaim) -> bool {
+    /// Returns whether the channel, which plays from this account profile, gives its connection to a recording of another
+    /// one.
+    pub(super) fn yields_to(&self, claim: &RecordingClaim, playing: Option<ProfileId>) -> bool {
         let n_viewers = self.readers().filter(Option::is_none).count();
-        claim.takes(n_viewers, self.readers().flatten().map(ReadingRecording::rank))
+        claim.takes(n_viewers, self.readers().flatten().map(|it| it.rank(playing)))
+    }
+
+    /// Returns the account profile that the forecast gives the recordings of the channel.
+    pub(super) fn forecast_profile(&self) -> Option<ProfileId> {
+        self.readers().flatten().find_map(ReadingRecording::forecast_profile)
     }
 
     /// Removes a client whose actor ended, and answers the callers that waited for it.

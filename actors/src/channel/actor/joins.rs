@@ -29,6 +29,7 @@ impl State {
         self.audience.wait(join);
         if self.upstream.is_idle() {
             self.history.start_requested();
+            self.upstream.choose_first(self.audience.forecast_profile());
             self.push(Input::Start);
         }
     }
@@ -57,6 +58,7 @@ impl State {
     /// Called after every message: the linger timer runs exactly while nobody watches, from the latest departure on.
     pub(super) fn update_linger(&mut self) {
         self.audience.update_renditions(&self.context);
+        self.update_purpose();
         if self.ending.is_some() || !self.audience.is_deserted() {
             self.audience.stop_linger();
         } else if let Some(number) = self.audience.needs_linger() {

@@ -19,6 +19,7 @@ use domain::plan::Candidate;
 use domain::playout::Input;
 use media::ring::EndReason;
 use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
@@ -36,6 +37,7 @@ use super::{
 };
 use crate::ask::answer;
 use crate::plans::Target;
+use crate::slots::LeasePurpose;
 
 pub(crate) struct Arguments {
     pub(crate) env: std::sync::Arc<LiveEnv>,
@@ -54,6 +56,10 @@ pub(crate) struct State {
     history: History,
     inputs: InputQueue,
     manual_switch: Option<ManualSwitch>,
+    /// The purpose of its slots, as others see it.
+    purpose: Option<LeasePurpose>,
+    /// When its recordings moved to another account last, to make room.
+    moved_at: Option<Instant>,
     /// Set once the channel ends: the timer after which the remaining clients are closed.
     ending: Option<AbortOnDropHandle<()>>,
 }
@@ -164,6 +170,8 @@ impl State {
             history: History::new(),
             inputs: InputQueue::default(),
             manual_switch: None,
+            purpose: None,
+            moved_at: None,
             ending: None,
             context,
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::ChannelRef;
-use domain::ids::StreamId;
-use domain::plan::{Candidate, Plan};
+use domain::ids::{ProfileId, StreamId};
+use domain::plan::{Candidate, Plan, SlotPool};
 use domain::playout::{Action, Attempt, AttemptReason, Input, Playout, PlayoutSettings, PlayoutState};
 use domain::settings::Settings;
 use domain::source_url::SourceUrl;
@@ -210,6 +210,23 @@ impl ChannelUpstream {
     /// Returns the candidate that plays.
     pub(super) fn playing(&self) -> Option<&Candidate> {
         self.playing.as_ref().map(|it| &it.1)
+    }
+
+    /// Returns the account profile whose slot the channel uses.
+    pub(super) fn profile(&self) -> Option<ProfileId> {
+        let tried = || self.tries.values().next().map(|it| &it.candidate);
+        self.playing().or_else(tried).map(|it| it.pool.profile)
+    }
+
+    /// Returns a pool of the plan.
+    pub(super) fn pool(&self, profile: ProfileId) -> Option<&SlotPool> {
+        let candidates = self.plan.iter().flat_map(|it| &it.candidates);
+        candidates.map(|it| &it.pool).find(|it| it.profile == profile)
+    }
+
+    /// Sets the account profile that is requested first at the next start.
+    pub(super) fn choose_first(&mut self, profile: Option<ProfileId>) {
+        self.playout.choose_first(profile);
     }
 
     /// Ends the measurement of the stream that plays. Returns for how long it played.

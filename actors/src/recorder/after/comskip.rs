@@ -15,12 +15,12 @@ use domain::comskip::{
 };
 use domain::event::{Event, EventBody};
 use domain::ids::RecordingId;
-use domain::recording::{ComskipWork, Recording, WorkState};
+use domain::recording::{AfterStep, ComskipWork, Recording, WorkState};
 use media::source::FileJob;
 use rustix::fs::{Mode, OFlags};
 use tracing::{info, warn};
 
-use super::{AfterSettings, Fault, TOO_OFTEN, TRIES_MAX, blocking, extension, run, stem};
+use super::{AfterSettings, Fault, blocking, extension, run, stem};
 use crate::clock::now_ms;
 use crate::recorder::run::channel_ref;
 use crate::recorder::{RecordingsFolder, Shared};
@@ -42,49 +42,16 @@ pub(super) async fn find_commercials(
     settings: &AfterSettings,
     id: RecordingId,
 ) -> Result<(), String> {
-    let begun = shared.change_record(id, |it| {
-        let work = it.after.comskip.as_mut().filter(|it| it.state.is_open())?;
-        work.tries += 1;
-        work.state = WorkState::Running;
-        Some(work.tries)
-    });
-    let Some((recording, Some(tries))) = begun.await? else { return Ok(()) };
-    let searched = match tries > TRIES_MAX {
-        true => Err(Fault::Failed(TOO_OFTEN.to_owned())),
-        false => {
-            emit(shared, &recording, "started", String::new());
-            tokio::select! {
-                searched = search(shared, settings, &recording) => searched,
-                () = shared.deleted(id) => Err(Fault::Gone),
-                () = shared.stop.cancelled() => Err(Fault::Stopping),
-            }
-        }
-    };
-    let reason = match searched {
+    let Some((recording, may)) = shared.begin(id, AfterStep::Comskip).await? else { return Ok(()) };
+    if may {
+        emit(shared, &recording, "started", String::new());
+    }
+    let fault = match shared.attempt(id, may, search(shared, settings, &recording)).await {
         Ok(commercials) => return note(shared, &recording, commercials).await,
-        Err(Fault::Gone) => return Ok(()),
-        Err(fault @ (Fault::Stopping | Fault::Later(_))) => {
-            // It was no fault of the file.
-            let requeued = shared.change_record(id, |it| {
-                with_work(it, |work| {
-                    work.tries = work.tries.saturating_sub(1);
-                    work.state = WorkState::Queued;
-                });
-            });
-            requeued.await?;
-            return match fault {
-                Fault::Later(reason) => Err(reason),
-                _ => Ok(()),
-            };
-        }
-        Err(Fault::Failed(reason)) => reason,
+        Err(fault) => fault,
     };
-    warn!(recording.id = %id, "failed to search for commercials: {reason}");
-    let noted = reason.clone();
-    let failed = shared.change_record(id, move |it| {
-        with_work(it, |work| (work.state, work.reason) = (WorkState::Failed, Some(noted)));
-    });
-    if let Some((recording, ())) = failed.await? {
+    if let Some((recording, reason)) = shared.note_fault(id, AfterStep::Comskip, fault).await? {
+        warn!(recording.id = %id, "failed to search for commercials: {reason}");
         emit(shared, &recording, "error", reason);
     }
     Ok(())
@@ -123,11 +90,13 @@ async fn note(
         Err(Fault::Stopping | Fault::Gone) => (None, None),
     };
     let (n, noted) = (commercials.len(), edl.clone());
+    let (dvr, _) = shared.settings();
     let changed = shared.change_record(recording.id, move |it| {
         with_work(it, |work| {
             (work.state, work.reason, work.edl) = (WorkState::Completed, reason, noted);
             work.commercials = commercials;
         });
+        it.after.queue_cut(&dvr, now_ms());
     });
     match changed.await? {
         Some((recording, ())) => {

@@ -3,7 +3,10 @@
 //! What is to be done is in the records, so that a restart neither forgets nor repeats it. Programs that read a file run
 //! confined: they can read this file only, and write to a folder of their own.
 
+mod artwork;
 mod comskip;
+mod cut;
+mod ffmpeg;
 mod nfo;
 mod remux;
 
@@ -13,13 +16,14 @@ use std::time::Duration;
 
 use domain::event::RecordingRef;
 use domain::ids::RecordingId;
-use domain::recording::{AfterStep, Recording, TRIES_MAX};
+use domain::recording::{AfterStep, Recording, WorkState};
 use media::source::{FileJob, FileJobEnd, run_job};
 use storage::{Record, Write};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+pub use self::artwork::{Artwork, FindArtwork};
 use super::folder::FolderError;
 use super::{Shared, any_changed};
 
@@ -74,12 +78,17 @@ impl Shared {
     pub(super) async fn follow_work(self: Arc<Self>) {
         let (Some(parts), Some(settings)) = (self.parts.get(), self.after.get()) else { return };
         let mut changes = parts.models.store.changes();
+        let folder = parts.folder.clone();
+        // Parts of copies that a process left behind that was killed. Without the folder, they go with the next copy.
+        let _ = blocking(move || folder.remove_parts()).await;
         while !self.stop.is_cancelled() {
             let done = match self.next_work() {
                 Some((AfterStep::RemoveObsolete, id)) => remux::remove_obsolete(&self, id).await,
                 Some((AfterStep::Comskip, id)) => comskip::find_commercials(&self, settings, id).await,
                 Some((AfterStep::Remux, id)) => remux::convert(&self, settings, id).await,
+                Some((AfterStep::Cut, id)) => cut::copy(&self, id).await,
                 Some((AfterStep::Nfo, id)) => nfo::describe(&self, id).await,
+                Some((AfterStep::Artwork, id)) => artwork::illustrate(&self, id).await,
                 None => {
                     tokio::select! {
                         () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
@@ -107,6 +116,82 @@ impl Shared {
 
     fn recording(&self, id: RecordingId) -> Option<Arc<Recording>> {
         self.parts.get()?.models.recordings.load().get(id.0).cloned()
+    }
+
+    /// Notes that a program begins this work. `None` if nobody wants it any more; otherwise the record, and whether the work
+    /// may be done.
+    async fn begin(&self, id: RecordingId, step: AfterStep) -> Result<Option<(Recording, bool)>, String> {
+        let begun = self.change_record(id, move |it| it.after.begin(step)).await?;
+        Ok(begun.and_then(|(recording, may)| Some((recording, may?))))
+    }
+
+    /// Does work that was begun, until the recording is deleted or the gateway stops.
+    async fn attempt<R>(
+        &self,
+        id: RecordingId,
+        may: bool,
+        work: impl Future<Output = Result<R, Fault>>,
+    ) -> Result<R, Fault> {
+        if !may {
+            return Err(Fault::Failed(TOO_OFTEN.to_owned()));
+        }
+        tokio::select! {
+            done = work => done,
+            () = self.deleted(id) => Err(Fault::Gone),
+            () = self.stop.cancelled() => Err(Fault::Stopping),
+        }
+    }
+
+    /// Notes why work ended without a result, and removes what there is of one. Returns the record and the reason if the work
+    /// has failed for good.
+    ///
+    /// # Errors
+    /// The work has to wait.
+    async fn note_fault(
+        &self,
+        id: RecordingId,
+        step: AfterStep,
+        fault: Fault,
+    ) -> Result<Option<(Recording, String)>, String> {
+        let target = self.recording(id).and_then(|it| it.after.clone().target(step));
+        if let Some(target) = target {
+            self.remove_beside(id, target).await;
+        }
+        let (reason, waits) = match fault {
+            Fault::Gone => return Ok(None),
+            Fault::Stopping => (None, Ok(None)),
+            Fault::Later(reason) => (None, Err(reason)),
+            Fault::Failed(reason) => (Some(reason), Ok(None)),
+        };
+        let Some(reason) = reason else {
+            self.change_record(id, move |it| it.after.requeue(step)).await?;
+            return waits;
+        };
+        let noted = reason.clone();
+        let failed =
+            self.change_record(id, move |it| it.after.end(step, WorkState::Failed, Some(noted))).await?;
+        Ok(failed.map(|(recording, ())| (recording, reason)))
+    }
+
+    /// Creates the file for the result of work, and notes its path before anything is in it.
+    async fn reserve(
+        &self,
+        id: RecordingId,
+        step: AfterStep,
+        stem: String,
+        extension: String,
+    ) -> Result<String, Fault> {
+        let Some(parts) = self.parts.get() else { return Err(Fault::Gone) };
+        let folder = parts.folder.clone();
+        let target = blocking(move || folder.create(&stem, &extension).map(|it| it.1)).await?;
+        let noted = target.clone();
+        match self.change_record(id, move |it| it.after.set_target(step, noted)).await {
+            Ok(Some(_)) => Ok(target),
+            changed => {
+                self.remove_beside(id, target).await;
+                Err(changed.map_or_else(Fault::Later, |_| Fault::Gone))
+            }
+        }
     }
 
     /// Waits until a recording is deleted.

@@ -3,29 +3,21 @@
 //! The transport stream stays until the result has the same streams and the same length. The result gets its name before
 //! ffmpeg starts, and ffmpeg can write only to this file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::RecordingId;
-use domain::recording::{
-    FILE_EXTENSION, ProbedFile, Recording, RemuxFormat, RemuxWork, WorkState, ffmetadata,
-};
+use domain::recording::{AfterStep, FILE_EXTENSION, Recording, RemuxFormat, WorkState, ffmetadata};
 use media::source::FileJob;
 use tracing::{info, warn};
 
-use super::{AfterSettings, Fault, TOO_OFTEN, TRIES_MAX, blocking, extension, run, stem};
-use crate::recorder::{Parts, RecordingsFolder, Shared};
+use super::ffmpeg::{PROBE, bytes_max, ffmpeg, file_address, probe, real_file, run_ffmpeg, synced_length};
+use super::{AfterSettings, Fault, blocking, extension, stem};
+use crate::recorder::{Parts, Shared};
 
 /// Time for a conversion, besides the length of the recording.
 const TIME_MIN: Duration = Duration::from_secs(10 * 60);
-/// Time to look at a file.
-const PROBE_TIME_MAX: Duration = Duration::from_secs(120);
-/// How much of the beginning is read to find all streams.
-const PROBE: [&str; 4] = ["-probesize", "50M", "-analyzeduration", "20M"];
-/// Maximum growth of the file: a hundredth, and this many bytes.
-const GROWTH_DIVISOR: u64 = 100;
-const GROWTH_BYTES: u64 = 64 << 20;
 
 /// Converts a recording and notes the result.
 ///
@@ -37,58 +29,15 @@ pub(super) async fn convert(
     id: RecordingId,
 ) -> Result<(), String> {
     let Some(parts) = shared.parts.get() else { return Ok(()) };
-    let begun = shared.change_record(id, |it| {
-        let work = it.after.remux.as_mut().filter(|it| it.state.is_open())?;
-        work.tries += 1;
-        work.state = WorkState::Running;
-        Some(work.clone())
-    });
-    let Some((recording, Some(work))) = begun.await? else { return Ok(()) };
-    let converted = match work.tries > TRIES_MAX {
-        true => Err(Fault::Failed(TOO_OFTEN.to_owned())),
-        false => {
-            tokio::select! {
-                converted = make(shared, parts, settings, &recording, &work) => converted,
-                () = shared.deleted(id) => Err(Fault::Gone),
-                () = shared.stop.cancelled() => Err(Fault::Stopping),
-            }
-        }
-    };
-    let fault = match converted {
+    let Some((recording, may)) = shared.begin(id, AfterStep::Remux).await? else { return Ok(()) };
+    let fault = match shared.attempt(id, may, make(shared, parts, settings, &recording)).await {
         Ok((path, bytes)) => return replace(shared, id, path, bytes).await,
         Err(fault) => fault,
     };
-    // The next try begins with a new file.
-    let target = shared.recording(id).and_then(|it| it.after.remux.as_ref()?.target.clone()).or(work.target);
-    if let Some(target) = target {
-        shared.remove_beside(id, target).await;
-    }
-    let (state, reason, waits) = match fault {
-        Fault::Gone => return Ok(()),
-        Fault::Stopping => (WorkState::Queued, None, None),
-        Fault::Later(reason) => (WorkState::Queued, None, Some(reason)),
-        Fault::Failed(reason) => (WorkState::Failed, Some(reason), None),
-    };
-    if let Some(reason) = &reason {
+    if let Some((_, reason)) = shared.note_fault(id, AfterStep::Remux, fault).await? {
         warn!(recording.id = %id, "failed to convert a recording, which stays as it is: {reason}");
     }
-    let noted = shared.change_record(id, move |it| {
-        with_work(it, |work| {
-            if state == WorkState::Queued {
-                // It was no fault of the file.
-                work.tries = work.tries.saturating_sub(1);
-            }
-            (work.state, work.reason, work.target) = (state, reason, None);
-        });
-    });
-    noted.await?;
-    waits.map_or(Ok(()), Err)
-}
-
-fn with_work(recording: &mut Recording, change: impl FnOnce(&mut RemuxWork)) {
-    if let Some(work) = recording.after.remux.as_mut() {
-        change(work);
-    }
+    Ok(())
 }
 
 /// Makes the converted file. Returns its path and size.
@@ -97,28 +46,20 @@ async fn make(
     parts: &Parts,
     settings: &AfterSettings,
     recording: &Recording,
-    work: &RemuxWork,
 ) -> Result<(String, u64), Fault> {
-    let Some(file) = &recording.file else { return Err(Fault::Gone) };
+    let (Some(file), Some(work)) = (&recording.file, &recording.after.remux) else { return Err(Fault::Gone) };
     if extension(&file.path) != FILE_EXTENSION {
         return Err(Fault::Failed("the file is no transport stream".to_owned()));
     }
-    let (folder, path) = (parts.folder.clone(), file.path.clone());
-    let source = blocking(move || {
-        let missing = || Fault::Failed("the file does not exist".to_owned());
-        let source = folder.real_path(&path)?.ok_or_else(missing)?;
-        let bytes = source.metadata()?.len();
-        Ok::<_, Fault>((source, bytes))
-    });
-    let (source, bytes) = source.await?;
+    let (source, bytes) = real_file(&parts.folder, &file.path).await?;
     let before = probe(shared, source.clone()).await?;
-    let target = reserve(shared, parts, recording, work).await?;
-    let (folder, path) = (parts.folder.clone(), target.clone());
-    let output = blocking(move || {
-        let missing = || Fault::Failed("the converted file was removed".to_owned());
-        folder.real_path(&path)?.ok_or_else(missing)
-    });
-    let output = output.await?;
+    if let Some(earlier) = work.target.clone() {
+        let folder = parts.folder.clone();
+        blocking(move || folder.remove(&earlier)).await?;
+    }
+    let (stem, extension) = (stem(&file.path).to_owned(), work.format.name().to_owned());
+    let target = shared.reserve(recording.id, AfterStep::Remux, stem, extension).await?;
+    let (output, _) = real_file(&parts.folder, &target).await?;
     let commercials = recording.after.comskip.as_ref().map(|it| it.commercials.clone()).unwrap_or_default();
     let text = ffmetadata(recording.title(), &commercials, before.length);
     let scratch = settings.scratch.clone();
@@ -135,64 +76,23 @@ async fn make(
         hidden: Vec::new(),
         readable: vec![source.clone(), metadata],
         writable: vec![output.clone()],
-        file_bytes_max: bytes + bytes / GROWTH_DIVISOR + GROWTH_BYTES,
+        file_bytes_max: bytes_max(bytes),
         time_max: TIME_MIN + Duration::from_millis(u64::try_from(length_ms).unwrap_or(0)),
     };
-    let end = run(shared, job).await?;
-    if end.code != Some(0) {
-        return Err(Fault::Failed(format!("ffmpeg: {}", end.message)));
-    }
+    run_ffmpeg(shared, job).await?;
     let after = probe(shared, output).await?;
     before.check_conversion(&after).map_err(Fault::Failed)?;
-    let (folder, path) = (parts.folder.clone(), target.clone());
-    let bytes = blocking(move || synced_length(&folder, &path)).await?;
+    let bytes = synced_length(&parts.folder, &target).await?;
     Ok((target, bytes))
 }
 
-/// Creates the file for the result, and notes its path before anything is in it. Removes that of an earlier try.
-async fn reserve(
-    shared: &Arc<Shared>,
-    parts: &Parts,
-    recording: &Recording,
-    work: &RemuxWork,
-) -> Result<String, Fault> {
-    let Some(file) = &recording.file else { return Err(Fault::Gone) };
-    let (folder, path, earlier) = (parts.folder.clone(), file.path.clone(), work.target.clone());
-    let format = work.format;
-    let created = blocking(move || {
-        if let Some(earlier) = earlier {
-            folder.remove(&earlier)?;
-        }
-        folder.create(stem(&path), format.name()).map(|it| it.1)
-    });
-    let target = created.await?;
-    let noted = target.clone();
-    let changed = shared.change_record(recording.id, move |it| {
-        with_work(it, |work| work.target = Some(noted));
-    });
-    match changed.await {
-        Ok(Some(_)) => Ok(target),
-        changed => {
-            shared.remove_beside(recording.id, target).await;
-            Err(changed.map_or_else(Fault::Later, |_| Fault::Gone))
-        }
-    }
-}
-
 /// Returns the command that copies all streams.
-fn command(
-    source: &std::path::Path,
-    metadata: &std::path::Path,
-    output: &std::path::Path,
-    format: RemuxFormat,
-) -> Vec<String> {
-    // Otherwise a name could be taken for an address.
-    let name = |it: &std::path::Path| format!("file:{}", it.display());
-    let mut command: Vec<String> = ["ffmpeg", "-nostdin", "-v", "error", "-y"].map(str::to_owned).to_vec();
+fn command(source: &Path, metadata: &Path, output: &Path, format: RemuxFormat) -> Vec<String> {
+    let mut command = ffmpeg();
     command.extend(PROBE.map(str::to_owned));
-    command.extend(["-i".to_owned(), name(source)]);
+    command.extend(["-i".to_owned(), file_address(source)]);
     command.extend(["-f", "ffmetadata", "-i"].map(str::to_owned));
-    command.push(name(metadata));
+    command.push(file_address(metadata));
     let copy = [
         "-map",
         "0:v?",
@@ -211,36 +111,8 @@ fn command(
     if format == RemuxFormat::Mp4 {
         command.extend(["-movflags", "+faststart"].map(str::to_owned));
     }
-    command.extend(["-f".to_owned(), format.muxer().to_owned(), name(output)]);
+    command.extend(["-f".to_owned(), format.muxer().to_owned(), file_address(output)]);
     command
-}
-
-/// Returns what ffprobe reports about a file.
-async fn probe(shared: &Arc<Shared>, path: PathBuf) -> Result<ProbedFile, Fault> {
-    let mut command: Vec<String> = ["ffprobe", "-v", "error"].map(str::to_owned).to_vec();
-    command.extend(PROBE.map(str::to_owned));
-    let entries = ["-show_entries", "format=duration:stream=codec_type,codec_name", "-of", "json"];
-    command.extend(entries.map(str::to_owned));
-    command.push(format!("file:{}", path.display()));
-    let job = FileJob {
-        command,
-        hidden: Vec::new(),
-        readable: vec![path],
-        writable: Vec::new(),
-        file_bytes_max: 1,
-        time_max: PROBE_TIME_MAX,
-    };
-    let end = run(shared, job).await?;
-    let probed = ProbedFile::parse(&end.output).filter(|_| end.code == Some(0));
-    probed.ok_or_else(|| Fault::Failed(format!("ffprobe: {}", end.message)))
-}
-
-/// Returns the size of a file when the disk has all of it.
-fn synced_length(folder: &RecordingsFolder, path: &str) -> Result<u64, Fault> {
-    let file =
-        folder.reopen(path)?.ok_or_else(|| Fault::Failed("the converted file was removed".to_owned()))?;
-    file.sync_all()?;
-    Ok(file.metadata()?.len())
 }
 
 /// Lets the record name the converted file, and removes the transport stream.
@@ -251,7 +123,7 @@ async fn replace(shared: &Arc<Shared>, id: RecordingId, path: String, bytes: u64
         let before = std::mem::replace(&mut file.path, path);
         file.bytes = bytes;
         it.after.obsolete = Some(before);
-        with_work(it, |work| (work.state, work.reason, work.target) = (WorkState::Completed, None, None));
+        it.after.end(AfterStep::Remux, WorkState::Completed, None);
     });
     if changed.await?.is_none() {
         shared.remove_beside(id, target).await;

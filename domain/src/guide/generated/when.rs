@@ -257,6 +257,7 @@ mod tests {
         assert_eq!(start(&groups, "UTC", "2027-01-02T00:00:00Z"), None);
     }
 
+    /// Holds T-time.2.
     #[test]
     fn times_in_the_gap_and_overlap_of_daylight_saving_are_real_times() {
         let at = |month, day, hour, zone| {

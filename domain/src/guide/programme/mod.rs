@@ -135,6 +135,11 @@ impl Programme {
         self.images.iter().find(|it| it.kind == Some(ImageKind::Poster)).map(|it| it.url.as_str())
     }
 
+    /// Returns the address of the picture that stands for the programme: the poster, otherwise the icon.
+    pub fn picture(&self) -> Option<&str> {
+        self.poster().or_else(|| self.icon())
+    }
+
     /// Returns the people with a role, in the order of the guide.
     pub fn people(&self, role: CreditRole) -> impl Iterator<Item = &Credit> {
         self.credits.iter().filter(move |it| it.role == role)

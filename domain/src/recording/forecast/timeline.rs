@@ -1,6 +1,7 @@
 //! How many connections are in use at each time.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::Excluded;
 
 /// A count for each moment. Each entry is the count from its time to that of the next entry; before the first it is 0.
 #[derive(Debug, Default)]
@@ -19,17 +20,21 @@ impl Timeline {
         self.0.range_mut(start..end).for_each(|(_, count)| *count += 1);
     }
 
+    /// Takes back what was added from `start` to `end`.
+    pub(super) fn remove(&mut self, start: i64, end: i64) {
+        if start < end {
+            self.0.range_mut(start..end).for_each(|(_, count)| *count = count.saturating_sub(1));
+        }
+    }
+
     fn at(&self, at: i64) -> u32 {
         self.0.range(..=at).next_back().map_or(0, |it| *it.1)
     }
 
-    /// Iterates over the parts of a time with their counts.
-    fn parts(&self, start: i64, end: i64) -> impl DoubleEndedIterator<Item = (i64, i64, u32)> {
-        let inside = self.0.range(start.saturating_add(1)..end.max(start.saturating_add(1)));
-        let begins: Vec<_> =
-            [(start, self.at(start))].into_iter().chain(inside.map(|it| (*it.0, *it.1))).collect();
-        let ends: Vec<_> = begins.iter().skip(1).map(|it| it.0).chain([end]).collect();
-        begins.into_iter().zip(ends).map(|((from, count), until)| (from, until, count))
+    /// Returns the highest count within `start..end`.
+    pub(super) fn peak(&self, start: i64, end: i64) -> u32 {
+        let inside = self.0.range((Excluded(start), Excluded(end.max(start.saturating_add(1)))));
+        inside.map(|it| *it.1).fold(self.at(start), u32::max)
     }
 
     /// Returns the first time within `start..end` in which the count is at least this.
@@ -37,23 +42,14 @@ impl Timeline {
         if start >= end {
             return None;
         }
-        let mut found: Option<(i64, i64)> = None;
-        for (from, until, n) in self.parts(start, end) {
-            match (&mut found, n >= count) {
-                (None, true) => found = Some((from, until)),
-                (Some(it), true) => it.1 = until,
-                (Some(_), false) => break,
-                (None, false) => {}
+        let mut full_from = (self.at(start) >= count).then_some(start);
+        for (at, n) in self.0.range((Excluded(start), Excluded(end))) {
+            match full_from {
+                None if *n >= count => full_from = Some(*at),
+                Some(from) if *n < count => return Some((from, *at)),
+                _ => {}
             }
         }
-        found
-    }
-
-    /// Returns the end of the last time within `start..end` in which the count is at least this.
-    pub(super) fn last_end_at_least(&self, count: u32, start: i64, end: i64) -> Option<i64> {
-        if start >= end {
-            return None;
-        }
-        self.parts(start, end).rev().find(|it| it.2 >= count).map(|it| it.1)
+        full_from.map(|from| (from, end))
     }
 }

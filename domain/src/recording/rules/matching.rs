@@ -105,7 +105,7 @@ impl CompiledTest {
 }
 
 /// Maximum number of titles in a [`TitleMemo`]. Further ones are compared each time.
-const TITLES_MAX: usize = 1 << 17;
+const TITLES_MAX: usize = 1 << 16;
 
 /// The origin of a selection: the position of a rule, or the id of a recording that a user made and that follows the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -399,9 +399,9 @@ fn hash_of(text: &str) -> u64 {
 
 /// The keys are hashes already, or titles.
 #[derive(Default, Clone)]
-struct Plain;
+pub(super) struct Plain;
 
-struct PlainHasher(u64);
+pub(super) struct PlainHasher(u64);
 
 impl std::hash::BuildHasher for Plain {
     type Hasher = PlainHasher;
@@ -413,8 +413,9 @@ impl std::hash::BuildHasher for Plain {
 
 impl std::hash::Hasher for PlainHasher {
     fn finish(&self) -> u64 {
-        // The table uses the highest bits, which FNV spreads least.
-        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        // The table uses the highest and the lowest bits, which the others have to reach.
+        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 32)
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -426,7 +427,15 @@ impl std::hash::Hasher for PlainHasher {
         }
     }
 
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+
     fn write_u64(&mut self, value: u64) {
-        self.0 = value;
+        self.0 = self.0.rotate_left(5).wrapping_mul(0x517c_c1b7_2722_0a95) ^ value;
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::matching::{ChannelRules, RuleSet, RuleSubject, TitleMemo};
+use super::matching::{ChannelRules, Plain, RuleSet, RuleSubject, TitleMemo};
 use super::{Airing, EpisodeKey, ProgrammeTest};
 use crate::guide::programme::from_xml;
 use crate::guide::words::lower;
@@ -25,7 +25,7 @@ pub struct GuideScan<'a> {
     /// Times that recordings follow, by the guide key in lower case.
     followed: HashMap<String, Vec<FollowedTime>>,
     found: Vec<(RuleSubject, Arc<Airing>)>,
-    n_of: HashMap<RuleSubject, usize>,
+    n_of: HashMap<RuleSubject, usize, Plain>,
     covered: HashSet<RecordingId>,
     is_too_much: bool,
 }
@@ -82,6 +82,7 @@ pub struct KnownMatches {
 #[derive(Default)]
 pub struct MatchCache {
     set: Arc<RuleSet>,
+    titles: TitleMemo,
     /// By the id of the guide channel.
     channels: HashMap<u32, KnownMatches>,
 }
@@ -90,9 +91,14 @@ impl MatchCache {
     /// Returns the set of these tests, compiled once. Matches of other tests are forgotten.
     pub fn set_of(&mut self, tests: Vec<(RuleSubject, ProgrammeTest)>) -> Arc<RuleSet> {
         if !self.set.is_of(&tests) {
-            *self = Self { set: Arc::new(RuleSet::of(tests)), channels: HashMap::new() };
+            *self = Self { set: Arc::new(RuleSet::of(tests)), ..Self::default() };
         }
         Arc::clone(&self.set)
+    }
+
+    /// Exchanges the titles that were compared with those of a scan for the same set: before the scan, and after it.
+    pub fn exchange_titles(&mut self, scan: &mut GuideScan<'_>) {
+        std::mem::swap(&mut self.titles, &mut scan.titles);
     }
 
     /// Takes out a guide channel that has not changed, and was read for at least this time.
@@ -126,7 +132,7 @@ impl<'a> GuideScan<'a> {
                 followed.entry(lower(&airing.guide_key)).or_default().push(time);
             }
         }
-        let (found, n_of, covered) = (Vec::new(), HashMap::new(), HashSet::new());
+        let (found, n_of, covered) = (Vec::new(), HashMap::default(), HashSet::new());
         Self { set, titles: TitleMemo::default(), followed, found, n_of, covered, is_too_much: false }
     }
 
@@ -181,11 +187,12 @@ impl<'a> GuideScan<'a> {
     }
 
     fn add(&mut self, subject: RuleSubject, airing: Arc<Airing>) {
-        if !self.has_room(subject) {
+        let n_of = self.n_of.entry(subject).or_default();
+        if *n_of >= MATCHES_PER_RULE_MAX || self.found.len() >= GUIDE_MATCHES_MAX {
             self.is_too_much = true;
             return;
         }
-        *self.n_of.entry(subject).or_default() += 1;
+        *n_of += 1;
         self.found.push((subject, airing));
     }
 }
@@ -249,6 +256,14 @@ impl ScannedChannel<'_, '_> {
 
 /// Returns the preferred title of a programme without reading the rest of it.
 fn first_title(inner: &str) -> Cow<'_, str> {
+    // Almost all begin with a title of plain text.
+    let plain = inner.strip_prefix("<title").and_then(|it| it.split_once('>')).map(|it| it.1);
+    if let Some((text, rest)) = plain.and_then(|it| it.split_once('<'))
+        && rest.starts_with("/title")
+        && !text.contains('&')
+    {
+        return Cow::Borrowed(text);
+    }
     let Some(element) = inner.find("<title").and_then(|at| inner.get(at + "<title".len()..)) else {
         return Cow::Borrowed("");
     };

@@ -458,7 +458,7 @@ fn weekly(days: &[u8], start: u32, end: u32) -> WeeklyTimes {
     WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None }
 }
 
-/// Holds T-dvr.5.
+/// Holds T-dvr.5 and T-time.2.
 #[test]
 fn weekly_times_are_those_of_the_wall_clock_on_both_days_of_a_clock_change() {
     let check = |zone: &str, day: &str, start: u32, end: u32, expected: (&str, &str)| {
@@ -745,6 +745,7 @@ fn look(
 ) -> Looked {
     let set = cache.set_of(tests);
     let mut scan = GuideScan::new(&set, recordings);
+    cache.exchange_titles(&mut scan);
     let (from_ms, until_ms) = (from.saturating_mul(1000), until.saturating_mul(1000));
     let mut read = HashMap::new();
     for (id, (content, _)) in (0..).zip(guide) {
@@ -771,6 +772,7 @@ fn look(
             read.insert(id, KnownMatches { key, file: (1, generation), content: *content, time, matches });
         }
     }
+    cache.exchange_titles(&mut scan);
     cache.replace(read);
     let (found, covered) = scan.finish();
     let mut covered: Vec<_> = covered.into_iter().collect();

@@ -1,5 +1,5 @@
 //! A program that works on files until it exits. It reads and writes only the named files below what is hidden from other
-//! programs, has lower priority than the gateway, and ends with its group when the future is dropped.
+//! programs, has no network and lower priority than the gateway, and ends with its group when the future is dropped.
 
 use std::path::PathBuf;
 use std::time::Duration;

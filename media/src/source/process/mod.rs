@@ -9,6 +9,8 @@
 mod group;
 mod job;
 mod log;
+mod piped;
+mod script;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -26,6 +28,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub use self::job::{FileJob, FileJobEnd, run_job};
+pub use self::piped::{PipedCommand, PipedProgram, Pipes, ProgramEnd};
+pub use self::script::{ScriptEnd, ScriptJob, run_script};
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
 use crate::launcher::Launcher;

@@ -21,6 +21,7 @@ pub(super) mod values;
 
 pub(crate) use self::channels::ChannelMaker;
 pub(crate) use self::channels::rows::ChannelRowCache;
+pub(crate) use self::recording_rules::DeletedRules;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {

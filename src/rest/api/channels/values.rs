@@ -4,6 +4,7 @@ use domain::channel::{ChannelNumber, ChannelNumberError};
 use domain::group::Group;
 use domain::ids::GroupId;
 use domain::source_url::{NETWORK_SCHEMES, SourceUrl};
+use domain::timeshift::TimeShiftMode;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use storage::{Table, Write};
@@ -11,7 +12,9 @@ use url::Url;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::field::{Field, Kind, Place};
-use crate::rest::frame::value::{Readable, Shape};
+use crate::rest::frame::value::{Readable, Shape, choice};
+
+choice!(TimeShiftMode { Off = "off", Watched = "watched", Always = "always" });
 
 /// A text without surrounding white space.
 #[derive(Clone, Debug, PartialEq, Eq)]

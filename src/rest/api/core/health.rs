@@ -118,6 +118,7 @@ choice!(ConditionKind {
     RestorePending = "restore_pending",
     AccountExpiring = "account_expiring",
     AccountExpired = "account_expired",
+    IntegrationPaused = "integration_paused",
 });
 
 pub(super) fn routes() -> Vec<Route> {

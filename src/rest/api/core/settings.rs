@@ -8,8 +8,8 @@ use actors::{check_cron, check_time_zone};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
     self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS,
-    PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TUNER_SETTINGS,
-    USER_LIMIT_SETTINGS,
+    PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TIMESHIFT_SETTINGS,
+    TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
 use domain::guide::matching::MatchSettings;
 use domain::library_settings::LibrarySettings;
@@ -17,6 +17,7 @@ use domain::output_profile::OutputProfile;
 use domain::recording::DvrSettings;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
+use domain::timeshift::TimeShiftSettings;
 use domain::tuner::TunerSettings;
 use domain::user_agent::UserAgent;
 use domain::user_limits::UserLimits;
@@ -200,6 +201,7 @@ fn description(key: &str) -> &'static str {
         EPG_SETTINGS => "How channels are matched with the channels of guides.",
         LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
         DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
+        TIMESHIFT_SETTINGS => "How much of the past of channels the gateway keeps itself.",
         _ => "",
     }
 }
@@ -215,6 +217,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         EPG_SETTINGS => return MatchSettings::default().to_setting(),
         LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
         DVR_SETTINGS => return DvrSettings::default().to_setting(),
+        TIMESHIFT_SETTINGS => return TimeShiftSettings::default().to_setting(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {
@@ -267,6 +270,7 @@ mod tests {
                 "dvr_settings",
                 "epg_settings",
                 "library_settings",
+                "timeshift_settings",
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
@@ -282,7 +286,7 @@ mod tests {
             })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/11/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/12/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 

@@ -64,6 +64,9 @@ pub(crate) struct ProfileSlotsView {
     /// Number of free slots of the profile, regardless of its server group; `null` without a limit.
     #[field(example = "1")]
     free: Option<usize>,
+    /// Number of free slots that new viewers do not get, because recordings need them soon.
+    #[field(example = "0")]
+    reserved: u32,
     /// The slots that are not free, in the order in which they were granted.
     slots: Vec<SlotView>,
     /// The requests that wait and would accept a slot of the profile, in the order in which they are served.
@@ -246,6 +249,7 @@ impl Seen {
             discovered_max_streams: limit.filter(|_| profile.max_streams == 0),
             current_viewers: n_open(&slots),
             free: slots::free(limit, slots.len()),
+            reserved: limit.map_or(0, |_| self.slots.reserved(profile.id)),
             waiting: self.waiting(|_, it| it == profile.id),
             slots,
         }
@@ -271,6 +275,7 @@ impl Seen {
                 discovered_max_streams: None,
                 current_viewers: n_open(&slots),
                 free: None,
+                reserved: 0,
                 waiting: self.waiting(|_, it| it == lease.profile),
                 slots,
             });

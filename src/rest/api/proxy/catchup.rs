@@ -2,7 +2,7 @@
 //!
 //! A session is one player that watches one channel, whatever time it watches. `src/player/catchup.rs` serves it.
 
-use actors::{Target, VodSessionInfo, now_ms};
+use actors::{ReportedPosition, Target, VodSessionInfo, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
 use domain::ids::{ChannelId, LogoId};
 use http::StatusCode;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::vod::{VodConnectionView, connection};
 use crate::http::reply::Refusal;
-use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, candidates, visible};
+use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, NoContent, Route};
@@ -51,6 +51,13 @@ pub(crate) struct CatchupSessionView {
     logo_id: Option<LogoId>,
     /// Start of the part that was opened last; `null` before the first one.
     programme_start: Option<Time>,
+    /// Seconds from there to where the viewer is, as the player reported it since it opened this part.
+    #[field(example = "754.5")]
+    playback_base_secs: Option<f64>,
+    /// When the player reported it.
+    position_anchor_at: Option<Time>,
+    /// Whether the player reported that it is paused.
+    paused: bool,
     /// Number of players: 1.
     #[field(example = "1")]
     connection_count: usize,
@@ -69,6 +76,16 @@ pub(crate) struct CatchupRequest {
     /// Duration in minutes; 120 by default, at most 480.
     #[field(example = "60")]
     duration: Option<u32>,
+}
+
+/// Where the viewer of a session is.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct CatchupPosition {
+    /// Seconds since the start of the part that plays.
+    #[field(at_least = 0, example = "754.5")]
+    position_secs: f64,
+    /// Whether the player is paused; false by default.
+    paused: Option<bool>,
 }
 
 /// Where a part of the past of a channel is played.
@@ -144,6 +161,13 @@ pub(super) fn routes() -> Vec<Route> {
             end,
         )
         .refuses(StatusCode::NOT_FOUND, UNKNOWN),
+        Route::post(
+            "/api/catchup/sessions/{session}/position/",
+            STREAMER,
+            "Sets where the viewer of a session is, for the statistics.",
+            report,
+        )
+        .refuses(StatusCode::NOT_FOUND, UNKNOWN),
         Route::get(
             "/proxy/catchup/stats",
             ADMIN,
@@ -171,7 +195,7 @@ async fn create(call: Call, body: CatchupRequest) -> Result<Created<CatchupAddre
     let start = parse_start(&start).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let minutes = duration.map(i64::from).filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT).min(MINUTES_MAX);
     let times = ArchiveTimes { start, duration: minutes * 60, now: now_ms() / 1000 };
-    candidates(&call, &channel, times)?;
+    source_of(&call, &channel, times).await?;
     let (token, expires_at) = call.app.auth.play_token(call.user()?, &call.headers, channel_uuid);
     let session_id = Uuid::new_v4();
     let query = Serializer::new(String::new())
@@ -190,11 +214,22 @@ async fn create(call: Call, body: CatchupRequest) -> Result<Created<CatchupAddre
     }))
 }
 
-async fn end(call: Call) -> Result<NoContent, Refusal> {
+async fn report(call: Call, body: CatchupPosition) -> Result<NoContent, Refusal> {
+    let seconds = body.position_secs;
+    let position = ReportedPosition { seconds, is_paused: body.paused.unwrap_or(false), at: now_ms() };
+    let reported = wanted(&call)?.and_then(|it| note_position(&call, it.id, position));
+    reported.map(|()| NoContent).ok_or_else(|| Refusal::not_found("No active playback for this session"))
+}
+
+/// Returns the session of the path, if it is one of the caller.
+fn wanted(call: &Call) -> Result<Option<VodSessionInfo>, Refusal> {
     let wanted = call.text("session")?;
     let is_wanted = |it: &VodSessionInfo| name(it) == wanted || it.id.to_string() == wanted;
-    let found = own(&call)?.into_iter().find(is_wanted);
-    let stopped = found.and_then(|it| call.app.vod.stop_session(it.id));
+    Ok(own(call)?.into_iter().find(is_wanted))
+}
+
+async fn end(call: Call) -> Result<NoContent, Refusal> {
+    let stopped = wanted(&call)?.and_then(|it| stop(&call, it.id));
     stopped.map(|_| NoContent).ok_or_else(|| Refusal::not_found("No session has this id."))
 }
 
@@ -213,18 +248,29 @@ pub(super) fn stats(call: &Call) -> CatchupStatsView {
 async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatchupClientView, Refusal> {
     let client_id = body.client_id;
     let found = active(&call).into_iter().find(|it| it.id.to_string() == client_id);
-    let stopped = found.and_then(|it| call.app.vod.stop_session(it.id));
+    let stopped = found.and_then(|it| stop(&call, it.id));
     let unknown = || Refusal::not_found(format!("No player {client_id} watches the past of a channel."));
     let channel_uuid = stopped.ok_or_else(unknown)?.uuid();
     let message = format!("The player {client_id} was disconnected.");
     Ok(StoppedCatchupClientView { message, outcome: "stopped", client_id, channel_uuid })
 }
 
-/// Returns the sessions that have a request or a slot.
+/// Returns the sessions that have a request or a slot, those with the own time-shift included.
 fn active(call: &Call) -> Vec<VodSessionInfo> {
     let mut sessions = call.app.vod.all_sessions();
     sessions.retain(|it| matches!(it.title.target, Target::Archive(_)) && (it.n_requests > 0 || it.has_slot));
+    sessions.extend(call.app.time_shift.sessions());
     sessions
+}
+
+/// Ends a session. Returns `None` if it does not exist.
+fn stop(call: &Call, id: u64) -> Option<VodSessionInfo> {
+    call.app.vod.stop_session(id).or_else(|| call.app.time_shift.stop_session(id))
+}
+
+/// Notes where the player of a session says that its viewer is. Returns `None` if the session does not exist.
+fn note_position(call: &Call, id: u64, position: ReportedPosition) -> Option<()> {
+    call.app.vod.report_position(id, position).or_else(|| call.app.time_shift.report_position(id, position))
 }
 
 /// Returns those of the caller; admins have all.
@@ -241,14 +287,16 @@ fn name(session: &VodSessionInfo) -> String {
 fn view(models: &Models, session: &VodSessionInfo) -> CatchupSessionView {
     let channels = models.channels.load();
     let channel = channels.one_by("uuid", session.uuid().as_bytes());
-    let start = session.candidate.as_ref().and_then(|it| it.start);
     CatchupSessionView {
         session_id: name(session),
         channel_id: channel.map(|it| it.id),
         channel_uuid: session.uuid(),
         channel_name: session.title.name.clone(),
         logo_id: channel.and_then(|it| it.logo_id),
-        programme_start: start.map(|it| Time(it * 1000)),
+        programme_start: session.programme_start.map(|it| Time(it * 1000)),
+        playback_base_secs: session.reported.map(|it| it.seconds),
+        position_anchor_at: session.reported.map(|it| Time(it.at)),
+        paused: session.reported.is_some_and(|it| it.is_paused),
         connection_count: 1,
         connections: vec![connection(models, session)],
     }

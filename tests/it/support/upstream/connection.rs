@@ -104,6 +104,9 @@ impl Exchange<'_> {
     /// Returns how the connection is to end, or `None` if the client has closed it.
     async fn answer(&self, answer: MockResponse, began: Instant) -> Option<Cut> {
         let type_of_body = match &answer.body {
+            Body::Bytes(kind, _) if matches!(answer.head, Head::Chunked) => {
+                format!("Content-Type: {kind}\r\n")
+            }
             Body::Bytes(kind, bytes) => {
                 format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", bytes.len())
             }
@@ -129,7 +132,13 @@ impl Exchange<'_> {
             Body::Bytes(_, bytes) => {
                 let (n_bytes, cut) = answer.ends_after.unwrap_or((u64::MAX, Cut::End));
                 let sent = bytes.len().min(usize::try_from(n_bytes).unwrap_or(usize::MAX));
+                if chunked {
+                    self.write(format!("{:x}\r\n", bytes.len()).as_bytes()).await?;
+                }
                 self.write(&bytes[..sent]).await?;
+                if chunked && sent == bytes.len() {
+                    self.write(b"\r\n0\r\n\r\n").await?;
+                }
                 Some(cut)
             }
             Body::Nothing => Some(Cut::Stall),

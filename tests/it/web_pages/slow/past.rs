@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::guide::upload_of;
 use super::library::film;
 use crate::guide::fixture::xmltv_time;
+use crate::support::eventually;
 use crate::support::files::FileProvider;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Clip;
@@ -30,9 +31,14 @@ struct Station {
 
 impl Station {
     async fn open() -> Station {
+        Station::with_archive(film("ts").await).await
+    }
+
+    /// The archive answers this file for every time.
+    async fn with_archive(file: Vec<u8>) -> Station {
         let live = Provider::start();
         live.path(NEWS).plays(Clip::plain().await);
-        let archive = FileProvider::start(film("ts").await).await;
+        let archive = FileProvider::start(file).await;
         archive.limit(1);
         archive.slow_after(8 << 20);
         let list = format!(
@@ -120,13 +126,50 @@ async fn a_viewer_plays_a_programme_of_the_past_with_seeking_and_starts_the_runn
     page.until("the running programme from its start", TIME, plays).await;
     let start = (station.now - 20.minutes()).as_second();
     assert!(station.asked().iter().any(|it| it.0 == start), "{:?}", station.asked());
-    page.presses("Watch live").await;
+    page.presses("5 min back").await;
+    page.until("a time before the programme", TIME, plays).await;
+    let is_before = |it: &i64| (start - 300..start).contains(it);
+    assert!(station.asked().iter().any(|it| is_before(&it.0)), "{:?}", station.asked());
+    page.presses("Back to live").await;
+    page.until_is("the live channel", "return location.search", json!("")).await;
+    page.web.has("video[data-state=playing]").await;
+    // A pause is continued where it began.
+    let paused = "document.querySelector('video').pause(); window.pausedAt = Date.now()";
+    page.browser().script(paused).await;
+    page.until_is("a pause", "return Date.now() - window.pausedAt > 16_000", json!(true)).await;
+    let asked = station.asked().len();
+    page.browser().script("document.querySelector('video').play()").await;
+    page.until("the archive after the pause", "return location.search", |it| {
+        it.as_str().is_some_and(|it| it.contains("then=live"))
+    })
+    .await;
+    page.until("what was broadcast in the pause", TIME, plays).await;
+    let later = |it: &(i64, i64)| it.0 > start + 1_100;
+    assert!(station.asked()[asked..].iter().any(later), "{:?}", station.asked());
+    page.presses("Back to live").await;
     page.web.has("video[data-state=playing]").await;
     assert_eq!((station.archive.peak(), station.archive.n_refused(), station.live.peak()), (1, 0, 1));
     // The browser reports the answer that the admin ended, and nothing else.
     let console = page.browser().console().await;
     let is_ended = |it: &String| it.contains("/proxy/catchup/") && it.contains("ERR_CONNECTION_RESET");
     assert!(console.iter().all(is_ended), "{console:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_whose_clock_is_another_one_goes_on_into_the_live_channel() {
+    // About five seconds, so that several parts with the same clock and then the live channel follow each other.
+    let station = Station::with_archive(film("ts").await[..20_000 * 188].to_vec()).await;
+    let kid = person(&station.gateway, "kid", UserLevel::Streamer).await;
+    let path = format!("/watch/{}", station.gateway.channel("News").uuid);
+    let page = Page::of(Web::signed_in(&station.gateway, &kid, &path).await);
+    page.web.has("video[data-state=playing]").await;
+    page.presses("30 s back").await;
+    page.until("the third part", TIME, |it| it.as_f64().is_some_and(|it| it > 12.0)).await;
+    eventually("the live channel", || station.live.open() == 1).await;
+    let before = page.browser().script(TIME).await.as_f64().unwrap();
+    page.until("what follows", TIME, |it| it.as_f64().is_some_and(|it| it > before + 2.0)).await;
+    assert!(station.asked().len() > 1, "{:?}", station.asked());
+    page.web.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -142,7 +185,11 @@ async fn the_guide_offers_what_an_archive_has_and_nothing_else() {
     let plays = "return [...document.querySelectorAll('section[tabindex] .content a')].map((it) => it.textContent.trim())";
     page.until_is("no way to play it", plays, json!(["Watch the channel"])).await;
     page.clicks("[role=gridcell] bdi", "Early Show").await;
-    page.until_is("both ways", plays, json!(["Play", "Watch the channel"])).await;
+    page.until_is("both ways", plays, json!(["Play", "Watch the channel", "Record the series"])).await;
+    page.presses("Record").await;
+    page.shows("The programme is taken from the archive.").await;
+    let start = (station.now - 180.minutes()).as_second();
+    eventually("a request for the programme", || station.asked().iter().any(|it| it.0 == start)).await;
     page.presses("Play").await;
     passes(&page, "a programme of the guide", 1.0).await;
     page.web.is_clean().await;

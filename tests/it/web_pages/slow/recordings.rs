@@ -135,6 +135,10 @@ async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
     page.clicks("dialog[open] button", "Stop").await;
     page.shows("ended by a user").await;
     eventually("the end of the connection", || studio.provider.open() == 0).await;
+    page.clicks("summary", "Change what it says about the programme").await;
+    page.fills("Episode", "The first <i>one</i>").await;
+    page.presses("Save").await;
+    page.until_is("the episode", &fact("Episode"), json!("The first <i>one</i>")).await;
 
     page.presses("All recordings").await;
     page.clicks("[role=tab]", "Done").await;
@@ -157,6 +161,38 @@ async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
     page.shows("Deleted the recording").await;
     page.shows("No recordings yet").await;
     eventually("no file", || studio.files() == 0).await;
+    page.web.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_that_runs_plays_from_every_time_up_to_its_newest_part() {
+    let studio = Studio::open().await;
+    let root = person(&studio.gateway, "root", UserLevel::Admin).await;
+    let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    let running = studio.record(&admin, 0, "Late show").await;
+    let page = Page::of(Web::signed_in(&studio.gateway, &root, &format!("/recordings/{running}")).await);
+    page.presses("Play").await;
+    passes(&page, "a recording that plays while it is made", TIME, 1.0).await;
+    page.presses("Pause").await;
+    let end = "return Number(document.querySelector('input[type=range]')?.max ?? 0)";
+    passes(&page, "an end that moves", end, 16.0).await;
+    page.presses("Play the newest part").await;
+    passes(&page, "the newest part", POSITION, 9.0).await;
+    let newest = page.browser().script(POSITION).await.as_f64().unwrap();
+    page.presses("Play").await;
+    passes(&page, "what was recorded since", POSITION, newest + 1.0).await;
+
+    page.presses("Pause").await;
+    let seek = "const it = document.querySelector('input[type=range]');
+        it.value = 3;
+        it.dispatchEvent(new Event('change', { bubbles: true }));";
+    page.browser().script(seek).await;
+    page.until_is("the chosen time", POSITION, json!(3)).await;
+    page.presses("Play").await;
+    passes(&page, "the chosen time that plays", POSITION, 4.0).await;
+    let before = page.browser().script(end).await.as_f64().unwrap();
+    passes(&page, "an end that moves on", end, before).await;
+    assert_eq!(studio.provider.open(), 1);
     page.web.is_clean().await;
 }
 
@@ -215,15 +251,27 @@ async fn a_rule_made_from_the_guide_shows_what_it_would_record_and_records_it_un
     page.presses("Save").await;
     page.shows("Monday and Sunday, 20:15 to 21:00").await;
 
+    page.presses("Apply the rules now").await;
+    page.shows("There is nothing new to record.").await;
+    let titles =
+        "return [...document.querySelectorAll('tbody td:first-child bdi')].map((it) => it.textContent)
+        .filter((it) => it.includes('Weather'))";
     page.presses("Actions: Weather <b>").await;
     page.clicks("[role=menuitem]", "Delete").await;
     page.clicks("dialog[open] button", "Delete").await;
     page.shows("Deleted the rule Weather <b>.").await;
     page.hides("all episodes, of news").await;
+    page.presses("Undo").await;
+    page.shows("The rule Weather <b> is back.").await;
+    page.shows("all episodes, of news, the last 3 stay").await;
     page.clicks("[role=tab]", "Upcoming").await;
-    let titles =
-        "return [...document.querySelectorAll('tbody td:first-child bdi')].map((it) => it.textContent)
-        .filter((it) => it.includes('Weather'))";
+    page.until_is("the recording of the rule", titles, json!(["Weather <b>"])).await;
+    page.clicks("[role=tab]", "Rules").await;
+    page.presses("Actions: Weather <b>").await;
+    page.clicks("[role=menuitem]", "Delete").await;
+    page.clicks("dialog[open] button", "Delete").await;
+    page.hides("all episodes, of news").await;
+    page.clicks("[role=tab]", "Upcoming").await;
     page.until_is("no recording of the deleted rule", titles, json!([])).await;
     // The refused form is the only failure.
     assert!(page.browser().console().await.iter().all(|it| it.contains("400")));

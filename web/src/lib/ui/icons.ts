@@ -30,6 +30,7 @@ export const icons = {
 	refresh: 'M20 11a8 8 0 0 0-14-4L4 9m0-5v5h5M4 13a8 8 0 0 0 14 4l2-2m0 5v-5h-5',
 	right: 'M9 6l6 6-6 6',
 	search: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zM20 20l-5-5',
+	send: 'M4 12l16-8-5 16-4-6zM11 14l9-10',
 	settings: 'M4 7h9m4 0h3M4 17h3m4 0h9M15 9.500v-5M9 19.500v-5',
 	setup: 'M12 3v6m0 6v6M3 12h6m6 0h6',
 	signOut: 'M10 4H4v16h6M15 8l4 4-4 4M19 12H9',

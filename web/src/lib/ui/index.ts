@@ -38,3 +38,4 @@ export { hasShortcuts, isField, setShortcuts, shortcut } from './shortcuts';
 export { playState, stateWords, type PlayState } from './state';
 export { resource, Resource } from './resource.svelte';
 export { problem } from '$lib/api';
+export { focusHeading } from './focus';

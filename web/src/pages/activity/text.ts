@@ -26,9 +26,5 @@ export const text = texts({
 		user: 'User',
 		change: 'Change',
 		address: 'Address',
-		older: 'Older',
-		newer: 'Newer',
-		range: (from: number, until: number, all: number) =>
-			`${number(from)} to ${number(until)} of ${number(all)}`,
 	},
 });

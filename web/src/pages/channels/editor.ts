@@ -16,7 +16,12 @@ export interface ChannelValues {
 	enabled: boolean;
 	is_adult: boolean;
 	healthiest_first: boolean;
+	/** When its past is kept; `null` leaves it to the settings. */
+	timeshift: TimeShift | null;
 }
+
+export const TIME_SHIFTS = ['off', 'watched', 'always'] as const;
+export type TimeShift = (typeof TIME_SHIFTS)[number];
 
 export function valuesOf(channel: ChannelRow): ChannelValues {
 	return {
@@ -31,6 +36,7 @@ export function valuesOf(channel: ChannelRow): ChannelValues {
 		enabled: channel.enabled,
 		is_adult: channel.is_adult,
 		healthiest_first: channel.healthiest_first,
+		timeshift: channel.timeshift,
 	};
 }
 
@@ -46,6 +52,7 @@ export const NEW_CHANNEL: ChannelValues = {
 	enabled: true,
 	is_adult: false,
 	healthiest_first: false,
+	timeshift: null,
 };
 
 /** Names of fields as `override` spells them. */

@@ -88,6 +88,13 @@ export const text = texts({
 		levels: { 0: '0: everybody', 1: '1: standard users', 10: '10: admins' },
 		profile: 'Stream profile',
 		ofSettings: 'that of the settings',
+		timeshift: 'Keep the past of the channel',
+		timeshiftHint: 'Viewers can then pause, go back and start over. Hours and size are in the settings.',
+		timeshifts: {
+			off: 'never',
+			watched: 'while somebody watches',
+			always: 'always, which takes a connection',
+		},
 		adult: 'Adult content',
 		yes: 'Yes',
 		no: 'No',

@@ -27,5 +27,10 @@ export const text = texts({
 		stoppedAfter: (done: number, of: number, reason: string) =>
 			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)} finished, then: ${reason}`,
 		undone: 'Undone.',
+		pagesOf: (label: string) => `Pages: ${label}`,
+		older: 'Older',
+		newer: 'Newer',
+		range: (from: number, until: number, all: number) =>
+			`${number(from)} to ${number(until)} of ${number(all)}`,
 	},
 });

@@ -10,6 +10,8 @@ import { positionAt, timelineOf, type Timeline } from './timeline';
 /** Called by the loader of a transport stream. */
 export interface TsListener {
 	onFailure: (error: unknown) => void;
+	/** Called where the time stamps of the file jump: the time in what is played, and by how much they go ahead. */
+	onJump: (at: number, ahead: number) => void;
 	/** Whether more is to be read. */
 	isWanted: () => boolean;
 	/** Whether the file is still being written. */
@@ -32,6 +34,10 @@ const KEPT_SECONDS = 60;
 const PROBE_BYTES = 1024 * 1024;
 /** Time between two looks at the length of a file that is being written, in milliseconds. */
 const GROWTH_MS = 10_000;
+/** Time between two moves of the end of such a file, in milliseconds. */
+const TICK_MS = 1_000;
+/** Seconds before the end of such a file at which its newest part is played, so that it does not stop at once. */
+const EDGE_SECONDS = 4;
 
 /**
  * Plays a film or an episode in a video element. MP4 files are played by the browser, which seeks by itself; transport
@@ -56,6 +62,8 @@ export class FilePlayer {
 	duration = $state<number | null>(null);
 	/** Whether the video element has no controls of its own for this file. */
 	isStream = $state(false);
+	/** Whether the file is being written, so that its newest part can be played. */
+	isGrowing = $state(false);
 	time = $state(0);
 	isPaused = $state(true);
 	isEnded = $state(false);
@@ -69,15 +77,24 @@ export class FilePlayer {
 	#timeline: Timeline | null = null;
 	/** Time at which the current run of a transport stream begins. */
 	#begin = 0;
+	/** Gaps of the file in the current run: their times in what is played, and the seconds left out up to there. */
+	#gaps: { at: number; left: number }[] = [];
 	#generation = 0;
 	#growth: ReturnType<typeof setInterval> | undefined;
+	/** When the length of a file that is being written was read, and whether that is going on. */
+	#measuredAt = 0;
+	#isMeasuring = false;
+	/** Number of seeks so far. */
+	#seeks = 0;
+	/** Position of the first packet of a transport stream. */
+	#first = 0;
 
 	constructor(video: HTMLVideoElement, source: Source) {
 		this.#video = video;
 		this.#source = source;
 		video.ontimeupdate = () => {
 			// Between two positions of a transport stream, nothing has a time.
-			if (!this.isStream || this.#player) this.time = this.#begin + video.currentTime;
+			if (!this.isStream || this.#player) this.time = this.#timeOf(video.currentTime);
 		};
 		video.onplay = () => {
 			this.isPaused = false;
@@ -90,8 +107,8 @@ export class FilePlayer {
 		};
 	}
 
-	/** Opens the file and plays it from a time on. */
-	async start(seconds = 0): Promise<void> {
+	/** Opens the file and plays it from a time on, or waits there. */
+	async start(seconds = 0, isPlaying = true): Promise<void> {
 		this.#release();
 		const generation = this.#generation;
 		this.state = 'opening';
@@ -105,8 +122,8 @@ export class FilePlayer {
 			const container = containerOf(await file.read(0, HEAD_BYTES));
 			if (generation !== this.#generation) return;
 			if (container.kind === 'unknown') return this.#fail(text().container(container.name), false);
-			if (container.kind === 'ts') await this.#openStream(file, container, seconds);
-			else await this.#openFile(file, container, seconds);
+			if (container.kind === 'ts') await this.#openStream(file, container, seconds, isPlaying);
+			else await this.#openFile(file, container, seconds, isPlaying);
 		} catch (error) {
 			if (generation === this.#generation && !isAbort(error)) this.#failed(error);
 		}
@@ -131,13 +148,23 @@ export class FilePlayer {
 		else this.#video.currentTime = seconds;
 	}
 
+	/** Plays the newest part of a file that is being written. */
+	newest(): void {
+		void this.seek(Infinity);
+	}
+
 	/** Plays a transport stream from another time on. */
 	async seek(seconds: number): Promise<void> {
+		this.#seeks += 1;
+		const [seek, before] = [this.#seeks, this.#generation];
+		this.time = Math.min(seconds, this.duration ?? 0);
+		if (this.isGrowing && seconds > (this.#timeline?.duration ?? 0) - EDGE_SECONDS) await this.#measure();
 		const [timeline, file] = [this.#timeline, this.#file];
-		if (!timeline || !file) return;
-		const wanted = Math.min(Math.max(0, seconds), Math.max(0, timeline.duration - 1));
+		if (!timeline || !file || seek !== this.#seeks || before !== this.#generation) return;
+		const margin = this.isGrowing ? EDGE_SECONDS : 1;
+		const wanted = Math.min(Math.max(0, seconds), Math.max(0, timeline.duration - margin));
 		this.time = wanted;
-		const inside = wanted - this.#begin;
+		const inside = this.#insideOf(wanted);
 		const { buffered } = this.#video;
 		for (let n = 0; n < buffered.length; n += 1) {
 			if (buffered.start(n) <= inside && inside < buffered.end(n) - 0.5) {
@@ -163,7 +190,12 @@ export class FilePlayer {
 		this.#video.onerror = null;
 	}
 
-	async #openFile(file: RemoteFile, container: Container, seconds: number): Promise<void> {
+	async #openFile(
+		file: RemoteFile,
+		container: Container,
+		seconds: number,
+		isPlaying: boolean,
+	): Promise<void> {
 		const generation = this.#generation;
 		const video = this.#video;
 		if (container.kind === 'mp4' && file.size !== null) {
@@ -176,14 +208,19 @@ export class FilePlayer {
 		}
 		this.isStream = false;
 		this.duration = null;
-		this.#begin = 0;
+		[this.#begin, this.#gaps] = [0, []];
 		video.src = new URL(this.#current, location.href).href;
 		if (seconds > 0) video.currentTime = seconds;
 		this.state = 'ready';
-		this.play();
+		if (isPlaying) this.play();
 	}
 
-	async #openStream(file: RemoteFile, container: Container, seconds: number): Promise<void> {
+	async #openStream(
+		file: RemoteFile,
+		container: Container,
+		seconds: number,
+		isPlaying: boolean,
+	): Promise<void> {
 		const generation = this.#generation;
 		const probe = new CodecProbe();
 		for (let at = 0; !probe.found && at < PROBE_BYTES;) {
@@ -204,25 +241,58 @@ export class FilePlayer {
 				? await positionAt(file.read, this.#timeline, seconds)
 				: { at: container.start, seconds: 0 };
 		if (generation !== this.#generation) return;
-		if (this.#source.isGrowing()) {
-			const { start } = container;
-			this.#growth = setInterval(() => void this.#measure(start), GROWTH_MS);
+		this.isGrowing = this.#source.isGrowing();
+		if (this.isGrowing) {
+			[this.#first, this.#measuredAt] = [container.start, Date.now()];
+			this.#growth = setInterval(() => this.#grow(), TICK_MS);
 		}
-		await this.#run(position.at, position.seconds, true);
+		await this.#run(position.at, position.seconds, isPlaying);
+	}
+
+	/** Returns the time in the file of a time in what is played. */
+	#timeOf(inside: number): number {
+		const left = this.#gaps.findLast((it) => it.at <= inside)?.left ?? 0;
+		return this.#begin + inside + left;
+	}
+
+	/** Returns the time in what is played of a time in the file; that of a gap is its end. */
+	#insideOf(time: number): number {
+		let left = 0;
+		for (const gap of this.#gaps) {
+			if (time - this.#begin - left < gap.at) break;
+			left = gap.left;
+			if (time - this.#begin - left < gap.at) return gap.at;
+		}
+		return time - this.#begin - left;
+	}
+
+	/** Moves the end of a file that is being written; its length is read now and then. */
+	#grow(): void {
+		const age = Date.now() - this.#measuredAt;
+		if (!this.#source.isGrowing() || !this.#timeline || age >= GROWTH_MS) void this.#measure();
+		else this.duration = this.#timeline.duration + age / 1000;
 	}
 
 	/** Reads the length of a file that is being written again. */
-	async #measure(start: number): Promise<void> {
+	async #measure(): Promise<void> {
+		if (this.#isMeasuring) return;
+		this.#isMeasuring = true;
 		const [last, request] = [!this.#source.isGrowing(), this.#request];
 		try {
 			const file = new RemoteFile(await this.#source.path(), request.signal);
 			await file.read(0, HEAD_BYTES);
-			const timeline = file.size === null ? null : await timelineOf(file.read, file.size, start);
+			const timeline = file.size === null ? null : await timelineOf(file.read, file.size, this.#first);
 			if (request.signal.aborted || !timeline) return;
 			[this.#file, this.#timeline, this.duration] = [file, timeline, timeline.duration];
-			if (last) clearInterval(this.#growth);
+			this.#measuredAt = Date.now();
+			if (last) {
+				clearInterval(this.#growth);
+				this.isGrowing = false;
+			}
 		} catch {
 			// The next look may succeed; what is known stays.
+		} finally {
+			this.#isMeasuring = false;
 		}
 	}
 
@@ -238,6 +308,12 @@ export class FilePlayer {
 		const customLoader = loaderFrom(position, {
 			onFailure: (error) => {
 				if (generation === this.#generation) this.#failed(error);
+			},
+			onJump: (at, ahead) => {
+				// Without a known length, the clocks before and after it may have nothing to do with each other.
+				const length = this.#timeline?.duration ?? 0;
+				const left = (this.#gaps.at(-1)?.left ?? 0) + ahead;
+				if (generation === this.#generation && seconds + at + left <= length) this.#gaps.push({ at, left });
 			},
 			isWanted: () => {
 				const { buffered } = video;
@@ -260,7 +336,7 @@ export class FilePlayer {
 			},
 		);
 		this.#player = player;
-		this.#begin = seconds;
+		[this.#begin, this.#gaps] = [seconds, []];
 		player.on(mpegts.Events.ERROR, (_kind: string, _detail: string, info: { msg?: string } | undefined) => {
 			if (generation === this.#generation && this.state !== 'failed')
 				this.#failed(new Error(info?.msg ?? text().failed));
@@ -286,9 +362,9 @@ export class FilePlayer {
 	}
 
 	#failed(error: unknown): void {
-		this.isFull = error instanceof ApiError && error.status === 503;
 		const isKnown = error instanceof ApiError && error.status !== 0;
 		this.#fail(error instanceof TypeError && !isKnown ? text().unreachable : problem(error), true);
+		this.isFull = error instanceof ApiError && error.status === 503;
 	}
 
 	#fail(reason: string, canRetry: boolean): void {
@@ -310,6 +386,7 @@ export class FilePlayer {
 	#release(): void {
 		this.#generation += 1;
 		clearInterval(this.#growth);
+		this.isGrowing = false;
 		this.#request.abort();
 		this.#request = new AbortController();
 		this.isFull = false;

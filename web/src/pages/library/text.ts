@@ -103,7 +103,7 @@ export const text = texts({
 
 		player: (name: string) => `Player: ${name}`,
 		opening: 'Opening…',
-		failed: 'The title does not play here',
+		failed: 'It does not play here',
 		retry: 'Try again',
 		slots: 'See who uses the slots',
 		pause: 'Pause',
@@ -112,6 +112,7 @@ export const text = texts({
 		mute: 'Mute',
 		whole: 'Whole screen',
 		skip: (end: string) => `Skip the commercials, to ${end}`,
+		newest: 'Play the newest part',
 		closePlayer: 'Close the player',
 		external: 'Open in another player',
 		download: 'Download',

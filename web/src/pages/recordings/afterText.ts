@@ -2,6 +2,7 @@ import { number, plural, texts } from '$lib/i18n';
 import type { Recording } from './recordings';
 
 type Search = NonNullable<Recording['comskip']>['status'];
+type Cut = NonNullable<Recording['cut']>['status'];
 type Conversion = NonNullable<Recording['remux']>['status'];
 
 const conversions: Record<Conversion, (format: string) => string> = {
@@ -20,6 +21,10 @@ export const afterText = texts({
 		containerHint: 'The transport stream stays until the new file has the same streams and length.',
 		containers: { none: 'as recorded (transport stream)', mkv: 'MKV', mp4: 'MP4' },
 		nfo: 'Write a description for media servers beside each file (NFO)',
+		artwork: 'Write a picture for media servers beside each file',
+		mode: 'Commercials that were found',
+		modeHint: 'The recording stays as it is.',
+		modes: { mark: 'are marked', cut: 'are marked, and left out in a copy beside the recording' },
 		saved: 'Saved.',
 
 		commercials: 'Commercials',
@@ -33,6 +38,15 @@ export const afterText = texts({
 		} satisfies Record<Search, string>,
 		breaks: (n: number, length: string) => plural(n, `1 break, ${length}`, `${number(n)} breaks, ${length}`),
 		columns: { start: 'From', end: 'Until', length: 'Length' },
+		cut: 'Copy without commercials',
+		cuts: {
+			queued: 'waits for its turn',
+			running: 'is being made',
+			completed: 'ready',
+			failed: 'failed',
+		} satisfies Record<Cut, string>,
+		playCut: 'Play the copy',
+		saveCut: 'Download the copy',
 		notSearched: 'Nobody has searched for commercials yet.',
 
 		comskip: 'Commercials (comskip)',

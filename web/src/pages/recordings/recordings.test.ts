@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { secondsIn, startingNow } from './form';
 import {
 	bodyOfShowing,
+	detailsBody,
+	detailsOf,
 	fractionOf,
 	isLost,
 	isOver,
@@ -74,4 +76,18 @@ test('a showing is sent with its programme, if the guide has an id for it', () =
 	expect(bodyOfShowing({ ...showing, program_id: null })).toEqual({ channel_id: 3, ...times });
 	expect(isLost({ forecast: 'lost' })).toBe(true);
 	expect(isLost({ forecast: 'padding_cut' })).toBe(false);
+});
+
+test('the details of a programme are read whatever it says, and only changed ones are sent', () => {
+	const program = { sub_title: 'The One', season: 2, episode: '7' };
+	expect(detailsOf({ title: 'Show', custom_properties: { program } })).toEqual({
+		title: 'Show',
+		sub_title: 'The One',
+		description: '',
+		season: 2,
+		episode: null,
+	});
+	expect(detailsOf({ title: 'News', custom_properties: {} }).season).toBeNull();
+	expect(detailsBody({ sub_title: '', episode: 8 })).toEqual({ sub_title: '', episode: 8 });
+	expect(detailsBody({ season: null })).toEqual({});
 });

@@ -79,17 +79,22 @@ export function sizesOf(frame: Record<string, unknown>): Map<number, number> {
 /** Returns the name of a file without its folders. */
 export const nameOfFile = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
-/** Returns a fresh path of the file; it contains a token that expires. */
-export async function filePath(it: Pick<Recording, 'id'>): Promise<string> {
-	const token = (await session.token()) ?? '';
-	return `${base}/api/channels/recordings/${it.id}/file/?token=${encodeURIComponent(token)}`;
+/** A file of a recording: all of it, or the copy without commercials. */
+export type FileKind = 'file' | 'cut';
+
+/** Returns a fresh path of a file; it contains a token that expires. */
+export async function filePath(it: Pick<Recording, 'id'>, kind: FileKind): Promise<string> {
+	const query = new URLSearchParams({ token: (await session.token()) ?? '' });
+	if (kind === 'cut') query.set('cut', 'true');
+	return `${base}/api/channels/recordings/${it.id}/file/?${query}`;
 }
 
-/** Lets the browser save the file while it reads it; it may be larger than the memory. */
-export async function saveRecording(it: Recording): Promise<void> {
+/** Lets the browser save a file while it reads it; it may be larger than the memory. */
+export async function saveRecording(it: Recording, kind: FileKind): Promise<void> {
+	const name = kind === 'cut' ? it.cut?.file_name : it.file_name;
 	const link = document.createElement('a');
-	link.href = await filePath(it);
-	link.download = nameOfFile(it.file_name ?? `${it.id}.ts`);
+	link.href = await filePath(it, kind);
+	link.download = nameOfFile(name ?? `${it.id}.ts`);
 	link.click();
 }
 
@@ -97,16 +102,51 @@ export async function saveRecording(it: Recording): Promise<void> {
 export const recordProgramme = (channel_id: number, program_id: string): Promise<Recording> =>
 	ok(api.POST('/api/channels/recordings/', { body: { channel_id, program_id } }));
 
-/** Finds the recording that is made, or will be made, of a programme on a channel. */
+/** Finds the recording that is made, or will be made, of a programme on a channel; of a past one also one that is over. */
 export async function findRecording(
 	channel_id: number,
 	program_id: string,
+	isPast: boolean,
 	signal: AbortSignal,
 ): Promise<Recording | null> {
-	const status: Status[] = ['scheduled', 'recording'];
-	const query = { channel_id, status };
+	const over: Status[] = isPast ? ['completed', 'stopped', 'interrupted'] : [];
+	const status: Status[] = ['scheduled', 'recording', ...over];
+	// The newest one first.
+	const query = { channel_id, status, ordering: '-start_time' as const };
 	const found = await ok(api.GET('/api/channels/recordings/', { params: { query }, signal }));
 	return found.results.find((it) => String(it.program_id) === program_id) ?? null;
+}
+
+/** What a recording says about its programme. */
+export interface Details {
+	title: string;
+	sub_title: string;
+	description: string;
+	season: number | null;
+	episode: number | null;
+}
+
+/** Returns what a recording says about its programme. */
+export function detailsOf(it: Pick<Recording, 'title' | 'custom_properties'>): Details {
+	const program = (it.custom_properties?.program ?? {}) as Record<string, unknown>;
+	const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+	const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+	return {
+		title: it.title,
+		sub_title: textOf(program.sub_title),
+		description: textOf(program.description),
+		season: numberOf(program.season),
+		episode: numberOf(program.episode),
+	};
+}
+
+/** Returns what changes the details. A number that was removed stays, because the interface cannot forget it. */
+export function detailsBody({ season, episode, ...texts }: Partial<Details>) {
+	return {
+		...texts,
+		...(typeof season === 'number' ? { season } : {}),
+		...(typeof episode === 'number' ? { episode } : {}),
+	};
 }
 
 export const readForecast = (signal?: AbortSignal): Promise<Schemas['RecordingForecast']> =>

@@ -22,6 +22,16 @@ export const ruleText = texts({
 		deleteTitle: (name: string) => `Delete the rule ${name}?`,
 		deleteText: 'Its upcoming recordings are deleted too. Those that run or are over stay.',
 		deleted: (name: string) => `Deleted the rule ${name}.`,
+		restored: (name: string) => `The rule ${name} is back.`,
+		evaluate: 'Apply the rules now',
+		evaluated: (n: number) =>
+			n === 0
+				? 'There is nothing new to record.'
+				: plural(n, 'Scheduled 1 recording.', `Scheduled ${number(n)} recordings.`),
+		removeUpcoming: 'Delete its upcoming recordings',
+		removeUpcomingTitle: (name: string) => `Delete the upcoming recordings of ${name}?`,
+		removeUpcomingText: 'They are not scheduled again. The rule stays.',
+		removedUpcoming: (n: number) => plural(n, 'Deleted 1 recording.', `Deleted ${number(n)} recordings.`),
 		saved: 'The rule was saved.',
 		back: 'All rules',
 		unknown: 'There is no such rule, or you may not see it.',

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { isEmpty, programmeBody, programmeValues, shortTime, type ProgrammeRule } from './rules';
+import {
+	isEmpty,
+	isOfOneSeries,
+	programmeBody,
+	programmeValues,
+	shortTime,
+	type ProgrammeRule,
+} from './rules';
 
 const rule: ProgrammeRule = {
 	id: 3,
@@ -50,4 +57,14 @@ test('a new rule has what the guide says, and nothing that is not filled in', ()
 
 test('times are shown to the minute', () => {
 	expect([shortTime('20:15:00'), shortTime(null)]).toEqual(['20:15', '']);
+});
+
+test.each([
+	[{ title: 'Show', title_mode: 'exact', tvg_id: 'news' }, true],
+	[{ title: '', title_mode: 'contains', tvg_id: 'news' }, true],
+	[{ title: 'Show', title_mode: 'contains', tvg_id: 'news' }, false],
+	[{ title: 'Show', title_mode: 'exact', tvg_id: '' }, false],
+	[{ title: 'Show', title_mode: 'exact', tvg_id: 'news', description: 'part' }, false],
+] as const)('the upcoming recordings of %o can be named: %s', (changed, expected) => {
+	expect(isOfOneSeries({ ...rule, ...changed })).toBe(expected);
 });

@@ -90,5 +90,30 @@ export const deleteProgrammeRule = ({ tvg_id, title }: ProgrammeRule) =>
 export const deleteWeeklyRule = ({ id }: WeeklyRule) =>
 	ok(api.DELETE('/api/channels/recurring-rules/{id}/', { params: { path: { id } } }));
 
+/** Whether a rule names one channel of the guide and a whole title, or no title. */
+export const isOfOneSeries = (
+	it: Pick<ProgrammeRule, 'tvg_id' | 'title' | 'title_mode' | 'description'>,
+): boolean => it.tvg_id !== '' && !it.description && (it.title === '' || it.title_mode === 'exact');
+
+/** Deletes the upcoming recordings of a rule of one series. */
+export const removeRecordingsOf = ({ tvg_id, title }: ProgrammeRule) =>
+	ok(
+		api.POST('/api/channels/series-rules/bulk-remove/', {
+			body: title ? { tvg_id, title, scope: 'title' } : { tvg_id, scope: 'channel' },
+		}),
+	);
+
+/** Creates a deleted rule again, which goes on where that one ended. */
+export async function restoreProgrammeRule(rule: ProgrammeRule): Promise<void> {
+	const body = { ...programmeBody(programmeValues(rule, {})), quota_bytes: rule.quota_bytes };
+	await ok(api.POST('/api/channels/series-rules/', { body }));
+}
+
+/** Creates a deleted rule again, which goes on where that one ended. */
+export async function restoreWeeklyRule(rule: WeeklyRule): Promise<void> {
+	const { id: _, owner: __, created_at: ___, updated_at: ____, ...body } = rule;
+	await ok(api.POST('/api/channels/recurring-rules/', { body }));
+}
+
 /** Writes times of the API to the minute, as the form does. */
 export const shortTime = (time: string | null | undefined): string => (time ?? '').slice(0, 5);

@@ -30,6 +30,11 @@ export const storageText = texts({
 		noQuota: 'no limit',
 		ofQuota: (share: string, quota: string) => `${share} of ${quota}`,
 		isFull: 'full',
+		connections: 'Connections',
+		reserve: 'Minutes before a recording from which its connection is reserved',
+		reserveHint: 'New viewers do not get it in this time. 0: none is reserved.',
+		disconnect: 'Recordings may disconnect viewers',
+		disconnectHint: 'If a programme gets no connection otherwise.',
 		settings: 'Other settings of recordings',
 	},
 });

@@ -87,11 +87,23 @@ export const text = texts({
 		},
 		padding: (before: string, after: string) => `${before} before, ${after} after`,
 		reason: 'Reason',
+		refreshPicture: 'Fetch the picture again',
+		pictures: {
+			queued: 'The picture will be fetched.',
+			running: 'The picture is being fetched.',
+			failed: 'There is no newer picture.',
+		},
 		gaps: 'Gaps',
 		gapsText: 'Nothing was recorded in these times.',
 		gap: { start: 'From', end: 'Until', reason: 'Reason' },
 		lasts: 'now',
 		change: 'Change the recording',
+		details: {
+			title: 'Change what it says about the programme',
+			season: 'Season',
+			episode: 'Number of the episode',
+			readAgain: 'Read it from the guide again',
+		},
 
 		channel: 'Channel',
 		name: 'Title',
@@ -111,7 +123,9 @@ export const text = texts({
 		record: 'Record',
 		willRecord: 'Will be recorded',
 		isRecording: 'Is being recorded',
+		isRecorded: 'Recorded',
 		scheduled: 'The programme will be recorded.',
+		fromArchive: 'The programme is taken from the archive.',
 		show: 'Show',
 	},
 });

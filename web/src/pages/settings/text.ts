@@ -83,16 +83,28 @@ const said: Record<string, Said> = {
 	user_quota_bytes: ['Size of the recordings of each user', `${inBytes} 0: no limit.`],
 	retention_days: ['Days for which recordings are kept', '0 keeps them.'],
 	retention_free_bytes: ['Free space on the disk of the recordings', `${inBytes} 0 deletes none for it.`],
+	reserve_minutes: [
+		'Minutes before a recording from which its connection is reserved',
+		'New viewers do not get it in this time. 0 reserves none.',
+	],
 	disconnect_viewers: ['Recordings may disconnect viewers', 'If a programme gets no connection otherwise.'],
 	comskip_enabled: ['Search for commercials after each recording', 'With the program comskip.'],
+	comskip_mode: ['Commercials that were found', 'The recording stays as it is. The copy is beside it.'],
 	remux: ['Container of recordings after their end', 'Without one, files stay transport streams.'],
 	write_nfo: ['Descriptions for media servers beside recordings (NFO)'],
+	write_artwork: ['Pictures for media servers beside recordings'],
 	standard_users_record: ['Users of level 1 record', 'They find and change their own recordings only.'],
 	ignore_same_channel_connections: ['Streams of one channel count once'],
 };
 
 /** Those whose names mean something else in their group. */
 const saidInGroup: Record<string, Record<string, Said>> = {
+	timeshift_settings: {
+		mode: ['Keep the past of channels', 'For channels without a choice of their own.'],
+		hours: ['Hours that are kept of a channel'],
+		channel_bytes: ['Size of the past of a channel', inBytes],
+		total_bytes: ['Size of the past of all channels', `${inBytes} It shrinks before recordings lack space.`],
+	},
 	dvr_settings: { retention_count: ['Recordings that are kept', '0 keeps all.'] },
 };
 
@@ -131,6 +143,10 @@ export const text = texts({
 			daily: 'daily',
 			weekly: 'weekly',
 			none: 'none',
+			watched: 'while somebody watches',
+			always: 'always, which takes a connection',
+			mark: 'are marked',
+			cut: 'are marked, and left out in a copy',
 			mkv: 'MKV',
 			mp4: 'MP4',
 		} as Record<string, string>,

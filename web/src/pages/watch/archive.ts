@@ -31,13 +31,17 @@ export interface ArchiveChannel {
 	catchup_days: number;
 }
 
+/** Length of the past that a channel can be played from, in milliseconds. */
+export const reachMsOf = (channel: Pick<ArchiveChannel, 'catchup_days'>): number =>
+	Math.max(0, channel.catchup_days) * DAY_MS;
+
 /** Whether a programme has begun, and how much of the archive of its channel is left at its start. */
 export type Reach = 'past' | 'running' | null;
 
-/** Returns whether a programme can be played from an archive of this many days. */
-export function reachOf(days: number, it: Times, now: number): Reach {
+/** Returns whether a programme can be played from an archive that reaches back so far, in milliseconds. */
+export function reachOf(reachMs: number, it: Times, now: number): Reach {
 	const [start, end] = [Date.parse(it.start_time), Date.parse(it.end_time)];
-	if (days <= 0 || start >= now || start < now - days * DAY_MS) return null;
+	if (reachMs <= 0 || start >= now || start < now - reachMs) return null;
 	return end <= now ? 'past' : 'running';
 }
 
@@ -68,6 +72,33 @@ export function hrefOf(uuid: string, it: Times, reach: Exclude<Reach, null>): st
 	return `/watch/${uuid}?${query}`;
 }
 
+/** What is broadcast later than this many milliseconds ago is played live. */
+export const LIVE_MS = 15_000;
+/** Time after now that a part contains which goes on into the live channel, in milliseconds. */
+const AHEAD_MS = 60 * MINUTE_MS;
+
+/** Returns the part from a time on, which goes on into the live channel; `null` if only that is left. */
+export const partFrom = (at: number, now: number): Part | null =>
+	now - at < LIVE_MS ? null : { start: Math.floor(at / 1000) * 1000, end: now + AHEAD_MS, goesOn: true };
+
+/** Returns the path of the page that plays a channel from a time on. */
+export function hrefFrom(uuid: string, at: number, now: number): string {
+	const part = partFrom(at, now);
+	if (part === null) return `/watch/${uuid}`;
+	const { start, end } = queryOf(part);
+	return `/watch/${uuid}?${new URLSearchParams({ start: String(start), end: String(end), then: 'live' })}`;
+}
+
+/** Shortest past that the time bar shows, and longest, in milliseconds. */
+const BAR_MIN_MS = 60 * MINUTE_MS;
+const BAR_MAX_MS = 12 * 60 * MINUTE_MS;
+
+/** Returns the first time of the time bar: the start of the programme that runs, if the archive has it. */
+export function barStart(reachMs: number, running: number | null, at: number, now: number): number {
+	const wanted = Math.min(now - BAR_MIN_MS, at, running ?? now);
+	return Math.max(wanted, now - reachMs, now - BAR_MAX_MS);
+}
+
 /** Returns how many minutes of a part are asked for. */
 export const minutesOf = (it: Part): number =>
 	Math.min(MINUTES_MAX, Math.max(1, Math.ceil((it.end - it.start) / MINUTE_MS)));
@@ -78,7 +109,7 @@ export const minutesOf = (it: Part): number =>
  */
 export function nextPart(it: Part, now: number): Part | null {
 	const start = it.start + minutesOf(it) * MINUTE_MS;
-	return now - start < MINUTE_MS ? null : { start, end: now + 60 * MINUTE_MS, goesOn: true };
+	return now - start < MINUTE_MS ? null : { start, end: now + AHEAD_MS, goesOn: true };
 }
 
 /**

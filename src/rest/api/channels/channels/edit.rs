@@ -8,6 +8,7 @@ use domain::ids::{ChannelId, GuideChannelId, LogoId, StreamId, StreamProfileId};
 use domain::logo::Logo;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
+use domain::timeshift::TimeShiftMode;
 use domain::user::UserLevel;
 use resource_derive::Body;
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ use crate::rest::api::channels::values::{
 };
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::{find, set, set_text};
+use crate::rest::frame::value::Named;
 
 /// Maximum number of streams of a channel.
 pub(super) const STREAMS_MAX: usize = 1_000;
@@ -84,6 +86,8 @@ pub(crate) struct NewChannel {
     user_level: Option<UserLevel>,
     /// Hides the channel from users who hide adult content.
     is_adult: Option<bool>,
+    /// When the gateway keeps the past of the channel itself; `null` leaves it to `timeshift_settings`.
+    timeshift: Option<Option<Named<TimeShiftMode>>>,
     /// Data of clients, which the gateway does not interpret. At most 100,000 bytes.
     custom_properties: Option<Map<String, Value>>,
     /// Ids of the channel profiles in which a new channel is enabled; `[0]` is all and `[]` is none. By default each
@@ -177,6 +181,7 @@ impl ChannelEdit {
         set(&mut channel.healthiest_first, self.healthiest_first);
         set(&mut channel.user_level, self.user_level);
         set(&mut channel.is_adult, self.is_adult);
+        set(&mut channel.timeshift, self.timeshift.map(|it| it.map(|it| it.0)));
         if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {
             set_guide(write, &mut channel, wanted, "epg_data_id", &mut errors, log)?;
         }

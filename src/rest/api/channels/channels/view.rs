@@ -7,6 +7,7 @@ use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, GroupId, GuideChannelId, LogoId, StreamId, StreamProfileId};
+use domain::timeshift::TimeShiftMode;
 use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
@@ -22,7 +23,7 @@ use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::{Shape, Time};
+use crate::rest::frame::value::{Named, Shape, Time};
 
 /// A channel: the unit that viewers select, played from one of its streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -77,9 +78,12 @@ pub(crate) struct ChannelView {
     user_level: UserLevel,
     /// Hides the channel from users who hide adult content.
     is_adult: bool,
-    /// Whether the caller can watch past programmes: a stream of the channel has an archive at its provider.
+    /// When the gateway keeps the past of the channel itself; `null` leaves it to `timeshift_settings`.
+    timeshift: Option<Named<TimeShiftMode>>,
+    /// Whether the caller can watch past programmes: a stream of the channel has an archive at its provider, or the gateway
+    /// keeps the past itself.
     is_catchup: bool,
-    /// Number of days that can be watched; 0 without an archive.
+    /// Number of days that can be watched, rounded up; 0 without an archive.
     catchup_days: u32,
     /// Data of clients, which the gateway does not interpret.
     custom_properties: Map<String, Value>,
@@ -315,6 +319,7 @@ impl Render for Channel {
             logo_id: self.logo_id,
             user_level: self.user_level,
             is_adult: self.is_adult,
+            timeshift: self.timeshift.map(Named),
             is_catchup: catchup_days > 0,
             catchup_days,
             custom_properties: self.custom_properties.clone(),

@@ -3,6 +3,7 @@
 //! Both lists have the same records. A change of a rule replaces its scheduled recordings, apart from those that a user
 //! edited; what has begun stays.
 
+mod deleted;
 mod recurring;
 mod series;
 #[cfg(test)]
@@ -10,10 +11,12 @@ mod tests;
 
 use domain::ids::{ChannelId, RecordingRuleId};
 use domain::recording::rules::{
-    PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest,
+    PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
 };
 use storage::Write;
 
+pub(crate) use self::deleted::DeletedRules;
+use self::deleted::{continue_deleted, remove_rule};
 use super::recordings::{channel_of, check_may_schedule, dvr_settings};
 use crate::http::reply::Refusal;
 use crate::recording_rules::{RuleScope, evaluate, new_rule, remove_scheduled};
@@ -73,6 +76,13 @@ fn check(call: &Call, rule: &RecordingRule, errors: &mut FieldErrors) {
     }
 }
 
+/// Applies a rule that was made, as the continuation of one that was deleted lately.
+async fn apply_new(call: &Call, rule: RecordingRuleId) -> Result<(), Refusal> {
+    continue_deleted(call, rule).await?;
+    apply_now(call, rule).await;
+    Ok(())
+}
+
 /// Applies a rule that was written. The rule stays if that fails; the next evaluation tries again.
 async fn apply_now(call: &Call, rule: RecordingRuleId) {
     if let Err(refusal) = evaluate(&call.app, RuleScope::Some(vec![rule])).await {
@@ -83,8 +93,7 @@ async fn apply_now(call: &Call, rule: RecordingRuleId) {
 /// Removes a rule with its scheduled recordings. Returns the number of these.
 fn remove(write: &mut Write<'_>, app: &crate::app::App, rule: RecordingRuleId) -> Result<usize, Refusal> {
     let n_removed = remove_scheduled(write, app, rule, false)?;
-    write.remove::<RecordingRule>(rule.0)?;
-    write.remove::<RuleMemory>(rule.0)?;
+    remove_rule(write, app, rule)?;
     Ok(n_removed)
 }
 

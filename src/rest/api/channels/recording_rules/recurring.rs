@@ -10,7 +10,9 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 
-use super::{NOT_ALLOWED, apply_now, blank, check, check_may_schedule, may_see, remove, text_test};
+use super::{
+    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
+};
 use crate::http::reply::Refusal;
 use crate::recording_rules::remove_scheduled;
 use crate::rest::api::channels::recordings::clamp_priority;
@@ -220,7 +222,7 @@ async fn create(call: Call, new: NewRecurringRule) -> Result<Created<RecurringRu
     check(&call, &rule, &mut errors);
     errors.or(())?;
     let made = call.create(move |_, id| Ok(RecordingRule { id: RecordingRuleId(id), ..rule })).await?;
-    apply_now(&call, made.0.id).await;
+    apply_new(&call, made.0.id).await?;
     Ok(made)
 }
 

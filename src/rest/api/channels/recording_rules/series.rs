@@ -14,7 +14,9 @@ use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 
-use super::{NOT_ALLOWED, apply_now, blank, check, check_may_schedule, may_see, remove, text_test};
+use super::{
+    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
+};
 use crate::http::reply::Refusal;
 use crate::recording_rules::{RuleScope, evaluate, preview};
 use crate::rest::api::channels::recordings::clamp_priority;
@@ -379,16 +381,21 @@ async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView
     let app = Arc::clone(&call.app);
     let written = call.write(move |write| {
         let (mut rule, mut n_removed) = (rule, 0);
-        if rule.id.0 == 0 {
+        let is_new = rule.id.0 == 0;
+        if is_new {
             rule.id = RecordingRuleId(write.next_id::<RecordingRule>()?);
         } else {
             n_removed = crate::recording_rules::remove_scheduled(write, &app, rule.id, true)?;
         }
         write.put(&rule)?;
-        Ok((rule.id, n_removed))
+        Ok((rule.id, is_new, n_removed))
     });
-    let (id, removed) = written.await?;
-    apply_now(&call, id).await;
+    let (id, is_new, removed) = written.await?;
+    if is_new {
+        apply_new(&call, id).await?;
+    } else {
+        apply_now(&call, id).await;
+    }
     Ok(ChangedSeriesRulesView { success: true, rules: views(&call)?, removed })
 }
 

@@ -278,3 +278,54 @@ async fn users_of_level_1_make_rules_for_what_they_see_if_the_settings_allow_it(
     }
     assert_eq!(rest.streamer("GET", SERIES, Value::Null).await.status, 403);
 }
+
+#[tokio::test]
+async fn a_deleted_rule_that_is_made_again_continues_where_it_ended() {
+    let (rest, now) = (stage().await, now());
+    let of_show = [episode(now, 2, "Show", 1), episode(now, 5, "Show", 2), episode(now, 7, "Show", 3)];
+    guide(&rest, of_show.to_vec(), vec![], vec![]).await;
+    let rule = json!({ "tvg_id": "a/b", "title": "show", "priority": 70 });
+    rest.admin("POST", SERIES, rule.clone()).await;
+    // A user deletes one recording, and then the rule.
+    let list = rest.admin("GET", RECORDINGS, Value::Null).await.body;
+    let first = format!("{RECORDINGS}{}/", list["results"][0]["id"]);
+    assert_eq!(rest.admin("DELETE", &first, Value::Null).await.status, 204);
+    let planned = ["1@5 scheduled", "1@7 scheduled"];
+    assert_eq!(recordings(&rest, now).await, planned);
+    assert_eq!(rest.admin("DELETE", &format!("{SERIES}a%2Fb/"), Value::Null).await.status, 204);
+    assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
+    // The same body brings back the rule and its recordings, and not the one that the user deleted.
+    assert_eq!(rest.admin("POST", SERIES, rule.clone()).await.status, 200);
+    assert_eq!(recordings(&rest, now).await, planned);
+    for _ in 0..2 {
+        assert_eq!(rest.admin("DELETE", &format!("{SERIES}a%2Fb/"), Value::Null).await.status, 204);
+        assert_eq!(rest.admin("POST", SERIES, rule.clone()).await.status, 200);
+        assert_eq!(recordings(&rest, now).await, planned);
+    }
+    let other = json!({ "title": "show" });
+    assert_eq!(rest.admin("DELETE", &format!("{SERIES}a%2Fb/"), Value::Null).await.status, 204);
+    assert_eq!(rest.admin("POST", SERIES, other).await.status, 200);
+    let all = ["1@2 scheduled", "1@5 scheduled", "1@7 scheduled"];
+    assert_eq!(recordings(&rest, now).await, all, "another rule remembers nothing");
+}
+
+#[tokio::test]
+async fn a_deleted_weekly_rule_that_is_made_again_has_its_days() {
+    let rest = stage().await;
+    let body = json!({
+        "channel": 1, "name": "Evening", "days_of_week": [0, 2, 4], "start_time": "20:00", "end_time": "20:15",
+    });
+    let list = async || {
+        let list = rest.admin("GET", &format!("{RECORDINGS}?status=scheduled"), Value::Null).await.body;
+        let starts = list["results"].as_array().unwrap().iter().map(|it| it["start_time"].clone());
+        starts.collect::<Vec<_>>()
+    };
+    let made = rest.admin("POST", RECURRING, body.clone()).await;
+    let before = list().await;
+    assert!(before.len() >= 5, "{before:?}");
+    let rule = format!("{RECURRING}{}/", made.body["id"]);
+    assert_eq!(rest.admin("DELETE", &rule, Value::Null).await.status, 204);
+    assert_eq!(list().await, [] as [Value; 0]);
+    assert_eq!(rest.admin("POST", RECURRING, body).await.status, 201);
+    assert_eq!(list().await, before);
+}

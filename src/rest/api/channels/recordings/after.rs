@@ -1,15 +1,25 @@
 //! The work on the file of a recording after its end: requests for it, and its state in answers.
 
+use std::io::{self, Read as _};
+
 use actors::now_ms;
 use domain::comskip::{COMMERCIALS_MAX, Commercial};
-use domain::recording::{ComskipWork, Recording, RemuxFormat, RemuxWork, WorkState};
+use domain::ids::RecordingId;
+use domain::recording::{
+    ArtworkOrigin, ArtworkWork, ComskipWork, CutWork, Recording, RemuxFormat, RemuxWork, WorkState,
+};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 
+use super::file::playable;
 use super::view::RecordingView;
 use super::{check_may_schedule, conflict, seen};
 use crate::http::reply::Refusal;
+use crate::images::Image;
+use crate::logo_cache::LOGO_BYTES_MAX;
+use crate::player::recordings::file::unreadable;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, choice};
 
@@ -104,6 +114,112 @@ impl RemuxView {
     pub(super) fn of(work: &RemuxWork) -> Self {
         Self { status: Named(work.state), format: Named(work.format), reason: work.reason.clone() }
     }
+}
+
+/// The copy of a recording without its commercials.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "RecordingCut")]
+pub(crate) struct CutView {
+    /// State. The recording stays as it is.
+    #[field(example = "completed")]
+    status: Named<WorkState>,
+    /// Why the copy failed.
+    reason: Option<String>,
+    /// Path of the copy below the folder of recordings; `null` until it was checked.
+    #[field(example = "TV_Shows/Evening/2031-05-04 20-15 - cut.ts")]
+    file_name: Option<String>,
+    /// Size of the copy in bytes.
+    file_size: Option<u64>,
+    /// Path of the copy in this interface.
+    #[field(example = "/api/channels/recordings/4/file/?cut=true")]
+    file_url: Option<String>,
+}
+
+impl CutView {
+    pub(super) fn of(work: &CutWork, id: RecordingId) -> Self {
+        let file = work.file.as_ref();
+        Self {
+            status: Named(work.state),
+            reason: work.reason.clone(),
+            file_name: file.map(|it| it.path.clone()),
+            file_size: file.map(|it| it.bytes),
+            file_url: file.map(|_| format!("/api/channels/recordings/{id}/file/?cut=true")),
+        }
+    }
+}
+
+choice!(ArtworkOrigin { Programme = "programme", Channel = "channel" });
+
+/// The picture of a recording.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "RecordingArtwork")]
+pub(crate) struct ArtworkView {
+    /// State. While a picture is queued, an earlier one stays.
+    #[field(example = "completed")]
+    status: Named<WorkState>,
+    /// Why there is no picture, or no newer one.
+    reason: Option<String>,
+    /// Whether it shows the programme or is the logo of the channel; `null` without a picture.
+    origin: Option<Named<ArtworkOrigin>>,
+    /// Path of the picture below the folder of recordings.
+    #[field(example = "TV_Shows/Evening/2031-05-04 20-15-thumb.jpg")]
+    file_name: Option<String>,
+    /// Path of the picture in this interface.
+    #[field(example = "/api/channels/recordings/4/artwork/")]
+    url: Option<String>,
+}
+
+impl ArtworkView {
+    pub(super) fn of(work: &ArtworkWork, id: RecordingId) -> Self {
+        Self {
+            status: Named(work.state),
+            reason: work.reason.clone(),
+            origin: work.path.as_ref().map(|_| Named(work.origin)),
+            file_name: work.path.clone(),
+            url: artwork_address(work, id),
+        }
+    }
+}
+
+/// Returns the path of the picture in this interface, if there is one.
+pub(super) fn artwork_address(work: &ArtworkWork, id: RecordingId) -> Option<String> {
+    work.path.as_ref().map(|_| format!("/api/channels/recordings/{id}/artwork/"))
+}
+
+/// Returns the picture.
+pub(super) async fn artwork(call: Call) -> Result<Image, Refusal> {
+    let recording = playable(&call)?;
+    let none = || Refusal::not_found("The recording has no picture.");
+    let path = recording.after.artwork.as_ref().and_then(|it| it.path.clone()).ok_or_else(none)?;
+    let folder = call.app.recorder.folder().cloned().ok_or_else(none)?;
+    let read = spawn_blocking(move || {
+        let Some(file) = folder.open(&path)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(LOGO_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(Some(bytes))
+    });
+    let read = read.await.map_err(|_| Refusal::fault("read the picture of a recording"))?;
+    let bytes = read.map_err(|error| unreadable(&error))?.ok_or_else(none)?;
+    Image::new(bytes.into(), &call.headers).ok_or_else(none)
+}
+
+/// Queues the picture again.
+pub(super) async fn refresh_artwork(call: Call) -> Result<RecordingView, Refusal> {
+    check_may_schedule(&call)?;
+    seen(&call)?;
+    call.update(|_, recording: &mut Recording| {
+        if recording.file.is_none() {
+            return Err(conflict(recording));
+        }
+        if !recording.has_whole_file() {
+            return Err(refused("The recording has not ended."));
+        }
+        match recording.after.queue_artwork(now_ms()) {
+            true => Ok(()),
+            false => Err(refused("The picture is being fetched already.")),
+        }
+    })
+    .await
 }
 
 /// Queues a search for commercials.

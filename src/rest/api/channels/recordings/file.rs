@@ -36,6 +36,9 @@ pub(super) struct FileQuery {
     /// before it at which playing can begin; ranges count from there.
     #[field(chars_max = PARAMETER_CHARS_MAX, example = "90")]
     start: Option<String>,
+    /// Selects the copy without commercials, which only plays from its begin.
+    #[field(example = "true")]
+    cut: Option<bool>,
 }
 
 /// The token of the address, which the addresses in the playlist have too.
@@ -46,7 +49,16 @@ pub(super) struct HlsQuery {
 }
 
 pub(super) async fn get(call: Call, query: FileQuery) -> Result<FileAnswer, Refusal> {
-    let recording = playable(&call)?;
+    let mut recording = playable(&call)?;
+    if query.cut == Some(true) {
+        if query.start.is_some() {
+            return Err(Refusal::field("start", "The copy without commercials plays from its begin."));
+        }
+        let copy = recording
+            .without_commercials()
+            .ok_or_else(|| Refusal::not_found("The recording has no copy without commercials."))?;
+        recording = Arc::new(copy);
+    }
     answer(&call, &recording, query.start.as_deref(), None).await.map(FileAnswer)
 }
 
@@ -63,7 +75,7 @@ pub(super) async fn hls(call: Call, query: HlsQuery) -> Result<Content<HlsPlayli
 }
 
 /// Returns the recording of the path, if the caller may play it.
-fn playable(call: &Call) -> Result<Arc<Recording>, Refusal> {
+pub(super) fn playable(call: &Call) -> Result<Arc<Recording>, Refusal> {
     let recording = call.app.models.recordings.load().get(call.id()?).cloned();
     let seen = SeenRecordings::of(&call.app.models, Some(&**call.user()?));
     recording.filter(|it| seen.shows(it)).ok_or_else(Refusal::unknown::<Recording>)

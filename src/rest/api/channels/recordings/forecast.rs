@@ -13,7 +13,7 @@ use super::programme::ProgramId;
 use super::view::ForecastState;
 use crate::guide::read_guide;
 use crate::http::reply::Refusal;
-use crate::recording_forecast::{Alternative, alternatives, forecast};
+use crate::recording_forecast::{Alternative, alternatives};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, Time};
 
@@ -92,7 +92,7 @@ pub(crate) struct AlternativeView {
 pub(super) async fn get(call: Call) -> Result<RecordingForecastView, Refusal> {
     let (app, may_see, is_admin) = (Arc::clone(&call.app), may_see(&call)?, call.is_admin());
     read_guide(move || {
-        let forecast = forecast(&app);
+        let forecast = app.recorder.forecast(&app.models);
         let others = alternatives(&app, &forecast);
         let recordings = app.models.recordings.load();
         let mut results = Vec::new();

@@ -15,11 +15,14 @@ mod tests;
 mod view;
 
 use actors::{now_ms, remember_deleted};
+use domain::catchup::ArchiveTimes;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
-    AfterRecording, DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus,
+    AfterRecording, DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput,
+    RecordingStatus, WrongField,
 };
+use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
@@ -101,6 +104,8 @@ const STORAGE: &str = "/api/channels/recordings/storage/";
 const STOP: &str = "/api/channels/recordings/{id}/stop/";
 const EXTEND: &str = "/api/channels/recordings/{id}/extend/";
 const COMSKIP: &str = "/api/channels/recordings/{id}/comskip/";
+const ARTWORK: &str = "/api/channels/recordings/{id}/artwork/";
+const REFRESH_ARTWORK: &str = "/api/channels/recordings/{id}/refresh-artwork/";
 const METADATA: &str = "/api/channels/recordings/{id}/update-metadata/";
 const FILE: &str = "/api/channels/recordings/{id}/file/";
 const HLS: &str = "/api/channels/recordings/{id}/hls/";
@@ -127,6 +132,13 @@ pub(super) fn routes() -> Vec<Route> {
             after::find_commercials,
         )
         .refuses(StatusCode::CONFLICT, "The file is not complete, or a search waits or runs already."),
+        Route::post(
+            REFRESH_ARTWORK,
+            STANDARD,
+            "Replaces the picture of a recording by that of its programme or channel.",
+            after::refresh_artwork,
+        )
+        .refuses(StatusCode::CONFLICT, "The file is not complete, or the picture is being fetched already."),
         Route::post(
             METADATA,
             STANDARD,
@@ -157,6 +169,13 @@ pub(super) fn routes() -> Vec<Route> {
         ),
         Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recording.", retrieve),
+        Route::get(
+            ARTWORK,
+            Access::FromHeaderOrQuery(UserLevel::Streamer),
+            "Returns the picture of a recording.",
+            after::artwork,
+        )
+        .refuses(StatusCode::NOT_MODIFIED, "The client has the current image."),
         file_route(FILE),
         file_route(HLS_SEGMENTS),
         hls_route(HLS),
@@ -167,7 +186,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 fn file_route(path: &'static str) -> Route {
-    let access = Access::FromHeaderOrQuery(domain::user::UserLevel::Streamer);
+    let access = Access::FromHeaderOrQuery(UserLevel::Streamer);
     let summary = "Returns the file of a recording, whole or in part. One that runs is followed to its end.";
     Route::get(path, access, summary, file::get)
         .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part, with `Content-Range`.")
@@ -175,7 +194,7 @@ fn file_route(path: &'static str) -> Route {
 }
 
 fn hls_route(path: &'static str) -> Route {
-    let access = Access::FromHeaderOrQuery(domain::user::UserLevel::Streamer);
+    let access = Access::FromHeaderOrQuery(UserLevel::Streamer);
     let summary = "Returns the file of a recording as an HLS playlist, which grows with it.";
     Route::get(path, access, summary, file::hls)
 }
@@ -272,8 +291,14 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
         created_at: now,
         updated_at: now,
     };
-    check(&recording, now)?;
-    recording.followed = guide.and_then(|it| it.followed_by(&recording));
+    match recording.ends_at() <= now && recording.end > recording.start {
+        // The guide does not move what is over.
+        true => check_past(&call, &channel, &recording, now)?,
+        false => {
+            check(&recording, now)?;
+            recording.followed = guide.and_then(|it| it.followed_by(&recording));
+        }
+    }
     call.create(move |_, id| Ok(Recording { id: RecordingId(id), ..recording })).await
 }
 
@@ -448,8 +473,26 @@ fn conflict(recording: &Recording) -> Refusal {
 }
 
 fn check(recording: &Recording, now: i64) -> Result<(), Refusal> {
+    refuse_fields(recording.check(now).err().unwrap_or_default())
+}
+
+/// Checks a new recording whose time is over: an archive has to have it, and the caller may watch the past.
+fn check_past(call: &Call, channel: &Channel, recording: &Recording, now: i64) -> Result<(), Refusal> {
+    refuse_fields(recording.check_past().err().unwrap_or_default())?;
+    let refuse =
+        |reason: String| Refusal::field("start_time", format!("The past cannot be recorded: {reason}."));
+    if !call.may_catch_up() {
+        return Err(refuse("catch-up is off for this user".to_owned()));
+    }
+    let (start, now) = (recording.begins_at().div_euclid(1000), now / 1000);
+    let duration = (recording.ends_at() - recording.begins_at()) / 1000;
+    let found = call.app.plans.archive(channel, ArchiveTimes { start, duration, now });
+    found.map(|_| ()).map_err(|refusal| refuse(refusal.to_string()))
+}
+
+fn refuse_fields(wrong: Vec<WrongField>) -> Result<(), Refusal> {
     let mut errors = FieldErrors::default();
-    for wrong in recording.check(now).err().unwrap_or_default() {
+    for wrong in wrong {
         errors.add(wrong.field, wrong.reason);
     }
     Ok(errors.or(())?)

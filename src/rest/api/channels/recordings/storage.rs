@@ -61,9 +61,11 @@ pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
     let (mut used_bytes, mut protected_bytes, mut n_recordings) = (0, 0, 0);
     let mut by_user = HashMap::<Option<UserId>, (u64, usize)>::new();
     for it in recordings.iter() {
-        let Some(file) = &it.file else { continue };
+        if it.file.is_none() {
+            continue;
+        }
         let running = app.recorder.progress(it.id).map_or(0, |it| it.bytes);
-        let bytes = running.max(file.bytes);
+        let bytes = running.max(it.stored_bytes());
         used_bytes += bytes;
         protected_bytes += if it.protected { bytes } else { 0 };
         n_recordings += 1;

@@ -98,7 +98,7 @@ async fn invalid_fields_are_named() {
     check(json!({ "start_time": at(1), "end_time": at(2) }), "channel_id").await;
     check(json!({ "channel_id": 99, "start_time": at(1), "end_time": at(2) }), "channel_id").await;
     check(json!({ "channel_id": 1, "start_time": at(2), "end_time": at(1) }), "end_time").await;
-    check(json!({ "channel_id": 1, "start_time": at(-2), "end_time": at(-1) }), "end_time").await;
+    check(json!({ "channel_id": 1, "start_time": at(-2), "end_time": at(-1) }), "start_time").await;
     check(json!({ "channel_id": 1, "start_time": at(1), "end_time": at(90) }), "end_time").await;
     check(json!({ "channel_id": 1, "start_time": "soon", "end_time": at(2) }), "start_time").await;
     let wrong = json!({ "program": { "title": 7 } });

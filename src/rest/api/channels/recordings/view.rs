@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use actors::Recorder;
+use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::recording::forecast::{Forecast, Prospect};
 use domain::recording::{GAPS_MAX, PADDING_SECONDS_MAX, PRIORITY_MAX, Recording, RecordingStatus};
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use storage::Table;
 
-use super::after::{ComskipState, ComskipView, RemuxView};
+use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
 use super::programme::ProgramId;
 use crate::http::reply::Refusal;
-use crate::recording_forecast::forecast;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
@@ -94,8 +95,12 @@ pub(crate) struct RecordingView {
     comskip: Option<ComskipView>,
     /// The conversion to another container; `null` if none was wanted.
     remux: Option<RemuxView>,
+    /// The copy without commercials; `null` if none was wanted, or none were found.
+    cut: Option<CutView>,
     /// Path of the description for media servers (NFO) below the folder of recordings.
     nfo_file: Option<String>,
+    /// The picture; `null` if none was wanted.
+    artwork: Option<ArtworkView>,
     /// Path of the file below the folder of recordings.
     #[field(example = "TV_Shows/Evening/2031-05-04 20-15.ts")]
     file_name: Option<String>,
@@ -137,11 +142,15 @@ pub(crate) struct GapView {
 }
 
 /// Data that views of recordings depend on.
-pub(crate) struct RecorderLookup(Recorder, Arc<Forecast>);
+pub(crate) struct RecorderLookup(Recorder, Arc<Forecast>, Arc<Table<Channel>>);
 
 impl Lookup for RecorderLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self(call.app.recorder.clone(), forecast(&call.app)))
+        Ok(Self(
+            call.app.recorder.clone(),
+            call.app.recorder.forecast(&call.app.models),
+            call.app.models.channels.load(),
+        ))
     }
 }
 
@@ -182,6 +191,8 @@ impl Render for Recording {
             "started_at": started_at,
             "ended_at": ended_at,
             "bytes_written": file_size,
+            "poster_url": self.after.artwork.as_ref().and_then(|it| artwork_address(it, self.id)),
+            "poster_logo_id": lookup.2.get(self.channel.0).and_then(|it| it.logo_id),
             "remux_success": self.after.remux.as_ref().filter(|it| !it.state.is_open()).map(|it| it.reason.is_none()),
             "comskip": self.after.comskip.as_ref().map(|it| json!({
                 "status": ComskipState::of(it).name(),
@@ -221,7 +232,9 @@ impl Render for Recording {
             gaps: self.gaps.iter().map(gap).collect(),
             comskip: self.after.comskip.as_ref().map(ComskipView::of),
             remux: self.after.remux.as_ref().map(RemuxView::of),
+            cut: self.after.cut.as_ref().map(|it| CutView::of(it, self.id)),
             nfo_file: self.after.nfo.as_ref().and_then(|it| it.path.clone()),
+            artwork: self.after.artwork.as_ref().map(|it| ArtworkView::of(it, self.id)),
             file_name: file.map(|it| it.path.clone()),
             file_size,
             file_url,

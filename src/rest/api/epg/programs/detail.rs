@@ -160,7 +160,7 @@ impl ProgramDetailView {
         let texts = |it: &[LocalText]| it.iter().map(|it| it.text.clone()).collect::<Vec<_>>();
         let mut ratings = programme.ratings.iter().map(RatingView::of);
         let rating = ratings.next();
-        let poster = poster(&programme);
+        let poster = programme.picture();
         Self {
             id: entry.id,
             start_time: time(entry.start),
@@ -231,11 +231,6 @@ impl ProgramCreditsView {
             guests: names(CreditRole::Guest),
         }
     }
-}
-
-/// Returns the image that stands for a programme.
-pub(super) fn poster(programme: &Programme) -> Option<&str> {
-    programme.poster().or_else(|| programme.icon())
 }
 
 /// Returns the properties of a programme that search results contain, without those that it does not have.

@@ -1,13 +1,10 @@
 //! `/api/epg/programs/{program}/poster/`: the image of a programme, as a copy of the gateway like those of logos.
 
-use domain::egress::{AllowedNetworks, Distance, Reach};
-use domain::guide::source::GuideSource;
-
-use super::detail::poster;
 use super::values::unknown;
 use crate::guide::{EntryId, GuideReader, read_guide};
 use crate::http::reply::Refusal;
 use crate::images::Image;
+use crate::logo_cache::reach_of_guide;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
@@ -26,23 +23,16 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
                 (guide.guide_channel.source, entry)
             }
         };
-        let url = poster(&entry.programme()).map(str::to_owned);
+        let url = entry.programme().picture().map(str::to_owned);
         Ok((url, guides.sources.get(source.0).cloned()))
     })
     .await?;
     let image = match (url, source) {
         (Some(url), Some(source)) => {
-            let copy = call.app.logo_cache.get(&url, reach(&call, &source)).await;
+            let copy = call.app.logo_cache.get(&url, reach_of_guide(&call.app.models, source.id)).await;
             copy.and_then(|it| Image::new(it, &call.headers))
         }
         _ => None,
     };
     Ok(image.unwrap_or_else(|| Image::placeholder(&call.headers)))
-}
-
-/// Returns the addresses that an image may lead to: no nearer than the guide that named it.
-fn reach(call: &Call, source: &GuideSource) -> Reach {
-    let states = call.app.models.guide_states.load();
-    let origin = states.get(source.id.0).and_then(|it| it.origin);
-    Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist)
 }

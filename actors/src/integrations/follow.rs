@@ -1,0 +1,262 @@
+//! Follows the commits of the store: new deliveries, changed integrations, and the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::ids::{DeliveryId, IntegrationId};
+use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState};
+use storage::{Change, ChangeMessage, ChangedIds, Record};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tracing::{info, warn};
+
+use super::{Running, Shared, worker};
+use crate::clock::now_ms;
+use crate::tasks::{self, RespawnedTask};
+
+/// How often entries and dead letters are removed that are too old.
+const TRIM_INTERVAL: Duration = Duration::from_secs(3600);
+/// Maximum number of records that one write removes.
+const REMOVED_PER_WRITE: usize = 1_000;
+/// Pause before the store is read again after an error.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The tasks of the integrations.
+type Workers = BTreeMap<IntegrationId, RespawnedTask>;
+
+/// Runs until the gateway stops, and its attempts have ended.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let Some(running) = shared.running.get() else { return };
+    let mut workers = Workers::new();
+    let mut changes = running.models.store.changes();
+    // Before the log is read, which takes longer.
+    sync_workers(&shared, running, &mut workers);
+    while !read_all(&shared).await {
+        sleep(RETRY_DELAY).await;
+    }
+    bury_overflow(&shared, running).await;
+    let mut trims = interval(TRIM_INTERVAL);
+    trims.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let message = tokio::select! {
+            message = changes.next() => message,
+            _ = trims.tick() => {
+                trim(running).await;
+                continue;
+            }
+            () = shared.stop.cancelled() => break,
+        };
+        let change = match message {
+            ChangeMessage::Changed(change) => change,
+            ChangeMessage::Lagged => {
+                while !read_all(&shared).await {
+                    sleep(RETRY_DELAY).await;
+                }
+                sync_workers(&shared, running, &mut workers);
+                bury_overflow(&shared, running).await;
+                continue;
+            }
+            ChangeMessage::Closed => break,
+        };
+        if change.of(Integration::COLLECTION).is_some() {
+            sync_workers(&shared, running, &mut workers);
+        }
+        if change.of(IntegrationState::COLLECTION).is_some() {
+            running.lanes.lock().values().for_each(|it| it.wake.notify_one());
+            shared.touch();
+        }
+        let has_deliveries = change.of(Delivery::COLLECTION).is_some();
+        if has_deliveries || change.of(DeliveryLogEntry::COLLECTION).is_some() {
+            read_change(&shared, change).await;
+        }
+        if has_deliveries {
+            bury_overflow(&shared, running).await;
+            shared.touch();
+        }
+    }
+    // The workers end with their attempts.
+    while running.lanes.lock().values().any(|it| it.counts().1 > 0) {
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Has a worker for each integration.
+fn sync_workers(shared: &Arc<Shared>, running: &Running, workers: &mut Workers) {
+    let integrations = running.models.integrations.load();
+    running.lanes.lock().retain(|id, _| integrations.get(id.0).is_some());
+    workers.retain(|id, _| integrations.get(id.0).is_some());
+    for integration in integrations.iter() {
+        let lane = running.lane(integration);
+        lane.set_parallel(integration.parallel);
+        workers.entry(integration.id).or_insert_with(|| {
+            let shared = shared.clone();
+            tasks::respawn("the worker of an integration", move || worker::run(shared.clone(), lane.clone()))
+        });
+    }
+    shared.touch();
+}
+
+/// Reads all deliveries, and the entries of the log that are not known. Returns whether it succeeded.
+async fn read_all(shared: &Arc<Shared>) -> bool {
+    let shared = shared.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let Some(running) = shared.running.get() else { return Ok(()) };
+        running.read_deliveries().and_then(|()| running.read_log())
+    });
+    match read.await {
+        Ok(Ok(())) => true,
+        Ok(Err(cause)) => {
+            warn!("failed to read the deliveries of integrations: {cause}");
+            false
+        }
+        Err(_) => false,
+    }
+}
+
+/// Reads what a commit changed.
+async fn read_change(shared: &Arc<Shared>, change: Arc<Change>) {
+    let all = shared.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let Some(running) = all.running.get() else { return Ok(()) };
+        match change.of(Delivery::COLLECTION) {
+            Some(ChangedIds::Few(ids)) => running.read_some(ids)?,
+            Some(ChangedIds::Many) => running.read_deliveries()?,
+            None => {}
+        }
+        match change.of(DeliveryLogEntry::COLLECTION) {
+            Some(ChangedIds::Few(ids)) => running.read_entries(ids.iter().copied()),
+            Some(ChangedIds::Many) => running.read_log(),
+            None => Ok(()),
+        }
+    });
+    if !matches!(read.await, Ok(Ok(()))) {
+        while !read_all(shared).await {
+            sleep(RETRY_DELAY).await;
+        }
+    }
+}
+
+impl Running {
+    fn set(&self, delivery: &Delivery) {
+        // A delivery without its integration is about to be removed.
+        if let Some(integration) = self.models.integrations.load().get(delivery.integration.0) {
+            self.lane(integration).set(delivery);
+        }
+    }
+
+    fn read_deliveries(&self) -> storage::Result<()> {
+        let mut ids = BTreeSet::new();
+        self.models.store.collection::<Delivery>().for_each(|delivery| {
+            ids.insert(delivery.id);
+            self.set(&delivery);
+        })?;
+        let lanes: Vec<_> = self.lanes.lock().values().cloned().collect();
+        lanes.iter().for_each(|it| it.retain(|id| ids.contains(&id)));
+        Ok(())
+    }
+
+    fn read_some(&self, ids: &[u32]) -> storage::Result<()> {
+        let collection = self.models.store.collection::<Delivery>();
+        for id in ids {
+            match collection.get(*id)? {
+                Some(delivery) => self.set(&delivery),
+                None => self.lanes.lock().values().for_each(|it| it.remove(DeliveryId(*id))),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_log(&self) -> storage::Result<()> {
+        let stored = self.models.store.collection::<DeliveryLogEntry>().ids();
+        let known: Vec<u32> = self.log.lock().ids().collect();
+        let gone = known.into_iter().filter(|it| stored.binary_search(it).is_err());
+        self.read_entries(gone.chain(stored.iter().copied()))
+    }
+
+    fn read_entries(&self, ids: impl Iterator<Item = u32>) -> storage::Result<()> {
+        let collection = self.models.store.collection::<DeliveryLogEntry>();
+        for id in ids {
+            let (is_stored, is_known) = (collection.stamp(id).is_some(), self.log.lock().contains(id));
+            match (is_stored, is_known) {
+                (false, true) => self.log.lock().remove(id),
+                (true, false) => {
+                    if let Some(entry) = collection.get(id)? {
+                        self.log.lock().insert(&entry);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes dead letters of deliveries beyond the limit, and removes dead letters beyond theirs.
+async fn bury_overflow(shared: &Shared, running: &Running) {
+    let lanes: Vec<_> = running.lanes.lock().values().cloned().collect();
+    for lane in lanes {
+        let (overflow, excess) = (lane.take_overflow(), lane.dead_beyond_limit());
+        if overflow.is_empty() && excess.is_empty() {
+            continue;
+        }
+        let n_overflow = overflow.len();
+        let buried = running.models.store.write(move |write| {
+            for id in overflow {
+                if let Some(mut delivery) = write.get::<Delivery>(id.0)? {
+                    delivery.die("too many deliveries wait for the integration", now_ms());
+                    write.put(&delivery)?;
+                }
+            }
+            for id in excess {
+                write.remove::<Delivery>(id.0)?;
+            }
+            Ok::<_, storage::Error>(())
+        });
+        if let Err(cause) = buried.await {
+            // They wait no longer, and are read again at the next start.
+            warn!(integration.id = %lane.id, "failed to store which deliveries are dead letters: {cause}");
+        } else if n_overflow > 0 {
+            info!(integration.id = %lane.id, "{n_overflow} deliveries became dead letters: too many wait");
+        }
+        shared.touch();
+    }
+}
+
+/// Removes what is too old.
+async fn trim(running: &Running) {
+    let lanes: Vec<_> = running.lanes.lock().values().cloned().collect();
+    let dead: Vec<_> = lanes.iter().flat_map(|it| it.dead_too_old(now_ms())).collect();
+    for some in dead.chunks(REMOVED_PER_WRITE) {
+        let some = some.to_vec();
+        let removed = running
+            .models
+            .store
+            .write(move |write| some.iter().try_for_each(|it| write.remove::<Delivery>(it.0).map(drop)));
+        // The next hour tries again.
+        if removed.await.is_err() {
+            return;
+        }
+    }
+    loop {
+        let old = running.log.lock().excess(None, 0, &running.settings.log, now_ms());
+        if old.is_empty() {
+            return;
+        }
+        let removed = old.clone();
+        let written = running.models.store.write(move |write| {
+            removed.iter().try_for_each(|it| write.remove::<DeliveryLogEntry>(*it).map(drop))
+        });
+        if written.await.is_err() {
+            return;
+        }
+        let mut log = running.log.lock();
+        old.iter().for_each(|it| log.remove(*it));
+    }
+}
+
+impl Shared {
+    /// Tells those who follow that a status has changed.
+    pub(super) fn touch(&self) {
+        self.changed.send_modify(|it| *it = it.wrapping_add(1));
+    }
+}

@@ -1,0 +1,478 @@
+//! Delivers events to integrations: webhooks and scripts.
+//!
+//! ```text
+//! event ─► outbox ─► store (deliveries) ─► follower ─► lane of the integration ─► worker ─► attempt
+//!                        ▲                                                                    │
+//!                        └──────────── outcome and log entry, in one write ◄──────────────────┘
+//! ```
+//!
+//! - The **outbox** stores a delivery for each integration that wants an event: in the write of the change that the event
+//!   reports, or in one of its own.
+//! - The **follower** reads the commits of the store, and adds new deliveries to the queues in memory.
+//! - A **lane** is what is known of the deliveries of one integration. Its **worker** attempts them, so that a target that
+//!   hangs delays no other.
+//!
+//! A delivery leaves the store only with the write that logs its success. After a crash the attempts that were running
+//! are made again, with the same `webhook-id`, and no others.
+
+mod attempt;
+mod client;
+mod follow;
+mod lane;
+mod log_index;
+mod outbox;
+mod redact;
+mod script;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use domain::egress::Distance;
+use domain::event::EventBody;
+use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
+use domain::integration::{
+    Delivery, DeliveryLogEntry, DeliveryLogLimits, Integration, IntegrationState, Script, Webhook,
+    WrongIntegrationField,
+};
+use media::launcher::Launcher;
+use parking_lot::Mutex;
+use storage::Models;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use self::lane::Lane;
+use self::log_index::LogIndex;
+pub(crate) use self::outbox::{Courier, Outbox};
+use crate::clock::now_ms;
+use crate::tasks::{self, RespawnedTask};
+
+/// Maximum wait for the attempts that run when the gateway stops. They are made again after the next start.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum number of scripts that run at the same time.
+const SCRIPTS_MAX: usize = 4;
+/// Maximum number of dead letters that one call replays or deletes in one write.
+const DEAD_PER_WRITE: usize = 1_000;
+
+/// The external dependencies of the deliveries.
+pub struct IntegrationParts {
+    pub models: Models,
+    /// The addresses of the gateway itself, to which no webhook may lead.
+    pub own_listeners: Arc<[SocketAddr]>,
+    pub settings: IntegrationSettings,
+}
+
+/// Settings of the operator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntegrationSettings {
+    /// Folders whose programs may be run. Empty allows none.
+    pub script_dirs: Vec<PathBuf>,
+    /// The nearest networks that webhooks may lead to.
+    pub nearest_network: Distance,
+    pub log: DeliveryLogLimits,
+    /// The `User-Agent` of webhooks.
+    pub user_agent: Option<String>,
+}
+
+impl Default for IntegrationSettings {
+    fn default() -> Self {
+        Self {
+            script_dirs: Vec::new(),
+            nearest_network: Distance::Loopback,
+            log: DeliveryLogLimits::default(),
+            user_agent: None,
+        }
+    }
+}
+
+/// The handle for integrations. Cheap to clone.
+#[derive(Clone)]
+pub struct Integrations {
+    shared: Arc<Shared>,
+}
+
+/// How an integration fares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntegrationStatus {
+    pub id: IntegrationId,
+    pub n_waiting: usize,
+    /// Those of the waiting ones that are attempted now.
+    pub n_running: usize,
+    pub n_dead: usize,
+    /// Milliseconds since 1970.
+    pub failing_since: Option<i64>,
+    /// Why nothing is attempted until an admin resumes it.
+    pub paused: Option<String>,
+}
+
+/// The result of a test for one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestResult {
+    pub event: String,
+    /// The entry of the log, with what was sent and what came back.
+    pub entry: DeliveryLogEntry,
+}
+
+/// Selects deliveries. The default selects all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryFilter {
+    pub integration: Option<IntegrationId>,
+    /// `Some(true)` for dead letters, `Some(false)` for those that wait.
+    pub is_dead: Option<bool>,
+    /// Name of the event.
+    pub event: Option<String>,
+    /// These deliveries only.
+    pub ids: Option<Vec<DeliveryId>>,
+    /// Those of events from this time on, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Those of events before this time, in milliseconds since 1970.
+    pub before: Option<i64>,
+}
+
+/// Selects entries of the log. The default selects all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFilter {
+    pub integration: Option<IntegrationId>,
+    /// One of these integrations.
+    pub integrations: Option<Vec<IntegrationId>>,
+    /// Name of the event.
+    pub event: Option<String>,
+    pub is_success: Option<bool>,
+    pub is_test: Option<bool>,
+    /// Milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Milliseconds since 1970.
+    pub before: Option<i64>,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The number of all that the filter selects.
+    pub n_all: usize,
+    pub items: Vec<T>,
+}
+
+/// Reason why a call about integrations fails.
+#[derive(Debug, thiserror::Error)]
+pub enum IntegrationError {
+    #[error("there is no such integration")]
+    NotFound,
+    #[error("no event of this integration is enabled")]
+    NoEvents,
+    #[error("integrations do not run")]
+    NotRunning,
+    #[error(transparent)]
+    Store(#[from] storage::Error),
+}
+
+/// The state that outlives the tasks.
+struct Shared {
+    running: OnceLock<Running>,
+    launcher: Launcher,
+    /// Cancelled when the gateway stops.
+    stop: CancellationToken,
+    /// The follower and what it keeps running; ends with the system.
+    tasks: Mutex<Vec<RespawnedTask>>,
+    /// Changes with every change of a status.
+    changed: watch::Sender<u64>,
+}
+
+/// The state of the deliveries once they have started.
+struct Running {
+    models: Models,
+    own_listeners: Arc<[SocketAddr]>,
+    settings: IntegrationSettings,
+    lanes: Mutex<BTreeMap<IntegrationId, Arc<Lane>>>,
+    log: Mutex<LogIndex>,
+    scripts: Semaphore,
+}
+
+impl Integrations {
+    pub(crate) fn new(launcher: Launcher, stop: CancellationToken) -> Self {
+        let shared = Shared {
+            running: OnceLock::new(),
+            launcher,
+            stop,
+            tasks: Mutex::default(),
+            changed: watch::channel(0).0,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Starts delivering on the current runtime. Only the first call has an effect.
+    pub(crate) fn start(&self, parts: IntegrationParts) {
+        let IntegrationParts { models, own_listeners, settings } = parts;
+        let running = Running {
+            models,
+            own_listeners,
+            settings,
+            lanes: Mutex::default(),
+            log: Mutex::default(),
+            scripts: Semaphore::new(SCRIPTS_MAX),
+        };
+        if self.shared.running.set(running).is_err() {
+            return;
+        }
+        // The task ends when `stop` is cancelled, so that it may hold what it runs for.
+        let shared = self.shared.clone();
+        let follower = tasks::respawn("the follower of deliveries", move || follow::run(shared.clone()));
+        self.shared.tasks.lock().push(follower);
+    }
+
+    /// Waits until no attempt runs any more, at most for [`STOP_TIMEOUT`], and ends the tasks.
+    pub(crate) async fn ended(&self) {
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while Instant::now() < deadline && self.statuses().iter().any(|it| it.n_running > 0) {
+            sleep(Duration::from_millis(10)).await;
+        }
+        self.shared.tasks.lock().clear();
+        if let Some(running) = self.shared.running.get() {
+            running.lanes.lock().clear();
+        }
+    }
+
+    fn running(&self) -> Result<&Running, IntegrationError> {
+        self.shared.running.get().ok_or(IntegrationError::NotRunning)
+    }
+
+    /// Follows the statuses: the number changes with each change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Returns how an integration fares; `None` if there is no such integration.
+    pub fn status(&self, id: IntegrationId) -> Option<IntegrationStatus> {
+        let running = self.shared.running.get()?;
+        running.models.integrations.load().get(id.0)?;
+        Some(running.status(id))
+    }
+
+    /// Returns how all integrations fare, by id.
+    pub fn statuses(&self) -> Vec<IntegrationStatus> {
+        let Some(running) = self.shared.running.get() else { return Vec::new() };
+        running.models.integrations.load().iter().map(|it| running.status(it.id)).collect()
+    }
+
+    /// Sends an example of each enabled event, one after the other, whether the integration is enabled or not. Each is
+    /// logged. An answer in time is not guaranteed: each event may take as long as its target.
+    ///
+    /// # Errors
+    /// There is no such integration, or it has no enabled event.
+    pub async fn test(&self, id: IntegrationId) -> Result<Vec<TestResult>, IntegrationError> {
+        let running = self.running()?;
+        let integration =
+            running.models.integrations.load().get(id.0).cloned().ok_or(IntegrationError::NotFound)?;
+        let lane = running.lane(&integration);
+        let names: Vec<String> =
+            integration.subscriptions.iter().filter(|it| it.is_enabled).map(|it| it.event.clone()).collect();
+        if names.is_empty() {
+            return Err(IntegrationError::NoEvents);
+        }
+        let mut results = Vec::with_capacity(names.len());
+        for event in names {
+            let Some(body) = EventBody::sample(&event) else { continue };
+            let entry = attempt::test(&self.shared, running, &lane, &integration, body).await?;
+            results.push(TestResult { event, entry });
+        }
+        Ok(results)
+    }
+
+    /// Lets a paused integration deliver again. Returns whether it was paused or failing.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn resume(&self, id: IntegrationId) -> Result<bool, IntegrationError> {
+        let resume = move |write: &mut storage::Write<'_>| {
+            let Some(mut state) = write.get::<IntegrationState>(id.0)? else { return Ok(false) };
+            let before = state.clone();
+            state.resume();
+            write.put(&state)?;
+            Ok::<_, storage::Error>(state != before)
+        };
+        Ok(self.running()?.models.store.write(resume).await?)
+    }
+
+    /// Returns deliveries, newest first. Blocks.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn deliveries(
+        &self,
+        filter: &DeliveryFilter,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Page<Delivery>, IntegrationError> {
+        let running = self.running()?;
+        let mut ids = running.delivery_ids(filter);
+        ids.reverse();
+        let collection = running.models.store.collection::<Delivery>();
+        if filter.is_by_record() {
+            let mut items = Vec::new();
+            for id in ids {
+                items.extend(collection.get(id.0)?.filter(|it| filter.selects(it)));
+            }
+            let n_all = items.len();
+            return Ok(Page { n_all, items: items.into_iter().skip(offset).take(limit).collect() });
+        }
+        let n_all = ids.len();
+        let mut items = Vec::new();
+        for id in ids.into_iter().skip(offset).take(limit) {
+            items.extend(collection.get(id.0)?.filter(|it| filter.selects(it)));
+        }
+        Ok(Page { n_all, items })
+    }
+
+    /// Attempts these dead letters again, as if their events had happened now. Returns how many.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn replay(&self, filter: &DeliveryFilter) -> Result<usize, IntegrationError> {
+        let now = now_ms();
+        self.change_dead(filter, move |write, mut delivery| {
+            delivery.replay(now);
+            write.put(&delivery)
+        })
+        .await
+    }
+
+    /// Deletes these dead letters. Returns how many.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn delete_dead(&self, filter: &DeliveryFilter) -> Result<usize, IntegrationError> {
+        self.change_dead(filter, |write, delivery| write.remove::<Delivery>(delivery.id.0).map(drop)).await
+    }
+
+    async fn change_dead(
+        &self,
+        filter: &DeliveryFilter,
+        change: impl Fn(&mut storage::Write<'_>, Delivery) -> storage::Result<()> + Copy + Send + 'static,
+    ) -> Result<usize, IntegrationError> {
+        let running = self.running()?;
+        let filter = DeliveryFilter { is_dead: Some(true), ..filter.clone() };
+        let (ids, mut n_changed) = (running.delivery_ids(&filter), 0);
+        for some in ids.chunks(DEAD_PER_WRITE) {
+            let (some, filter) = (some.to_vec(), filter.clone());
+            n_changed += running
+                .models
+                .store
+                .write(move |write| {
+                    let mut n_changed = 0;
+                    for id in some {
+                        let delivery = write.get::<Delivery>(id.0)?;
+                        if let Some(delivery) = delivery.filter(|it| filter.selects(it)) {
+                            change(write, delivery)?;
+                            n_changed += 1;
+                        }
+                    }
+                    Ok::<usize, storage::Error>(n_changed)
+                })
+                .await?;
+        }
+        Ok(n_changed)
+    }
+
+    /// Returns entries of the log, newest first. Blocks.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn log(
+        &self,
+        filter: &LogFilter,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Page<DeliveryLogEntry>, IntegrationError> {
+        let running = self.running()?;
+        let (n_all, ids) = running.log.lock().page(filter, offset, limit);
+        let collection = running.models.store.collection::<DeliveryLogEntry>();
+        let mut items = Vec::with_capacity(ids.len());
+        for id in ids {
+            items.extend(collection.get(id)?);
+        }
+        Ok(Page { n_all, items })
+    }
+
+    /// Returns an entry of the log.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn log_entry(&self, id: LogEntryId) -> Result<Option<DeliveryLogEntry>, IntegrationError> {
+        Ok(self.running()?.models.store.collection::<DeliveryLogEntry>().get(id.0)?)
+    }
+
+    /// Checks that a script may be run: it is below a folder of scripts, executable, and nobody else can write it. Blocks.
+    ///
+    /// # Errors
+    /// The field and a sentence about it.
+    pub fn check_script(&self, script: &Script) -> Result<(), WrongIntegrationField> {
+        let dirs = self.shared.running.get().map(|it| &it.settings.script_dirs[..]).unwrap_or_default();
+        script::check(script, dirs).map(drop)
+    }
+
+    /// Checks what only the client of webhooks can tell: that the CA certificate can be read.
+    ///
+    /// # Errors
+    /// The field and a sentence about it.
+    pub fn check_webhook(&self, webhook: &Webhook) -> Result<(), WrongIntegrationField> {
+        let is_valid = webhook.ca_certificate.as_deref().is_none_or(|it| client::certificates(it).is_some());
+        let reason = "Enter certificates in PEM, which begin with -----BEGIN CERTIFICATE-----.".to_owned();
+        if is_valid { Ok(()) } else { Err(WrongIntegrationField { field: "ca_certificate", reason }) }
+    }
+}
+
+impl DeliveryFilter {
+    /// Returns whether the records have to be read to apply it.
+    fn is_by_record(&self) -> bool {
+        self.event.is_some() || self.since.is_some() || self.before.is_some()
+    }
+
+    fn selects(&self, it: &Delivery) -> bool {
+        self.integration.is_none_or(|id| it.integration == id)
+            && self.is_dead.is_none_or(|is_dead| it.dead_at.is_some() == is_dead)
+            && self.event.as_ref().is_none_or(|event| it.event == *event)
+            && self.ids.as_ref().is_none_or(|ids| ids.contains(&it.id))
+            && self.since.is_none_or(|at| it.created_at >= at)
+            && self.before.is_none_or(|at| it.created_at < at)
+    }
+}
+
+impl Running {
+    fn status(&self, id: IntegrationId) -> IntegrationStatus {
+        let (n_waiting, n_running, n_dead) =
+            self.lanes.lock().get(&id).map(|it| it.counts()).unwrap_or_default();
+        let state = self.models.integration_states.load().get(id.0).cloned();
+        let (failing_since, paused) =
+            state.map(|it| (it.failing_since, it.paused.clone())).unwrap_or_default();
+        IntegrationStatus { id, n_waiting, n_running, n_dead, failing_since, paused }
+    }
+
+    /// Returns the lane of an integration.
+    fn lane(&self, integration: &Integration) -> Arc<Lane> {
+        let new = || Arc::new(Lane::new(integration.id, integration.parallel));
+        self.lanes.lock().entry(integration.id).or_insert_with(new).clone()
+    }
+
+    /// Returns the ids that a filter may select, in order: exact for the integration, the state and the ids.
+    fn delivery_ids(&self, filter: &DeliveryFilter) -> Vec<DeliveryId> {
+        let lanes: Vec<_> = match filter.integration {
+            Some(id) => self.lanes.lock().get(&id).cloned().into_iter().collect(),
+            None => self.lanes.lock().values().cloned().collect(),
+        };
+        let mut ids = Vec::new();
+        for lane in lanes {
+            lane.add_ids(filter.is_dead, &mut ids);
+        }
+        if let Some(wanted) = &filter.ids {
+            ids.retain(|it| wanted.contains(it));
+        }
+        ids.sort_unstable();
+        ids
+    }
+}

@@ -1,0 +1,174 @@
+//! Stores a delivery for each integration that wants an event.
+//!
+//! An event that reports a change of the store is stored with that change, so that neither is ever without the other. All
+//! other events go through the courier: a bounded queue, and a task that writes whatever waits there in one write. While
+//! the disk writes, the next events gather.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use domain::event::Event;
+use domain::ids::DeliveryId;
+use domain::integration::{Delivery, Integration};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use storage::{Table, View, Write};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
+use uuid::Uuid;
+
+use crate::clock::now_ms;
+
+/// Maximum number of events that wait for the disk.
+pub(super) const WAITING_EVENTS_MAX: usize = 8_192;
+/// Maximum number of events in one write.
+const EVENTS_PER_WRITE: usize = 256;
+/// Pause before a write is repeated that the store refused.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum wait for the events that are left when the gateway stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where events are stored for integrations. Clones share it. Until deliveries start, it takes nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Outbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    integrations: OnceLock<View<Table<Integration>>>,
+    sender: Mutex<Option<mpsc::Sender<Identified>>>,
+    n_lost: AtomicU64,
+}
+
+/// An event with its id.
+type Identified = (Uuid, Arc<Event>);
+
+/// The task that stores events. Dropping it ends the task.
+pub(crate) struct Courier {
+    outbox: Outbox,
+    task: AbortOnDropHandle<()>,
+}
+
+impl Outbox {
+    /// Begins to store events.
+    pub(crate) fn start(&self, store: storage::Store, integrations: View<Table<Integration>>) -> Courier {
+        // Fails at the second start, with the same integrations.
+        let _ = self.inner.integrations.set(integrations);
+        let (sender, events) = mpsc::channel(WAITING_EVENTS_MAX);
+        *self.inner.sender.lock() = Some(sender);
+        let task = AbortOnDropHandle::new(tokio::spawn(carry(self.clone(), store, events)));
+        Courier { outbox: self.clone(), task }
+    }
+
+    /// Takes an event that reports no change of the store. Never waits.
+    pub(crate) fn offer(&self, event: &Arc<Event>) {
+        if !self.is_wanted(event) {
+            return;
+        }
+        let Some(sender) = self.inner.sender.lock().clone() else { return };
+        if sender.try_send((Uuid::new_v4(), event.clone())).is_err() {
+            let n_lost = self.inner.n_lost.fetch_add(1, Ordering::Relaxed) + 1;
+            // Logged at the first, and then rarely.
+            if n_lost.is_power_of_two() {
+                warn!(n_lost, "too many events wait for the store, so integrations do not get some of them");
+            }
+        }
+    }
+
+    /// Adds the deliveries of an event to a write.
+    ///
+    /// # Errors
+    /// As of [`Write::put`].
+    pub(crate) fn enqueue(&self, write: &mut Write<'_>, event: &Event) -> storage::Result<()> {
+        if self.is_wanted(event) { self.enqueue_as(write, Uuid::new_v4(), event) } else { Ok(()) }
+    }
+
+    /// Returns how many events were left out.
+    #[cfg(test)]
+    pub(super) fn n_lost(&self) -> u64 {
+        self.inner.n_lost.load(Ordering::Relaxed)
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        let name = event.body.name();
+        let integrations = self.inner.integrations.get().map(View::load);
+        integrations.is_some_and(|all| all.iter().any(|it| wants(it, name)))
+    }
+
+    fn enqueue_as(&self, write: &mut Write<'_>, event_id: Uuid, event: &Event) -> storage::Result<()> {
+        let Some(integrations) = self.inner.integrations.get().map(View::load) else { return Ok(()) };
+        let name = event.body.name();
+        let payload = serde_json::to_string(&payload(event, event_id)).unwrap_or_default();
+        let now = now_ms();
+        for integration in integrations.iter().filter(|it| wants(it, name)) {
+            let delivery = Delivery {
+                id: DeliveryId(write.next_id::<Delivery>()?),
+                integration: integration.id,
+                event_id,
+                event: name.to_owned(),
+                created_at: event.at,
+                payload: payload.clone(),
+                summary: event.body.summary(),
+                channel: event.body.channel().map(|it| it.uuid),
+                n_attempts: 0,
+                due_at: now,
+                reason: None,
+                dead_at: None,
+            };
+            write.put(&delivery)?;
+        }
+        Ok(())
+    }
+}
+
+fn wants(integration: &Integration, event: &str) -> bool {
+    integration.is_enabled && integration.subscription(event).is_some()
+}
+
+/// Returns the payload of an event: its keys, and its id.
+pub(super) fn payload(event: &Event, event_id: Uuid) -> Map<String, Value> {
+    let Ok(Value::Object(mut payload)) = serde_json::to_value(event) else { return Map::new() };
+    payload.insert("event_id".to_owned(), event_id.to_string().into());
+    payload
+}
+
+impl Courier {
+    /// Takes no further events, and waits until those that it has are stored; for two seconds at most.
+    pub(crate) async fn stop(self) {
+        self.outbox.inner.sender.lock().take();
+        if timeout(STOP_TIMEOUT, self.task).await.is_err() {
+            warn!("some events could not be stored for integrations before the stop");
+        }
+    }
+}
+
+/// Stores events until nobody sends any more.
+async fn carry(outbox: Outbox, store: storage::Store, mut events: mpsc::Receiver<Identified>) {
+    let mut batch = Vec::new();
+    while events.recv_many(&mut batch, EVENTS_PER_WRITE).await > 0 {
+        let events: Arc<[Identified]> = std::mem::take(&mut batch).into();
+        let mut has_failed = false;
+        loop {
+            let (outbox, events) = (outbox.clone(), events.clone());
+            let written = store.write(move |write| {
+                for (id, event) in &*events {
+                    outbox.enqueue_as(write, *id, event)?;
+                }
+                Ok::<_, storage::Error>(())
+            });
+            match written.await {
+                Ok(()) => break,
+                Err(cause) => {
+                    if !std::mem::replace(&mut has_failed, true) {
+                        warn!("failed to store events for integrations, trying again: {cause}");
+                    }
+                    sleep(RETRY_DELAY).await;
+                }
+            }
+        }
+    }
+}

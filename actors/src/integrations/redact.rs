@@ -1,0 +1,67 @@
+//! Removes the secrets of an integration from texts that are logged, because targets repeat what they get.
+
+use domain::integration::{Integration, Target};
+
+/// Shorter texts are not searched for: they are no secrets, and stand in many words.
+const SECRET_BYTES_MIN: usize = 6;
+/// The same for parts of an address, which are often plain words.
+const PART_BYTES_MIN: usize = 12;
+/// Headers whose values are no secrets.
+const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
+
+/// The secrets of an integration.
+pub(super) struct Redactor {
+    /// The longest first, because a secret may contain another one.
+    secrets: Vec<String>,
+}
+
+impl Redactor {
+    pub(super) fn new(integration: &Integration) -> Self {
+        let mut secrets = Vec::new();
+        if let Target::Webhook(webhook) = &integration.target {
+            let plain = |name: &str| PLAIN_HEADERS.iter().any(|it| name.eq_ignore_ascii_case(it));
+            for (_, value) in webhook.headers.iter().filter(|it| !plain(&it.0)) {
+                secrets.push(value.expose().to_owned());
+                // `Bearer …` and the like.
+                secrets.extend(value.expose().split_once(' ').map(|it| it.1.to_owned()));
+            }
+            if let Some(signing) = &webhook.signing {
+                secrets.push(signing.secret.expose().to_owned());
+                secrets.extend(signing.old.iter().map(|it| it.0.expose().to_owned()));
+            }
+            secrets.extend(webhook.options.values().cloned());
+            add_address(webhook.url.expose(), &mut secrets);
+        }
+        secrets.retain(|it| it.len() >= SECRET_BYTES_MIN);
+        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        secrets.dedup();
+        Self { secrets }
+    }
+
+    /// Returns the text without secrets.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| match text.contains(&**secret) {
+            true => text.replace(&**secret, "…"),
+            false => text,
+        })
+    }
+
+    /// Returns the beginning of a text without secrets, of about this many bytes. A secret that is cut off at the end is
+    /// not kept in part.
+    pub(super) fn beginning(&self, text: &str, bytes_max: usize) -> String {
+        let clean = self.clean(text);
+        clean[..clean.floor_char_boundary(bytes_max)].to_owned()
+    }
+}
+
+/// Adds the parts of an address that may be secrets.
+fn add_address(url: &str, secrets: &mut Vec<String>) {
+    secrets.push(url.to_owned());
+    let Ok(url) = url::Url::parse(url) else { return };
+    secrets.extend(url.password().map(str::to_owned));
+    let beyond_host = &url[url::Position::BeforePath..];
+    secrets.push(beyond_host.to_owned());
+    let values = url.query_pairs().map(|it| it.1.into_owned());
+    let segments = url.path_segments().into_iter().flatten().map(str::to_owned);
+    secrets.extend(values.chain(segments).filter(|it| it.len() >= PART_BYTES_MIN));
+}

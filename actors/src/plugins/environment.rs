@@ -1,0 +1,102 @@
+//! The Python packages of a plugin: its bundled wheels, unpacked by a confined process without network. Packages of the
+//! system stay visible.
+
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, io};
+
+use media::closer::Closer;
+use media::source::{PipedCommand, PipedProgram, ProgramEnd};
+use media::{Launcher, ProgramUser};
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+use super::confine::OwnFolders;
+use super::python::Python;
+
+/// The program that unpacks wheels.
+const UNPACK: &str = include_str!("host/wheels.py");
+/// Time to unpack.
+const TIME_MAX: Duration = Duration::from_secs(600);
+/// Maximum size of its message, in bytes.
+const MESSAGE_BYTES_MAX: u64 = 4 << 10;
+/// The file that says what an environment was made from.
+const MADE_FROM: &str = "made-from.json";
+
+/// Makes the environment of a plugin, unless there is one from the same wheels, requirements and Python. `command` is the
+/// confined start of the Python host, whose restrictions apply here, too.
+///
+/// # Errors
+/// The sentence why the plugin cannot start.
+pub(super) async fn make(
+    requirements: &[String],
+    own: &OwnFolders,
+    python: &Python,
+    user: Option<ProgramUser>,
+    command: &PipedCommand,
+    launcher: &Launcher,
+    closer: &Closer,
+) -> Result<(), String> {
+    let wheels = own.code.join("wheels");
+    let made_from = made_from(requirements, &wheels, python);
+    let new = own.environment.with_extension("new");
+    let is_made = fs::read_to_string(own.environment.join(MADE_FROM)).is_ok_and(|it| it == made_from);
+    if is_made || (requirements.is_empty() && !wheels.is_dir()) {
+        return Ok(());
+    }
+    let failed = |error: &io::Error| format!("the folder of its packages cannot be made: {}", error.kind());
+    clear(&new).and_then(|()| fs::create_dir_all(&new)).map_err(|error| failed(&error))?;
+    if let Some(user) = user {
+        chown(&new, Some(user.uid), Some(user.gid)).map_err(|error| failed(&error))?;
+    }
+    let mut command = command.clone();
+    let text = |path: &Path| path.display().to_string();
+    command.command = [&text(&python.program), "-I", "-B", "-c", UNPACK, &text(&wheels), &text(&new)]
+        .map(str::to_owned)
+        .to_vec();
+    command.command.extend_from_slice(requirements);
+    command.confinement.writable.push(new.clone());
+    if let Some(strictness) = &mut command.confinement.strictness {
+        (strictness.connects, strictness.ports) = (false, Some(Vec::new()));
+    }
+    let (mut program, pipes) = PipedProgram::start(command, launcher, closer.clone()).await?;
+    let mut message = Vec::new();
+    let ended = timeout(TIME_MAX, async {
+        let _ = pipes.stdout.take(MESSAGE_BYTES_MAX).read_to_end(&mut message).await;
+        program.exited().await
+    });
+    let ended = ended.await;
+    program.kill().await;
+    if ended != Ok(ProgramEnd::Code(0)) {
+        let message = String::from_utf8_lossy(&message);
+        let message = message.lines().last().unwrap_or("its packages could not be unpacked").to_owned();
+        let _ = clear(&new);
+        return Err(message);
+    }
+    let finish = || {
+        fs::write(new.join(MADE_FROM), &made_from)?;
+        clear(&own.environment)?;
+        fs::rename(&new, &own.environment)
+    };
+    finish().map_err(|error| failed(&error))
+}
+
+/// Describes everything that an environment depends on.
+fn made_from(requirements: &[String], wheels: &Path, python: &Python) -> String {
+    let entries = fs::read_dir(wheels).into_iter().flatten().flatten();
+    let size = |it: &fs::DirEntry| it.metadata().map_or(0, |it| it.len());
+    let mut files: Vec<_> =
+        entries.map(|it| (it.file_name().to_string_lossy().into_owned(), size(&it))).collect();
+    files.sort();
+    json!({"python": python.program, "version": python.version, "requirements": requirements, "wheels": files})
+        .to_string()
+}
+
+fn clear(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,90 @@
+//! The picture of a recording beside its file, under the name that media servers look for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::ids::RecordingId;
+use domain::recording::{ArtworkOrigin, Recording, WorkState};
+use tracing::warn;
+
+use super::{Fault, blocking, stem};
+use crate::recorder::Shared;
+
+/// A picture for a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artwork {
+    pub bytes: Bytes,
+    /// Extension of its file, without a dot.
+    pub extension: &'static str,
+    pub origin: ArtworkOrigin,
+}
+
+/// Finds and fetches the pictures of recordings.
+pub trait FindArtwork: Send + Sync {
+    /// Returns the picture of a recording; `None` if neither its programme nor its channel has one. The error is the reason
+    /// why the one that there is cannot be fetched.
+    fn find(
+        &self,
+        recording: Arc<Recording>,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Artwork>, String>> + Send + '_>>;
+}
+
+/// Writes the picture, in place of an earlier one.
+///
+/// # Errors
+/// The work has to wait.
+pub(super) async fn illustrate(shared: &Arc<Shared>, id: RecordingId) -> Result<(), String> {
+    let (Some(parts), Some(recording)) = (shared.parts.get(), shared.recording(id)) else { return Ok(()) };
+    let (Some(file), Some(work)) = (&recording.file, &recording.after.artwork) else { return Ok(()) };
+    let found = tokio::select! {
+        found = async { shared.artwork.wait().await.find(Arc::clone(&recording)).await } => found,
+        () = shared.deleted(id) => return Ok(()),
+        () = shared.stop.cancelled() => return Ok(()),
+    };
+    let (before, had) = (work.path.clone(), work.origin);
+    let (folder, stem) =
+        (parts.folder.clone(), format!("{}{}", stem(&file.path), recording.artwork_suffix()));
+    let written = match found {
+        // The guide forgets programmes, so that only the picture of the channel is left.
+        Ok(Some(it)) if before.is_some() && (had, it.origin) == KEPT => Ok(None),
+        Ok(Some(it)) => {
+            let written = blocking(move || {
+                if let Some(before) = before {
+                    folder.remove(&before)?;
+                }
+                folder.write_new(&stem, it.extension, &it.bytes)
+            });
+            written.await.map(|path| Some((path, it.origin)))
+        }
+        Ok(None) if before.is_some() => Ok(None),
+        Ok(None) => Err(Fault::Failed("neither the programme nor the channel has a picture".to_owned())),
+        Err(reason) => Err(Fault::Failed(format!("the picture cannot be fetched: {reason}"))),
+    };
+    let (written, reason) = match written {
+        Ok(written) => (written, None),
+        Err(Fault::Later(reason)) => return Err(reason),
+        Err(Fault::Failed(reason)) => (None, Some(reason)),
+        Err(Fault::Stopping | Fault::Gone) => return Ok(()),
+    };
+    if let Some(reason) = &reason {
+        warn!(recording.id = %id, "failed to get the picture of a recording: {reason}");
+    }
+    let path = written.as_ref().map(|it| it.0.clone());
+    let changed = shared.change_record(id, move |it| {
+        let Some(work) = it.after.artwork.as_mut() else { return };
+        work.state = if reason.is_some() { WorkState::Failed } else { WorkState::Completed };
+        work.reason = reason;
+        if let Some((path, origin)) = written {
+            (work.path, work.origin) = (Some(path), origin);
+        }
+    });
+    if let (None, Some(path)) = (changed.await?, path) {
+        shared.remove_beside(id, path).await;
+    }
+    Ok(())
+}
+
+/// The picture that is there and the one that was found, if the former is kept.
+const KEPT: (ArtworkOrigin, ArtworkOrigin) = (ArtworkOrigin::Programme, ArtworkOrigin::Channel);

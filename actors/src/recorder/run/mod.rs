@@ -1,0 +1,700 @@
+//! One recording, from the start of its channel to the end of its file.
+
+mod missed;
+mod refill;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use domain::event::{ChannelRef, Event, EventBody, RecordingRef};
+use domain::ids::RecordingId;
+use domain::recording::{FILE_EXTENSION, RecordedFile, Recording, RecordingInput, RecordingStatus};
+use media::meter::Connection;
+use media::ring::Tail;
+use storage::Write;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tracing::{info, warn};
+
+use super::file::{Arrived, RecordingFile, has_data};
+use super::folder::FolderError;
+use super::{BATCH_BYTES_MAX, Parts, ReadingRecording, RunCounters, Shared, WRITE_PERIOD, index};
+use crate::channel::WatchReply;
+use crate::clock::now_ms;
+use crate::events::StoredEvent;
+use crate::plans::Target;
+
+/// How often the disk has to have everything: a power cut loses the packets of this time.
+const SYNC_PERIOD: Duration = Duration::from_secs(4);
+/// Without packets for this long, a gap is noted, in milliseconds.
+const GAP_MS: i64 = 2_000;
+/// Pauses between tries to play the channel.
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Reason of gaps whose cause nobody has reported.
+const NO_DATA: &str = "no data arrived";
+const NOT_RUNNING: &str = "the gateway was not running";
+const TOO_SLOW: &str = "the disk was too slow";
+const DISCONNECTED: &str = "another recording took the connection, or somebody disconnected this one";
+const STOPPING: &str = "the gateway was stopped";
+const REDIRECTED: &str =
+    "the stream profile of the channel sends players to the provider, so there is nothing to record";
+
+/// Makes a recording. Returns when it is over, deleted, or the gateway stops.
+pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunCounters>) {
+    if shared.parts.get().is_none() {
+        return;
+    }
+    let mut run = Run { shared, id, counters, file: None, last_at: None, is_over: false };
+    if run.lacks_parts() {
+        return run.refill().await;
+    }
+    if let Err(cause) = run.resume().await {
+        run.note(&cause.to_string()).await;
+    }
+    let mut pause = RETRY_MIN;
+    loop {
+        match run.next_step() {
+            Step::Gone => return,
+            Step::Stopping => return run.suspend().await,
+            Step::Over if run.fetches() => {
+                if run.fetch().await {
+                    return;
+                }
+                continue;
+            }
+            Step::Over => return run.finish().await,
+            Step::Play => {}
+        }
+        match run.play().await {
+            Ok(true) => pause = RETRY_MIN,
+            Ok(false) => {}
+            Err(Fault::Retry(reason)) => {
+                run.note(&reason).await;
+                run.wait(pause).await;
+                pause = (pause * 2).min(RETRY_MAX);
+            }
+            Err(Fault::Disk(reason)) => {
+                warn!(recording.id = %id, "a recording ends early: {reason}");
+                return run.end(RecordingInput::EndedIncomplete, Some(reason)).await;
+            }
+        }
+    }
+}
+
+struct Run {
+    shared: Arc<Shared>,
+    id: RecordingId,
+    counters: Arc<RunCounters>,
+    file: Option<RecordingFile>,
+    /// When the last packet of the file arrived, in milliseconds since 1970.
+    last_at: Option<i64>,
+    /// Whether the record of a finished file was written.
+    is_over: bool,
+}
+
+enum Step {
+    Play,
+    /// The time of the recording is over, or somebody has ended it.
+    Over,
+    /// The recording was deleted.
+    Gone,
+    Stopping,
+}
+
+/// The change by the end of a run.
+enum Ended {
+    /// The recording has ended with this run.
+    Now,
+    /// It had ended before.
+    Before,
+    /// It never began. Contains the path of its empty file, if it has one.
+    WithoutFile(Option<String>),
+}
+
+/// Why a recording does not continue now.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    /// Another try may help.
+    #[error("{0}")]
+    Retry(String),
+    /// The file cannot be written.
+    #[error("{0}")]
+    Disk(String),
+}
+
+impl From<FolderError> for Fault {
+    fn from(error: FolderError) -> Self {
+        Self::Retry(error.to_string())
+    }
+}
+
+fn disk_fault(error: &io::Error) -> Fault {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Fault::Disk("the disk is full".to_owned())
+        }
+        _ => Fault::Disk(format!("failed to write the file: {error}")),
+    }
+}
+
+impl Run {
+    fn parts(&self) -> &Parts {
+        self.shared.parts.get().expect("a run starts after the recorder")
+    }
+
+    fn recording(&self) -> Option<Arc<Recording>> {
+        self.parts().models.recordings.load().get(self.id.0).cloned()
+    }
+
+    fn next_step(&self) -> Step {
+        let Some(recording) = self.recording() else { return Step::Gone };
+        if recording.status.is_final() || now_ms() >= recording.ends_at() {
+            return Step::Over;
+        }
+        if self.shared.stop.is_cancelled() { Step::Stopping } else { Step::Play }
+    }
+
+    /// Returns whether the whole recording comes from the archive.
+    fn fetches(&self) -> bool {
+        self.recording().is_some_and(|it| it.fetched(now_ms()).is_some())
+    }
+
+    /// Waits, but not longer than until the recording is over, ended, deleted or the gateway stops.
+    async fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until && matches!(self.next_step(), Step::Play) {
+            tokio::select! {
+                () = sleep_until(until.min(Instant::now() + WRITE_PERIOD)) => {}
+                () = self.shared.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Opens the file of an earlier run, and notes the gap since then.
+    async fn resume(&mut self) -> Result<(), Fault> {
+        let Some(recording) = self.recording() else { return Ok(()) };
+        if let Some(fetched) = recording.fetched(now_ms()) {
+            return self.reopen_fetched(&recording, fetched).await;
+        }
+        let Some(recorded) = &recording.file else { return Ok(()) };
+        let (folder, path, id) = (self.parts().folder.clone(), recorded.path.clone(), self.id);
+        let opened = blocking(move || {
+            let Some(file) = folder.reopen(&path)? else { return Ok(None) };
+            let file = RecordingFile::reopened(file)?;
+            let index = index::reopen(&folder, id, &path);
+            let file = file.with_index(index);
+            let written_at = file.written_at()?;
+            Ok::<_, FolderError>(Some((file, written_at)))
+        });
+        let Some((file, written_at)) = opened.await?? else {
+            // A power cut took it before its first packets were on the disk.
+            let began_at = recorded.started_at;
+            if recording.status == RecordingStatus::Recording {
+                self.change(move |it| it.open_gap(began_at, NOT_RUNNING)).await;
+            }
+            return Ok(());
+        };
+        self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        self.counters.synced.store(file.synced(), Ordering::Relaxed);
+        if recording.status == RecordingStatus::Recording {
+            self.change(move |it| it.open_gap(written_at, NOT_RUNNING)).await;
+        }
+        self.last_at = Some(written_at);
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Joins the channel and stores its packets until the recording is over or the channel ends. Returns whether a packet
+    /// was stored.
+    async fn play(&mut self) -> Result<bool, Fault> {
+        let Some(recording) = self.recording() else { return Ok(false) };
+        if self.file.is_none() && recording.file.is_some() {
+            self.resume().await?;
+        }
+        if self.file.is_none()
+            && let Some(cause) = self.shared.room.lock().refusal(&recording)
+        {
+            return Err(Fault::Retry(cause.to_string()));
+        }
+        let connection = Arc::new(Connection::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
+        let target = Target::Channel(recording.channel_uuid);
+        let (forecasts, id) = (self.parts().forecasts.clone(), self.id);
+        blocking(move || forecasts.prepare(id)).await?;
+        let reading = ReadingRecording::new(self.id, self.parts().forecasts.clone());
+        let reply = tokio::select! {
+            reply = self.shared.switchboard.record(target, connection.clone(), reading) => reply,
+            () = self.shared.stop.cancelled() => return Ok(false),
+        };
+        match reply {
+            Ok(WatchReply::Tail { tail, .. }) => self.store(tail, &connection).await,
+            Ok(WatchReply::Redirect(_)) => Err(Fault::Retry(REDIRECTED.to_owned())),
+            Ok(WatchReply::Refused(refusal)) => Err(Fault::Retry(refusal.to_string())),
+            Err(cause) => Err(Fault::Retry(cause.to_string())),
+        }
+    }
+
+    /// Stores the packets of one reader.
+    async fn store(&mut self, mut tail: Tail, connection: &Connection) -> Result<bool, Fault> {
+        // A tail selects its first packet when it is read first: that of the newest random-access point.
+        while let Some(left) = self.until_begin() {
+            tokio::select! {
+                () = sleep(left.min(WRITE_PERIOD)) => {}
+                () = connection.cancel.cancelled() => return Err(Fault::Retry(DISCONNECTED.to_owned())),
+                () = self.shared.stop.cancelled() => return Ok(false),
+            }
+        }
+        if !matches!(self.next_step(), Step::Play) {
+            return Ok(false);
+        }
+        let now = now_ms();
+        if let (Some(file), Some(last_at)) = (self.file.take(), self.last_at) {
+            self.use_file(file, move |file| file.change_reader(last_at, now)).await?;
+        }
+        let (mut batch, mut n_bytes, mut has_stored) = (Vec::new(), 0, false);
+        let mut ticks = interval(WRITE_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut synced_at, mut n_overruns) = (Instant::now(), 0);
+        let reading_since = now_ms();
+        let ended = loop {
+            // The time of the first packet counts, and a splice needs that of each. Otherwise packets wait in the ring until
+            // they are written, which spares a wake-up for each chunk.
+            let needs_times = self.file.as_ref().is_none_or(RecordingFile::is_joined);
+            let is_full = tokio::select! {
+                chunk = tail.chunk(), if needs_times => match chunk {
+                    Ok(bytes) if has_data(&bytes) => {
+                        n_bytes += bytes.len();
+                        batch.push(Arrived { at: now_ms(), bytes });
+                        n_bytes >= BATCH_BYTES_MAX
+                    }
+                    Ok(_) => false,
+                    Err(end) => break Some(end.to_string()),
+                },
+                _ = ticks.tick() => {
+                    if !needs_times && let Some(end) = drain(&mut tail, &mut batch) {
+                        break Some(end);
+                    }
+                    if batch.iter().map(|it| it.bytes.len()).sum::<usize>() >= BATCH_BYTES_MAX {
+                        // There may be more.
+                        ticks.reset_immediately();
+                    }
+                    if batch.is_empty() {
+                        self.note_silence(reading_since).await;
+                    }
+                    // Also without packets, for those that wait in the file.
+                    true
+                }
+                () = connection.cancel.cancelled() => break Some(DISCONNECTED.to_owned()),
+                () = self.shared.stop.cancelled() => break None,
+            };
+            if !is_full {
+                continue;
+            }
+            n_bytes = 0;
+            has_stored |= !batch.is_empty();
+            let before = self.last_at;
+            self.append(std::mem::take(&mut batch)).await?;
+            if tail.meter().overruns() > n_overruns {
+                n_overruns = tail.meter().overruns();
+                self.note_overrun(before.unwrap_or(reading_since)).await;
+            }
+            if synced_at.elapsed() >= SYNC_PERIOD {
+                synced_at = Instant::now();
+                if let Some(file) = self.file.take() {
+                    self.use_file(file, RecordingFile::sync).await?;
+                }
+            }
+            if !matches!(self.next_step(), Step::Play) {
+                return Ok(has_stored);
+            }
+        };
+        drop(tail);
+        has_stored |= !batch.is_empty();
+        self.append(batch).await?;
+        match ended {
+            Some(reason) if !matches!(self.next_step(), Step::Play) || has_stored => {
+                info!(recording.id = %self.id, "the channel of a recording ended: {reason}");
+                if matches!(self.next_step(), Step::Play) {
+                    self.note(&reason).await;
+                }
+                Ok(has_stored)
+            }
+            Some(reason) => Err(Fault::Retry(reason)),
+            None => Ok(has_stored),
+        }
+    }
+
+    /// Returns the time until the recording begins; `None` if it has begun or is over.
+    fn until_begin(&self) -> Option<Duration> {
+        let recording = self.recording().filter(|it| !it.status.is_final())?;
+        let left = u64::try_from(recording.begins_at().saturating_sub(now_ms())).ok()?;
+        (left > 0).then(|| Duration::from_millis(left))
+    }
+
+    /// Appends packets to the file, which is created with the first ones.
+    async fn append(&mut self, batch: Vec<Arrived>) -> Result<(), Fault> {
+        let Some(first_at) = batch.first().map(|it| it.at) else {
+            if let Some(file) = self.file.take() {
+                self.use_file(file, |file| file.append(&[], now_ms())).await?;
+            }
+            return Ok(());
+        };
+        let latest = batch.last().map(|it| it.at);
+        let (file, is_new) = match self.file.take() {
+            Some(file) => (file, false),
+            None => (self.create().await?, true),
+        };
+        self.use_file(file, move |file| file.append(&batch, now_ms())).await?;
+        let before = self.last_at;
+        self.last_at = latest;
+        let status = self.recording().map(|it| it.status);
+        if is_new || status == Some(RecordingStatus::Scheduled) {
+            self.begun(first_at).await;
+        } else if before.is_some_and(|it| first_at.saturating_sub(it) > GAP_MS) || self.has_open_gap() {
+            self.change(move |it| {
+                if let Some(before) = before.filter(|before| first_at.saturating_sub(*before) > GAP_MS) {
+                    it.open_gap(before, NO_DATA);
+                }
+                it.close_gap(first_at);
+            })
+            .await;
+        }
+        Ok(())
+    }
+
+    fn has_open_gap(&self) -> bool {
+        self.recording().is_some_and(|it| it.gaps.last().is_some_and(|it| it.end.is_none()))
+    }
+
+    /// Creates the file, and notes its path before anything is in it.
+    async fn create(&mut self) -> Result<RecordingFile, Fault> {
+        let recording =
+            self.recording().ok_or_else(|| Fault::Retry("the recording was deleted".to_owned()))?;
+        let (settings, zone) = self.shared.settings();
+        let begin = if now_ms() < recording.ends_at() { now_ms() } else { recording.begins_at() };
+        let time = jiff::Timestamp::from_millisecond(begin).unwrap_or_default().to_zoned(zone);
+        let stem = settings.file_path(&recording, time.strftime("%Y-%m-%d %H-%M").to_string());
+        let parts = self.parts();
+        let folder = parts.folder.clone();
+        // The first file of all creates the folder. Later a folder without its marker is one whose disk is not mounted.
+        let is_first = parts.models.recordings.load().iter().all(|it| it.file.is_none());
+        let id = self.id;
+        let (file, path) = blocking(move || {
+            if is_first && !folder.is_marked() {
+                folder.mark()?;
+            }
+            let (file, path) = folder.create(&stem, FILE_EXTENSION)?;
+            let index = index::create(&folder, id, &path);
+            Ok::<_, FolderError>((RecordingFile::new(file).with_index(index), path))
+        })
+        .await??;
+        let recorded = RecordedFile { path: path.clone(), bytes: 0, started_at: begin, ended_at: None };
+        if self.change(move |it| it.file = Some(recorded)).await.is_none() {
+            // Nobody would find the file.
+            self.remove(path).await;
+            return Err(Fault::Retry("the record of the recording cannot be written".to_owned()));
+        }
+        Ok(file)
+    }
+
+    /// Notes that the first packet is stored, and reports it.
+    async fn begun(&mut self, first_at: i64) {
+        let event = self.event_of(|channel, recording, _| EventBody::RecordingStart { channel, recording });
+        let changed = self.change_and_report(event, move |it| {
+            let was_scheduled = it.status == RecordingStatus::Scheduled;
+            let reason = it.reason.clone().unwrap_or_else(|| NO_DATA.to_owned());
+            if it.apply(RecordingInput::Stored, None, now_ms()).is_err() {
+                return (false, false);
+            }
+            let is_fetched = it.after.fetched.is_some();
+            let wanted = if is_fetched { it.begins_at() } else { it.begins_at().max(it.created_at) };
+            if was_scheduled && first_at.saturating_sub(wanted) > GAP_MS {
+                it.open_gap(wanted, &reason);
+            }
+            it.close_gap(first_at);
+            if let Some(file) = &mut it.file {
+                file.started_at = first_at;
+            }
+            (was_scheduled, was_scheduled)
+        });
+        let Some((recording, true)) = changed.await else { return };
+        info!(recording.id = %self.id, "recording of \"{}\" started", recording.title());
+    }
+
+    /// Notes a gap if no packet has arrived for some time. A gap before the first packet is noted when that arrives.
+    async fn note_silence(&mut self, reading_since: i64) {
+        let Some(last_at) = self.last_at.filter(|_| self.file.is_some()) else { return };
+        let silent_since = last_at.max(reading_since);
+        if now_ms().saturating_sub(silent_since) > GAP_MS && !self.has_open_gap() {
+            self.change(move |it| it.open_gap(last_at, NO_DATA)).await;
+        }
+    }
+
+    /// Notes a gap that ended at this moment, because the disk was slower than the channel.
+    async fn note_overrun(&self, since: i64) {
+        self.change(move |it| {
+            it.open_gap(since, TOO_SLOW);
+            it.close_gap(now_ms());
+        })
+        .await;
+    }
+
+    /// Notes why nothing is recorded at the moment.
+    async fn note(&mut self, reason: &str) {
+        let Some(recording) = self.recording().filter(|it| !it.status.is_final()) else { return };
+        if now_ms() < recording.begins_at() {
+            return;
+        }
+        if let Some(last_at) = self.last_at.filter(|_| recording.status == RecordingStatus::Recording) {
+            if !self.has_open_gap() {
+                let reason = reason.to_owned();
+                self.change(move |it| it.open_gap(last_at, &reason)).await;
+            }
+        } else if recording.reason.as_deref() != Some(reason) {
+            warn!(recording.id = %self.id, "a recording cannot begin: {reason}");
+            let reason = Some(reason.to_owned());
+            self.change(move |it| it.reason = reason).await;
+        }
+    }
+
+    /// The gateway stops: the next process continues the recording.
+    async fn suspend(&mut self) {
+        self.close_file().await;
+        if let Some(last_at) = self.last_at {
+            self.change(move |it| {
+                if it.status == RecordingStatus::Recording {
+                    it.open_gap(last_at, STOPPING);
+                }
+            })
+            .await;
+        }
+    }
+
+    /// The time of the recording is over, or somebody has ended it.
+    async fn finish(&mut self) {
+        let Some(recording) = self.recording() else { return };
+        match recording.status.is_final() {
+            true => self.end(RecordingInput::Stop, None).await,
+            false => {
+                let ended_at = self.last_at.unwrap_or(recording.begins_at());
+                let (input, reason) = recording.outcome(ended_at);
+                self.end(input, reason).await;
+            }
+        }
+    }
+
+    /// Closes the file, writes the final record, and reports the end once.
+    async fn end(&mut self, input: RecordingInput, reason: Option<String>) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let bytes = self.close_file().await;
+        let last_at = self.last_at;
+        let settings = self.shared.settings().0;
+        let event = self.event_of(|channel, recording, record| {
+            let file = record.file.as_ref();
+            let length_ms =
+                file.map_or(0, |it| it.ended_at.unwrap_or(it.started_at).saturating_sub(it.started_at));
+            EventBody::RecordingEnd {
+                channel,
+                recording,
+                duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
+                file_size_bytes: file.map_or(0, |it| it.bytes),
+                interrupted: record.status == RecordingStatus::Interrupted,
+            }
+        });
+        let changed = self.change_and_report(event, move |it| {
+            if it.status == RecordingStatus::Scheduled {
+                let reason = reason.clone().or_else(|| it.reason.clone());
+                // A recording that has not begun accepts it.
+                let _ = it.apply(RecordingInput::EndedWithoutFile, reason, now_ms());
+            }
+            if it.status == RecordingStatus::Failed {
+                return (Ended::WithoutFile(it.file.take().map(|it| it.path)), false);
+            }
+            // The status is final already if somebody has ended it.
+            let _ = it.apply(input, reason, now_ms());
+            let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else {
+                return (Ended::Before, false);
+            };
+            file.ended_at = Some(last_at.unwrap_or(file.started_at).max(file.started_at));
+            if let Some(bytes) = bytes {
+                file.bytes = bytes;
+            }
+            it.after.queue(&settings, now_ms());
+            it.after.missed = (!it.missed_parts().is_empty()).then(Default::default);
+            (Ended::Now, true)
+        });
+        let recording = match changed.await {
+            Some((recording, Ended::Now)) => recording,
+            Some((_, Ended::WithoutFile(Some(path)))) => return self.remove(path).await,
+            Some(_) => return,
+            // The schedule tries again.
+            None if self.recording().is_some() => return self.pause(RETRY_MAX).await,
+            None => return,
+        };
+        info!(recording.id = %self.id, "recording of \"{}\" is {}", recording.title(), recording.status);
+    }
+
+    async fn pause(&self, time: Duration) {
+        tokio::select! {
+            () = sleep(time) => {}
+            () = self.shared.stop.cancelled() => {}
+        }
+    }
+
+    /// Removes a file that no record names.
+    async fn remove(&self, path: String) {
+        let (folder, id) = (self.parts().folder.clone(), self.id);
+        let remove = move || folder.remove_index(id).and_then(|_| folder.remove(&path));
+        if let Ok(Err(cause)) = blocking(remove).await {
+            warn!(recording.id = %self.id, "failed to remove a file without a recording: {cause}");
+        }
+    }
+
+    /// Writes the rest of the file to the disk. Returns its size.
+    async fn close_file(&mut self) -> Option<u64> {
+        let mut file = self.file.take()?;
+        let closed = blocking(move || {
+            let finished = file.finish(now_ms());
+            (file.length(), finished)
+        });
+        let (length, finished) = closed.await.ok()?;
+        if let Err(cause) = finished {
+            warn!(recording.id = %self.id, "failed to write the end of a recording: {cause}");
+        }
+        Some(length)
+    }
+
+    /// Uses the file on a thread that may block. After an error it is closed.
+    async fn use_file(
+        &mut self,
+        mut file: RecordingFile,
+        work: impl FnOnce(&mut RecordingFile) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), Fault> {
+        let done = blocking(move || {
+            let done = work(&mut file);
+            (file, done)
+        });
+        let (file, done) = done.await?;
+        self.counters.bytes.store(file.length(), Ordering::Relaxed);
+        self.counters.synced.store(file.synced(), Ordering::Relaxed);
+        let Err(error) = done else {
+            self.file = Some(file);
+            return Ok(());
+        };
+        let fault = disk_fault(&error);
+        let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let folder = self.parts().folder.clone();
+        if !is_full && !blocking(move || folder.is_marked()).await? {
+            // Its disk is gone. The file continues when the disk is back.
+            return Err(FolderError::NotMarked.into());
+        }
+        self.file = Some(file);
+        Err(fault)
+    }
+
+    /// Changes the record, unless it was removed. Returns the record and what the function returns.
+    async fn change<R: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Recording) -> R + Send + 'static,
+    ) -> Option<(Recording, R)> {
+        let changed = self.write(move |write, recording| {
+            let done = change(recording);
+            write.put(recording)?;
+            Ok(done)
+        });
+        changed.await
+    }
+
+    /// Does the same, and reports an event if the function says so. The event is stored for integrations with the change.
+    async fn change_and_report<R: Send + 'static>(
+        &self,
+        event: impl FnOnce(&Recording) -> Event + Send + 'static,
+        change: impl FnOnce(&mut Recording) -> (R, bool) + Send + 'static,
+    ) -> Option<(Recording, R)> {
+        let events = self.shared.env.events.clone();
+        let changed = self.write(move |write, recording| {
+            let (done, is_reported) = change(recording);
+            write.put(recording)?;
+            let stored = is_reported.then(|| StoredEvent { events, event: event(recording) });
+            stored.iter().try_for_each(|it| it.enqueue(write))?;
+            Ok((done, stored))
+        });
+        let (recording, (done, stored)) = changed.await?;
+        if let Some(StoredEvent { events, event }) = stored {
+            events.announce(event);
+        }
+        Some((recording, done))
+    }
+
+    /// Writes the record, unless it was removed. Returns the record and what the function returns.
+    async fn write<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Write<'_>, &mut Recording) -> storage::Result<R> + Send + 'static,
+    ) -> Option<(Recording, R)> {
+        let id = self.id.0;
+        let written = self.parts().models.store.write(move |write: &mut Write<'_>| {
+            let Some(mut recording) = write.get::<Recording>(id)? else { return Ok(None) };
+            let done = work(write, &mut recording)?;
+            Ok::<_, storage::Error>(Some((recording, done)))
+        });
+        match written.await {
+            Ok(changed) => changed,
+            Err(cause) => {
+                warn!(recording.id = %self.id, "failed to write the record of a recording: {cause}");
+                None
+            }
+        }
+    }
+
+    /// Returns what makes an event of a record.
+    fn event_of(
+        &self,
+        body: impl FnOnce(ChannelRef, RecordingRef, &Recording) -> EventBody + Send + 'static,
+    ) -> impl FnOnce(&Recording) -> Event + Send + 'static {
+        let folder = self.parts().folder.clone();
+        move |it: &Recording| {
+            let path = it.file.as_ref().map(|it| folder.display(&it.path));
+            let recording = RecordingRef {
+                id: it.id.0,
+                program_title: it.title().to_owned(),
+                file_path: path.unwrap_or_default(),
+            };
+            Event { at: now_ms(), body: body(channel_ref(it), recording, it) }
+        }
+    }
+}
+
+pub(super) fn channel_ref(recording: &Recording) -> ChannelRef {
+    ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
+}
+
+/// Takes what waits in the ring, up to the size of a batch. Returns the reason if the channel has ended.
+pub(crate) fn drain(tail: &mut Tail, batch: &mut Vec<Arrived>) -> Option<String> {
+    let (at, mut n_bytes) = (now_ms(), 0);
+    while n_bytes < BATCH_BYTES_MAX {
+        let Poll::Ready(chunk) = tail.poll_chunk(&mut Context::from_waker(Waker::noop())) else {
+            return None;
+        };
+        match chunk {
+            Ok(bytes) if has_data(&bytes) => {
+                n_bytes += bytes.len();
+                batch.push(Arrived { at, bytes });
+            }
+            Ok(_) => {}
+            Err(end) => return Some(end.to_string()),
+        }
+    }
+    None
+}
+
+/// Runs a function on a thread that may block.
+async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Fault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Fault::Retry("a thread for files failed".to_owned()))
+}

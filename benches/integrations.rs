@@ -1,0 +1,320 @@
+//! How long does an event take to its webhooks, and what does that cost?
+//!
+//! First one webhook, with a pause between events: *beyond a flush* is the time that is left of a delivery when the time of
+//! one small write to the store is taken away. Then many webhooks at a rate, of which one never answers and one refuses
+//! connections; the times are those of the others, from the event to the arrival of the request. Memory and CPU time are
+//! those of this process, which contains the targets as well. Last, pages of a log with many rows.
+//!
+//! `cargo bench --bench integrations -- [--webhooks 50] [--per-minute 10000] [--seconds 60] [--idle 100] [--rows 100000]`
+
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
+#![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
+
+#[path = "support/gateway.rs"]
+mod gateway;
+#[path = "support/options.rs"]
+#[expect(dead_code, reason = "this bench has no roles")]
+mod options;
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::{LogFilter, now_ms};
+use domain::event::{Event, EventBody, VodRef};
+use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
+use domain::integration::{DeliveryLogEntry, Integration, Subscription, Target, Webhook};
+use domain::source_url::SourceUrl;
+use headwater::Gateway;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use uuid::Uuid;
+
+use self::options::Options;
+use self::support::percentile;
+
+/// Integrations of the log: as many as have a thousand entries each.
+const LOG_INTEGRATIONS: u32 = 100;
+/// Wait for the last deliveries.
+const END_MAX: Duration = Duration::from_secs(60);
+
+/// Arrivals: the path of the target, the number of the event, and when.
+type Arrivals = Arc<Mutex<Vec<(String, u64, Instant)>>>;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let options = Options::of_process();
+    let n_webhooks = options.number("--webhooks", 50_u32);
+    let per_minute = options.number("--per-minute", 10_000_u64);
+    let seconds = options.number("--seconds", 60_u64);
+    let n_idle = options.number("--idle", 100_u64);
+    let n_rows = options.number("--rows", 100_000_u32);
+    let gateway = gateway::start(0, |_| None).await;
+    let arrivals = Arrivals::default();
+    let (good, hung) = (target(arrivals.clone(), false).await, target(Arrivals::default(), true).await);
+    // Nobody listens there any more.
+    let refusing = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("it listens");
+
+    subscribe(&gateway, vec![(1, good)]).await;
+    let idle = idle(&gateway, &arrivals, n_idle).await;
+    let others = (2..=n_webhooks).map(|id| match id {
+        2 => (id, hung),
+        3 => (id, refusing),
+        _ => (id, good),
+    });
+    subscribe(&gateway, others.collect()).await;
+    let loaded = loaded(&gateway, &arrivals, n_webhooks, per_minute, seconds).await;
+    let pages = pages(&gateway, n_rows).await;
+    let results = json!({ "idle": idle, "loaded": loaded, "log": pages });
+    println!("{results:#}");
+    support::record("integrations", results);
+    gateway.stop().await;
+}
+
+/// Starts a target that notes what arrives, and answers unless it hangs.
+async fn target(arrivals: Arrivals, hangs: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it listens");
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            tokio::spawn(serve(socket, arrivals.clone(), hangs));
+        }
+    });
+    address
+}
+
+async fn serve(socket: TcpStream, arrivals: Arrivals, hangs: bool) -> Option<()> {
+    let mut socket = BufReader::new(socket);
+    loop {
+        let (mut path, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            socket.read_line(&mut line).await.ok().filter(|it| *it > 0)?;
+            if path.is_empty() {
+                path = line.split(' ').nth(1)?.to_owned();
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                length = value.trim().parse().ok()?;
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        socket.read_exact(&mut body).await.ok()?;
+        let body: Value = serde_json::from_slice(&body).ok()?;
+        arrivals.lock().push((path, body["client_id"].as_str()?.parse().ok()?, Instant::now()));
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.ok()?;
+    }
+}
+
+async fn subscribe(gateway: &Gateway, targets: Vec<(u32, SocketAddr)>) {
+    let integration = |(id, address): (u32, SocketAddr)| {
+        let webhook = Webhook {
+            url: SourceUrl::new(format!("http://{address}/{id}")),
+            method: "POST".to_owned(),
+            headers: Vec::new(),
+            preset: None,
+            options: Default::default(),
+            signing: None,
+            ca_certificate: None,
+        };
+        let subscription =
+            Subscription { id, event: "vod_start".to_owned(), is_enabled: true, template: None };
+        Integration {
+            id: IntegrationId(id),
+            name: format!("Target {id}"),
+            is_enabled: true,
+            target: Target::Webhook(webhook),
+            subscriptions: vec![subscription],
+            parallel: 1,
+            max_age_s: None,
+            created_at: 0,
+        }
+    };
+    let all: Vec<_> = targets.into_iter().map(integration).collect();
+    let store = &gateway.models().store;
+    let added = store.write(move |write| all.iter().try_for_each(|it| write.put(it)));
+    let added: Result<(), storage::Error> = added.await;
+    added.expect("the integrations are stored");
+}
+
+fn emit(gateway: &Gateway, number: u64) -> Instant {
+    let vod = VodRef {
+        session: number,
+        uuid: Uuid::from_u128(1),
+        is_episode: false,
+        name: "A film with a name of usual length".to_owned(),
+        ip: [192, 0, 2, 1].into(),
+        user_agent: "VLC/3.0.20 LibVLC/3.0.20".to_owned(),
+        user: None,
+    };
+    gateway.events().emit(Event { at: now_ms(), body: EventBody::VodStart { vod } });
+    Instant::now()
+}
+
+fn row(mut milliseconds: Vec<f64>) -> Value {
+    let mut at = |p: f64| (percentile(&mut milliseconds, p) * 100.0).round() / 100.0;
+    let (p50, p99, max) = (at(0.5), at(0.99), at(1.0));
+    json!({ "p50_ms": p50, "p99_ms": p99, "max_ms": max, "n": milliseconds.len() })
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// Single events, each after a small write.
+async fn idle(gateway: &Gateway, arrivals: &Arrivals, n: u64) -> Value {
+    let (mut flushes, mut deliveries, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..n {
+        let began = Instant::now();
+        let entry = entry(1, number as i64);
+        let written: Result<(), storage::Error> =
+            gateway.models().store.write(move |write| write.put(&entry)).await;
+        written.expect("it is written");
+        let flush = milliseconds(began.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let emitted = emit(gateway, number);
+        let arrived = loop {
+            let found = arrivals.lock().iter().find(|it| it.1 == number).map(|it| it.2);
+            match found {
+                Some(at) => break at,
+                None => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        };
+        let delivery = milliseconds(arrived.saturating_duration_since(emitted));
+        flushes.push(flush);
+        deliveries.push(delivery);
+        beyond.push((delivery - flush).max(0.0));
+        // Until the outcome is stored.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    arrivals.lock().clear();
+    json!({ "flush": row(flushes), "delivery": row(deliveries), "beyond_a_flush": row(beyond) })
+}
+
+/// Events at a rate, for all webhooks.
+async fn loaded(
+    gateway: &Gateway,
+    arrivals: &Arrivals,
+    n_webhooks: u32,
+    per_minute: u64,
+    seconds: u64,
+) -> Value {
+    let pause = Duration::from_secs_f64(60.0 * f64::from(n_webhooks) / per_minute as f64);
+    let n_events = (seconds as f64 / pause.as_secs_f64()).ceil() as u64;
+    // Opens the connections, whose number is that of the targets and not of the events.
+    emit(gateway, n_events);
+    while arrivals.lock().len() < n_webhooks as usize - 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    arrivals.lock().clear();
+    let cpu = process_cpu();
+    let began = Instant::now();
+    let mut emitted = Vec::new();
+    for number in 0..n_events {
+        tokio::time::sleep_until((began + pause * u32::try_from(number).expect("few events")).into()).await;
+        emitted.push(emit(gateway, number));
+    }
+    let n_expected = n_events as usize * (n_webhooks as usize - 2);
+    while arrivals.lock().len() < n_expected && began.elapsed() < Duration::from_secs(seconds) + END_MAX {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let took = began.elapsed();
+    let cpu = (process_cpu() - cpu).as_secs_f64() / took.as_secs_f64();
+    let arrived = std::mem::take(&mut *arrivals.lock());
+    let lag =
+        |it: &(String, u64, Instant)| milliseconds(it.2.saturating_duration_since(emitted[it.1 as usize]));
+    let lags: Vec<f64> = arrived.iter().map(lag).collect();
+    json!({
+        "webhooks": n_webhooks,
+        "events": n_events,
+        "lost": n_expected.saturating_sub(arrived.len()),
+        "event_to_target": row(lags),
+        "cores": (cpu * 100.0).round() / 100.0,
+        "resident_mib": resident_mib(),
+    })
+}
+
+/// Pages of the log.
+async fn pages(gateway: &Gateway, n_rows: u32) -> Value {
+    let models = gateway.models().clone();
+    for first in (0..n_rows).step_by(5_000) {
+        let written = models.store.write(move |write| {
+            for n in first..(first + 5_000).min(n_rows) {
+                let id = LogEntryId(write.next_id::<DeliveryLogEntry>()?);
+                let own = DeliveryLogEntry { id, ..entry(n % LOG_INTEGRATIONS + 1, now_ms()) };
+                write.put(&own)?;
+            }
+            Ok::<_, storage::Error>(())
+        });
+        written.await.expect("the log is stored");
+    }
+    let integrations = gateway.system().integrations();
+    let all = LogFilter::default();
+    while integrations.log(&all, 0, 1).map_or(0, |it| it.n_all) < n_rows as usize {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let measured = tokio::task::spawn_blocking(move || {
+        let (mut first, mut of_one) = (Vec::new(), Vec::new());
+        for n in 0..200_usize {
+            let began = Instant::now();
+            let page = integrations.log(&LogFilter::default(), n * 50, 50).expect("a page");
+            first.push(milliseconds(began.elapsed()));
+            assert_eq!(page.items.len(), 50);
+            let filter = LogFilter {
+                integration: Some(IntegrationId(n as u32 % LOG_INTEGRATIONS + 1)),
+                is_success: Some(true),
+                ..LogFilter::default()
+            };
+            let began = Instant::now();
+            integrations.log(&filter, 100, 50).expect("a page");
+            of_one.push(milliseconds(began.elapsed()));
+        }
+        json!({ "page": row(first), "page_of_an_integration": row(of_one) })
+    });
+    let mut results = measured.await.expect("no panic");
+    results["rows"] = n_rows.into();
+    results
+}
+
+fn entry(integration: u32, at: i64) -> DeliveryLogEntry {
+    DeliveryLogEntry {
+        id: LogEntryId(0),
+        integration: IntegrationId(integration),
+        subscription: Some(integration),
+        delivery: Some(DeliveryId(1)),
+        event_id: Uuid::from_u128(1),
+        event: "vod_start".to_owned(),
+        is_success: true,
+        request: "x".repeat(400),
+        answer: None,
+        output: None,
+        reason: None,
+        attempt: 1,
+        duration_ms: 5,
+        created_at: at,
+    }
+}
+
+/// Returns the CPU time of this process.
+fn process_cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |it| it.1);
+    let ticks: u64 =
+        after_name.split_whitespace().skip(11).take(2).filter_map(|it| it.parse::<u64>().ok()).sum();
+    // A tick of /proc is 10 ms on every architecture of Linux.
+    Duration::from_millis(ticks * 10)
+}
+
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|it| it.starts_with("VmRSS:"));
+    line.and_then(|it| it.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) / 1024
+}

@@ -1,0 +1,192 @@
+//! One event on its way to one integration.
+//!
+//! ```text
+//! waiting ─► attempt ─┬─ delivered ──────────────────────► removed
+//!    ▲                ├─ may succeed later ─┬─ in time ──► waiting
+//!    │                │                     └─ too late ─► dead letter
+//!    └── replayed ◄── └─ cannot succeed ────────────────► dead letter
+//! ```
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ids::{DeliveryId, IntegrationId};
+
+/// Pauses before the first attempts after a failure, in seconds. Later ones wait [`LATER_PAUSE_S`].
+const PAUSES_S: [i64; 6] = [5, 30, 120, 600, 1_800, 3_600];
+/// Pause before each further attempt, in seconds.
+const LATER_PAUSE_S: i64 = 7_200;
+/// Pauses differ by at most this part, so that deliveries that failed together do not return together.
+const SPREAD: f64 = 0.2;
+/// Maximum size of the stored reason of a failure, in bytes.
+pub const REASON_BYTES_MAX: usize = 512;
+
+/// An event that waits for an integration, or that could not be delivered to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    pub id: DeliveryId,
+    pub integration: IntegrationId,
+    /// The same in every attempt, so that a target can leave out what it has already.
+    pub event_id: Uuid,
+    /// Name of the event.
+    pub event: String,
+    /// When the event happened, in milliseconds since 1970.
+    pub created_at: i64,
+    /// The payload as JSON.
+    pub payload: String,
+    /// A sentence about the event.
+    pub summary: String,
+    /// The channel of the event. Deliveries of a channel stay in order.
+    #[serde(default)]
+    pub channel: Option<Uuid>,
+    /// Attempts so far.
+    #[serde(default)]
+    pub n_attempts: u32,
+    /// When the next attempt is due, in milliseconds since 1970.
+    pub due_at: i64,
+    /// Why the last attempt failed.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Set in a dead letter: when it became one, in milliseconds since 1970.
+    #[serde(default)]
+    pub dead_at: Option<i64>,
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The target has it, or there was nothing to send.
+    Delivered,
+    /// Another attempt may succeed. The target may name the pause, in seconds.
+    Later { reason: String, pause_s: Option<u64> },
+    /// No attempt will succeed.
+    Never { reason: String },
+    /// The target is gone and wants nothing any more.
+    Gone { reason: String },
+}
+
+/// A delivery after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterAttempt {
+    /// It is delivered and can be removed.
+    Removed,
+    /// It waits for another attempt.
+    Waits,
+    /// It is a dead letter.
+    Dead,
+}
+
+impl Delivery {
+    /// Takes the end of an attempt. `max_age_s` is how long attempts are made after the event, in seconds; `random` is
+    /// between 0 and 1.
+    pub fn after_attempt(&mut self, outcome: Outcome, now: i64, max_age_s: u32, random: f64) -> AfterAttempt {
+        self.n_attempts = self.n_attempts.saturating_add(1);
+        let (reason, pause_s) = match outcome {
+            Outcome::Delivered => return AfterAttempt::Removed,
+            Outcome::Never { reason } | Outcome::Gone { reason } => {
+                self.die(&reason, now);
+                return AfterAttempt::Dead;
+            }
+            Outcome::Later { reason, pause_s } => (reason, pause_s),
+        };
+        let pause_ms = match pause_s {
+            Some(pause_s) => i64::try_from(pause_s).unwrap_or(i64::MAX).saturating_mul(1000),
+            None => pause_ms(self.n_attempts, random),
+        };
+        let due_at = now.saturating_add(pause_ms);
+        if due_at > self.created_at.saturating_add(i64::from(max_age_s) * 1000) {
+            self.die(&reason, now);
+            return AfterAttempt::Dead;
+        }
+        self.due_at = due_at;
+        self.reason = Some(cut(&reason));
+        AfterAttempt::Waits
+    }
+
+    /// Makes it a dead letter.
+    pub fn die(&mut self, reason: &str, now: i64) {
+        self.reason = Some(cut(reason));
+        self.dead_at = Some(now);
+    }
+
+    /// Makes a dead letter wait again, as if its event had happened now.
+    pub fn replay(&mut self, now: i64) {
+        (self.dead_at, self.reason, self.n_attempts) = (None, None, 0);
+        (self.created_at, self.due_at) = (now, now);
+    }
+}
+
+/// Returns the pause after this many attempts.
+fn pause_ms(n_attempts: u32, random: f64) -> i64 {
+    let n = usize::try_from(n_attempts.saturating_sub(1)).unwrap_or(usize::MAX);
+    let pause_s = PAUSES_S.get(n).copied().unwrap_or(LATER_PAUSE_S);
+    let factor = 1.0 + SPREAD * (2.0 * random.clamp(0.0, 1.0) - 1.0);
+    #[expect(clippy::cast_possible_truncation, reason = "at most some hours in milliseconds")]
+    let pause_ms = (pause_s as f64 * 1000.0 * factor) as i64;
+    pause_ms
+}
+
+fn cut(reason: &str) -> String {
+    reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_S: u32 = 86_400;
+
+    fn delivery() -> Delivery {
+        Delivery {
+            id: DeliveryId(1),
+            integration: IntegrationId(1),
+            event_id: Uuid::nil(),
+            event: "channel_start".into(),
+            created_at: 0,
+            payload: "{}".into(),
+            summary: String::new(),
+            channel: None,
+            n_attempts: 0,
+            due_at: 0,
+            reason: None,
+            dead_at: None,
+        }
+    }
+
+    fn later(pause_s: Option<u64>) -> Outcome {
+        Outcome::Later { reason: "the target is busy".into(), pause_s }
+    }
+
+    #[test]
+    fn pauses_grow_until_the_delivery_is_too_old() {
+        let (mut delivery, mut pauses) = (delivery(), Vec::new());
+        while delivery.after_attempt(later(None), delivery.due_at, DAY_S, 0.5) == AfterAttempt::Waits {
+            pauses.push(delivery.due_at);
+        }
+        let pauses: Vec<i64> =
+            std::iter::once(pauses[0]).chain(pauses.windows(2).map(|it| it[1] - it[0])).collect();
+        assert_eq!(pauses[..7], [5, 30, 120, 600, 1_800, 3_600, 7_200].map(|it| it * 1000));
+        assert!(pauses.len() == 17 && delivery.dead_at.is_some(), "{pauses:?}");
+        // Deliveries that failed together spread, by a fifth at most.
+        assert_eq!((pause_ms(1, 0.0), pause_ms(1, 1.0), pause_ms(9, 0.0)), (4_000, 6_000, 5_760_000));
+        delivery.replay(1_000_000);
+        assert_eq!((delivery.due_at, delivery.n_attempts, delivery.dead_at), (1_000_000, 0, None));
+    }
+
+    #[test]
+    fn the_target_names_the_pause_or_ends_the_attempts() {
+        let mut waiting = delivery();
+        assert_eq!(waiting.after_attempt(later(Some(60)), 500, DAY_S, 0.0), AfterAttempt::Waits);
+        assert_eq!((waiting.due_at, waiting.n_attempts), (60_500, 1));
+        assert_eq!(waiting.after_attempt(later(Some(u64::MAX)), 500, DAY_S, 0.0), AfterAttempt::Dead);
+        for outcome in [
+            Outcome::Never { reason: "é".repeat(1_000) },
+            Outcome::Gone { reason: "the target is gone".into() },
+        ] {
+            let mut dead = delivery();
+            assert_eq!(dead.after_attempt(outcome, 500, DAY_S, 0.0), AfterAttempt::Dead);
+            assert!(dead.dead_at == Some(500) && dead.reason.is_some_and(|it| it.len() <= REASON_BYTES_MAX));
+        }
+        assert_eq!(delivery().after_attempt(Outcome::Delivered, 0, 0, 0.0), AfterAttempt::Removed);
+    }
+}

@@ -1,0 +1,56 @@
+//! Limits of the processes of a plugin.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most that the processes of a plugin may use together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Memory, in MiB.
+    pub memory_mib: u32,
+    /// Processor time, in percent of one core.
+    pub cpu_percent: u32,
+    /// Processes and threads.
+    pub processes: u32,
+    /// Open files of each process.
+    pub open_files: u32,
+    /// Own files, in MiB.
+    pub data_mib: u32,
+}
+
+impl Limits {
+    /// Limits of a plugin whose manifest asks for no others.
+    pub const DEFAULT: Self =
+        Self { memory_mib: 256, cpu_percent: 50, processes: 32, open_files: 256, data_mib: 1_024 };
+    /// The most that a manifest may ask for.
+    pub const MANIFEST_MAX: Self =
+        Self { memory_mib: 1_024, cpu_percent: 200, processes: 256, open_files: 1_024, data_mib: 10_240 };
+
+    /// Sets the limit with this name.
+    ///
+    /// # Errors
+    /// The reason why the value cannot be used, worded to follow its name.
+    pub(super) fn set(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        let max = Self::MANIFEST_MAX;
+        let (limit, max) = match name {
+            "memory_mib" => (&mut self.memory_mib, max.memory_mib),
+            "cpu_percent" => (&mut self.cpu_percent, max.cpu_percent),
+            "processes" => (&mut self.processes, max.processes),
+            "open_files" => (&mut self.open_files, max.open_files),
+            "data_mib" => (&mut self.data_mib, max.data_mib),
+            _ => return Ok(()),
+        };
+        let number = value.as_u64().and_then(|it| u32::try_from(it).ok());
+        *limit = number
+            .filter(|it| (1..=max).contains(it))
+            .ok_or_else(|| format!("must be a whole number from 1 to {max}"))?;
+        Ok(())
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,316 @@
+//! Manifests of plugins.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::action::Action;
+use super::field::Field;
+use super::key::PluginKey;
+use super::limits::Limits;
+use super::permissions::Permissions;
+
+/// Name of the manifest in the folder of a plugin.
+pub const MANIFEST_FILE: &str = "plugin.json";
+/// Maximum size of a manifest, in bytes.
+pub const MANIFEST_BYTES_MAX: usize = 256 * 1024;
+/// Maximum number of fields, and of actions.
+const ENTRIES_MAX: usize = 500;
+/// Maximum number of faults that are listed.
+const FAULTS_MAX: usize = 20;
+/// Maximum number of simultaneous runs.
+const CONCURRENCY_MAX: u8 = 8;
+/// Maximum number of packages that a plugin needs, and of arguments of its command.
+const LIST_MAX: usize = 64;
+
+/// The description of a plugin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    pub name: String,
+    pub version: String,
+    pub description: String,
+    pub author: String,
+    /// An address with `http` or `https`; otherwise empty.
+    pub help_url: String,
+    /// `None` if the plugin lists them as attributes of its class.
+    pub fields: Option<Vec<Field>>,
+    /// `None` if the plugin lists them as attributes of its class.
+    pub actions: Option<Vec<Action>>,
+    pub permissions: Permissions,
+    pub limits: Limits,
+    /// Python packages, as pip names them.
+    pub requirements: Vec<String>,
+    /// Program and arguments of a plugin that is not run by the Python host.
+    pub command: Option<Vec<String>>,
+    pub lifetime: Lifetime,
+    /// Maximum number of simultaneous runs.
+    pub concurrency: u8,
+    /// The plugin has no manifest.
+    pub is_legacy: bool,
+    /// All members, also unknown ones.
+    pub json: Map<String, Value>,
+}
+
+/// When a plugin has a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// While it is enabled.
+    Resident,
+    /// During runs, and a few minutes after them.
+    OnDemand,
+}
+
+/// A manifest that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ManifestError {
+    #[error("{MANIFEST_FILE} has more than {} KiB", MANIFEST_BYTES_MAX / 1_024)]
+    TooLarge,
+    #[error("{MANIFEST_FILE} is not valid JSON: {0}")]
+    NotJson(String),
+    #[error("{MANIFEST_FILE}: {}", list_of_faults(.0))]
+    Faults(Vec<ManifestFault>),
+}
+
+/// A member that is missing or has a wrong type.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{path} {reason}")]
+pub struct ManifestFault {
+    /// Place of the member, such as `actions[1].timeout`.
+    pub path: String,
+    /// Worded to follow the place.
+    pub reason: String,
+}
+
+fn list_of_faults(faults: &[ManifestFault]) -> String {
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
+}
+
+/// The faults that were found so far.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<ManifestFault>);
+
+impl Faults {
+    pub(super) fn add(&mut self, path: impl Into<String>, reason: impl Into<String>) {
+        if self.0.len() < FAULTS_MAX {
+            self.0.push(ManifestFault { path: path.into(), reason: reason.into() });
+        }
+    }
+}
+
+impl Manifest {
+    /// Reads the content of a manifest.
+    ///
+    /// # Errors
+    /// It is too large or no JSON object, or members are missing or have wrong types.
+    pub fn parse(content: &[u8]) -> Result<Self, ManifestError> {
+        if content.len() > MANIFEST_BYTES_MAX {
+            return Err(ManifestError::TooLarge);
+        }
+        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+        let value: Value =
+            serde_json::from_slice(content).map_err(|error| ManifestError::NotJson(error.to_string()))?;
+        let Value::Object(json) = value else {
+            return Err(ManifestError::NotJson("expected an object".to_owned()));
+        };
+        let mut faults = Faults::default();
+        let manifest = Self::of_json(json, &mut faults);
+        match faults.0.is_empty() {
+            true => Ok(manifest),
+            false => Err(ManifestError::Faults(faults.0)),
+        }
+    }
+
+    /// Returns the manifest of a plugin that has none.
+    pub fn legacy(key: &PluginKey) -> Self {
+        let json = Map::from_iter([
+            ("name".to_owned(), Value::from(key.as_str())),
+            ("version".to_owned(), Value::from("")),
+            ("description".to_owned(), Value::from("")),
+        ]);
+        Self { name: key.as_str().to_owned(), is_legacy: true, ..Self::of_json(json, &mut Faults::default()) }
+    }
+
+    /// Returns the action with this id, of those that the manifest lists.
+    pub fn action(&self, id: &str) -> Option<&Action> {
+        self.actions.iter().flatten().find(|it| it.id == id)
+    }
+
+    fn of_json(json: Map<String, Value>, faults: &mut Faults) -> Self {
+        let mut text = |name: &str, is_required: bool| match json.get(name) {
+            None | Some(Value::Null) if is_required => {
+                faults.add(name, "is required");
+                String::new()
+            }
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) if is_required && name != "description" && text.trim().is_empty() => {
+                faults.add(name, "must not be blank");
+                String::new()
+            }
+            Some(Value::String(text)) => text.trim().to_owned(),
+            Some(_) => {
+                faults.add(name, "must be a text");
+                String::new()
+            }
+        };
+        let (name, version) = (text("name", true), text("version", true));
+        let (description, author) = (text("description", true), text("author", false));
+        let help_url = text("help_url", false);
+        let is_web = help_url.starts_with("https://") || help_url.starts_with("http://");
+        Self {
+            name,
+            version,
+            description,
+            author,
+            help_url: if is_web { help_url } else { String::new() },
+            fields: json.get("fields").filter(|it| !it.is_null()).map(|it| read_fields(it, faults)),
+            actions: json.get("actions").filter(|it| !it.is_null()).map(|it| read_actions(it, faults)),
+            permissions: match json.get("permissions") {
+                None => Permissions::undeclared(),
+                Some(value) => Permissions::read(value, faults),
+            },
+            limits: read_limits(json.get("limits"), faults),
+            requirements: match json.get("requirements") {
+                None => Vec::new(),
+                Some(value) => read_requirements(value, faults),
+            },
+            command: json.get("command").and_then(|it| read_command(it, faults)),
+            lifetime: read_lifetime(json.get("lifetime"), faults),
+            concurrency: read_concurrency(json.get("concurrency"), faults),
+            is_legacy: false,
+            json,
+        }
+    }
+}
+
+/// Reads the fields that the code of a plugin lists. Those that cannot be used are left out, and named.
+pub fn fields_of(value: &Value) -> (Vec<Field>, Vec<ManifestFault>) {
+    let mut faults = Faults::default();
+    let fields = read_fields(value, &mut faults);
+    (fields, faults.0)
+}
+
+/// Reads the actions that the code of a plugin lists. Those that cannot be used are left out, and named.
+pub fn actions_of(value: &Value) -> (Vec<Action>, Vec<ManifestFault>) {
+    let mut faults = Faults::default();
+    let actions = read_actions(value, &mut faults);
+    (actions, faults.0)
+}
+
+fn read_fields(value: &Value, faults: &mut Faults) -> Vec<Field> {
+    read_list(value, "fields", faults, Field::read, |it| &it.id)
+}
+
+fn read_actions(value: &Value, faults: &mut Faults) -> Vec<Action> {
+    read_list(value, "actions", faults, Action::read, |it| &it.id)
+}
+
+/// Reads a list of entries with unique ids. Entries with an empty id are not compared.
+fn read_list<T>(
+    value: &Value,
+    name: &str,
+    faults: &mut Faults,
+    read: impl Fn(&Value, &str, &mut Faults) -> Option<T>,
+    id: impl Fn(&T) -> &str,
+) -> Vec<T> {
+    let Some(list) = value.as_array() else {
+        faults.add(name, "must be a list");
+        return Vec::new();
+    };
+    if list.len() > ENTRIES_MAX {
+        faults.add(name, format!("must have at most {ENTRIES_MAX} entries"));
+        return Vec::new();
+    }
+    let mut ids = BTreeSet::new();
+    let mut entries = Vec::with_capacity(list.len());
+    for (index, value) in list.iter().enumerate() {
+        let path = format!("{name}[{index}]");
+        let Some(entry) = read(value, &path, faults) else { continue };
+        match id(&entry).is_empty() || ids.insert(id(&entry).to_owned()) {
+            true => entries.push(entry),
+            false => faults.add(format!("{path}.id"), format!("{:?} is used twice", id(&entry))),
+        }
+    }
+    entries
+}
+
+/// Reads a list of texts that are not blank.
+pub(super) fn text_list(value: &Value, path: &str, len_max: usize, faults: &mut Faults) -> Vec<String> {
+    let Some(list) = value.as_array().filter(|it| it.len() <= len_max) else {
+        faults.add(path, format!("must be a list of at most {len_max} texts"));
+        return Vec::new();
+    };
+    let mut texts = Vec::with_capacity(list.len());
+    for (index, value) in list.iter().enumerate() {
+        match value.as_str().map(str::trim) {
+            Some(text) if !text.is_empty() => texts.push(text.to_owned()),
+            _ => faults.add(format!("{path}[{index}]"), "must be a text that is not blank"),
+        }
+    }
+    texts
+}
+
+/// Reads the names of packages. Options, addresses and paths of pip are refused: they would fetch anything.
+fn read_requirements(value: &Value, faults: &mut Faults) -> Vec<String> {
+    let list = text_list(value, "requirements", LIST_MAX, faults);
+    let is_char = |it: char| it.is_ascii_alphanumeric() || " ._-[],<>=!~*;'\"()+".contains(it);
+    for (index, text) in list.iter().enumerate() {
+        let is_package = text.starts_with(|it: char| it.is_ascii_alphanumeric());
+        if !is_package || text.len() > 256 || !text.chars().all(is_char) {
+            faults.add(
+                format!("requirements[{index}]"),
+                "must be a package and its versions, such as requests>=2",
+            );
+        }
+    }
+    list
+}
+
+fn read_command(value: &Value, faults: &mut Faults) -> Option<Vec<String>> {
+    let before = faults.0.len();
+    let command = text_list(value, "command", LIST_MAX, faults);
+    if faults.0.len() > before {
+        return None;
+    }
+    if command.is_empty() || command.iter().any(|it| it.contains('\0')) {
+        faults.add("command", "must be a program and its arguments");
+    }
+    Some(command)
+}
+
+fn read_lifetime(value: Option<&Value>, faults: &mut Faults) -> Lifetime {
+    match value.map(Value::as_str) {
+        None | Some(Some("resident")) => Lifetime::Resident,
+        Some(Some("on_demand")) => Lifetime::OnDemand,
+        Some(_) => {
+            faults.add("lifetime", "must be resident or on_demand");
+            Lifetime::Resident
+        }
+    }
+}
+
+fn read_concurrency(value: Option<&Value>, faults: &mut Faults) -> u8 {
+    let Some(value) = value else { return 1 };
+    let number = value.as_u64().and_then(|it| u8::try_from(it).ok());
+    number.filter(|it| (1..=CONCURRENCY_MAX).contains(it)).unwrap_or_else(|| {
+        faults.add("concurrency", format!("must be a whole number from 1 to {CONCURRENCY_MAX}"));
+        1
+    })
+}
+
+fn read_limits(value: Option<&Value>, faults: &mut Faults) -> Limits {
+    let mut limits = Limits::DEFAULT;
+    match value {
+        None => {}
+        Some(Value::Object(members)) => {
+            for (name, value) in members {
+                if let Err(reason) = limits.set(name, value) {
+                    faults.add(format!("limits.{name}"), reason);
+                }
+            }
+        }
+        Some(_) => faults.add("limits", "must be an object"),
+    }
+    limits
+}

@@ -1,0 +1,28 @@
+//! Plugins: their manifests, settings, actions, permissions, limits and states, and the names in their archives.
+
+mod action;
+mod archive;
+mod field;
+mod key;
+mod limits;
+mod manifest;
+mod permissions;
+mod record;
+mod scope;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use self::action::{ACTION_SECONDS, ACTION_SECONDS_DEFAULT, Action, Confirmation, PLUGIN_EVENTS};
+pub use self::archive::{ArchiveNames, EntryName, NameFault, PluginRoot, RootFault, is_left_out};
+pub use self::field::{Field, FieldKind, FieldOption, MASK};
+pub use self::key::{KEY_BYTES_MAX, PluginKey, WrongPluginKey};
+pub use self::limits::Limits;
+pub use self::manifest::{
+    Lifetime, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, ManifestError, ManifestFault, actions_of,
+    fields_of,
+};
+pub use self::permissions::{ApiAccess, FileAccess, FilePlace, Permissions};
+pub use self::record::{Plugin, PluginSettings, ReportedParts, SETTINGS_BYTES_MAX, WrongPluginSetting};
+pub use self::scope::{ApiArea, ApiScope};
+pub use self::state::PluginState;

@@ -1,0 +1,298 @@
+//! Tests of plugin manifests, settings, permissions and archive names.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The manifest that the golden answers of the reference import.
+fn sample() -> Value {
+    json!({
+        "name": "My Plugin", "version": "1.2.3", "description": "d", "author": "me", "help_url": "http://e/",
+        "license": "MIT", "min_dispatcharr_version": "v0.19.0", "maintainers": ["a"],
+        "fields": [
+            { "id": "n", "label": "N", "type": "number", "default": 5, "placeholder": "x" },
+            { "id": "sel", "label": "S", "type": "select", "default": "a",
+              "options": [{ "value": "a", "label": "A" }, { "value": 2, "label": "B" }] },
+            { "id": "on", "type": "boolean", "default": false },
+            { "id": "key", "type": "string", "input_type": "password", "default": "p" },
+            { "id": "notes", "type": "text" },
+            { "type": "info", "label": "Read this", "description": "…" },
+            { "id": "new", "type": "plugin" },
+        ],
+        "actions": [
+            { "id": "go", "label": "Go", "confirm": { "required": true, "title": "t", "message": "m" },
+              "button_label": "Do", "events": ["client_connect", "login_failed"], "schedule": "0 3 * * *",
+              "timeout": 60 },
+            { "id": "other", "confirm": false },
+        ],
+        "permissions": { "api": ["channels:write", "*:read"], "network": true, "listen": [9090],
+            "programs": ["ffmpeg"], "files": ["recordings", "/srv//guides/:write"] },
+        "requirements": ["requests>=2.31", "rapidfuzz"], "lifetime": "on_demand", "concurrency": 4,
+        "limits": { "memory_mib": 512 },
+    })
+}
+
+fn parse(value: &Value) -> Result<Manifest, ManifestError> {
+    Manifest::parse(value.to_string().as_bytes())
+}
+
+#[test]
+fn a_manifest_is_read_with_all_its_parts_and_unknown_members_stay() {
+    let manifest = parse(&sample()).unwrap();
+    assert_eq!((&*manifest.name, &*manifest.version, manifest.is_legacy), ("My Plugin", "1.2.3", false));
+    assert_eq!(manifest.json["license"], "MIT");
+    let fields = manifest.fields.as_ref().unwrap();
+    assert_eq!(fields.len(), 7);
+    assert_eq!(fields[0].json()["placeholder"], "x");
+    assert!(fields[3].is_password && fields[3].shown()["default"] == MASK);
+    assert_eq!(fields[6].kind, FieldKind::Other("plugin".to_owned()));
+    let go = manifest.action("go").unwrap();
+    assert_eq!(
+        (go.events.clone(), go.unknown_events.clone()),
+        (vec!["client_connect".to_owned()], vec!["login_failed".to_owned()])
+    );
+    assert_eq!((go.schedule.as_deref(), go.timeout_s), (Some("0 3 * * *"), 60));
+    assert_eq!(go.confirm.as_ref().unwrap().title, "t");
+    let other = manifest.action("other").unwrap();
+    assert_eq!((&*other.label, other.timeout_s, &other.confirm), ("other", ACTION_SECONDS_DEFAULT, &None));
+    assert_eq!((manifest.lifetime, manifest.concurrency), (Lifetime::OnDemand, 4));
+    assert_eq!(manifest.limits, Limits { memory_mib: 512, ..Limits::DEFAULT });
+    let files: Vec<String> = manifest.permissions.files.iter().map(ToString::to_string).collect();
+    assert_eq!(files, ["recordings", "/srv/guides:write"]);
+}
+
+#[test]
+fn each_wrong_or_missing_member_is_named_with_its_place() {
+    let check = |pointer: &str, value: Value, path: &str| {
+        let mut manifest = sample();
+        match manifest.pointer_mut(pointer) {
+            Some(member) => *member = value,
+            None => drop(manifest.as_object_mut().unwrap().insert(pointer[1..].to_owned(), value)),
+        }
+        match parse(&manifest) {
+            Err(ManifestError::Faults(faults)) => {
+                let paths: Vec<&str> = faults.iter().map(|it| &*it.path).collect();
+                assert_eq!(paths, [path], "{pointer}");
+            }
+            other => panic!("{pointer}: {other:?}"),
+        }
+    };
+    check("/name", json!(null), "name");
+    check("/name", json!(" "), "name");
+    check("/version", json!(1), "version");
+    check("/description", json!([]), "description");
+    check("/author", json!({}), "author");
+    check("/fields", json!({}), "fields");
+    check("/fields/0", json!("n"), "fields[0]");
+    check("/fields/0/id", json!(null), "fields[0].id");
+    check("/fields/0/id", json!("sel"), "fields[1].id");
+    check("/fields/0/label", json!(5), "fields[0].label");
+    check("/fields/0/default", json!("five"), "fields[0].default");
+    check("/fields/1/options", json!("a"), "fields[1].options");
+    check("/fields/1/options/0", json!({ "label": "A" }), "fields[1].options[0]");
+    check("/fields/2/default", json!("yes"), "fields[2].default");
+    check("/actions/0/id", json!(""), "actions[0].id");
+    check("/actions/1/id", json!("go"), "actions[1].id");
+    check("/actions/0/events", json!("client_connect"), "actions[0].events");
+    check("/actions/0/confirm", json!(1), "actions[0].confirm");
+    check("/actions/0/confirm/required", json!("yes"), "actions[0].confirm.required");
+    check("/actions/0/timeout", json!(0), "actions[0].timeout");
+    check("/actions/0/timeout", json!(43_201), "actions[0].timeout");
+    check("/permissions", json!(["network"]), "permissions");
+    check("/permissions/api/0", json!("channels"), "permissions.api[0]");
+    check("/permissions/network", json!("yes"), "permissions.network");
+    check("/permissions/listen/0", json!(80), "permissions.listen[0]");
+    check("/permissions/programs/0", json!("/bin/sh"), "permissions.programs[0]");
+    check("/permissions/files/1", json!("/srv/../etc"), "permissions.files[1]");
+    check("/requirements/0", json!("--index-url=http://x"), "requirements[0]");
+    check("/requirements/0", json!("x @ http://host/x.whl"), "requirements[0]");
+    check("/command", json!("run"), "command");
+    check("/command", json!([]), "command");
+    check("/lifetime", json!("forever"), "lifetime");
+    check("/concurrency", json!(9), "concurrency");
+    check("/limits/memory_mib", json!(2_048), "limits.memory_mib");
+    assert!(matches!(parse(&json!([])), Err(ManifestError::NotJson(_))));
+    assert!(matches!(Manifest::parse(b"{\"name\":"), Err(ManifestError::NotJson(_))));
+    assert_eq!(Manifest::parse(&vec![b' '; MANIFEST_BYTES_MAX + 1]), Err(ManifestError::TooLarge));
+    let missing = parse(&json!({})).unwrap_err().to_string();
+    assert_eq!(missing, "plugin.json: name is required; version is required; description is required");
+}
+
+#[test]
+fn a_small_manifest_declares_no_permissions_and_leaves_fields_to_the_code() {
+    let manifest = parse(&json!({ "name": "n", "version": "1", "description": "" })).unwrap();
+    assert_eq!((&manifest.fields, &manifest.actions), (&None, &None));
+    assert_eq!(manifest.permissions, Permissions::undeclared());
+    let legacy = Manifest::legacy(&PluginKey::of_folder("Old One").unwrap());
+    assert_eq!((&*legacy.name, legacy.is_legacy, &*legacy.version), ("old_one", true, ""));
+    assert!(!legacy.permissions.is_declared);
+}
+
+#[test]
+fn settings_are_checked_by_the_type_of_their_field() {
+    let fields = parse(&sample()).unwrap().fields.unwrap();
+    let none = PluginSettings::default();
+    for (id, good, wrong) in [
+        ("n", json!(7.5), json!("7")),
+        ("sel", json!(2), json!("2")),
+        ("on", json!(true), json!("true")),
+        ("key", json!("x"), json!(1)),
+        ("notes", json!("a\nb"), json!("a\0b")),
+        ("notes", json!("x".repeat(1_000)), json!("x".repeat(200_000))),
+    ] {
+        let set = |value: Value| json!({ id: value }).as_object().cloned().unwrap();
+        assert!(none.replaced(set(good.clone()), &fields).is_ok(), "{id} {good}");
+        let refused = none.replaced(set(wrong), &fields).unwrap_err();
+        assert_eq!(refused[0].field, id, "{refused:?}");
+    }
+    let large = json!({ "any": "x".repeat(SETTINGS_BYTES_MAX) }).as_object().cloned().unwrap();
+    assert_eq!(none.replaced(large, &fields).unwrap_err()[0].field, "settings");
+}
+
+#[test]
+fn passwords_are_masked_and_kept_until_another_one_is_sent() {
+    let fields = parse(&sample()).unwrap().fields.unwrap();
+    let object = |value: Value| value.as_object().cloned().unwrap();
+    let settings =
+        PluginSettings::default().replaced(object(json!({ "key": "hunter2", "n": 1 })), &fields).unwrap();
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    assert_eq!(settings.masked(&fields), object(json!({ "key": MASK, "n": 1 })));
+    for kept in [json!({ "key": MASK, "n": 2 }), json!({ "n": 2 })] {
+        let changed = settings.replaced(object(kept), &fields).unwrap();
+        assert_eq!(changed.passwords(&fields).collect::<Vec<_>>(), ["hunter2"]);
+        assert_eq!(changed.with_defaults(&fields)["n"], 2);
+    }
+    let cleared = settings.replaced(object(json!({ "key": "", "n": null })), &fields).unwrap();
+    assert_eq!(cleared.passwords(&fields).count(), 0);
+    assert_eq!(cleared.with_defaults(&fields)["n"], 5, "the default applies again");
+    let masked = PluginSettings::default().replaced(object(json!({ "key": MASK })), &fields).unwrap();
+    assert_eq!(masked.with_defaults(&fields)["key"], "p", "a mask is never saved");
+}
+
+#[test]
+fn an_update_waits_only_if_it_wants_more_than_was_granted() {
+    let permissions = |value: Value| {
+        let mut manifest = sample();
+        manifest["permissions"] = value;
+        parse(&manifest).unwrap().permissions
+    };
+    let check = |wanted: Value, granted: Value, more: &[&str]| {
+        assert_eq!(permissions(wanted).beyond(&permissions(granted)), more);
+    };
+    check(json!({}), json!({}), &[]);
+    check(json!({ "api": ["channels:read"] }), json!({ "api": ["channels:write"] }), &[]);
+    check(
+        json!({ "api": ["channels:write"] }),
+        json!({ "api": ["channels:read"] }),
+        &["API: channels:write"],
+    );
+    check(json!({ "api": ["vod:read"] }), json!({ "api": ["*:read"] }), &[]);
+    check(json!({ "api": ["users:read"] }), json!({ "api": ["*:write"] }), &["API: users:read"]);
+    check(json!({ "network": true }), json!({}), &["connections to any host"]);
+    check(json!({ "listen": [9000, 9001] }), json!({ "listen": [9000] }), &["listening at port 9001"]);
+    check(json!({ "programs": ["ffmpeg"] }), json!({}), &["starting the program ffmpeg"]);
+    check(json!({ "files": ["logos"] }), json!({ "files": ["logos:write"] }), &[]);
+    check(json!({ "files": ["logos:write"] }), json!({ "files": ["logos"] }), &["files: logos:write"]);
+    let declared = permissions(json!({ "network": true }));
+    assert_eq!(Permissions::undeclared().beyond(&declared), ["use of the whole API"]);
+    assert_eq!(declared.beyond(&Permissions::undeclared()), [""; 0]);
+}
+
+#[test]
+fn scopes_permit_their_part_of_the_api_and_protected_parts_only_by_name() {
+    let check = |scopes: &[&str], path: &str, is_write: bool, expected: bool| {
+        let scopes = scopes.iter().map(|it| ApiScope::parse(it).unwrap()).collect();
+        let permissions = Permissions { api: ApiAccess::Scopes(scopes), ..Permissions::none() };
+        assert_eq!(permissions.permits_api(path, is_write), expected, "{path}");
+    };
+    check(&["channels:read"], "/api/channels/channels/", false, true);
+    check(&["channels:read"], "/api/channels/channels/", true, false);
+    check(&["channels:write"], "/api/channels/channels/5/", false, true);
+    check(&["channels:write"], "/api/channels/streams/", false, false);
+    check(&["*:write"], "/api/m3u/accounts/", true, true);
+    check(&["*:write"], "/api/accounts/users/", false, false);
+    check(&["*:write"], "/api/core/streamprofiles/", true, false);
+    check(&["*:write"], "/api/plugins/plugins/", false, false);
+    check(&["*:write"], "/api/connect/integrations/", false, false);
+    check(&["*:write"], "/api/backups/", false, false);
+    check(&["*:write"], "/api/elsewhere/", false, false);
+    check(&["users:read"], "/api/accounts/users/", false, true);
+    check(&[], "/api/", false, false);
+    assert!(Permissions::undeclared().permits_api("/api/accounts/users/", true));
+    assert!(!Permissions::undeclared().permits_api("/api/backups/x/download/", false));
+}
+
+#[test]
+fn keys_are_safe_as_paths_and_keep_hyphens() {
+    for (folder, key) in
+        [("stream-dripper", "stream-dripper"), ("My Plugin X", "my_plugin_x"), ("v1.2", "v1.2")]
+    {
+        assert_eq!(PluginKey::of_folder(folder).unwrap().as_str(), key);
+    }
+    let long = "x".repeat(KEY_BYTES_MAX + 1);
+    for folder in ["", " ", ".", "..", ".git", "-x", "a/b", "a\\b", "é", "a\0", &long] {
+        assert_eq!(PluginKey::of_folder(folder), Err(WrongPluginKey), "{folder:?}");
+    }
+}
+
+#[test]
+fn names_that_lead_elsewhere_or_collide_are_refused() {
+    let check = |names: &[&[u8]], expected: Option<NameFault>| {
+        let mut known = ArchiveNames::default();
+        let (last, first) = names.split_last().unwrap();
+        for name in first {
+            assert!(known.add(name).is_ok(), "{names:?}");
+        }
+        assert_eq!(known.add(last).err(), expected, "{names:?}");
+    };
+    check(&[b"p/plugin.py"], None);
+    check(&[b"p/", b"p/plugin.py"], None);
+    check(&[b"p/plugin.py", b"p/"], None);
+    check(&[b"p/..x"], None);
+    check(&[b""], Some(NameFault::Empty));
+    check(&[b"/etc/passwd"], Some(NameFault::Absolute));
+    check(&[b"p/../../x"], Some(NameFault::Traversal));
+    check(&[b".."], Some(NameFault::Traversal));
+    check(&[b"./x"], Some(NameFault::Traversal));
+    check(&[b"p//x"], Some(NameFault::EmptyPart));
+    check(&[b"C:/x"], Some(NameFault::Drive));
+    check(&[b"c:x"], Some(NameFault::Drive));
+    check(&[b"p\\..\\x"], Some(NameFault::Backslash));
+    check(&[b"p/x\0.py"], Some(NameFault::Control));
+    check(&[b"p/x\n"], Some(NameFault::Control));
+    check(&["p/\u{85}".as_bytes()], Some(NameFault::Control));
+    check(&[b"p/\xff"], Some(NameFault::NotUtf8));
+    check(&["x".repeat(256).as_bytes()], Some(NameFault::TooLong));
+    check(&["a/".repeat(40).as_bytes()], Some(NameFault::TooLong));
+    check(&[b"p/x", b"p/x"], Some(NameFault::Duplicate));
+    check(&[b"p/", b"p/"], Some(NameFault::Duplicate));
+    check(&[b"p/x", b"p/X"], Some(NameFault::SameForFileSystems));
+    check(&[b"p/x", b"P/y"], Some(NameFault::SameForFileSystems));
+    check(&["p/é".as_bytes(), "p/e\u{301}".as_bytes()], Some(NameFault::SameForFileSystems));
+    check(&["p/Straße".as_bytes(), "p/STRASSE".as_bytes()], Some(NameFault::SameForFileSystems));
+    check(&[b"p/x", b"p/x/y"], Some(NameFault::FileAndFolder));
+    check(&[b"p/x/y", b"p/x"], Some(NameFault::FileAndFolder));
+}
+
+#[test]
+fn the_one_plugin_of_an_archive_is_found_where_it_is() {
+    let check = |names: &[&str], expected: Result<&str, &str>| {
+        let names: Vec<EntryName> = names.iter().map(|it| EntryName::parse(it.as_bytes()).unwrap()).collect();
+        let found = PluginRoot::find(names.iter(), "My Archive.ZIP");
+        match (found, expected) {
+            (Ok(root), Ok(expected)) => {
+                assert_eq!(format!("{}:{}", root.parts.join("/"), root.key), expected, "{names:?}");
+            }
+            (Err(fault), Err(expected)) => assert!(fault.to_string().contains(expected), "{fault}"),
+            (found, _) => panic!("{names:?}: {found:?}"),
+        }
+    };
+    check(&["p/", "p/plugin.json", "p/plugin.py"], Ok("p:p"));
+    check(&["plugin.json", "plugin.py"], Ok(":my_archive"));
+    check(&["top/README", "top/One/plugin.json", "top/tests/__init__.py"], Ok("top/One:one"));
+    check(&["p/plugin.py", "p/sub/plugin.py"], Ok("p:p"));
+    check(&["p/__init__.py", "__MACOSX/p/plugin.json"], Ok("p:p"));
+    check(&["a/plugin.py", "b/plugin.py"], Err("several plugins: a, b"));
+    check(&["README.md"], Err("no plugin"));
+    check(&["é/plugin.py"], Err("cannot be a plugin"));
+}

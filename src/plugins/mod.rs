@@ -1,0 +1,147 @@
+//! Installed plugins: their folders and their records together. Nothing here runs code of a plugin.
+
+mod processes;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use actors::{check_cron, now_ms};
+use domain::plugin::{Field, Manifest, Plugin, PluginKey, PluginSettings, actions_of, fields_of};
+use serde_json::{Map, Value};
+use storage::Write;
+use storage::plugin_files::{FolderError, PluginFiles};
+
+pub(crate) use self::processes::PluginProcesses;
+
+/// Maximum number of installed plugins.
+pub(crate) const PLUGINS_MAX: usize = 200;
+
+/// The plugins of this gateway.
+#[derive(Debug)]
+pub(crate) struct InstalledPlugins {
+    pub(crate) files: PluginFiles,
+    /// The folder of the files that plugins write, one for each.
+    data: PathBuf,
+    /// Held while a plugin is installed, removed, enabled or disabled.
+    pub(crate) changes: tokio::sync::Mutex<()>,
+}
+
+/// A plugin as it is now.
+#[derive(Debug)]
+pub(crate) struct PluginEntry {
+    pub(crate) key: PluginKey,
+    /// `None` until it is enabled or configured for the first time, if it was put into the folder by hand.
+    pub(crate) record: Option<Arc<Plugin>>,
+    /// `None` if its folder is missing.
+    pub(crate) manifest: Option<Result<Manifest, FolderError>>,
+    pub(crate) has_logo: bool,
+}
+
+impl InstalledPlugins {
+    /// Uses the folders below the data folder.
+    pub(crate) fn new(data_dir: &Path) -> Self {
+        Self {
+            files: PluginFiles::new(data_dir),
+            data: data_dir.join("plugin-data"),
+            changes: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// Reads a plugin with this record; `None` if it has neither a record nor a folder. Blocks.
+    pub(crate) fn read(&self, key: &PluginKey, record: Option<Arc<Plugin>>) -> Option<PluginEntry> {
+        let manifest = self.files.exists(key).then(|| self.files.manifest(key));
+        if record.is_none() && manifest.is_none() {
+            return None;
+        }
+        Some(PluginEntry { key: key.clone(), record, manifest, has_logo: self.files.has_logo(key) })
+    }
+
+    /// Removes the files that a plugin wrote. Blocks.
+    pub(crate) fn remove_data(&self, key: &PluginKey) -> io::Result<()> {
+        match fs::remove_dir_all(self.data.join(key.as_str())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PluginEntry {
+    pub(crate) fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()?.as_ref().ok()
+    }
+
+    /// Returns the fields of the manifest, else those that the code reported when it ran last.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        fields(self.manifest(), self.record.as_deref())
+    }
+
+    /// Returns the actions of the manifest, else those that the code reported when it ran last.
+    pub(crate) fn actions(&self) -> Vec<Map<String, Value>> {
+        let reported = || self.record.as_ref()?.reported.as_ref().map(|it| it.actions.clone());
+        let actions = match self.manifest().and_then(|it| it.actions.clone()) {
+            Some(actions) => actions,
+            None => actions_of(&Value::from(reported().unwrap_or_default())).0,
+        };
+        actions.iter().map(|it| it.json().clone()).collect()
+    }
+
+    /// Returns what an admin has to know about the manifest, as sentences.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let Some(manifest) = self.manifest() else { return Vec::new() };
+        let mut warnings = Vec::new();
+        if manifest.is_legacy {
+            warnings.push("The plugin has no manifest.".to_owned());
+        }
+        if !manifest.permissions.is_declared {
+            let text = "The plugin declares no permissions: it uses the whole API and the network.";
+            warnings.push(text.to_owned());
+        }
+        for action in manifest.actions.iter().flatten() {
+            for event in &action.unknown_events {
+                warnings.push(format!("The action \"{}\" asks for the unknown event {event}.", action.id));
+            }
+        }
+        warnings
+    }
+}
+
+/// Returns the fields of a manifest, else those that the code reported when it ran last.
+pub(crate) fn fields(manifest: Option<&Manifest>, record: Option<&Plugin>) -> Vec<Field> {
+    let reported = || record?.reported.as_ref().map(|it| it.fields.clone());
+    match manifest.and_then(|it| it.fields.clone()) {
+        Some(fields) => fields,
+        None => fields_of(&Value::from(reported().unwrap_or_default())).0,
+    }
+}
+
+/// Returns the actions with a schedule that is no cron expression, with the reason.
+pub(crate) fn wrong_schedule(manifest: &Manifest) -> Option<String> {
+    let mut scheduled = manifest.actions.iter().flatten().filter_map(|it| Some((it, it.schedule.as_ref()?)));
+    scheduled.find_map(|(action, schedule)| {
+        let error = check_cron(schedule).err()?;
+        Some(format!("plugin.json: the schedule of the action {:?} is not valid: {error}", action.id))
+    })
+}
+
+/// Returns the record of a plugin for a write, a new one if it has none.
+pub(crate) fn record_of(write: &mut Write<'_>, key: &PluginKey) -> Result<Plugin, storage::Error> {
+    if let Some(record) = write.by::<Plugin>("key", key.as_str())?.into_iter().next() {
+        return Ok(record);
+    }
+    let at = now_ms();
+    Ok(Plugin {
+        id: write.next_id::<Plugin>()?,
+        key: key.clone(),
+        is_enabled: false,
+        was_enabled: false,
+        granted: None,
+        settings: PluginSettings::default(),
+        version: String::new(),
+        reported: None,
+        failed_starts: 0,
+        failed: None,
+        installed_at: at,
+        updated_at: at,
+    })
+}

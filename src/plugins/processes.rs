@@ -1,0 +1,109 @@
+//! The processes of plugins, with the records of this gateway.
+
+use std::sync::Arc;
+
+use actors::{
+    InstalledPlugin, Pending, PluginBackend, PluginFolders, PluginNote, PluginNotification, PluginSettings,
+    PluginTimings, Plugins, System,
+};
+use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
+use domain::plugin::{Plugin, PluginKey};
+use storage::plugin_files::PluginFiles;
+use storage::{Models, Write};
+use tokio::sync::broadcast;
+use tracing::warn;
+
+use crate::config::Config;
+use crate::files::{Files, Folder};
+
+/// Maximum number of notifications that a slow reader may fall behind.
+const LAG_MAX: usize = 256;
+
+/// The processes of plugins.
+pub(crate) struct PluginProcesses {
+    pub(crate) handle: Plugins,
+    notifications: broadcast::Sender<PluginNotification>,
+}
+
+/// Plugins as they are stored and unpacked.
+struct StoredPlugins {
+    models: Models,
+    files: PluginFiles,
+    notifications: broadcast::Sender<PluginNotification>,
+}
+
+impl PluginProcesses {
+    pub(crate) fn new(system: &System) -> Self {
+        Self { handle: system.plugins(), notifications: broadcast::Sender::new(LAG_MAX) }
+    }
+
+    /// Subscribes to what happens to plugins from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<PluginNotification> {
+        self.notifications.subscribe()
+    }
+
+    /// Starts the enabled plugins in the background. Blocks while their folders are read.
+    pub(crate) fn start(&self, models: Models, config: &Config, files: &PluginFiles) {
+        let core_settings = models.settings.load();
+        let system = core_settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value);
+        let zone = time_zone(system).to_owned();
+        let settings = PluginSettings {
+            folders: PluginFolders {
+                code: absolute(config.data_dir.join("plugins")),
+                data: absolute(config.data_dir.join("plugin-data")),
+                recordings: absolute(config.recordings_folder()),
+                logos: absolute(Files::new(&config.data_dir).folder(Folder::Logos)),
+            },
+            python: config.plugins.python.clone(),
+            time_zone: zone,
+            is_safe_mode: config.plugins.is_safe_mode,
+            timings: PluginTimings::default(),
+        };
+        if settings.is_safe_mode {
+            warn!("safe mode: no plugin starts");
+        }
+        let backend =
+            StoredPlugins { models, files: files.clone(), notifications: self.notifications.clone() };
+        self.handle.start(Arc::new(backend), settings);
+    }
+}
+
+/// Returns a path that does not depend on the working folder, which plugins do not share.
+fn absolute(path: std::path::PathBuf) -> std::path::PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+impl PluginBackend for StoredPlugins {
+    fn keys(&self) -> Vec<PluginKey> {
+        self.models.plugins.load().iter().map(|it| it.key.clone()).collect()
+    }
+
+    fn installed(&self, key: &PluginKey) -> Option<InstalledPlugin> {
+        let record = self.models.plugins.load().iter().find(|it| it.key == *key).cloned()?;
+        let manifest = self.files.manifest(key).ok()?;
+        Some(InstalledPlugin { record: Plugin::clone(&record), manifest })
+    }
+
+    fn note(&self, key: PluginKey, note: PluginNote) -> Pending<'_, Result<(), String>> {
+        Box::pin(async move {
+            let written = self.models.store.write(move |write: &mut Write<'_>| {
+                let Some(mut record) = write.by::<Plugin>("key", key.as_str())?.into_iter().next() else {
+                    return Ok(());
+                };
+                match note {
+                    PluginNote::Reported(reported) => record.reported = Some(reported),
+                    PluginNote::Failed(reason) => record.failed = reason,
+                    PluginNote::FailedStarts(starts) => record.failed_starts = starts,
+                }
+                write.put(&record)?;
+                Ok::<_, storage::Error>(())
+            });
+            written.await.map_err(|error| error.to_string())
+        })
+    }
+
+    fn notify(&self, notification: PluginNotification) {
+        // An error means that nobody listens.
+        let _ = self.notifications.send(notification);
+    }
+}

@@ -1,0 +1,230 @@
+//! `/api/connect/deliveries/`: events that wait for an integration, and dead letters.
+
+use actors::{DeliveryFilter, IntegrationError};
+use domain::ids::{DeliveryId, IntegrationId};
+use domain::integration::{Delivery, Integration};
+use resource_derive::{Body, Query, View};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use storage::Table;
+use uuid::Uuid;
+
+use super::logs::{blocking, object_of};
+use super::view::EventName;
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::filter::read_filter;
+use crate::rest::frame::input::{FieldErrors, NO_FIELD};
+use crate::rest::frame::list::{Page, Paging};
+use crate::rest::frame::record::Noun;
+use crate::rest::frame::route::{NoContent, Route};
+use crate::rest::frame::value::{Choice, Named, Time, choice};
+
+const LIST: &str = "/api/connect/deliveries/";
+const ONE: &str = "/api/connect/deliveries/{id}/";
+const REPLAY_ONE: &str = "/api/connect/deliveries/{id}/replay/";
+const REPLAY: &str = "/api/connect/deliveries/replay/";
+const DELETE: &str = "/api/connect/deliveries/bulk-delete/";
+
+/// Maximum number of ids in a body.
+const IDS_MAX: usize = 10_000;
+
+choice!(
+    /// The state of a delivery.
+    enum DeliveryState {
+        Waiting = "waiting",
+        Dead = "dead",
+    }
+);
+
+/// Filters of the list of deliveries.
+#[derive(Debug, Query)]
+pub(crate) struct DeliveryFilters {
+    /// Id of an integration.
+    #[field(example = "1")]
+    integration: Option<IntegrationId>,
+    /// An event.
+    #[field(example = "channel_start")]
+    event: Option<Named<EventName>>,
+    /// State of the deliveries.
+    state: Option<Named<DeliveryState>>,
+    /// Deliveries of events from this time on.
+    since: Option<Time>,
+    /// Deliveries of events before this time.
+    before: Option<Time>,
+}
+
+/// An event on its way to an integration.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ConnectDeliveryView {
+    /// Increases with each delivery.
+    #[field(example = "3")]
+    id: DeliveryId,
+    /// Id of the integration.
+    #[field(example = "1")]
+    integration: IntegrationId,
+    /// Name of the integration.
+    #[field(example = "Chat")]
+    integration_name: Option<String>,
+    /// `waiting` for its next attempt, or `dead`: it failed for good, and an admin can replay it.
+    #[field(example = "dead")]
+    state: Named<DeliveryState>,
+    /// The event.
+    #[field(example = "channel_start")]
+    event: String,
+    /// The same in all attempts to deliver the event.
+    event_id: Uuid,
+    /// A sentence about the event.
+    #[field(example = "News plays \"News 1\" of Provider.")]
+    summary: String,
+    /// When the event happened, or was replayed.
+    created_at: Time,
+    /// Number of attempts so far.
+    #[field(example = "2")]
+    attempts: u32,
+    /// When the next attempt is due; `null` for a dead letter.
+    due_at: Option<Time>,
+    /// When it became a dead letter.
+    dead_at: Option<Time>,
+    /// Why the last attempt failed.
+    error_message: Option<String>,
+    /// The payload of the event.
+    payload: Map<String, Value>,
+}
+
+/// Selects dead letters.
+#[derive(Debug, Body)]
+pub(crate) struct DeadLetterSelection {
+    /// Ids of dead letters.
+    #[field(items_max = IDS_MAX, example = "[3]")]
+    ids: Option<Vec<DeliveryId>>,
+    /// Selects dead letters by the filters of the list; `{}` selects all.
+    filter: Option<Map<String, Value>>,
+}
+
+/// The number of changed dead letters.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct DeadLetterCountView {
+    /// Number of dead letters that were replayed or deleted.
+    #[field(example = "3")]
+    count: usize,
+}
+
+/// 50 deliveries per page by default, at most 250.
+type Pages = Paging<50, 250>;
+
+impl Noun for Delivery {
+    const NOUN: &'static str = "DeadLetter";
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(LIST, ADMIN, "Lists deliveries that wait and dead letters, the newest first.", list),
+        Route::post(REPLAY, ADMIN, "Replays dead letters, selected by id or by filter.", replay)
+            .with_properties_body(),
+        Route::post(DELETE, ADMIN, "Deletes dead letters, selected by id or by filter.", delete)
+            .with_properties_body(),
+        Route::post(REPLAY_ONE, ADMIN, "Replays a dead letter.", replay_one),
+        Route::delete(ONE, ADMIN, "Deletes a dead letter.", delete_one),
+    ]
+}
+
+impl DeliveryFilters {
+    fn filter(self) -> DeliveryFilter {
+        DeliveryFilter {
+            integration: self.integration,
+            is_dead: self.state.map(|it| it.0 == DeliveryState::Dead),
+            event: self.event.map(|it| it.0.name().to_owned()),
+            ids: None,
+            since: self.since.map(|it| it.0),
+            before: self.before.map(|it| it.0),
+        }
+    }
+}
+
+async fn list(
+    call: Call,
+    (filters, paging): (DeliveryFilters, Pages),
+) -> Result<Page<ConnectDeliveryView>, Refusal> {
+    let (offset, limit) = paging.window();
+    let (queue, filter) = (call.app.integrations.clone(), filters.filter());
+    let found = blocking(move || queue.deliveries(&filter, offset, limit)).await?;
+    let integrations = call.app.models.integrations.load();
+    let views = found.items.into_iter().map(|it| view(it, &integrations)).collect();
+    paging.envelope(&call, found.n_all, views)
+}
+
+async fn replay(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
+    let filter = selection.filter()?;
+    count(call.app.integrations.replay(&filter).await)
+}
+
+async fn delete(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
+    let filter = selection.filter()?;
+    count(call.app.integrations.delete_dead(&filter).await)
+}
+
+async fn replay_one(call: Call) -> Result<NoContent, Refusal> {
+    let filter = one(call.id()?);
+    found(count(call.app.integrations.replay(&filter).await)?)
+}
+
+async fn delete_one(call: Call) -> Result<NoContent, Refusal> {
+    let filter = one(call.id()?);
+    found(count(call.app.integrations.delete_dead(&filter).await)?)
+}
+
+fn one(id: u32) -> DeliveryFilter {
+    DeliveryFilter { ids: Some(vec![DeliveryId(id)]), ..DeliveryFilter::default() }
+}
+
+fn found(changed: DeadLetterCountView) -> Result<NoContent, Refusal> {
+    if changed.count == 0 { Err(Refusal::unknown::<Delivery>()) } else { Ok(NoContent) }
+}
+
+fn count(changed: Result<usize, IntegrationError>) -> Result<DeadLetterCountView, Refusal> {
+    match changed {
+        Ok(count) => Ok(DeadLetterCountView { count }),
+        // Then there are no dead letters either.
+        Err(IntegrationError::NotRunning) => Ok(DeadLetterCountView { count: 0 }),
+        Err(IntegrationError::Store(error)) => Err(error.into()),
+        Err(error) => Err(Refusal::fault(format_args!("change dead letters: {error}"))),
+    }
+}
+
+impl DeadLetterSelection {
+    /// Returns the filter. A body that selects nothing is refused, because it would select everything.
+    fn filter(self) -> Result<DeliveryFilter, FieldErrors> {
+        match (self.ids, self.filter) {
+            (Some(ids), None) => Ok(DeliveryFilter { ids: Some(ids), ..DeliveryFilter::default() }),
+            (ids, Some(filter)) => {
+                let filter = read_filter::<DeliveryFilters>(&filter)?.filter();
+                if filter.is_dead == Some(false) {
+                    return Err(FieldErrors::of("filter", "state: Only dead letters can be selected."));
+                }
+                Ok(DeliveryFilter { ids, ..filter })
+            }
+            (None, None) => Err(FieldErrors::of(NO_FIELD, "Give ids or a filter.")),
+        }
+    }
+}
+
+fn view(delivery: Delivery, integrations: &Table<Integration>) -> ConnectDeliveryView {
+    let is_dead = delivery.dead_at.is_some();
+    ConnectDeliveryView {
+        id: delivery.id,
+        integration: delivery.integration,
+        integration_name: integrations.get(delivery.integration.0).map(|it| it.name.clone()),
+        state: Named(if is_dead { DeliveryState::Dead } else { DeliveryState::Waiting }),
+        event: delivery.event,
+        event_id: delivery.event_id,
+        summary: delivery.summary,
+        created_at: Time(delivery.created_at),
+        attempts: delivery.n_attempts,
+        due_at: (!is_dead).then_some(Time(delivery.due_at)),
+        dead_at: delivery.dead_at.map(Time),
+        error_message: delivery.reason,
+        payload: object_of(&delivery.payload),
+    }
+}

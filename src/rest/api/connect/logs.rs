@@ -1,0 +1,184 @@
+//! `/api/connect/logs/`: the attempts to deliver events, and their outcomes.
+
+use actors::{IntegrationError, LogFilter, Page as Found};
+use domain::ids::{IntegrationId, LogEntryId};
+use domain::integration::{DeliveryLogEntry, Integration};
+use resource_derive::{Query, View};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use storage::Table;
+use uuid::Uuid;
+
+use super::view::{EventName, TargetType};
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::list::{Page, Paging};
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::{Choice, Named, Time, choice};
+
+choice!(
+    /// Whether an attempt succeeded.
+    enum LogStatus {
+        Success = "success",
+        Failed = "failed",
+    }
+);
+
+/// Filters of the log.
+#[derive(Debug, Query)]
+struct Filters {
+    /// Id of an integration.
+    #[field(example = "1")]
+    integration: Option<IntegrationId>,
+    /// Type of the integrations.
+    r#type: Option<Named<TargetType>>,
+    /// An event.
+    #[field(example = "channel_start")]
+    event: Option<Named<EventName>>,
+    /// Whether the attempt succeeded.
+    status: Option<Named<LogStatus>>,
+    /// Whether it was a test.
+    is_test: Option<bool>,
+    /// Entries from this time on.
+    since: Option<Time>,
+    /// Entries before this time.
+    before: Option<Time>,
+}
+
+/// An attempt to deliver an event, or a test.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct DeliveryLogView {
+    /// Increases with each attempt.
+    #[field(example = "7")]
+    id: LogEntryId,
+    /// Id of the integration.
+    #[field(example = "1")]
+    integration: IntegrationId,
+    /// Name of the integration.
+    #[field(example = "Chat")]
+    integration_name: Option<String>,
+    /// Type of the integration.
+    r#type: Option<Named<TargetType>>,
+    /// Id of the subscription.
+    #[field(example = "1")]
+    subscription_id: Option<u32>,
+    /// Id of the delivery; `null` for a test.
+    #[field(example = "3")]
+    delivery_id: Option<u32>,
+    /// The event.
+    #[field(example = "channel_start")]
+    event: String,
+    /// The same in all attempts to deliver the event.
+    event_id: Uuid,
+    /// Whether it was a test by an admin.
+    is_test: bool,
+    /// Outcome of the attempt.
+    #[field(example = "success")]
+    status: Named<LogStatus>,
+    /// Number of the attempt; the first is 1.
+    #[field(example = "1")]
+    attempt: u32,
+    /// Duration of the attempt in milliseconds.
+    #[field(example = "34")]
+    duration_ms: u32,
+    /// When the attempt was made.
+    timestamp: Time,
+    /// The same, for clients that expect this name.
+    created_at: Time,
+    /// The payload that was sent. A text that is no JSON object is the member `body`.
+    request_payload: Map<String, Value>,
+    /// The answer of a webhook: `status_code` and the beginning of the `body`.
+    response_payload: Option<Map<String, Value>>,
+    /// The end of a script: `exit_code`, and the beginning of `stdout` and `stderr`.
+    output: Option<Map<String, Value>>,
+    /// Why the attempt failed, or why nothing was sent.
+    error_message: Option<String>,
+}
+
+/// 50 entries per page by default, at most 250.
+type Pages = Paging<50, 250>;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![Route::get("/api/connect/logs/", ADMIN, "Lists attempts to deliver events, the newest first.", list)]
+}
+
+async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<DeliveryLogView>, Refusal> {
+    let integrations = call.app.models.integrations.load();
+    let filter = LogFilter {
+        integration: filters.integration,
+        integrations: filters.r#type.map(|wanted| {
+            let of_type = |it: &Integration| TargetType::of_target(&it.target) == wanted.0;
+            integrations.iter().filter(|it| of_type(it)).map(|it| it.id).collect()
+        }),
+        event: filters.event.map(|it| it.0.name().to_owned()),
+        is_success: filters.status.map(|it| it.0 == LogStatus::Success),
+        is_test: filters.is_test,
+        since: filters.since.map(|it| it.0),
+        before: filters.before.map(|it| it.0),
+    };
+    let (offset, limit) = paging.window();
+    let log = call.app.integrations.clone();
+    let found = blocking(move || log.log(&filter, offset, limit)).await?;
+    let views = found.items.into_iter().map(|it| view(it, &integrations)).collect();
+    paging.envelope(&call, found.n_all, views)
+}
+
+/// Reads from the store on a thread that may block. Nothing is found while no integrations run.
+pub(super) async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<Found<T>, IntegrationError> + Send + 'static,
+) -> Result<Found<T>, Refusal> {
+    let reading = tokio::task::spawn_blocking(read);
+    match reading.await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(IntegrationError::NotRunning)) => Ok(Found { n_all: 0, items: Vec::new() }),
+        Ok(Err(IntegrationError::Store(error))) => Err(error.into()),
+        Ok(Err(error)) => Err(Refusal::fault(format_args!("read deliveries: {error}"))),
+        Err(error) => Err(Refusal::fault(format_args!("read deliveries: {error}"))),
+    }
+}
+
+pub(super) fn view(entry: DeliveryLogEntry, integrations: &Table<Integration>) -> DeliveryLogView {
+    let integration = integrations.get(entry.integration.0);
+    let is_success = if entry.is_success { LogStatus::Success } else { LogStatus::Failed };
+    DeliveryLogView {
+        id: entry.id,
+        integration: entry.integration,
+        integration_name: integration.map(|it| it.name.clone()),
+        r#type: integration.map(|it| Named(TargetType::of_target(&it.target))),
+        subscription_id: entry.subscription,
+        delivery_id: entry.delivery.map(|it| it.0),
+        is_test: entry.is_test(),
+        event: entry.event,
+        event_id: entry.event_id,
+        status: Named(is_success),
+        attempt: entry.attempt,
+        duration_ms: entry.duration_ms,
+        timestamp: Time(entry.created_at),
+        created_at: Time(entry.created_at),
+        request_payload: object_of(&entry.request),
+        response_payload: entry
+            .answer
+            .map(|it| members(json!({ "status_code": it.status, "body": it.body }))),
+        output: entry.output.map(|it| {
+            members(json!({ "exit_code": it.exit_code, "stdout": it.stdout, "stderr": it.stderr }))
+        }),
+        error_message: entry.reason,
+    }
+}
+
+/// Returns a sent text as an object: itself if it is one, else as the member `body`.
+pub(super) fn object_of(text: &str) -> Map<String, Value> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => members,
+        Ok(_) | Err(_) if text.is_empty() => Map::new(),
+        Ok(_) | Err(_) => members(json!({ "body": text })),
+    }
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,61 @@
+//! `/api/connect/integrations/{id}/test/`: a sample of each event for the target.
+
+use actors::IntegrationError;
+use domain::ids::IntegrationId;
+use domain::integration::Integration;
+use http::StatusCode;
+use resource_derive::View;
+use serde::Serialize;
+
+use super::logs::{DeliveryLogView, view};
+use super::view::TargetType;
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::Named;
+
+/// The results of a test.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct IntegrationTestView {
+    /// Whether all events were delivered.
+    success: bool,
+    /// Type of the integration.
+    r#type: Named<TargetType>,
+    /// The entry of the log for each event.
+    results: Vec<DeliveryLogView>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    const NOTHING: &str = "No event of the integration is enabled.";
+    vec![
+        Route::post(
+            "/api/connect/integrations/{id}/test/",
+            ADMIN,
+            "Runs a test: the target gets a sample of each enabled event, also if the integration is disabled.",
+            test,
+        )
+        .refuses(StatusCode::BAD_REQUEST, NOTHING),
+    ]
+}
+
+async fn test(call: Call) -> Result<IntegrationTestView, Refusal> {
+    let integrations = call.app.models.integrations.load();
+    let integration = integrations.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
+    let results = match call.app.integrations.test(IntegrationId(call.id()?)).await {
+        Ok(results) => results,
+        Err(IntegrationError::NotFound) => return Err(Refusal::unknown::<Integration>()),
+        Err(IntegrationError::NoEvents) => {
+            return Err(Refusal::bad_request("No event of the integration is enabled."));
+        }
+        Err(IntegrationError::NotRunning) => {
+            return Err(Refusal::bad_request("Integrations do not run yet. Try again soon."));
+        }
+        Err(IntegrationError::Store(error)) => return Err(error.into()),
+    };
+    Ok(IntegrationTestView {
+        success: results.iter().all(|it| it.entry.is_success),
+        r#type: Named(TargetType::of_target(&integration.target)),
+        results: results.into_iter().map(|it| view(it.entry, &integrations)).collect(),
+    })
+}

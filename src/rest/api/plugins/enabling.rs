@@ -1,0 +1,123 @@
+//! Enabling and disabling plugins. Enabling grants the permissions of the installed version.
+
+use std::collections::BTreeSet;
+
+use actors::now_ms;
+use domain::plugin::{FileAccess, FilePlace};
+use http::StatusCode;
+use resource_derive::{Body, View};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::runs::follow_record;
+use super::{NO_PLUGIN, PluginView, change, find, installed, key_of, refused, shown};
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::field::{Field, Kind};
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::{Readable, Shape};
+
+/// Whether a plugin is enabled.
+#[derive(Debug, Body)]
+pub(crate) struct PluginEnabling {
+    /// True grants the permissions that the installed version declares. Only a boolean is accepted.
+    enabled: StrictFlag,
+    /// The version whose permissions the admin has seen. Another installed version is not enabled.
+    #[field(example = "1.2.3")]
+    version: Option<Option<String>>,
+    /// Folders that the plugin may use besides those that it declares, such as `/data/guides` or `/data/guides:write`.
+    #[field(items_max = FOLDERS_MAX)]
+    folders: Option<Vec<String>>,
+}
+
+/// A plugin that was enabled or disabled.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct EnabledPluginView {
+    /// Always true.
+    success: bool,
+    /// Whether it is enabled.
+    enabled: bool,
+    /// Whether it has ever been enabled.
+    ever_enabled: bool,
+    /// The plugin.
+    plugin: PluginView,
+}
+
+/// A boolean; not a text or a number that means one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StrictFlag(bool);
+
+impl Shape for StrictFlag {
+    const KIND: Kind = Kind::Flag;
+}
+
+impl Readable for StrictFlag {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        value.as_bool().map(Self).ok_or_else(|| "Must be a valid boolean.".to_owned())
+    }
+}
+
+/// Maximum number of additional folders.
+const FOLDERS_MAX: usize = 20;
+
+const ENABLED: &str = "/api/plugins/plugins/{key}/enabled/";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(ENABLED, ADMIN, "Sets whether a plugin is enabled, and grants its permissions.", set)
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "The plugin cannot be used, or another version is installed than the admin has seen.",
+            )
+            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
+    ]
+}
+
+async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refusal> {
+    let key = key_of(&call)?;
+    let _one = installed(&call).changes.lock().await;
+    let plugin = find(&call, &key).await?;
+    let StrictFlag(is_enabled) = sent.enabled;
+    let granted = if is_enabled {
+        let manifest = match &plugin.manifest {
+            None => return Err(refused("The folder of the plugin is missing.")),
+            Some(Err(error)) => return Err(refused(&error.to_string())),
+            Some(Ok(manifest)) => manifest,
+        };
+        if sent.version.flatten().is_some_and(|it| it != manifest.version) {
+            return Err(refused(&format!(
+                "Version {} is installed now: read its permissions first.",
+                manifest.version
+            )));
+        }
+        let mut granted = manifest.permissions.clone();
+        granted.files.extend(folders(&sent.folders.unwrap_or_default())?);
+        Some(granted)
+    } else {
+        None
+    };
+    change(&call, key.clone(), move |plugin| {
+        plugin.is_enabled = is_enabled;
+        plugin.was_enabled |= is_enabled;
+        plugin.failed = None;
+        plugin.failed_starts = 0;
+        plugin.updated_at = now_ms();
+        if let Some(granted) = granted {
+            plugin.granted = Some(granted);
+        }
+    })
+    .await?;
+    follow_record(&call, &key).await;
+    let plugin = shown(&call, &key).await?;
+    Ok(EnabledPluginView { success: true, enabled: is_enabled, ever_enabled: plugin.was_enabled(), plugin })
+}
+
+/// Reads folders that an admin grants.
+fn folders(texts: &[String]) -> Result<BTreeSet<FileAccess>, Refusal> {
+    let read = |text: &String| {
+        let access = FileAccess::parse(text).filter(|it| matches!(it.place, FilePlace::Folder(_)));
+        access.ok_or_else(|| Refusal::field("folders", format!("{text:?} is not an absolute folder.")))
+    };
+    texts.iter().map(read).collect()
+}

@@ -1,0 +1,238 @@
+//! Installing and removing plugins.
+
+use std::sync::Arc;
+
+use actors::{PluginError, now_ms};
+use domain::plugin::{Permissions, Plugin, PluginKey, PluginState};
+use http::StatusCode;
+use resource_derive::{Body, Query, View};
+use serde::Serialize;
+use storage::plugin_files::{ArchiveError, StagedPlugin};
+use tracing::{info, warn};
+
+use super::runs::{follow_record, sentence};
+use super::{NO_PLUGIN, PluginView, blocking, change, failed, find, installed, key_of, refused, shown};
+use crate::http::reply::Refusal;
+use crate::plugins::{PLUGINS_MAX, record_of, wrong_schedule};
+use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Route;
+use crate::rest::frame::upload::Upload;
+
+/// How a plugin is installed.
+#[derive(Debug, Body)]
+pub(crate) struct PluginImport {
+    /// Whether an installed plugin with the same key is updated. It keeps its settings.
+    overwrite: Option<bool>,
+}
+
+/// A plugin that was installed.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ImportedPluginView {
+    /// Always true.
+    success: bool,
+    /// The installed plugin.
+    plugin: PluginView,
+    /// Always false.
+    was_managed: bool,
+    /// Whether the new version was disabled because it asks for more permissions than were granted.
+    waits_for_permissions: bool,
+}
+
+/// Options of a removal.
+#[derive(Debug, Query)]
+pub(crate) struct PluginRemoval {
+    /// Whether the files that the plugin wrote are deleted as well.
+    data: Option<bool>,
+}
+
+/// The answer to a removal.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RemovedPluginView {
+    /// Always true.
+    success: bool,
+}
+
+/// Maximum size of an archive, in bytes.
+const ARCHIVE_BYTES_MAX: u64 = 200 << 20;
+
+const IMPORT: &str = "/api/plugins/plugins/import/";
+const DELETE: &str = "/api/plugins/plugins/{key}/delete/";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(IMPORT, ADMIN, "Imports a plugin from a zip archive. Runs no code of it.", import)
+            .with_upload(ARCHIVE_BYTES_MAX)
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "The archive is refused, or the plugin exists and `overwrite` is not set. Nothing was changed.",
+            ),
+        Route::delete(DELETE, ADMIN, "Deletes a plugin with its code and settings.", delete)
+            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
+    ]
+}
+
+async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<ImportedPluginView, Refusal> {
+    let _one = installed(&call).changes.lock().await;
+    let overwrite = sent.overwrite == Some(true);
+    let app = Arc::clone(&call.app);
+    let staged = blocking(move || {
+        let name = file.file_name().unwrap_or_default().to_owned();
+        app.plugins.files.stage(file.open().map_err(ArchiveError::Io)?, &name)
+    });
+    let staged = staged.await?.map_err(|error| refusal(&error))?;
+    if let Some(error) = wrong_schedule(&staged.manifest) {
+        return Err(refused(&error));
+    }
+    let (key, version) = (staged.key.clone(), staged.manifest.version.clone());
+    if installed(&call).files.exists(&key) && !overwrite {
+        return Err(refused(&format!("Plugin '{key}' already exists")));
+    }
+    let records = call.app.models.plugins.load();
+    if records.one_by("key", key.as_str()).is_none() && records.iter().count() >= PLUGINS_MAX {
+        return Err(refused(&format!("There are {PLUGINS_MAX} plugins already.")));
+    }
+    let permissions = staged.manifest.permissions.clone();
+    let before = records.one_by("key", key.as_str()).cloned();
+    let install = async {
+        swap(staged).await?;
+        let written = record(&call, key.clone(), version.clone(), permissions).await;
+        if written.is_err() {
+            undo(&call, &key, before.clone()).await;
+        }
+        Ok::<bool, InstallError>(written?)
+    };
+    let undone = undo(&call, &key, before.clone());
+    let processes = &call.app.plugin_processes.handle;
+    let had_failed = processes.state(&key).is_some_and(|it| it.state == PluginState::Failed);
+    let installed = processes.update(&key, install, undone).await;
+    let waits_for_permissions = installed.map_err(|error| match error {
+        InstallError::Refused(refusal) => *refusal,
+        InstallError::NotStarted(error) => refused(&sentence(&error.to_string())),
+    })?;
+    if had_failed {
+        // A new version gets another chance.
+        follow_record(&call, &key).await;
+    }
+    forget_old(&call, key.clone()).await;
+    info!(plugin.key = %key, plugin.version = version, "plugin installed");
+    Ok(ImportedPluginView {
+        success: true,
+        plugin: shown(&call, &key).await?,
+        was_managed: false,
+        waits_for_permissions,
+    })
+}
+
+/// Why a version was not installed.
+enum InstallError {
+    Refused(Box<Refusal>),
+    NotStarted(PluginError),
+}
+
+impl From<Refusal> for InstallError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+impl From<PluginError> for InstallError {
+    fn from(error: PluginError) -> Self {
+        Self::NotStarted(error)
+    }
+}
+
+/// Makes a staged plugin the installed version.
+async fn swap(staged: StagedPlugin) -> Result<(), Refusal> {
+    let done = blocking(move || staged.install()).await?;
+    done.map_err(|error| refusal(&ArchiveError::Io(error)))
+}
+
+/// Writes the record of an installed version. Returns whether it has to wait for more permissions.
+async fn record(
+    call: &Call,
+    key: PluginKey,
+    version: String,
+    permissions: Permissions,
+) -> Result<bool, Refusal> {
+    call.write(move |write| {
+        let mut plugin = record_of(write, &key)?;
+        let is_granted = plugin.granted.as_ref().is_some_and(|it| permissions.beyond(it).is_empty());
+        let waits = plugin.is_enabled && !is_granted;
+        let at = now_ms();
+        plugin = Plugin {
+            is_enabled: plugin.is_enabled && is_granted,
+            version,
+            // The new code may report others.
+            reported: None,
+            failed: None,
+            failed_starts: 0,
+            updated_at: at,
+            ..plugin
+        };
+        write.put(&plugin)?;
+        Ok(waits)
+    })
+    .await
+}
+
+/// Brings the version before the last installation back, with its record. If there was none, removes the new one.
+async fn undo(call: &Call, key: &PluginKey, before: Option<Arc<Plugin>>) {
+    let (app, folder) = (Arc::clone(&call.app), key.clone());
+    let restored = blocking(move || app.plugins.files.undo_install(&folder)).await;
+    let written = match before {
+        Some(before) => change(call, key.clone(), move |plugin| {
+            plugin.version.clone_from(&before.version);
+            plugin.is_enabled = before.is_enabled;
+            plugin.reported.clone_from(&before.reported);
+            plugin.failed = None;
+        })
+        .await
+        .is_ok(),
+        None => true,
+    };
+    if !matches!(restored, Ok(Ok(()))) || !written {
+        warn!("failed to bring back the version of a plugin before its update");
+    }
+}
+
+async fn forget_old(call: &Call, key: PluginKey) {
+    let app = Arc::clone(&call.app);
+    if !matches!(blocking(move || app.plugins.files.drop_old(&key)).await, Ok(Ok(()))) {
+        // It is removed at the next start.
+        warn!("failed to remove the old version of a plugin");
+    }
+}
+
+async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, Refusal> {
+    let key = key_of(&call)?;
+    let _one = installed(&call).changes.lock().await;
+    find(&call, &key).await?;
+    let removed = key.clone();
+    call.write(move |write| {
+        for plugin in write.by::<Plugin>("key", removed.as_str())? {
+            write.remove::<Plugin>(plugin.id)?;
+        }
+        Ok(())
+    })
+    .await?;
+    // Its process ends before its folders do.
+    follow_record(&call, &key).await;
+    let (app, with_data) = (Arc::clone(&call.app), query.data == Some(true));
+    let done = blocking(move || {
+        app.plugins.files.remove(&key)?;
+        if with_data { app.plugins.remove_data(&key) } else { Ok(()) }
+    });
+    done.await?.map_err(|error| Refusal::fault(format_args!("remove the folder of a plugin: {error}")))?;
+    Ok(RemovedPluginView { success: true })
+}
+
+/// Returns 400 for an archive that is refused, and 503 if the disk refuses.
+fn refusal(error: &ArchiveError) -> Refusal {
+    if error.is_refusal() {
+        return refused(&error.to_string());
+    }
+    warn!("failed to install a plugin: {error}");
+    let text = "The plugin cannot be stored: the data folder refuses it.";
+    failed(Refusal::unavailable(text), text)
+}

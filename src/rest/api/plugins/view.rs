@@ -1,0 +1,210 @@
+//! The representation of a plugin.
+
+use actors::PluginResources;
+use domain::plugin::{ApiAccess, Permissions, PluginState};
+use resource_derive::View;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::plugins::PluginEntry;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::value::Time;
+
+/// An installed plugin. Its texts are written by strangers: show them as text.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct PluginView {
+    /// Name of its folder.
+    #[field(example = "my_plugin")]
+    key: String,
+    /// Name for people.
+    #[field(example = "My Plugin")]
+    name: String,
+    /// Version of the plugin.
+    #[field(example = "1.2.3")]
+    version: String,
+    /// Purpose of the plugin.
+    description: String,
+    /// Author of the plugin.
+    author: String,
+    /// Web address with help; empty without one.
+    help_url: String,
+    /// Whether an admin has enabled it.
+    enabled: bool,
+    /// Whether it has ever been enabled.
+    ever_enabled: bool,
+    /// Schema of its settings, as the plugin describes it.
+    fields: Vec<Map<String, Value>>,
+    /// Saved settings; passwords are masked. Missing ones have the defaults of `fields`.
+    settings: Map<String, Value>,
+    /// Actions, as the plugin describes them.
+    actions: Vec<Map<String, Value>>,
+    /// Whether its folder is missing.
+    missing: bool,
+    /// The same as `ever_enabled`.
+    trusted: bool,
+    /// Whether its code runs.
+    loaded: bool,
+    /// `disabled`, `preparing`, `starting`, `ready`, `busy`, `idle`, `stopping`, `restarting` or `failed`.
+    #[field(example = "ready")]
+    state: &'static str,
+    /// Since when it has this state.
+    state_since: Option<Time>,
+    /// Runs that go on.
+    runs: usize,
+    /// Runs that wait.
+    waiting_runs: usize,
+    /// Crashes since the gateway started.
+    crashes: u32,
+    /// Use of resources by its processes: `memory_bytes`, `cpu_ms`, `processes`, `threads` and `data_bytes`.
+    resources: Option<Map<String, Value>>,
+    /// Whether it has no manifest.
+    legacy: bool,
+    /// Address of its logo.
+    logo_url: Option<String>,
+    /// Always `null`: plugins are installed from files.
+    source_repo: Option<String>,
+    /// Always `null`.
+    source_repo_name: Option<String>,
+    /// Always false.
+    is_official_repo: bool,
+    /// Always empty.
+    slug: &'static str,
+    /// Always false.
+    is_managed: bool,
+    /// Whether the version is a pre-release, such as `1.0.0-beta`.
+    installed_version_is_prerelease: bool,
+    /// Always false.
+    update_available: bool,
+    /// Always empty.
+    latest_version: &'static str,
+    /// Whether its author advises against using it.
+    deprecated: bool,
+    /// Permissions that this version asks for: `declared`, `api`, `network`, `listen`, `programs` and `files`.
+    permissions: Option<Map<String, Value>>,
+    /// Permissions that an admin has granted.
+    granted_permissions: Option<Map<String, Value>>,
+    /// Permissions that enabling would grant in addition, as texts.
+    additional_permissions: Vec<String>,
+    /// Python packages that it needs.
+    requirements: Vec<String>,
+    /// Limits of its processes: memory, processor time, processes, open files and data.
+    limits: Option<Map<String, Value>>,
+    /// Facts to know before enabling it.
+    warnings: Vec<String>,
+    /// Why it cannot be used.
+    error: Option<String>,
+    /// When it was installed.
+    installed_at: Option<Time>,
+}
+
+impl PluginView {
+    pub(super) fn was_enabled(&self) -> bool {
+        self.ever_enabled
+    }
+
+    pub(super) async fn of(call: &Call, plugin: &PluginEntry) -> Self {
+        let processes = &call.app.plugin_processes.handle;
+        let (status, resources) = (processes.state(&plugin.key), processes.resources(&plugin.key).await);
+        let (record, manifest) = (plugin.record.as_deref(), plugin.manifest());
+        let fields = plugin.fields();
+        let reported = record.and_then(|it| it.reported.clone()).filter(|_| {
+            // A manifest is more current than the last run.
+            manifest.is_none_or(|it| it.is_legacy)
+        });
+        let text = |of_manifest: fn(&domain::plugin::Manifest) -> &String| {
+            manifest.map(of_manifest).cloned().unwrap_or_default()
+        };
+        let reported = reported.unwrap_or_default();
+        let version = reported.version.unwrap_or_else(|| match manifest {
+            Some(manifest) => manifest.version.clone(),
+            None => record.map(|it| it.version.clone()).unwrap_or_default(),
+        });
+        let granted = record.and_then(|it| it.granted.as_ref());
+        Self {
+            key: plugin.key.to_string(),
+            name: reported
+                .name
+                .or_else(|| manifest.map(|it| it.name.clone()))
+                .unwrap_or_else(|| plugin.key.to_string()),
+            installed_version_is_prerelease: version.split('+').next().is_some_and(|it| it.contains('-')),
+            version,
+            description: reported.description.unwrap_or_else(|| text(|it| &it.description)),
+            author: text(|it| &it.author),
+            help_url: text(|it| &it.help_url),
+            enabled: record.is_some_and(|it| it.is_enabled),
+            ever_enabled: record.is_some_and(|it| it.was_enabled),
+            settings: record.map(|it| it.settings.masked(&fields)).unwrap_or_default(),
+            fields: fields.iter().map(|it| it.shown()).collect(),
+            actions: plugin.actions(),
+            missing: plugin.manifest.is_none(),
+            trusted: record.is_some_and(|it| it.was_enabled),
+            loaded: status.as_ref().is_some_and(|it| it.pid.is_some()),
+            state: status.as_ref().map_or(PluginState::Disabled, |it| it.state).name(),
+            state_since: status.as_ref().map(|it| Time(it.since)),
+            runs: status.as_ref().map(|it| it.runs).unwrap_or_default(),
+            waiting_runs: status.as_ref().map(|it| it.waiting).unwrap_or_default(),
+            crashes: status.as_ref().map(|it| it.crashes).unwrap_or_default(),
+            resources: resources.map(used),
+            legacy: manifest.is_some_and(|it| it.is_legacy),
+            logo_url: plugin
+                .has_logo
+                .then(|| format!("{}/api/plugins/plugins/{}/logo/", call.origin(), plugin.key)),
+            source_repo: None,
+            source_repo_name: None,
+            is_official_repo: false,
+            slug: "",
+            is_managed: false,
+            update_available: false,
+            latest_version: "",
+            deprecated: manifest.is_some_and(|it| it.json.get("deprecated") == Some(&Value::Bool(true))),
+            permissions: manifest.map(|it| permissions(&it.permissions)),
+            granted_permissions: granted.map(permissions),
+            additional_permissions: manifest
+                .map(|it| it.permissions.beyond(granted.unwrap_or(&Permissions::none())))
+                .unwrap_or_default(),
+            requirements: manifest.map(|it| it.requirements.clone()).unwrap_or_default(),
+            limits: manifest.and_then(|it| serde_json::to_value(it.limits).ok()?.as_object().cloned()),
+            warnings: plugin.warnings(),
+            error: error(plugin).or_else(|| status?.reason),
+            installed_at: record.map(|it| Time(it.installed_at)),
+        }
+    }
+}
+
+/// Returns why a plugin cannot be used.
+fn error(plugin: &PluginEntry) -> Option<String> {
+    match &plugin.manifest {
+        None => Some("The folder of the plugin is missing.".to_owned()),
+        Some(Err(error)) => Some(error.to_string()),
+        Some(Ok(_)) => plugin.record.as_ref()?.failed.clone(),
+    }
+}
+
+/// Returns permissions as an object of names and lists.
+fn permissions(permissions: &Permissions) -> Map<String, Value> {
+    let api: Vec<String> = match &permissions.api {
+        ApiAccess::Full => vec!["full".to_owned()],
+        ApiAccess::Scopes(scopes) => scopes.iter().map(ToString::to_string).collect(),
+    };
+    let files: Vec<String> = permissions.files.iter().map(ToString::to_string).collect();
+    Map::from_iter([
+        ("declared".to_owned(), permissions.is_declared.into()),
+        ("api".to_owned(), api.into()),
+        ("network".to_owned(), permissions.network.into()),
+        ("listen".to_owned(), json!(permissions.listen)),
+        ("programs".to_owned(), json!(permissions.programs)),
+        ("files".to_owned(), files.into()),
+    ])
+}
+
+/// Returns the use of resources as an object.
+fn used(resources: PluginResources) -> Map<String, Value> {
+    let PluginResources { memory_bytes, cpu_ms, processes, threads, data_bytes } = resources;
+    Map::from_iter([
+        ("memory_bytes".to_owned(), memory_bytes.into()),
+        ("cpu_ms".to_owned(), cpu_ms.into()),
+        ("processes".to_owned(), processes.into()),
+        ("threads".to_owned(), threads.into()),
+        ("data_bytes".to_owned(), data_bytes.into()),
+    ])
+}

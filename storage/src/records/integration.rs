@@ -1,0 +1,131 @@
+//! Integrations, the deliveries to them, and the log of these.
+
+use domain::ids::IntegrationId;
+use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState};
+
+use crate::error::Result;
+use crate::record::{Keys, Record};
+use crate::write::Write;
+
+impl Record for Integration {
+    const COLLECTION: &'static str = "integrations";
+    /// Addresses, headers and options contain keys of other services.
+    const SEALED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+}
+
+impl Record for IntegrationState {
+    const COLLECTION: &'static str = "integration_states";
+    const MAY_BE_MISSED: bool = true;
+
+    /// The id of the integration.
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+}
+
+impl Record for Delivery {
+    const COLLECTION: &'static str = "deliveries";
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.plain("integration", self.integration.0.to_be_bytes());
+    }
+}
+
+impl Record for DeliveryLogEntry {
+    const COLLECTION: &'static str = "delivery_log";
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.plain("integration", self.integration.0.to_be_bytes());
+    }
+}
+
+/// Removes an integration with its deliveries, its state and its log. Returns whether it existed.
+pub fn remove_integration(write: &mut Write<'_>, id: IntegrationId) -> Result<bool> {
+    for delivery in write.by::<Delivery>("integration", id.0.to_be_bytes())? {
+        write.remove::<Delivery>(delivery.id.0)?;
+    }
+    for entry in write.by::<DeliveryLogEntry>("integration", id.0.to_be_bytes())? {
+        write.remove::<DeliveryLogEntry>(entry.id.0)?;
+    }
+    write.remove::<IntegrationState>(id.0)?;
+    write.remove::<Integration>(id.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::integration::{Script, Target};
+
+    use super::*;
+    use crate::store::Store;
+
+    fn integration(id: u32) -> Integration {
+        let script = Script { path: "/srv/run.sh".to_owned(), working_directory: None, timeout_s: 30 };
+        Integration {
+            id: IntegrationId(id),
+            name: "Script".to_owned(),
+            is_enabled: true,
+            target: Target::Script(script),
+            subscriptions: Vec::new(),
+            parallel: 1,
+            max_age_s: None,
+            created_at: 0,
+        }
+    }
+
+    fn delivery(id: u32, integration: u32) -> Delivery {
+        Delivery {
+            id: domain::ids::DeliveryId(id),
+            integration: IntegrationId(integration),
+            event_id: uuid::Uuid::nil(),
+            event: "vod_stop".to_owned(),
+            created_at: 0,
+            payload: "{}".to_owned(),
+            summary: String::new(),
+            channel: None,
+            n_attempts: 0,
+            due_at: 0,
+            reason: None,
+            dead_at: None,
+        }
+    }
+
+    #[test]
+    fn a_removed_integration_leaves_nothing_behind_and_the_others_stay() {
+        let store = Store::temporary(crate::records::schema()).unwrap();
+        let done = store.write_blocking(|write| {
+            for id in [1, 2] {
+                write.put(&integration(id))?;
+                write.put(&IntegrationState {
+                    id: IntegrationId(id),
+                    failing_since: Some(1),
+                    paused: None,
+                })?;
+                write.put(&delivery(id, id))?;
+                write.put(&delivery(10 + id, id))?;
+            }
+            Ok::<_, crate::Error>(())
+        });
+        done.unwrap();
+        let removed = store.write_blocking(|write| remove_integration(write, IntegrationId(1)));
+        assert!(removed.unwrap());
+        assert_eq!(store.collection::<Integration>().ids(), [2]);
+        assert_eq!(store.collection::<IntegrationState>().ids(), [2]);
+        assert_eq!(store.collection::<Delivery>().ids(), [2, 12]);
+        let removed = store.write_blocking(|write| remove_integration(write, IntegrationId(1)));
+        assert!(!removed.unwrap());
+    }
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { answerOf, partsOf } from './log';
+
+const nothing = { request_payload: {}, response_payload: null, output: null };
+
+test('the answer is a status or an exit code', () => {
+	expect(answerOf({ ...nothing, response_payload: { status_code: 204, body: '' } })).toBe('204');
+	expect(answerOf({ ...nothing, output: { exit_code: 75, stdout: '', stderr: '' } })).toBe('exit 75');
+	expect(answerOf({ ...nothing, output: { exit_code: null, stdout: '', stderr: '' } })).toBe('no exit code');
+	expect(answerOf(nothing)).toBe('');
+});
+
+test('what was sent and what came back is shown as far as it exists', () => {
+	expect(partsOf(nothing)).toEqual([]);
+	expect(partsOf({ ...nothing, request_payload: { body: 'News plays' } })).toEqual([
+		{ title: 'Sent', content: 'News plays' },
+	]);
+	const output = { exit_code: 1, stdout: 'a', stderr: '' };
+	expect(partsOf({ ...nothing, request_payload: { body: 'x', event: 'vod_stop' }, output })).toEqual([
+		{ title: 'Sent', content: '{\n  "body": "x",\n  "event": "vod_stop"\n}' },
+		{ title: 'Output', content: 'a' },
+	]);
+	const response_payload = { status_code: 400, body: '{"message":"Unknown"}' };
+	expect(partsOf({ ...nothing, response_payload })[0]?.content).toBe('{\n  "message": "Unknown"\n}');
+});
