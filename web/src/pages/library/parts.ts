@@ -1,5 +1,6 @@
 import mpegts from 'mpegts.js';
 import { isAbort, refused } from '$lib/api';
+import { SteadyClock } from './clock';
 import type { TsListener } from './filePlayer.svelte';
 
 /** Pause between two looks whether more is wanted, in milliseconds. */
@@ -41,16 +42,20 @@ export function loaderFrom(position: number, listener: TsListener): mpegts.Custo
 			const request = new AbortController();
 			this.#request = request;
 			this._status = mpegts.LoaderStatus.kConnecting;
-			let received = 0;
+			// Bytes that were read, and those that were handed on.
+			let [received, given] = [0, 0];
+			const clock = new SteadyClock((at, ahead) => listener.onJump(at, ahead));
 			try {
 				for (;;) {
 					// Asked first: a file that is complete now has nothing behind what is read next.
 					const isGrowing = listener.isGrowing();
-					const at = from + received;
+					// Asked from the last byte that is known: a range that begins at the end of the file is refused.
+					let known = Math.min(received, 1);
+					const at = from + received - known;
 					const headers: HeadersInit = at > 0 ? { Range: `bytes=${at}-` } : {};
 					const answer = await fetch(url, { headers, signal: request.signal });
-					if (!answer.ok && !(answer.status === 416 && received > 0)) throw await refused(answer);
-					const reader = answer.ok ? answer.body?.getReader() : undefined;
+					if (!answer.ok) throw await refused(answer);
+					const reader = answer.body?.getReader();
 					while (reader) {
 						while (!listener.isWanted()) {
 							await pause(PAUSE_MS);
@@ -60,17 +65,21 @@ export function loaderFrom(position: number, listener: TsListener): mpegts.Custo
 						if (request.signal.aborted) return;
 						if (done) break;
 						this._status = mpegts.LoaderStatus.kBuffering;
-						const position = start + received;
-						received += value.length;
-						const piece = value.buffer.slice(value.byteOffset, value.byteOffset + value.length);
-						this.onDataArrival?.(piece as ArrayBuffer, position, received);
+						const added = value.subarray(known);
+						known -= value.length - added.length;
+						received += added.length;
+						const { buffer } = clock.push(added);
+						if (buffer.byteLength === 0) continue;
+						const position = start + given;
+						given += buffer.byteLength;
+						this.onDataArrival?.(buffer, position, given);
 					}
 					if (!isGrowing) break;
 					await pause(GROWTH_MS);
 					if (request.signal.aborted) return;
 				}
 				this._status = mpegts.LoaderStatus.kComplete;
-				this.onComplete?.(start, start + received - 1);
+				this.onComplete?.(start, start + given - 1);
 			} catch (error) {
 				if (request.signal.aborted || isAbort(error)) return;
 				this._status = mpegts.LoaderStatus.kError;
