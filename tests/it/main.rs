@@ -92,5 +92,6 @@ mod web_now;
 mod web_pages;
 mod web_shell;
 mod web_watch;
+mod webhook_library;
 mod websocket;
 mod xmltv_tools;

@@ -41,7 +41,7 @@ pub(super) struct Fault {
 pub(super) enum Violation {
     #[error("it sent a line of more than 1 MiB")]
     LongLine,
-    #[error("it sent a line that is no message of the protocol")]
+    #[error("it sent a line that does not follow the protocol")]
     NoMessage,
     #[error("it sent more than {MESSAGES_MAX} messages in a second")]
     Flood,

@@ -472,7 +472,7 @@ async fn floods_end_the_process_and_prints_do_not() {
     assert_eq!(printed, RunResult::Returned(json!({"printed": true})));
     for (how, expected) in [
         ("long", "it sent a line of more than 1 MiB"),
-        ("wrong", "it sent a line that is no message of the protocol"),
+        ("wrong", "it sent a line that does not follow the protocol"),
         ("many", "it sent more than 1000 messages in a second"),
     ] {
         let RunResult::Crashed(reason) = bench.run_with(&key, "main", json!({"how": how})).await else {

@@ -1,8 +1,6 @@
 //! Client libraries of player apps, run against the gateway.
 
 mod slow {
-    use std::path::{Path, PathBuf};
-
     use domain::channel::Channel;
     use domain::group::Group;
     use domain::ids::GroupId;
@@ -10,13 +8,8 @@ mod slow {
 
     use crate::library::put_titles;
     use crate::support::gateway::{Setup, TestGateway};
-    use crate::support::tools::text_of;
+    use crate::support::tools::{installed, text_of};
     use crate::support::users::{TestUser, create_user};
-
-    /// Returns a program that `just tools` installed.
-    fn tool(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools").join(name)
-    }
 
     /// Returns the path of a script of this folder.
     fn script(name: &str) -> String {
@@ -24,9 +17,7 @@ mod slow {
     }
 
     async fn last_line(program: &str, arguments: &[&str]) -> Value {
-        let program = tool(program);
-        assert!(program.exists(), "this test needs {}: just tools", program.display());
-        let text = text_of(program.to_str().unwrap(), arguments).await;
+        let text = text_of(installed(program).to_str().unwrap(), arguments).await;
         let last = text.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
@@ -103,7 +94,7 @@ mod slow {
     async fn a_javascript_library_reads_the_account_and_the_channels_of_a_user() {
         let (gateway, anna) = set_up().await;
         let address = format!("http://{}", gateway.address);
-        let packages = tool("npm");
+        let packages = installed("npm");
         let arguments =
             [&*script("xtream.mjs"), packages.to_str().unwrap(), &address, &anna.name, &anna.password];
         let found = last_line("bin/node", &arguments).await;
@@ -138,7 +129,7 @@ mod slow {
         let (gateway, anna) = set_up().await;
         let origin = format!("http://{}", gateway.address);
         let url = format!("{origin}/get.php?username=anna&password={}&type=m3u_plus", anna.password);
-        let packages = tool("npm");
+        let packages = installed("npm");
         let arguments = [&*script("playlist.mjs"), packages.to_str().unwrap(), &url];
         let found = last_line("bin/node", &arguments).await;
 

@@ -49,6 +49,14 @@ pub async fn text_of(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Returns the path of a program or folder that `just tools` installed.
+#[track_caller]
+pub fn installed(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools").join(name);
+    assert!(path.exists(), "this test needs {}: {INSTALL}", path.display());
+    path
+}
+
 /// Returns the folder below the target directory where clips are cached.
 pub fn clips() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips");

@@ -134,7 +134,7 @@ pub(crate) struct StoppedCatchupClientView {
 const SESSIONS: &str = "/api/catchup/sessions/";
 
 pub(super) fn routes() -> Vec<Route> {
-    const UNKNOWN: &str = "No player of the caller has this session.";
+    const UNKNOWN: &str = "The caller has no session with this id.";
     vec![
         Route::get(
             SESSIONS,
