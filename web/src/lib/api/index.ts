@@ -121,7 +121,7 @@ export function imageUrl(address: string | null | undefined): string | undefined
 		const url = new URL(address, location.href);
 		// The gateway may write another host into its addresses than the one of this page.
 		const path = url.pathname.slice(url.pathname.indexOf('/api/'));
-		if (!/^\/api\/(channels\/logos|accounts\/avatars|vod\/(movies|series|episodes|vodlogos))\//.test(path))
+		if (!/^\/api\/(channels\/logos|accounts\/avatars|plugins\/plugins|vod\/(movies|series|episodes|vodlogos))\//.test(path))
 			return undefined;
 		return base + path + url.search;
 	} catch {
