@@ -23,7 +23,11 @@ function fileSentence(file: string): string {
 	const isWrite = file.endsWith(':write');
 	const place = file.replace(/:write$/, '');
 	const what =
-		place === 'recordings' ? words.places.recordings : place === 'logos' ? words.places.logos : words.in(place);
+		place === 'recordings'
+			? words.places.recordings
+			: place === 'logos'
+				? words.places.logos
+				: words.in(place);
 	return isWrite ? words.changesFiles(what) : words.readsFiles(what);
 }
 

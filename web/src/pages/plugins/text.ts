@@ -6,9 +6,11 @@ export const text = texts({
 		title: 'Plugins',
 		install: 'Install a plugin',
 		reload: 'Read the folder again',
-		reloaded: (n: number) => plural(n, '1 plugin is in the folder.', `${number(n)} plugins are in the folder.`),
+		reloaded: (n: number) =>
+			plural(n, '1 plugin is in the folder.', `${number(n)} plugins are in the folder.`),
 		none: 'No plugins',
-		noneText: 'A plugin adds actions to the gateway. It runs as a process of its own, with the permissions that you grant.',
+		noneText:
+			'A plugin adds actions to the gateway. It runs as a process of its own, with the permissions that you grant.',
 		columns: {
 			name: 'Name',
 			version: 'Version',
@@ -149,7 +151,8 @@ export const text = texts({
 		passwordRemoved: 'The saved value is removed when you save.',
 		removePassword: (label: string) => `Remove the saved value: ${label}`,
 		remove: 'Remove',
-		otherType: (type: string) => `This version of the gateway does not know the type ${type}. The value stays:`,
+		otherType: (type: string) =>
+			`This version of the gateway does not know the type ${type}. The value stays:`,
 		booleanOptions: { true: 'Yes', false: 'No' },
 
 		actionsTitle: 'Actions',
