@@ -33,7 +33,7 @@ struct Files;
 
 /// First segments of the addresses of the interface. They are reserved user names, because `/{user}/…` is an address of
 /// players.
-const SEGMENTS: [&str; 18] = [
+const SEGMENTS: [&str; 19] = [
     "activity",
     "channels",
     "guide",
@@ -44,6 +44,7 @@ const SEGMENTS: [&str; 18] = [
     "logos",
     "me",
     "now",
+    "plugins",
     "recordings",
     "settings",
     "setup",

@@ -240,7 +240,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 48] = [
+const RESERVED: [&str; 49] = [
     "accounts",
     "activity",
     "api",
@@ -273,6 +273,7 @@ const RESERVED: [&str; 48] = [
     "panel_api.php",
     "player_api.php",
     "playlist.m3u",
+    "plugins",
     "proxy",
     "recordings",
     "series",

@@ -86,7 +86,7 @@ pub mod slow {
         }
     }
 
-    const PAGES: [&str; 30] = [
+    const PAGES: [&str; 32] = [
         "/now",
         "/slots",
         "/channels",
@@ -112,6 +112,8 @@ pub mod slow {
         "/integrations/new",
         "/integrations?show=queue",
         "/integrations?show=log",
+        "/plugins",
+        "/plugins?show=install",
         "/activity",
         "/activity?tab=undo",
         "/activity?tab=changes",

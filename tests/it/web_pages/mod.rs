@@ -19,6 +19,7 @@ mod slow {
     mod messages;
     mod own_past;
     mod past;
+    mod plugins;
     mod recordings;
     mod settings;
     mod setup;

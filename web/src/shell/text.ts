@@ -42,6 +42,7 @@ export const text = texts({
 			matchGuides: 'Find guide channels',
 			addChannel: 'Make a new channel',
 			addUser: 'Add a user',
+			installPlugin: 'Install a plugin',
 			playerAddresses: 'Show my addresses for players',
 			shortcuts: 'Show the keyboard shortcuts',
 		},

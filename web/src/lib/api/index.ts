@@ -114,6 +114,9 @@ export async function download(path: string, name: string, body?: unknown): Prom
 	saveFile(name, await answer.blob());
 }
 
+const PICTURES =
+	/^\/api\/(channels\/logos|accounts\/avatars|plugins\/plugins|vod\/(movies|series|episodes|vodlogos))\//;
+
 /** Returns the address of an image on our own host; others are not loaded. */
 export function imageUrl(address: string | null | undefined): string | undefined {
 	if (!address) return undefined;
@@ -121,8 +124,7 @@ export function imageUrl(address: string | null | undefined): string | undefined
 		const url = new URL(address, location.href);
 		// The gateway may write another host into its addresses than the one of this page.
 		const path = url.pathname.slice(url.pathname.indexOf('/api/'));
-		if (!/^\/api\/(channels\/logos|accounts\/avatars|vod\/(movies|series|episodes|vodlogos))\//.test(path))
-			return undefined;
+		if (!PICTURES.test(path)) return undefined;
 		return base + path + url.search;
 	} catch {
 		return undefined;

@@ -1,1 +1,0 @@
-import"./ui-B0ZUQ3bi.js";import{Ct as e,O as t,U as n,V as r,_ as i,at as a,j as o,nt as s}from"./api-CnOfQ91m.js";var c=n(`<span><!></span>`);function l(n,l){let u=i(l,`lines`,3,!1);var d=c();let f;var p=a(d);o(p,()=>l.children),e(d),s(()=>f=t(d,1,`svelte-18mymms`,null,f,{lines:u()})),r(n,d)}export{l as t};

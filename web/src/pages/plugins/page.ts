@@ -1,0 +1,12 @@
+import { definePage } from '$lib/router';
+import { text } from './text';
+
+export default definePage({
+	path: 'plugins',
+	title: () => text().title,
+	icon: 'plugin',
+	level: 10,
+	place: 'more',
+	order: 76,
+	load: () => import('./Plugins.svelte'),
+});
