@@ -40,6 +40,8 @@ fn install(root: &Path) {
         is_enabled: true,
         was_enabled: true,
         granted: Some(Manifest::parse(manifest.as_bytes()).unwrap().permissions),
+        accepted_gaps: Default::default(),
+        limits: Default::default(),
         settings: Default::default(),
         version: "1".to_owned(),
         reported: None,

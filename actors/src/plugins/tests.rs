@@ -7,9 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::plugin::{Manifest, Plugin, PluginKey, PluginState};
+use domain::plugin::{Gap, LimitsEdit, Manifest, Plugin, PluginKey, PluginState};
 use media::closer::Closer;
 use media::{Confinement, Launcher, LauncherSettings, can_restrict_files};
 use parking_lot::Mutex;
@@ -30,6 +31,9 @@ struct Records {
     records: Mutex<HashMap<PluginKey, Plugin>>,
     notes: Mutex<Vec<PluginNote>>,
     notifications: Mutex<Vec<PluginNotification>>,
+    /// Slow calls that go on, and the most at once.
+    calls: AtomicUsize,
+    calls_max: AtomicUsize,
 }
 
 impl PluginBackend for Records {
@@ -53,6 +57,26 @@ impl PluginBackend for Records {
             }
         }
         Box::pin(async { Ok(()) })
+    }
+
+    fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer> {
+        Box::pin(async move {
+            if call.path == "/slow/" {
+                let at_once = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+                self.calls_max.fetch_max(at_once, Ordering::SeqCst);
+                sleep(Duration::from_millis(50)).await;
+                self.calls.fetch_sub(1, Ordering::SeqCst);
+            }
+            match &*call.path {
+                "/never/" => std::future::pending().await,
+                "/bug/" => panic!("on purpose"),
+                "/large/" => ApiAnswer { status: 200, body: format!("\"{}\"", "x".repeat(5 << 20)) },
+                _ => {
+                    let body = json!({"key": caller.key.as_str(), "call": format!("{call:?}")}).to_string();
+                    ApiAnswer { status: 200, body }
+                }
+            }
+        })
     }
 
     fn notify(&self, notification: PluginNotification) {
@@ -106,6 +130,7 @@ impl Bench {
             folders,
             python: None,
             time_zone: "UTC".to_owned(),
+            api_url: Some("http://127.0.0.1:8000".to_owned()),
             is_safe_mode: false,
             timings,
         };
@@ -127,6 +152,8 @@ impl Bench {
             is_enabled: true,
             was_enabled: true,
             granted: Some(granted),
+            accepted_gaps: Gap::ALL.into(),
+            limits: LimitsEdit::default(),
             settings: serde_json::from_value(json!({"greeting": "hello", "password": "hunter22"})).unwrap(),
             version: String::new(),
             reported: None,
