@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actors::{
-    ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller, PluginFolders, PluginNote, PluginNotification, PluginSettings,
-    PluginTimings, Plugins, System,
+    ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller, PluginFolders, PluginNote,
+    PluginNotification, PluginSettings, PluginTimings, Plugins, System,
 };
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};

@@ -234,7 +234,8 @@ mod tests {
     #[test]
     fn the_delegated_group_is_found_before_and_after_the_gateway_moved() {
         let (root, base) = tree("");
-        let find = |membership: &str, delegated: bool| super::delegated(root.path(), membership, |_| delegated);
+        let find =
+            |membership: &str, delegated: bool| super::delegated(root.path(), membership, |_| delegated);
         let own = "0::/system.slice/headwater.service\n";
         assert_eq!(find(own, true).as_ref(), Some(&base));
         assert_eq!(find(&format!("1:memory:/x\n{}/gateway\n", own.trim()), true).as_ref(), Some(&base));
@@ -253,7 +254,10 @@ mod tests {
         let groups = ControlGroups::open(&base, 7, |_| false, Some(4_096)).unwrap();
         assert_eq!(read("gateway/cgroup.procs"), "7");
         assert_eq!(read("cgroup.subtree_control"), "+cpu +memory +pids");
-        assert_eq!((read("plugins/cgroup.subtree_control"), read("plugins/memory.max")), (read("cgroup.subtree_control"), "4096".to_owned()));
+        assert_eq!(
+            (read("plugins/cgroup.subtree_control"), read("plugins/memory.max")),
+            (read("cgroup.subtree_control"), "4096".to_owned())
+        );
 
         let limits = Limits { memory_mib: 64, cpu_percent: 150, processes: 9, ..Limits::DEFAULT };
         let group = groups.create(&PluginKey::of_folder("demo").unwrap(), &limits).unwrap();

@@ -47,8 +47,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use self::api::{API_BODY_BYTES_MAX, ApiAnswer, ApiCall, PluginCaller};
 use self::api::Tokens;
+pub use self::api::{API_BODY_BYTES_MAX, ApiAnswer, ApiCall, PluginCaller};
 use self::confine::OwnFolders;
 use self::groups::ControlGroups;
 use self::life::{Command, Life};

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plugin::{
-    ACTION_SECONDS_DEFAULT, Lifetime, Permissions, PluginState, ReportedParts, actions_of,
-};
+use domain::plugin::{ACTION_SECONDS_DEFAULT, Lifetime, Permissions, PluginState, ReportedParts, actions_of};
 use media::source::{PipedCommand, PipedProgram, Pipes, ProgramEnd};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -589,12 +587,7 @@ impl Life {
 }
 
 impl Session {
-    fn new(
-        program: PipedProgram,
-        pipes: Pipes,
-        log: Arc<Mutex<PluginLog>>,
-        calls: ApiCalls,
-    ) -> Self {
+    fn new(program: PipedProgram, pipes: Pipes, log: Arc<Mutex<PluginLog>>, calls: ApiCalls) -> Self {
         let (outgoing, to_write) = mpsc::channel(MESSAGES_WAITING_MAX);
         let (read, incoming) = mpsc::channel(MESSAGES_WAITING_MAX);
         let last_line = Arc::new(Mutex::new(String::new()));

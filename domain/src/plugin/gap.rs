@@ -41,14 +41,8 @@ pub struct Enforcement {
 }
 
 impl Gap {
-    pub const ALL: [Self; 6] = [
-        Self::OwnFiles,
-        Self::SharedFiles,
-        Self::Ports,
-        Self::Signals,
-        Self::Processes,
-        Self::Resources,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::OwnFiles, Self::SharedFiles, Self::Ports, Self::Signals, Self::Processes, Self::Resources];
 
     /// Returns the gaps for a plugin with these permissions.
     pub fn of(permissions: &Permissions, enforced: &Enforcement) -> BTreeSet<Self> {

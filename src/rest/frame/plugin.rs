@@ -95,10 +95,8 @@ fn own_connection(app: &App, caller: &PluginCaller) -> Result<Caller, Refusal> {
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, app.config.api_listen.address().port()));
     let bug = || Refusal::fault("name a plugin in headers");
     let header = |text: String| HeaderValue::from_str(&text).map_err(|_| bug());
-    let headers = HeaderMap::from_iter([
-        (HOST, header(local.to_string())?),
-        (USER_AGENT, header(name(caller))?),
-    ]);
+    let headers =
+        HeaderMap::from_iter([(HOST, header(local.to_string())?), (USER_AGENT, header(name(caller))?)]);
     let origin = Origin::direct(IpAddr::from(Ipv4Addr::LOCALHOST));
     Ok(Caller::of(Arc::new(Connection::new(0, local)), origin, local, &headers))
 }
@@ -163,7 +161,9 @@ fn check(plugin: &PluginCaller, route: &Route, access: Access) -> Result<(), Ref
     };
     match is_json {
         true => Ok(()),
-        false => refused("Plugins use the parts of the API that take and return JSON, no streams, pictures or files."),
+        false => refused(
+            "Plugins use the parts of the API that take and return JSON, no streams, pictures or files.",
+        ),
     }
 }
 
@@ -182,5 +182,125 @@ async fn read(reply: Reply) -> ApiAnswer {
         // JSON is written on one line.
         Ok(body) if !body.contains('\n') => ApiAnswer { status, body },
         _ => ApiAnswer::refused(StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "The answer is no JSON."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use domain::plugin::{ApiAccess, ApiScope, Permissions, PluginKey};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::rest::frame::testing::Rest;
+    use crate::rest::{Port, plugin_calls, routes_of};
+
+    /// Paths that only users have something at.
+    const PERSONAL: [&str; 7] = [
+        "/api/accounts/api-keys/",
+        "/api/accounts/users/me/",
+        "/api/accounts/users/me/addresses/",
+        "/api/accounts/users/me/player-secret/",
+        "/api/channels/favorites/",
+        "/api/vod/favorites/",
+        "/api/accounts/users/me/properties/",
+    ];
+
+    fn plugin(permissions: Permissions) -> Arc<PluginCaller> {
+        Arc::new(PluginCaller { key: PluginKey::of_folder("demo").unwrap(), permissions })
+    }
+
+    fn scoped(scopes: &[&str]) -> Arc<PluginCaller> {
+        let scopes = scopes.iter().map(|it| ApiScope::parse(it).unwrap()).collect();
+        plugin(Permissions { api: ApiAccess::Scopes(scopes), ..Permissions::none() })
+    }
+
+    async fn call(rest: &Rest, caller: &Arc<PluginCaller>, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let body = (!body.is_null()).then_some(body);
+        let call = ApiCall { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), body };
+        let answer = plugin_calls(rest.app()).answer(caller.clone(), call).await;
+        (answer.status, serde_json::from_str(&answer.body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_plugin_reads_everything_that_does_not_belong_to_a_user() {
+        let rest = Rest::start().await;
+        let caller = plugin(Permissions::undeclared());
+        let is_readable = |it: &&Route| {
+            it.method == Method::GET
+                && it.path_parameters().next().is_none()
+                && check(&caller, it, it.access.for_parameters(&Default::default())).is_ok()
+        };
+        let mut refused = BTreeSet::new();
+        let routes = routes_of(Port::Api);
+        assert!(routes.iter().filter(is_readable).count() > 50);
+        for route in routes.iter().filter(is_readable) {
+            let (status, body) = call(&rest, &caller, "GET", route.path, Value::Null).await;
+            assert!(status < 500, "{} {status} {body}", route.path);
+            if status == 401 || status == 403 {
+                refused.insert(route.path);
+            }
+        }
+        assert_eq!(refused, PERSONAL.into());
+    }
+
+    #[tokio::test]
+    async fn scopes_decide_what_a_plugin_reads_and_changes() {
+        let rest = Rest::start().await;
+        let (reader, writer) = (scoped(&["channels:read"]), scoped(&["*:write"]));
+        const GROUPS: &str = "/api/channels/groups/";
+        let news = || json!({ "name": "News" });
+        assert_eq!(call(&rest, &reader, "GET", GROUPS, Value::Null).await.0, 200);
+        let (status, body) = call(&rest, &reader, "POST", GROUPS, news()).await;
+        assert_eq!(status, 403);
+        assert!(body["detail"].as_str().unwrap().contains("permissions"), "{body}");
+        assert_eq!(call(&rest, &writer, "POST", GROUPS, news()).await.0, 201);
+        for (caller, method, path, expected) in [
+            (&reader, "GET", "/api/m3u/accounts/", 403),
+            (&reader, "GET", "/api/%63hannels/groups/", 200),
+            (&writer, "GET", "/api/m3u/accounts/?page=1", 200),
+            (&writer, "GET", "/api/accounts/users/", 403),
+            (&writer, "GET", "/api/%61ccounts/users/", 403),
+            (&writer, "GET", "/api/plugins/plugins/", 403),
+            (&writer, "GET", "/api/nothing/", 404),
+            (&writer, "DELETE", GROUPS, 405),
+            (&writer, "POST", GROUPS, 400),
+            // No JSON.
+            (&writer, "GET", "/api/channels/logos/1/cache/", 403),
+            (&writer, "GET", "/playlist.m3u", 404),
+            // Things of users.
+            (&writer, "GET", "/api/channels/favorites/", 403),
+        ] {
+            let (status, body) = call(&rest, caller, method, path, Value::Null).await;
+            assert_eq!(status, expected, "{method} {path} {body}");
+        }
+        let named = scoped(&["plugins:write"]);
+        assert_eq!(call(&rest, &named, "GET", "/api/plugins/plugins/", Value::Null).await.0, 200);
+        for what in ["run", "enabled", "restart", "limits"] {
+            let path = format!("/api/plugins/plugins/demo/{what}/");
+            let (status, body) = call(&rest, &named, "POST", &path, json!({})).await;
+            assert!(status == 403 && body["detail"].as_str().unwrap().starts_with("Plugins cannot"), "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn changes_by_a_plugin_are_recorded_with_its_name_and_can_be_undone() {
+        let rest = Rest::start().await;
+        let caller = scoped(&["*:write"]);
+        let (_, channel) = call(&rest, &caller, "POST", "/api/channels/channels/", json!({ "name": "One" })).await;
+        let deleted = json!({ "channel_ids": [channel["id"]] });
+        let (status, body) = call(&rest, &caller, "DELETE", "/api/channels/channels/bulk-delete/", deleted).await;
+        assert!(status < 300, "{status} {body}");
+        let audit = rest.admin("GET", "/api/core/audit/", Value::Null).await.body["results"].clone();
+        let (last, first) = (&audit[0], &audit[1]);
+        assert_eq!((&last["username"], &last["user_id"]), (&json!("plugin:demo"), &json!(0)), "{audit}");
+        assert_eq!((&first["method"], &first["client_ip"]), (&json!("POST"), &json!("127.0.0.1")), "{audit}");
+        assert_eq!(first["user_agent"], "plugin:demo");
+        let undo = rest.admin("GET", "/api/channels/undo/", Value::Null).await.body;
+        assert!(undo.to_string().contains("plugin:demo"), "{undo}");
+        let stored = rest.models.users.load().get(0).cloned();
+        assert!(stored.is_none(), "a plugin is no user");
     }
 }

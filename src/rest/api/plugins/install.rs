@@ -11,7 +11,9 @@ use storage::plugin_files::{ArchiveError, StagedPlugin};
 use tracing::{info, warn};
 
 use super::runs::{follow_record, sentence};
-use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown};
+use super::{
+    NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
+};
 use crate::http::reply::Refusal;
 use crate::plugins::{PLUGINS_MAX, record_of, wrong_schedule};
 use crate::rest::frame::access::ADMIN;

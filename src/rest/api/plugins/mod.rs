@@ -52,7 +52,8 @@ const LOGO: &str = "/api/plugins/plugins/{key}/logo/";
 /// 404, described.
 const NO_PLUGIN: &str = "There is no plugin with this key.";
 /// Why plugins are refused.
-const NOT_FOR_PLUGINS: &str = "Plugins cannot install, enable, restart, delete or run plugins, nor set their limits.";
+const NOT_FOR_PLUGINS: &str =
+    "Plugins cannot install, enable, restart, delete or run plugins, nor set their limits.";
 
 /// Returns the routes below `/api/plugins/`.
 pub(super) fn routes() -> Vec<Route> {
