@@ -75,7 +75,9 @@ async fn a_plugin_from_an_archive_runs_and_goes_on_after_a_restart_of_the_gatewa
     assert!(imported.starts_with("HTTP/1.1 200") && imported.contains("\"enabled\":false"), "{imported}");
     assert_eq!(run(&admin, "greet", json!({})).await.0, 403);
 
-    let enabled = admin.post(&format!("{PLUGINS}greeter/enabled/"), json!({ "enabled": true, "accept_gaps": true })).await;
+    let enabled = admin
+        .post(&format!("{PLUGINS}greeter/enabled/"), json!({ "enabled": true, "accept_gaps": true }))
+        .await;
     let plugin = &enabled.body["plugin"];
     assert_eq!((enabled.status, &plugin["state"]), (200, &json!("ready")), "{plugin}\n{}", program.output());
     assert_eq!((&plugin["fields"][0]["id"], &plugin["actions"][0]["id"]), (&json!("word"), &json!("greet")));
@@ -145,7 +147,7 @@ async fn calls(admin: &Api, calls: Value) -> Value {
     reply.body["result"].clone()
 }
 
-/// Holds T-acc.15.
+// Holds T-acc.12.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_calls_the_api_within_its_scopes_over_pipes_and_with_its_token() {
     let data = tempfile::tempdir().unwrap();
@@ -239,7 +241,11 @@ async fn a_plugin_calls_the_api_within_its_scopes_over_pipes_and_with_its_token(
     // Limits of an admin apply to the next process, and `null` is the manifest again.
     let limits = json!({ "memory_mib": 128, "cpu_percent": null });
     let limited = admin.post(&format!("{PLUGINS}caller/limits/"), limits).await;
-    assert_eq!((limited.status, &limited.body["admin_limits"]), (200, &json!({ "memory_mib": 128 })), "{limited:?}");
+    assert_eq!(
+        (limited.status, &limited.body["admin_limits"]),
+        (200, &json!({ "memory_mib": 128 })),
+        "{limited:?}"
+    );
     assert_eq!(limited.body["plugin"]["limits"]["memory_mib"], 128);
     assert_eq!(limited.body["plugin"]["state"], "ready");
     let limited = admin.post(&format!("{PLUGINS}caller/limits/"), json!({ "memory_mib": 1 })).await;

@@ -216,10 +216,17 @@ mod tests {
         plugin(Permissions { api: ApiAccess::Scopes(scopes), ..Permissions::none() })
     }
 
-    async fn call(rest: &Rest, caller: &Arc<PluginCaller>, method: &str, path: &str, body: Value) -> (u16, Value) {
+    async fn call(
+        rest: &Rest,
+        caller: &Arc<PluginCaller>,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> (u16, Value) {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let body = (!body.is_null()).then_some(body);
-        let call = ApiCall { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), body };
+        let call =
+            ApiCall { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), body };
         let answer = plugin_calls(rest.app()).answer(caller.clone(), call).await;
         (answer.status, serde_json::from_str(&answer.body).unwrap())
     }
@@ -281,7 +288,10 @@ mod tests {
         for what in ["run", "enabled", "restart", "limits"] {
             let path = format!("/api/plugins/plugins/demo/{what}/");
             let (status, body) = call(&rest, &named, "POST", &path, json!({})).await;
-            assert!(status == 403 && body["detail"].as_str().unwrap().starts_with("Plugins cannot"), "{body}");
+            assert!(
+                status == 403 && body["detail"].as_str().unwrap().starts_with("Plugins cannot"),
+                "{body}"
+            );
         }
     }
 
@@ -289,9 +299,11 @@ mod tests {
     async fn changes_by_a_plugin_are_recorded_with_its_name_and_can_be_undone() {
         let rest = Rest::start().await;
         let caller = scoped(&["*:write"]);
-        let (_, channel) = call(&rest, &caller, "POST", "/api/channels/channels/", json!({ "name": "One" })).await;
+        let (_, channel) =
+            call(&rest, &caller, "POST", "/api/channels/channels/", json!({ "name": "One" })).await;
         let deleted = json!({ "channel_ids": [channel["id"]] });
-        let (status, body) = call(&rest, &caller, "DELETE", "/api/channels/channels/bulk-delete/", deleted).await;
+        let (status, body) =
+            call(&rest, &caller, "DELETE", "/api/channels/channels/bulk-delete/", deleted).await;
         assert!(status < 300, "{status} {body}");
         let audit = rest.admin("GET", "/api/core/audit/", Value::Null).await.body["results"].clone();
         let (last, first) = (&audit[0], &audit[1]);
