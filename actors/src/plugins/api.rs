@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::Shared;
-use super::protocol::{self, SENT_BYTES_MAX};
+use super::protocol::{self, SENT_BYTES_MAX, text_of};
 
 /// Maximum number of calls of one plugin that are answered at the same time. An answer counts until it is written.
 const CALLS_MAX: usize = 8;
@@ -66,11 +66,11 @@ impl ApiCall {
     /// Reads the parameters of a call. An error is the refusal.
     fn read(mut params: Map<String, Value>) -> Result<Self, ApiAnswer> {
         let wrong = |reason: &str| ApiAnswer::refused(400, reason);
-        let method = match params.get("method").and_then(Value::as_str).unwrap_or("GET") {
+        let method = match text_of(&params, "method").unwrap_or("GET") {
             it @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE") => it.to_owned(),
             _ => return Err(wrong("The method must be GET, POST, PUT, PATCH or DELETE.")),
         };
-        let target = params.get("path").and_then(Value::as_str).unwrap_or_default();
+        let target = text_of(&params, "path").unwrap_or_default();
         if !target.starts_with('/') || target.len() > PATH_BYTES_MAX {
             return Err(wrong("The path must begin with a slash and have at most 8 KiB."));
         }

@@ -66,7 +66,7 @@ impl Incoming {
         let result = match (members.remove("result"), members.remove("error")) {
             (_, Some(Value::Object(error))) => Err(Fault {
                 code: error.get("code").and_then(Value::as_i64).unwrap_or(REFUSED),
-                message: error.get("message").and_then(Value::as_str).unwrap_or("error").to_owned(),
+                message: text_of(&error, "message").unwrap_or("error").to_owned(),
             }),
             (Some(result), None | Some(Value::Null)) => Ok(result),
             _ => return Err(Violation::NoMessage),
@@ -74,6 +74,11 @@ impl Incoming {
         // Numbers that we never send belong to no request.
         Ok(members.get("id").and_then(Value::as_u64).map_or(Self::Stray, |id| Self::Answer { id, result }))
     }
+}
+
+/// Returns the member of this name, if it is a text.
+pub(super) fn text_of<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.get(name).and_then(Value::as_str)
 }
 
 /// Returns the line of a request. `None` if it is too long.

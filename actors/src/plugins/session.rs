@@ -21,6 +21,7 @@ use super::life::{Command, Life, NextStep, settings_of};
 use super::log::{LINE_BYTES_MAX, PluginLog};
 use super::protocol::{
     self, Fault, Incoming, MESSAGES_MAX, MessageLines, PROTOCOL, REFUSED, Rate, UNKNOWN_METHOD, Violation,
+    text_of,
 };
 use super::run::{RunCause, RunRequest, RunResult, RunStage};
 use super::{InstalledPlugin, PluginNote, PluginNotification};
@@ -405,10 +406,9 @@ impl Life {
             Incoming::Call { id, method, params } => {
                 let answer = match method.as_str() {
                     "log" => {
-                        let level = params.get("level").and_then(Value::as_str).unwrap_or("info").to_owned();
+                        let level = text_of(&params, "level").unwrap_or("info").to_owned();
                         let level = if level.len() <= 8 { level } else { "info".to_owned() };
-                        let text =
-                            params.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+                        let text = text_of(&params, "message").unwrap_or_default().to_owned();
                         let log = self.entry.log.clone();
                         let _ =
                             tokio::task::spawn_blocking(move || log.lock().write(now_ms(), &level, &text))
@@ -466,10 +466,10 @@ impl Life {
     }
 
     fn progress(&self, session: &Session, params: &Map<String, Value>) {
-        let run = params.get("run").and_then(Value::as_str).and_then(|it| it.parse::<Uuid>().ok());
+        let run = text_of(params, "run").and_then(|it| it.parse::<Uuid>().ok());
         let is_own = |id: &Uuid| session.running.values().any(|it| it.run.id == *id);
         let Some(run) = run.filter(is_own) else { return };
-        let message = params.get("message").and_then(Value::as_str);
+        let message = text_of(params, "message");
         let message: Option<String> = message.map(|it| it.chars().take(PROGRESS_CHARS_MAX).collect());
         let message = message.map(|it| self.entry.log.lock().redact(&it));
         let percent = params.get("percent").and_then(Value::as_f64).map(|it| it.clamp(0.0, 100.0));
@@ -502,7 +502,7 @@ impl Life {
         let Some(mut storage) = self.storage.take() else {
             return Err(refused("the storage is not available".to_owned()));
         };
-        let key = params.get("key").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let key = text_of(&params, "key").unwrap_or_default().to_owned();
         let value = match method {
             "storage.get" | "storage.keys" => {
                 let answer = match method {

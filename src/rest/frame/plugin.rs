@@ -189,7 +189,9 @@ async fn read(reply: Reply) -> ApiAnswer {
 mod tests {
     use std::collections::BTreeSet;
 
+    use actors::now_ms;
     use domain::plugin::{ApiAccess, ApiScope, Permissions, PluginKey};
+    use domain::time::iso_millis;
     use serde_json::{Value, json};
 
     use super::*;
@@ -314,5 +316,27 @@ mod tests {
         assert!(undo.to_string().contains("plugin:demo"), "{undo}");
         let stored = rest.models.users.load().get(0).cloned();
         assert!(stored.is_none(), "a plugin is no user");
+    }
+
+    #[tokio::test]
+    async fn recordings_and_rules_of_a_plugin_have_no_owner() {
+        let rest = Rest::start().await;
+        let caller = scoped(&["channels:write", "recordings:write"]);
+        let made = call(&rest, &caller, "POST", "/api/channels/channels/", json!({ "name": "One" })).await;
+        let channel = made.1["id"].clone();
+        let at = |hours: i64| iso_millis(now_ms() + hours * 3_600_000);
+        let recording = json!({ "channel": channel, "start_time": at(1), "end_time": at(2) });
+        let (status, body) = call(&rest, &caller, "POST", "/api/channels/recordings/", recording).await;
+        assert_eq!((status, &body["owner"]), (201, &Value::Null), "{body}");
+        let rule = json!({
+            "channel": channel, "name": "Daily", "days_of_week": [0, 1, 2, 3, 4, 5, 6], "start_time": "20:00",
+            "end_time": "20:15",
+        });
+        let (status, body) = call(&rest, &caller, "POST", "/api/channels/recurring-rules/", rule).await;
+        assert_eq!((status, &body["owner"]), (201, &Value::Null), "{body}");
+        let list = rest.admin("GET", "/api/channels/recordings/", Value::Null).await.body;
+        assert!(list["count"].as_u64().unwrap() > 3, "the rule records: {list}");
+        let path = format!("/api/channels/recordings/{}/", list["results"][0]["id"]);
+        assert_eq!(call(&rest, &caller, "DELETE", &path, Value::Null).await.0, 204);
     }
 }
