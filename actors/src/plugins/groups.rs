@@ -295,4 +295,28 @@ mod tests {
         let exists = |name: &str| base.join("plugins").join(name).exists();
         assert!(!exists("plugin-old") && exists("other"));
     }
+
+    /// Creates a real group, where the machine lets this test do so.
+    fn real_group() -> Option<PluginGroup> {
+        let roots = [ROOT.to_owned(), format!("{ROOT}/unified")].map(PathBuf::from);
+        let root = roots.into_iter().find(|it| it.join("cgroup.procs").exists())?;
+        let folder = root.join(format!("{PREFIX}test-{}", process::id()));
+        fs::create_dir(&folder).ok()?;
+        Some(PluginGroup { folder })
+    }
+
+    #[test]
+    fn a_group_ends_with_its_processes() {
+        let Some(group) = real_group() else { return eprintln!("no control group can be created here") };
+        let mut child = process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (folder, id) = (group.folder.clone(), child.id());
+        let joined = fs::write(folder.join("cgroup.procs"), id.to_string());
+        let waiting = thread::spawn(move || child.wait().unwrap());
+        if joined.is_ok() {
+            assert_eq!(processes(&folder), [id]);
+            group.remove();
+            assert_eq!(waiting.join().unwrap().code(), None, "it was killed");
+            assert!(!folder.exists());
+        }
+    }
 }
