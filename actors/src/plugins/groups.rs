@@ -310,13 +310,16 @@ mod tests {
         let Some(group) = real_group() else { return eprintln!("no control group can be created here") };
         let mut child = process::Command::new("sleep").arg("1000").spawn().unwrap();
         let (folder, id) = (group.folder.clone(), child.id());
-        let joined = fs::write(folder.join("cgroup.procs"), id.to_string());
-        let waiting = thread::spawn(move || child.wait().unwrap());
-        if joined.is_ok() {
-            assert_eq!(processes(&folder), [id]);
+        if fs::write(folder.join("cgroup.procs"), id.to_string()).is_err() {
+            child.kill().unwrap();
+            child.wait().unwrap();
             group.remove();
-            assert_eq!(waiting.join().unwrap().code(), None, "it was killed");
-            assert!(!folder.exists());
+            return eprintln!("no process can join a control group here");
         }
+        assert_eq!(processes(&folder), [id]);
+        let waiting = thread::spawn(move || child.wait().unwrap());
+        group.remove();
+        assert_eq!(waiting.join().unwrap().code(), None, "it was killed");
+        assert!(!folder.exists());
     }
 }
