@@ -66,7 +66,7 @@ impl Incoming {
         let result = match (members.remove("result"), members.remove("error")) {
             (_, Some(Value::Object(error))) => Err(Fault {
                 code: error.get("code").and_then(Value::as_i64).unwrap_or(REFUSED),
-                message: error.get("message").and_then(Value::as_str).unwrap_or("error").to_owned(),
+                message: text_of(&error, "message").unwrap_or("error").to_owned(),
             }),
             (Some(result), None | Some(Value::Null)) => Ok(result),
             _ => return Err(Violation::NoMessage),
@@ -74,6 +74,11 @@ impl Incoming {
         // Numbers that we never send belong to no request.
         Ok(members.get("id").and_then(Value::as_u64).map_or(Self::Stray, |id| Self::Answer { id, result }))
     }
+}
+
+/// Returns the member of this name, if it is a text.
+pub(super) fn text_of<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.get(name).and_then(Value::as_str)
 }
 
 /// Returns the line of a request. `None` if it is too long.
@@ -94,6 +99,14 @@ pub(super) fn answer(id: &Value, result: &Result<Value, Fault>) -> Option<Vec<u8
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
         }
     })
+}
+
+/// Returns the line of an answer with a status and a body, which is JSON without ends of lines. `None` if it is too long.
+pub(super) fn api_answer(id: &Value, status: u16, body: &str) -> Option<Vec<u8>> {
+    // The body is not parsed, because it may have megabytes.
+    let line =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"status\":{status},\"body\":{body}}}}}\n");
+    (line.len() <= SENT_BYTES_MAX).then(|| line.into_bytes())
 }
 
 fn line(message: &Value) -> Option<Vec<u8>> {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::plugin::{FileAccess, FilePlace};
+use domain::plugin::{FileAccess, FilePlace, Gap};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::runs::follow_record;
-use super::{NO_PLUGIN, PluginView, change, find, installed, key_of, refused, shown};
+use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -29,6 +29,8 @@ pub(crate) struct PluginEnabling {
     /// Folders that the plugin may use besides those that it declares, such as `/data/guides` or `/data/guides:write`.
     #[field(items_max = FOLDERS_MAX)]
     folders: Option<Vec<String>>,
+    /// True accepts that the `gaps` of the plugin are not enforced. What was accepted before stays accepted.
+    accept_gaps: Option<bool>,
 }
 
 /// A plugin that was enabled or disabled.
@@ -70,7 +72,12 @@ pub(super) fn routes() -> Vec<Route> {
                 StatusCode::BAD_REQUEST,
                 "The plugin cannot be used, or another version is installed than the admin has seen.",
             )
-            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
+            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
+            .refuses(
+                StatusCode::CONFLICT,
+                "Some restrictions are not enforced here, and `accept_gaps` is not true; `gaps` names them.",
+            )
+            .not_for_plugins(NOT_FOR_PLUGINS),
     ]
 }
 
@@ -79,6 +86,7 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
     let _one = installed(&call).changes.lock().await;
     let plugin = find(&call, &key).await?;
     let StrictFlag(is_enabled) = sent.enabled;
+    let accepted = plugin.record.as_ref().map(|it| it.accepted_gaps.clone()).unwrap_or_default();
     let granted = if is_enabled {
         let manifest = match &plugin.manifest {
             None => return Err(refused("The folder of the plugin is missing.")),
@@ -93,7 +101,11 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         }
         let mut granted = manifest.permissions.clone();
         granted.files.extend(folders(&sent.folders.unwrap_or_default())?);
-        Some(granted)
+        let gaps = call.app.plugin_processes.handle.gaps(&granted);
+        if !gaps.is_subset(&accepted) && sent.accept_gaps != Some(true) {
+            return Err(unaccepted(&gaps));
+        }
+        Some((granted, gaps))
     } else {
         None
     };
@@ -103,14 +115,23 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         plugin.failed = None;
         plugin.failed_starts = 0;
         plugin.updated_at = now_ms();
-        if let Some(granted) = granted {
+        if let Some((granted, gaps)) = granted {
             plugin.granted = Some(granted);
+            plugin.accepted_gaps.extend(gaps);
         }
     })
     .await?;
     follow_record(&call, &key).await;
     let plugin = shown(&call, &key).await?;
     Ok(EnabledPluginView { success: true, enabled: is_enabled, ever_enabled: plugin.was_enabled(), plugin })
+}
+
+/// Refuses to enable a plugin whose restrictions are not all enforced.
+fn unaccepted(gaps: &BTreeSet<Gap>) -> Refusal {
+    let error = "Some restrictions of the plugin are not enforced here. Read the gaps, and send accept_gaps.";
+    let gaps: Vec<&str> = gaps.iter().map(|it| it.sentence()).collect();
+    let body = json!({ "success": false, "error": error, "detail": error, "gaps": gaps });
+    Refusal::status(StatusCode::CONFLICT).with_body(body)
 }
 
 /// Reads folders that an admin grants.
