@@ -264,7 +264,7 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn the_forecast_equals_what_happens(
