@@ -101,7 +101,7 @@ mod tests {
     use domain::guide::source::GuideSourceKind;
     use domain::guide::state::GuideState;
     use domain::ids::{ChannelId, GuideChannelId, LogoId, RecordingId};
-    use domain::recording::{AfterRecording, RecordedProgramme, RecordingStatus};
+    use domain::recording::{RecordedProgramme, RecordingStatus};
     use uuid::Uuid;
 
     use super::*;
@@ -114,27 +114,11 @@ mod tests {
     /// A recording of a programme of the guide with this key.
     fn recording(id: Option<ProgrammeId>) -> Recording {
         let id = id.map(|it| it.to_string());
+        let uuid = Uuid::from_u128(1);
         Recording {
-            id: RecordingId(1),
-            channel: ChannelId(1),
-            channel_name: "News".to_owned(),
-            channel_uuid: Uuid::from_u128(1),
             programme: Some(RecordedProgramme { id, ..RecordedProgramme::default() }),
-            start: 0,
-            end: 1,
-            padding_before: 0,
-            padding_after: 0,
-            priority: 0,
             status: RecordingStatus::Completed,
-            reason: None,
-            gaps: Vec::new(),
-            file: None,
-            followed: None,
-            after: AfterRecording::default(),
-            owner: None,
-            protected: false,
-            created_at: 0,
-            updated_at: 0,
+            ..Recording::new(RecordingId(1), ChannelId(1), uuid, "News", 0..1, 0)
         }
     }
 

@@ -98,6 +98,19 @@ async fn lists_for_players_mark_the_channels_with_an_archive_and_its_depth() {
     assert_ne!(without.headers["etag"], now_shorter.headers["etag"]);
 }
 
+#[tokio::test]
+async fn the_playlist_of_a_tuner_marks_the_channels_with_an_archive() {
+    let rest = with_archives().await;
+    let playlist = rest.send_from([192, 168, 1, 9], "GET", "/lineup.m3u", &[]).await;
+    assert_eq!(playlist.status, 200, "{}", playlist.text);
+    let lines: Vec<_> = playlist.text.lines().collect();
+    let source = format!("{}?utc={{utc}}&lutc={{lutc}}&duration={{duration}}", lines[2]);
+    let marks = format!(" catchup=\"default\" catchup-source=\"{source}\" catchup-days=\"3\",Channel 1");
+    assert!(lines[1].ends_with(&marks), "{}", playlist.text);
+    assert!(lines[2].contains("/proxy/ts/stream/"), "{}", playlist.text);
+    assert!(!lines[3].contains("catchup"), "{}", playlist.text);
+}
+
 /// Returns end of the title and mark of each programme in the table of a channel.
 async fn table(rest: &Rest, user: u32, channel: u32, action: &str) -> Vec<(u64, bool)> {
     let query = format!("action={action}&stream_id={channel}");

@@ -18,6 +18,7 @@ mod panel;
 mod past;
 pub(crate) mod playlist;
 mod prepared;
+mod ranges;
 pub(crate) mod recordings;
 mod screen;
 mod seat;

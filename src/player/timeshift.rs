@@ -7,7 +7,6 @@ use std::io;
 
 use actors::{PastPart, Target, VodTitle};
 use bytes::Bytes;
-use domain::byte_range::{ByteRanges, SelectedBytes, content_range, unsatisfied_range};
 use domain::catchup::ArchiveTimes;
 use domain::channel::Channel;
 use domain::core_settings::TIMESHIFT_SETTINGS;
@@ -15,15 +14,13 @@ use domain::time::iso_millis;
 use domain::timeshift::{TimeShiftMode, TimeShiftSettings};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue, RANGE,
-};
-use http::{Method, StatusCode};
+use http::Method;
 use storage::Models;
 use tracing::warn;
 use warp::reply::Response as Reply;
 
 use super::past::OpenedPart;
+use super::ranges::RangedFile;
 use super::seat::{take_seat, viewer};
 use super::watch::unknown_channel;
 use crate::app::App;
@@ -105,37 +102,17 @@ pub(super) async fn open(call: &Call, channel: &Channel, played: PlayedPart) -> 
 /// Answers with a part that is over: 200, 206 or 416.
 pub(super) async fn file(call: &Call, channel: &Channel, played: PlayedPart) -> Result<Reply, Refusal> {
     let length = played.part.length().unwrap_or(0);
-    let ranges = call.headers.get(RANGE).and_then(|it| ByteRanges::parse(it.to_str().ok()?));
-    let range = match ranges.map_or(SelectedBytes::Whole, |it| it.select(length)) {
-        SelectedBytes::Unsatisfiable => {
-            let detail = format!("the part has {length} bytes");
-            let refusal = Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail);
-            let mut reply = refusal.into_response();
-            set(&mut reply, CONTENT_RANGE, &unsatisfied_range(length));
-            return Ok(reply);
-        }
-        SelectedBytes::Part(part) => Some(part),
-        SelectedBytes::Whole => None,
+    let file = RangedFile { media_type: "video/mp2t", length, tag: None, grows: false };
+    let part = match file.part(&call.headers) {
+        Ok(part) => part,
+        Err(unsatisfiable) => return Ok(*unsatisfiable),
     };
-    let read = range.clone().unwrap_or(0..length);
     let mut reply = Reply::default();
     if call.method != Method::HEAD {
-        let bytes = bytes(call, channel, played, Some(read.clone())).await?;
+        let read = part.clone().unwrap_or(0..length);
+        let bytes = bytes(call, channel, played, Some(read)).await?;
         reply = warp::Reply::into_response(warp::reply::stream(bytes));
     }
-    if let Some(range) = &range {
-        *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
-        set(&mut reply, CONTENT_RANGE, &content_range(range, length));
-    }
-    set(&mut reply, CONTENT_LENGTH, &(read.end - read.start).to_string());
-    set(&mut reply, CONTENT_TYPE, "video/mp2t");
-    set(&mut reply, ACCEPT_RANGES, "bytes");
-    set(&mut reply, CACHE_CONTROL, "private, no-cache");
+    file.describe(&mut reply, part.as_ref());
     Ok(reply)
-}
-
-fn set(reply: &mut Reply, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        reply.headers_mut().insert(name, value);
-    }
 }

@@ -20,7 +20,6 @@ use actors::{
     SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
 };
 use bytes::Bytes;
-use domain::byte_range::{ByteRanges, content_range, unsatisfied_range};
 use domain::ids::{AccountId, EpisodeId, RecordingId};
 use domain::plan::{TitleCandidate, TitleVersion};
 use domain::recording::Recording;
@@ -29,16 +28,14 @@ use domain::user::UserLevel;
 use domain::vod::{Episode, RelationId, Title, TitleKind};
 use futures_util::stream::poll_fn;
 use futures_util::{Stream, StreamExt};
-use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
-    IF_RANGE, LOCATION, RANGE,
-};
+use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use resource_derive::Query;
 use tracing::info;
 use warp::reply::Response as Reply;
 
+use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
 use super::recordings;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
 use crate::auth::Denied;
@@ -273,7 +270,6 @@ pub(super) fn request(call: &Call, played: Played) -> VodRequest {
         Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
         None => anonymous_seat(&call.app),
     };
-    let text = |name: HeaderName| call.headers.get(name).and_then(|it| it.to_str().ok());
     VodRequest {
         title,
         candidates,
@@ -281,8 +277,8 @@ pub(super) fn request(call: &Call, played: Played) -> VodRequest {
         connection: caller.connection.clone(),
         seat,
         session: session.map(|it| it.chars().take(SESSION_CHARS_MAX).collect()),
-        ranges: text(RANGE).and_then(ByteRanges::parse),
-        if_range: text(IF_RANGE).map(str::to_owned),
+        ranges: ranges(&call.headers),
+        if_range: if_range(&call.headers).map(str::to_owned),
     }
 }
 
@@ -305,7 +301,7 @@ pub(super) async fn play_request(
     };
     if call.method == Method::HEAD {
         return match app.vod.head(request).await.map_err(refused)? {
-            VodHead::File(facts) => Ok(FileAnswer::head(&facts)),
+            VodHead::File(facts) => Ok(FileAnswer::of_title(Reply::default(), &facts, None)),
             VodHead::Stream => Ok(FileAnswer::stream_head()),
             VodHead::Redirect(url) => redirect(user.is_some(), &url),
         };
@@ -316,10 +312,10 @@ pub(super) async fn play_request(
         return Err(Denied::Inactive.into());
     }
     match answer {
-        VodAnswer::Whole(facts, body) => Ok(FileAnswer::whole(&facts, body)),
-        VodAnswer::Part(facts, part, body) => Ok(FileAnswer::part(&facts, &part, body)),
+        VodAnswer::Whole(facts, body) => Ok(FileAnswer::of_title(of_body(body), &facts, None)),
+        VodAnswer::Part(facts, part, body) => Ok(FileAnswer::of_title(of_body(body), &facts, Some(&part))),
         VodAnswer::Stream(body) => Ok(of_stream(body)),
-        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
+        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer(unsatisfiable(facts.length))),
         VodAnswer::Redirect(url) => redirect(user.is_some(), &url),
     }
 }
@@ -339,7 +335,7 @@ pub(super) async fn play_endless(
         VodAnswer::Whole(_, body) | VodAnswer::Part(_, _, body) | VodAnswer::Stream(body) => {
             Ok(of_stream(body))
         }
-        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(&facts)),
+        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer(unsatisfiable(facts.length))),
         VodAnswer::Redirect(url) => redirect(call.user().is_ok(), &url),
     }
 }
@@ -395,48 +391,27 @@ pub(super) fn no_file(reason: &VodRefusal) -> Refusal {
 pub(super) struct FileAnswer(Reply);
 
 impl FileAnswer {
-    /// With a file of the gateway.
+    /// Returns the answer with a file of the gateway.
     pub(super) fn of_file(mut reply: Reply) -> Self {
         reply.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
         Self(reply)
     }
 
-    fn whole(facts: &VodFacts, body: VodBody) -> Self {
-        Self::with_body(StatusCode::OK, facts, facts.length, body)
-    }
-
-    fn part(facts: &VodFacts, part: &Range<u64>, body: VodBody) -> Self {
-        let mut answer = Self::with_body(StatusCode::PARTIAL_CONTENT, facts, part.end - part.start, body);
-        answer.set(CONTENT_RANGE, &content_range(part, facts.length));
-        answer
-    }
-
-    fn unsatisfiable(facts: &VodFacts) -> Self {
-        let detail = format!("the file has {} bytes", facts.length);
-        let refusal = Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail);
-        let mut answer = Self(refusal.into_response());
-        answer.set(CONTENT_RANGE, &unsatisfied_range(facts.length));
-        answer.set(ACCEPT_RANGES, "bytes");
-        answer
-    }
-
-    fn head(facts: &VodFacts) -> Self {
-        let mut answer = Self(Reply::default());
-        answer.describe(facts, facts.length);
-        answer
+    /// A title, or a part of it.
+    fn of_title(mut reply: Reply, facts: &VodFacts, part: Option<&Range<u64>>) -> Self {
+        let VodFacts { content_type, length, ref tag } = *facts;
+        let file = RangedFile { media_type: content_type, length, tag: Some(tag), grows: false };
+        file.describe(&mut reply, part);
+        Self::of_file(reply)
     }
 
     /// A title that a program reads: a transport stream without length and ranges.
     fn stream(body: VodBody) -> Self {
-        let mut answer = Self::of(body);
-        answer.describe_stream();
-        answer
+        Self::of_stream(of_body(body))
     }
 
     pub(super) fn stream_head() -> Self {
-        let mut answer = Self(Reply::default());
-        answer.describe_stream();
-        answer
+        Self::of_stream(Reply::default())
     }
 
     /// A transport stream without length and ranges.
@@ -444,49 +419,19 @@ impl FileAnswer {
         // Not locked: the body has to be a value that threads can share.
         let mut bytes = Mutex::new(Box::pin(bytes));
         let bytes = poll_fn(move |cx| bytes.get_mut().as_mut().poll_next(cx));
-        let mut answer = Self(warp::Reply::into_response(warp::reply::stream(bytes)));
-        answer.describe_stream();
-        answer
+        Self::of_stream(warp::Reply::into_response(warp::reply::stream(bytes)))
     }
 
-    fn with_body(status: StatusCode, facts: &VodFacts, length: u64, body: VodBody) -> Self {
-        let mut answer = Self::of(body);
-        *answer.0.status_mut() = status;
-        answer.describe(facts, length);
-        answer
+    fn of_stream(mut reply: Reply) -> Self {
+        describe_stream(&mut reply);
+        Self::of_file(reply)
     }
+}
 
-    fn of(mut body: VodBody) -> Self {
-        let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
-        let bytes = bytes.map(|it| it.map_err(io::Error::other));
-        Self(warp::Reply::into_response(warp::reply::stream(bytes)))
-    }
-
-    fn describe(&mut self, facts: &VodFacts, length: u64) {
-        self.set(CONTENT_TYPE, facts.content_type);
-        self.set(CONTENT_LENGTH, &length.to_string());
-        self.set(ACCEPT_RANGES, "bytes");
-        self.set(ETAG, &facts.tag);
-        self.describe_any();
-    }
-
-    fn describe_stream(&mut self) {
-        self.set(CONTENT_TYPE, "video/mp2t");
-        self.set(ACCEPT_RANGES, "none");
-        self.describe_any();
-    }
-
-    fn describe_any(&mut self) {
-        // The content depends on the user, and may change.
-        self.set(CACHE_CONTROL, "private, no-cache");
-        self.set(ACCEL_BUFFERING, "no");
-    }
-
-    fn set(&mut self, name: HeaderName, value: &str) {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            self.0.headers_mut().insert(name, value);
-        }
-    }
+fn of_body(mut body: VodBody) -> Reply {
+    let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
+    let bytes = bytes.map(|it| it.map_err(io::Error::other));
+    warp::Reply::into_response(warp::reply::stream(bytes))
 }
 
 impl Answer for FileAnswer {

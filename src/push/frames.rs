@@ -178,6 +178,11 @@ pub(super) fn vod_stats(stats: &Value) -> Arc<Notification> {
     Notification::for_admins(json!({ "type": "vod_stats", "success": true, "stats": stats }))
 }
 
+/// Builds the statistics of those who watch the past of channels.
+pub(super) fn timeshift_stats(stats: &Value) -> Arc<Notification> {
+    Notification::for_admins(json!({ "type": "timeshift_stats", "success": true, "stats": stats }))
+}
+
 /// Builds the notification that notices were written, changed or deleted. Each user reads those that are for them.
 pub(super) fn notices_changed(change: &Change) -> Option<Arc<Notification>> {
     let has_notices = change.collections.iter().any(|it| it.collection == NOTICES);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use actors::{
     ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus,
-    RefreshPhase, RefreshStatus, Target, VodPhase, VodRefreshStatus, now_ms,
+    RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus, VodSessionInfo,
+    now_ms,
 };
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId, RecordingId};
@@ -22,7 +23,7 @@ use tracing::error;
 use super::frames::{self, Notification};
 use super::statistics::{Statistics, StatisticsReader};
 use crate::app::App;
-use crate::rest::pushed_stats;
+use crate::rest::{past_sessions, pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -165,7 +166,7 @@ async fn forward(
     // An error only means that there is no listener.
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
     let mut refreshes = Refreshes::begin(app);
-    let mut films = Films::default();
+    let (mut films, mut past) = (Sessions::default(), Sessions::default());
     let mut recordings = Recordings::default();
     let mut integrations = app.integrations.statuses();
     let mut ticks = every_period();
@@ -197,7 +198,7 @@ async fn forward(
             },
             _ = ticks.tick() => {
                 refreshes.send_changes(app, send);
-                films.send_changes(app, send);
+                send_sessions(app, &mut films, &mut past, send);
                 recordings.send_changes(app, send);
                 send_integrations(app, &mut integrations, send);
             }
@@ -283,25 +284,51 @@ impl Refreshes {
     }
 }
 
-/// The statistics of films that were sent last.
-#[derive(Default)]
-struct Films {
-    /// The sessions with the bytes that each was sent.
-    sent: Vec<(u64, u64, usize)>,
+/// Sends the statistics of films and of the past of channels while something is being watched, and once after the last viewer
+/// has left.
+fn send_sessions(app: &App, films: &mut Sessions, past: &mut Sessions, send: impl Fn(Arc<Notification>)) {
+    let watched = app.vod.sessions();
+    if films.note(&watched)
+        && let Some(stats) = pushed_stats(&app.models, &watched)
+    {
+        send(frames::vod_stats(&stats));
+    }
+    let watched = past_sessions(app);
+    if past.note(&watched)
+        && let Some(stats) = pushed_past_stats(&app.models, &watched)
+    {
+        send(frames::timeshift_stats(&stats));
+    }
 }
 
-impl Films {
-    /// Sends the statistics if a film is being watched, and once after the last one has ended.
-    fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
-        let sessions = app.vod.sessions();
-        let now: Vec<_> = sessions.iter().map(|it| (it.id, it.bytes_sent, it.n_requests)).collect();
-        if now == self.sent {
-            return;
-        }
-        self.sent = now;
-        if let Some(stats) = pushed_stats(&app.models, &sessions) {
-            send(frames::vod_stats(&stats));
-        }
+/// The sessions that were sent last.
+#[derive(Default)]
+struct Sessions(Vec<SentSession>);
+
+/// What has to change of a session so that it is sent again.
+#[derive(PartialEq)]
+struct SentSession {
+    id: u64,
+    bytes_sent: u64,
+    n_requests: usize,
+    programme_start: Option<i64>,
+    reported: Option<ReportedPosition>,
+}
+
+impl Sessions {
+    /// Notes the sessions. Returns whether they have changed.
+    fn note(&mut self, sessions: &[VodSessionInfo]) -> bool {
+        let sent = |it: &VodSessionInfo| SentSession {
+            id: it.id,
+            bytes_sent: it.bytes_sent,
+            n_requests: it.n_requests,
+            programme_start: it.programme_start,
+            reported: it.reported,
+        };
+        let now: Vec<_> = sessions.iter().map(sent).collect();
+        let has_changed = now != self.0;
+        self.0 = now;
+        has_changed
     }
 }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use domain::user::CATCHUP_ENABLED;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::api::Api;
+use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::client::{Player, Reading, Request, fetch};
 use crate::support::files::FileProvider;
 use crate::support::gateway::{Setup, TestGateway};
@@ -14,6 +14,7 @@ use crate::support::signal::{Picture, Programme};
 use crate::support::ts_check::Checker;
 use crate::support::upstream::{Cut, MockResponse, Provider};
 use crate::support::users::{TestUser, change_user, create_user};
+use crate::support::websocket::WebSocketClient;
 use crate::support::{eventually, until_async};
 
 /// A rate at which no part of these tests ends.
@@ -131,6 +132,38 @@ async fn what_playlists_offer_plays_in_the_form_of_players() {
     tv.plays(&path.replace("{duration}", "1800")).await;
     assert_eq!(tv.last_part(), format!("/past/{start}-1800.ts"));
     assert_eq!(playlist.matches("catchup-source").count(), 1, "{playlist}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admins_are_told_who_watches_the_past_of_channels() {
+    let tv = Broadcaster::start().await;
+    let news = tv.gateway.channel("News").uuid;
+    let admin = Api::first_admin(&tv.gateway).await;
+    let token = admin.token(ADMIN, PASSWORD).await;
+    let path = format!("/ws/?token={}", token.text("access"));
+    let mut listener = WebSocketClient::open(tv.gateway.address, &path, &[]).await.unwrap();
+    let api = Api::stranger(&tv.gateway).key(&tv.anna.api_key);
+    let body = json!({ "channel_uuid": news, "start": (now() - 3_600).to_string(), "duration": 30 });
+    let made = api.post("/api/catchup/sessions/", body).await;
+    let origin = format!("http://{}", tv.gateway.address);
+    let path = made.text("playback_url").strip_prefix(&origin).unwrap().to_owned();
+    let request = Request::get(path).without_recording().reading(SLOWLY);
+    let player = Player::ask(tv.gateway.address, request).await;
+    assert_eq!(player.status().await, 200);
+    let n_sessions = |it: &Value| it["stats"]["total_connections"].as_u64().unwrap();
+    let began = listener.until("timeshift_stats", |it| n_sessions(it) == 1).await;
+    let session = &began["stats"]["timeshift_sessions"][0];
+    assert_eq!((&session["channel_name"], &session["playback_base_secs"]), (&json!("News"), &Value::Null));
+    let name = session["session_id"].as_str().unwrap();
+    let told = json!({ "position_secs": 12.5, "paused": true });
+    assert_eq!(api.post(&format!("/api/catchup/sessions/{name}/position/"), told).await.status, 204);
+    let is_told = |it: &Value| it["stats"]["timeshift_sessions"][0]["playback_base_secs"] == 12.5;
+    listener.until("timeshift_stats", is_told).await;
+    assert_eq!(admin.delete(&format!("/api/catchup/sessions/{name}/")).await.status, 204);
+    player.read(Reading::Freely);
+    player.ended().await;
+    listener.until("timeshift_stats", |it| n_sessions(it) == 0).await;
+    tv.gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

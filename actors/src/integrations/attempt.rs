@@ -397,7 +397,7 @@ async fn to_script(
         output_bytes_max: OUTPUT_BYTES_KEPT,
         time_max: Duration::from_secs(script.timeout_s.into()),
     };
-    let (outcome, output) = match run_script(job, &shared.launcher).await {
+    let (outcome, output) = match run_script(job, &shared.launcher, shared.closer.clone()).await {
         Ok(end) => (script_outcome(&end, script.timeout_s), Some(output(end))),
         Err(reason) => (Outcome::Never { reason: format!("the script cannot be started: {reason}") }, None),
     };

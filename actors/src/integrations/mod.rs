@@ -40,6 +40,7 @@ use domain::integration::{
     Delivery, DeliveryLogEntry, DeliveryLogLimits, Integration, IntegrationState, Script, Webhook,
     WrongIntegrationField,
 };
+use media::closer::Closer;
 use media::launcher::Launcher;
 use parking_lot::Mutex;
 use storage::Models;
@@ -176,6 +177,7 @@ pub enum IntegrationError {
 struct Shared {
     running: OnceLock<Running>,
     launcher: Launcher,
+    closer: Closer,
     /// Cancelled when the gateway stops.
     stop: CancellationToken,
     /// The follower and what it keeps running; ends with the system.
@@ -195,10 +197,11 @@ struct Running {
 }
 
 impl Integrations {
-    pub(crate) fn new(launcher: Launcher, stop: CancellationToken) -> Self {
+    pub(crate) fn new(launcher: Launcher, closer: Closer, stop: CancellationToken) -> Self {
         let shared = Shared {
             running: OnceLock::new(),
             launcher,
+            closer,
             stop,
             tasks: Mutex::default(),
             changed: watch::channel(0).0,

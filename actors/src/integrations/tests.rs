@@ -9,12 +9,14 @@ use domain::event::{ChannelRef, Event, EventBody, VodRef};
 use domain::integration::{Preset, Signing, Subscription, Target, Webhook};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
+use media::closer::Closer;
 use media::launcher::LauncherSettings;
 use serde_json::Value;
 use storage::{Store, Write};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
@@ -178,7 +180,7 @@ impl Fixture {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let stop = CancellationToken::new();
         let launcher = Launcher::new(LauncherSettings::default());
-        let integrations = Integrations::new(launcher, stop.clone());
+        let integrations = Integrations::new(launcher, Closer::new(Handle::current()), stop.clone());
         let outbox = Outbox::default();
         let courier = outbox.start(models.store.clone(), models.integrations.clone());
         integrations.start(IntegrationParts { models: models.clone(), own_listeners, settings });

@@ -7,11 +7,9 @@ use std::time::Duration;
 use std::{fs, io};
 
 use media::closer::Closer;
-use media::source::{PipedCommand, PipedProgram, ProgramEnd};
+use media::source::{PipedCommand, PipedProgram, ProgramEnd, RunEnd};
 use media::{Launcher, ProgramUser};
 use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
 
 use super::confine::OwnFolders;
 use super::python::Python;
@@ -21,7 +19,7 @@ const UNPACK: &str = include_str!("host/wheels.py");
 /// Time to unpack.
 const TIME_MAX: Duration = Duration::from_secs(600);
 /// Maximum size of its message, in bytes.
-const MESSAGE_BYTES_MAX: u64 = 4 << 10;
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// The file that says what an environment was made from.
 const MADE_FROM: &str = "made-from.json";
 
@@ -61,16 +59,10 @@ pub(super) async fn make(
     if let Some(strictness) = &mut command.confinement.strictness {
         (strictness.connects, strictness.ports) = (false, Some(Vec::new()));
     }
-    let (mut program, pipes) = PipedProgram::start(command, launcher, closer.clone()).await?;
-    let mut message = Vec::new();
-    let ended = timeout(TIME_MAX, async {
-        let _ = pipes.stdout.take(MESSAGE_BYTES_MAX).read_to_end(&mut message).await;
-        program.exited().await
-    });
-    let ended = ended.await;
-    program.kill().await;
-    if ended != Ok(ProgramEnd::Code(0)) {
-        let message = String::from_utf8_lossy(&message);
+    let (program, pipes) = PipedProgram::start(command, launcher, closer.clone()).await?;
+    let RunEnd { end, stdout, .. } = program.run(pipes, &[], MESSAGE_BYTES_MAX, TIME_MAX).await;
+    if end != Some(ProgramEnd::Code(0)) {
+        let message = String::from_utf8_lossy(&stdout);
         let message = message.lines().last().unwrap_or("its packages could not be unpacked").to_owned();
         let _ = clear(&new);
         return Err(message);

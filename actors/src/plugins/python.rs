@@ -5,18 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use media::closer::Closer;
-use media::source::{PipedCommand, PipedProgram, ProgramEnd};
+use media::source::{PipedCommand, PipedProgram, ProgramEnd, RunEnd};
 use media::{Confinement, Launcher, ProgramUser, Strictness};
 use serde::Deserialize;
-use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
 
 /// The oldest version that works.
 const VERSION_MIN: (u32, u32) = (3, 10);
 /// Time for a Python to say its version.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of its answer, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Advice for a machine without Python.
 const ADVICE: &str = "install it (Debian and Ubuntu: apt install python3 python3-venv; Alpine: apk add python3; Fedora: \
                       dnf install python3), or set plugins.python to its path";
@@ -91,13 +89,7 @@ async fn ask(
         folder: "/".into(),
         confinement: Confinement { strictness: Some(strictness), ..Confinement::default() },
     };
-    let (mut program, pipes) = PipedProgram::start(command, launcher, closer.clone()).await.ok()?;
-    let mut answer = Vec::new();
-    let ended = timeout(ANSWER_TIMEOUT, async {
-        let _ = pipes.stdout.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await;
-        program.exited().await
-    });
-    let ended = ended.await;
-    program.kill().await;
-    (ended == Ok(ProgramEnd::Code(0))).then(|| serde_json::from_slice(&answer).ok()).flatten()
+    let (program, pipes) = PipedProgram::start(command, launcher, closer.clone()).await.ok()?;
+    let RunEnd { end, stdout, .. } = program.run(pipes, &[], ANSWER_BYTES_MAX, ANSWER_TIMEOUT).await;
+    (end == Some(ProgramEnd::Code(0))).then(|| serde_json::from_slice(&stdout).ok()).flatten()
 }

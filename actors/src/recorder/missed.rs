@@ -22,8 +22,9 @@ use media::ts::packet::PACKET;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use super::Shared;
 use super::file::Arrived;
-use super::{BATCH_BYTES_MAX, Shared, WRITE_PERIOD};
+use super::intake::{BATCH_BYTES_MAX, WRITE_PERIOD};
 use crate::clock::now_ms;
 use crate::vod::{PartClock, PastEvent, PastReader};
 

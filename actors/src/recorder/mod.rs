@@ -14,6 +14,7 @@ pub(crate) mod file;
 mod folder;
 mod forecast;
 pub(crate) mod index;
+pub(crate) mod intake;
 mod keeper;
 mod missed;
 #[cfg(test)]
@@ -51,7 +52,6 @@ pub use self::forecast::RecordingPools;
 pub use self::index::{AccessPoint, RecordingIndex};
 pub use self::keeper::{RecordingRoom, remember_deleted};
 pub(crate) use self::reading::ReadingRecording;
-pub(crate) use self::run::drain;
 pub use self::seen::SeenRecordings;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
@@ -63,10 +63,6 @@ use crate::vod::Vod;
 
 /// An idle channel starts this long before a recording, in milliseconds, so that it plays in time.
 const LEAD_MS: i64 = 10_000;
-/// How often packets are written, and the record is looked at: a killed process loses the packets of this time.
-const WRITE_PERIOD: Duration = Duration::from_millis(400);
-/// Packets are written earlier if there are this many bytes.
-const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// Longest wait of the schedule, so that a change of the wall clock is noticed, in milliseconds.
 const LOOK_MS_MAX: i64 = 30_000;
 /// Maximum wait for runs to end when the gateway stops, and for one run whose recording is deleted.

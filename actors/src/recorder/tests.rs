@@ -8,8 +8,7 @@ use std::time::Duration;
 use domain::event::EventBody;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
-    AfterRecording, FilledFile, Gap, MissedWork, PRIORITY_DEFAULT, RecordedFile, Recording, RecordingInput,
-    RecordingStatus,
+    FilledFile, Gap, MissedWork, RecordedFile, Recording, RecordingInput, RecordingStatus,
 };
 use media::testing::{Behaviour, TsSource, labels_in};
 use media::ts::packet::{NULL_PID, PACKET, Packet, packets};
@@ -123,29 +122,8 @@ impl Studio {
         times: Range<i64>,
         change: impl FnOnce(&mut Recording),
     ) {
-        let Range { start, end } = times;
-        let mut recording = Recording {
-            id: RecordingId(id),
-            channel: ChannelId(number),
-            channel_name: "News".to_owned(),
-            channel_uuid: channel(number).uuid(),
-            programme: None,
-            start,
-            end,
-            padding_before: 0,
-            padding_after: 0,
-            priority: PRIORITY_DEFAULT,
-            status: RecordingStatus::Scheduled,
-            reason: None,
-            gaps: Vec::new(),
-            file: None,
-            followed: None,
-            after: AfterRecording::default(),
-            owner: None,
-            protected: false,
-            created_at: now_ms(),
-            updated_at: now_ms(),
-        };
+        let uuid = channel(number).uuid();
+        let mut recording = Recording::new(RecordingId(id), ChannelId(number), uuid, "News", times, now_ms());
         change(&mut recording);
         self.models.store.write(move |write| write.put(&recording)).await.unwrap();
     }

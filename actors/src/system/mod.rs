@@ -256,7 +256,11 @@ impl System {
             time_shift,
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
-            integrations: Integrations::new(env.upstream.launcher.clone(), stop.child_token()),
+            integrations: Integrations::new(
+                env.upstream.launcher.clone(),
+                closer.clone(),
+                stop.child_token(),
+            ),
             outbox,
             plugins: Plugins::new(
                 env.upstream.launcher.clone(),

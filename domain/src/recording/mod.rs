@@ -17,6 +17,8 @@ pub mod rules;
 mod settings;
 mod status;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -192,6 +194,40 @@ impl FollowedAiring {
 }
 
 impl Recording {
+    /// Creates a scheduled recording of a channel, which needs its id, its UUID and its name. The times are those without
+    /// padding.
+    pub fn new(
+        id: RecordingId,
+        channel: ChannelId,
+        channel_uuid: Uuid,
+        channel_name: impl Into<String>,
+        times: Range<i64>,
+        now: i64,
+    ) -> Self {
+        Self {
+            id,
+            channel,
+            channel_name: channel_name.into(),
+            channel_uuid,
+            programme: None,
+            start: times.start,
+            end: times.end,
+            padding_before: 0,
+            padding_after: 0,
+            priority: PRIORITY_DEFAULT,
+            status: RecordingStatus::Scheduled,
+            reason: None,
+            gaps: Vec::new(),
+            file: None,
+            followed: None,
+            after: AfterRecording::default(),
+            owner: None,
+            protected: false,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
     /// Returns when recording begins, padding included.
     pub fn begins_at(&self) -> i64 {
         self.start.saturating_sub(i64::from(self.padding_before) * 1000)
@@ -342,27 +378,11 @@ mod tests {
     const MINUTE: i64 = 60_000;
 
     fn recording() -> Recording {
+        let (channel, uuid) = (ChannelId(2), Uuid::from_u128(2));
         Recording {
-            id: RecordingId(1),
-            channel: ChannelId(2),
-            channel_name: "News".to_owned(),
-            channel_uuid: Uuid::from_u128(2),
-            programme: None,
-            start: 100 * MINUTE,
-            end: 130 * MINUTE,
             padding_before: 60,
             padding_after: 120,
-            priority: PRIORITY_DEFAULT,
-            status: RecordingStatus::Scheduled,
-            reason: None,
-            gaps: Vec::new(),
-            file: None,
-            followed: None,
-            after: AfterRecording::default(),
-            owner: None,
-            protected: false,
-            created_at: 0,
-            updated_at: 0,
+            ..Recording::new(RecordingId(1), channel, uuid, "News", 100 * MINUTE..130 * MINUTE, 0)
         }
     }
 

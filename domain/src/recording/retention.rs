@@ -284,38 +284,23 @@ mod tests {
     use super::*;
     use crate::ids::ChannelId;
     use crate::recording::rules::EpisodeKey;
-    use crate::recording::{AfterRecording, FollowedAiring, RecordedFile, RecordingStatus};
+    use crate::recording::{FollowedAiring, RecordedFile, RecordingStatus};
 
     const MIB: u64 = 1 << 20;
 
     /// A recording of a user with a file of 10 MiB that ended on this day.
     fn finished(id: u32, day: i64) -> Recording {
+        let (times, uuid) = (day * DAY_MS - 1_000..day * DAY_MS, Uuid::from_u128(2));
         Recording {
-            id: RecordingId(id),
-            channel: ChannelId(2),
-            channel_name: "News".to_owned(),
-            channel_uuid: Uuid::from_u128(2),
-            programme: None,
-            start: day * DAY_MS - 1_000,
-            end: day * DAY_MS,
-            padding_before: 0,
-            padding_after: 0,
-            priority: 50,
             status: RecordingStatus::Completed,
-            reason: None,
-            gaps: Vec::new(),
             file: Some(RecordedFile {
                 path: format!("{id}.ts"),
                 bytes: 10 * MIB,
                 started_at: day * DAY_MS - 1_000,
                 ended_at: Some(day * DAY_MS),
             }),
-            followed: None,
-            after: AfterRecording::default(),
             owner: Some(UserId(1)),
-            protected: false,
-            created_at: 0,
-            updated_at: 0,
+            ..Recording::new(RecordingId(id), ChannelId(2), uuid, "News", times, 0)
         }
     }
 

@@ -41,8 +41,8 @@ use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
 
 pub use crate::source::process::{
-    FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, ScriptEnd, ScriptJob, find_program,
-    run_job, run_script,
+    FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, RunEnd, ScriptEnd, ScriptJob,
+    find_program, run_job, run_script,
 };
 pub use crate::source::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub use crate::source::request::{

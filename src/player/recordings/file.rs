@@ -8,22 +8,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::byte_range::{ByteRanges, SelectedBytes, content_range, if_range_holds, unsatisfied_range};
 use domain::catchup::parse_start;
 use domain::ids::RecordingId;
 use domain::recording::Recording;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
-    IF_RANGE, RANGE,
-};
 use http::{Method, StatusCode};
 use tokio::time::sleep;
 use warp::reply::Response as Reply;
 
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::player::ranges::RangedFile;
 use crate::player::seat::Held;
 use crate::rest::frame::call::Call;
 
@@ -117,53 +113,24 @@ pub(crate) async fn answer(
     let length = if grows { length - length % PACKET_BYTES } else { length };
     let length = tables.len() as u64 + length.saturating_sub(from);
     let tag = (!grows).then(|| format!("\"{}-{from}-{length}\"", recording.id));
-    let text = |name: HeaderName| call.headers.get(name).and_then(|it| it.to_str().ok());
-    let ranges = text(RANGE).and_then(ByteRanges::parse);
-    let condition = text(IF_RANGE);
-    let is_same = condition.is_none_or(|it| tag.as_deref().is_some_and(|tag| if_range_holds(it, tag)));
-    let selected = ranges.filter(|_| is_same).map_or(SelectedBytes::Whole, |it| it.select(length));
-    let part = match selected {
-        SelectedBytes::Unsatisfiable => {
-            let detail = format!("the file has {length} bytes");
-            let refusal = Refusal::status(StatusCode::RANGE_NOT_SATISFIABLE).with_detail(detail);
-            let mut reply = refusal.into_response();
-            set(&mut reply, CONTENT_RANGE, &unsatisfied_range(length));
-            return Ok(reply);
-        }
-        SelectedBytes::Part(part) => Some(part),
-        SelectedBytes::Whole => None,
+    let served = RangedFile { media_type: media_type(recording), length, tag: tag.as_deref(), grows };
+    let part = match served.part(&call.headers) {
+        Ok(part) => part,
+        Err(unsatisfiable) => return Ok(*unsatisfiable),
     };
-    // The whole of a file that grows has no length yet.
-    let known = part.clone().or_else(|| (!grows).then_some(0..length));
     let mut reply = Reply::default();
     if call.method != Method::HEAD {
-        let (range, follows) = match known.clone() {
-            Some(range) => (range, None),
-            None => (0..u64::MAX, Some((Arc::clone(&call.app), recording.id))),
+        // The whole of a file that grows has no end yet.
+        let (range, follows) = match part.clone() {
+            Some(part) => (part, None),
+            None if grows => (0..u64::MAX, Some((Arc::clone(&call.app), recording.id))),
+            None => (0..length, None),
         };
         let source = Arc::new(Source { tables, from, file });
         reply = warp::Reply::into_response(warp::reply::stream(blocks(source, range, follows, held)));
     }
-    if let Some(part) = &part {
-        *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
-        set(&mut reply, CONTENT_RANGE, &content_range(part, length));
-    }
-    if let Some(range) = known {
-        set(&mut reply, CONTENT_LENGTH, &(range.end - range.start).to_string());
-    }
-    if let Some(tag) = tag {
-        set(&mut reply, ETAG, &tag);
-    }
-    set(&mut reply, CONTENT_TYPE, media_type(recording));
-    set(&mut reply, ACCEPT_RANGES, "bytes");
-    set(&mut reply, CACHE_CONTROL, "private, no-cache");
+    served.describe(&mut reply, part.as_ref());
     Ok(reply)
-}
-
-fn set(reply: &mut Reply, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        reply.headers_mut().insert(name, value);
-    }
 }
 
 /// Returns the tables and the position from which the file plays at a time: a random-access point.

@@ -25,6 +25,7 @@ use warp::reply::Response as Reply;
 
 use self::hls::HlsPlaylist;
 pub(super) use self::output::routes;
+pub(crate) use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 use super::seat::take_seat;
 use crate::http::WarpBody;
 use crate::http::reply::Refusal;

@@ -24,20 +24,27 @@ use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 
-const PLAYLIST: &str = "/output/recordings.m3u";
-const GUIDE: &str = "/output/recordings.xml";
+/// Path of the playlist.
+pub(crate) const RECORDINGS_PLAYLIST: &str = "/output/recordings.m3u";
+/// Path of the guide.
+pub(crate) const RECORDINGS_GUIDE: &str = "/output/recordings.xml";
 
 /// Returns the routes that only the player port serves.
 pub(in crate::player) fn routes() -> Vec<Route> {
     let players = Access::PlayersOrNetworks(UserLevel::Streamer);
     let routes = [
         Route::get(
-            PLAYLIST,
+            RECORDINGS_PLAYLIST,
             players,
             "Returns a playlist of the recordings that the caller may play.",
             playlist,
         ),
-        Route::get(GUIDE, players, "Returns a guide of the recordings that the caller may play.", guide),
+        Route::get(
+            RECORDINGS_GUIDE,
+            players,
+            "Returns a guide of the recordings that the caller may play.",
+            guide,
+        ),
     ];
     let off = "Players list no recordings: `recordings_in_players` is off.";
     routes.map(|it| it.refuses(StatusCode::NOT_FOUND, off)).into()
@@ -60,7 +67,7 @@ async fn playlist(call: Call) -> Result<LongText<M3u>, Refusal> {
     let listed = ListedRecordings::of_call(&call);
     let addresses = OutputChannels::of(&call, &OutputOptions::default(), Vec::new());
     let login = addresses.guide_url.split_once('?').map(|it| format!("?{}", it.1)).unwrap_or_default();
-    let guide_url = format!("{}{GUIDE}{login}", addresses.origin);
+    let guide_url = format!("{}{RECORDINGS_GUIDE}{login}", addresses.origin);
     let logos = call.app.models.logos.load();
     let mut next = None;
     let write = move |out: &mut String| {

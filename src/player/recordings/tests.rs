@@ -4,10 +4,7 @@ use domain::channel::Channel;
 use domain::guide::programme::Programme;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::recording::rules::EpisodeKey;
-use domain::recording::{
-    AfterRecording, FollowedAiring, PRIORITY_DEFAULT, RecordedFile, RecordedProgramme, Recording,
-    RecordingStatus,
-};
+use domain::recording::{FollowedAiring, RecordedFile, RecordedProgramme, Recording, RecordingStatus};
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -28,27 +25,13 @@ fn recording(id: u32, channel: u32, title: &str) -> Recording {
         ended_at: Some(START + HOUR),
     };
     let programme = RecordedProgramme { title: title.to_owned(), ..RecordedProgramme::default() };
+    let (uuid, name) = (Uuid::from_u128(channel.into()), format!("channel {channel}"));
     Recording {
-        id: RecordingId(id),
-        channel: ChannelId(channel),
-        channel_name: format!("channel {channel}"),
-        channel_uuid: Uuid::from_u128(channel.into()),
         programme: Some(programme),
-        start: START,
-        end: START + HOUR,
-        padding_before: 0,
-        padding_after: 0,
-        priority: PRIORITY_DEFAULT,
         status: RecordingStatus::Completed,
-        reason: None,
-        gaps: Vec::new(),
         file: Some(file),
-        followed: None,
         owner: Some(UserId(ADMIN)),
-        protected: false,
-        after: AfterRecording::default(),
-        created_at: START,
-        updated_at: START,
+        ..Recording::new(RecordingId(id), ChannelId(channel), uuid, name, START..START + HOUR, START)
     }
 }
 

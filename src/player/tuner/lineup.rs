@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::channel::{Channel, ChannelNumber};
 use domain::health::StreamHealth;
 use domain::lineup::{guide_channel_id, visible_in_order, whole_number};
-use domain::playlist::write::{OutputEntry, write_entry, write_header};
+use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_header};
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
 use serde::Serialize;
@@ -52,12 +52,12 @@ pub(crate) struct TunerChannelView {
 const HD_HEIGHT_MIN: u32 = 720;
 
 pub(super) async fn json(call: Call, at: DevicePath) -> Result<Vec<TunerChannelView>, Refusal> {
-    Ok(channels(&call, at)?.into_iter().map(|it| it.1).collect())
+    Ok(channels(&call, at)?.into_iter().map(|it| it.view).collect())
 }
 
 pub(super) async fn xml(call: Call, at: DevicePath) -> Result<Content<Xml>, Refusal> {
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Lineup>\n".to_owned();
-    for (_, channel) in channels(&call, at)? {
+    for ListedChannel { view: channel, .. } in channels(&call, at)? {
         text.push_str("<Program>");
         push_element(&mut text, "GuideNumber", &channel.GuideNumber);
         push_element(&mut text, "GuideName", &channel.GuideName);
@@ -79,12 +79,16 @@ pub(super) async fn xml(call: Call, at: DevicePath) -> Result<Content<Xml>, Refu
 pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refusal> {
     let mut text = String::new();
     write_header(&mut text, Some(&guide_url(&call, &at.device(&call)?)), None);
-    for (guide_id, channel) in channels(&call, at)? {
+    let (archives, addresses) = (call.archives(), StreamAddresses::open(call.origin()));
+    for ListedChannel { channel, view } in channels(&call, at)? {
+        let days = archives.days(channel.id);
+        let past = (days > 0).then(|| addresses.of_past(&channel));
         let entry = OutputEntry {
-            name: &channel.GuideName,
-            url: &channel.URL,
-            tvg_id: &guide_id,
-            tvg_chno: channel.GuideNumber.parse().ok(),
+            name: &view.GuideName,
+            url: &view.URL,
+            tvg_id: &guide_channel_id(&channel),
+            tvg_chno: view.GuideNumber.parse().ok(),
+            catchup: past.as_deref().map(|source| OutputCatchup { source, days }),
             ..OutputEntry::default()
         };
         write_entry(&mut text, &entry);
@@ -100,8 +104,14 @@ fn guide_url(call: &Call, device: &Device) -> String {
     format!("{address}?{query}")
 }
 
-/// Returns the channels of the device that the caller may see, by their numbers, with their ids in the guide.
-fn channels(call: &Call, at: DevicePath) -> Result<Vec<(String, TunerChannelView)>, Refusal> {
+/// A channel of a device, and how the device shows it.
+struct ListedChannel {
+    channel: Arc<Channel>,
+    view: TunerChannelView,
+}
+
+/// Returns the channels of the device that the caller may see, by their numbers.
+fn channels(call: &Call, at: DevicePath) -> Result<Vec<ListedChannel>, Refusal> {
     let device = at.device(call)?;
     call.app.tuner_seats.note_client(call, device.key);
     let (channels, limits, origin) = (call.app.models.channels.load(), call.view_limits(), call.origin());
@@ -111,8 +121,11 @@ fn channels(call: &Call, at: DevicePath) -> Result<Vec<(String, TunerChannelView
     let health = health.get_all(listed.iter().filter_map(|it| it.streams.first().copied()));
     let health_of = |it: &Channel| it.streams.first().and_then(|it| health.get(it));
     let addresses = StreamAddresses::open(origin).with_output_profile(device.output_profile);
-    let shown = |it: &Arc<Channel>| (guide_channel_id(it), view(it, health_of(it), &addresses));
-    Ok(listed.into_iter().map(shown).collect())
+    let shown = |channel: Arc<Channel>| {
+        let view = view(&channel, health_of(&channel), &addresses);
+        ListedChannel { channel, view }
+    };
+    Ok(listed.into_iter().cloned().map(shown).collect())
 }
 
 fn is_of(device: &Device, channel: &Channel) -> bool {

@@ -4,28 +4,23 @@ mod missed;
 mod refill;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use domain::event::{ChannelRef, Event, EventBody, RecordingRef};
 use domain::ids::RecordingId;
 use domain::recording::{FILE_EXTENSION, RecordedFile, Recording, RecordingInput, RecordingStatus};
-use media::meter::Connection;
-use media::ring::Tail;
 use storage::Write;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
-use super::file::{Arrived, RecordingFile, has_data};
+use super::file::{Arrived, RecordingFile};
 use super::folder::FolderError;
-use super::{BATCH_BYTES_MAX, Parts, ReadingRecording, RunCounters, Shared, WRITE_PERIOD, index};
-use crate::channel::WatchReply;
+use super::intake::{Batch, Intake, IntakeEnd, WRITE_PERIOD};
+use super::{Parts, ReadingRecording, RunCounters, Shared, index};
 use crate::clock::now_ms;
 use crate::events::StoredEvent;
-use crate::plans::Target;
 
 /// How often the disk has to have everything: a power cut loses the packets of this time.
 const SYNC_PERIOD: Duration = Duration::from_secs(4);
@@ -39,10 +34,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 const NO_DATA: &str = "no data arrived";
 const NOT_RUNNING: &str = "the gateway was not running";
 const TOO_SLOW: &str = "the disk was too slow";
-const DISCONNECTED: &str = "another recording took the connection, or somebody disconnected this one";
 const STOPPING: &str = "the gateway was stopped";
-const REDIRECTED: &str =
-    "the stream profile of the channel sends players to the provider, so there is nothing to record";
 
 /// Makes a recording. Returns when it is over, deleted, or the gateway stops.
 pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunCounters>) {
@@ -221,30 +213,23 @@ impl Run {
         {
             return Err(Fault::Retry(cause.to_string()));
         }
-        let connection = Arc::new(Connection::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
-        let target = Target::Channel(recording.channel_uuid);
         let (forecasts, id) = (self.parts().forecasts.clone(), self.id);
         blocking(move || forecasts.prepare(id)).await?;
         let reading = ReadingRecording::new(self.id, self.parts().forecasts.clone());
-        let reply = tokio::select! {
-            reply = self.shared.switchboard.record(target, connection.clone(), reading) => reply,
-            () = self.shared.stop.cancelled() => return Ok(false),
-        };
-        match reply {
-            Ok(WatchReply::Tail { tail, .. }) => self.store(tail, &connection).await,
-            Ok(WatchReply::Redirect(_)) => Err(Fault::Retry(REDIRECTED.to_owned())),
-            Ok(WatchReply::Refused(refusal)) => Err(Fault::Retry(refusal.to_string())),
-            Err(cause) => Err(Fault::Retry(cause.to_string())),
+        let (switchboard, stop) = (&self.shared.switchboard, &self.shared.stop);
+        match Intake::join(switchboard, recording.channel_uuid, reading, stop).await.map_err(Fault::Retry)? {
+            Some(intake) => self.store(intake).await,
+            None => Ok(false),
         }
     }
 
     /// Stores the packets of one reader.
-    async fn store(&mut self, mut tail: Tail, connection: &Connection) -> Result<bool, Fault> {
-        // A tail selects its first packet when it is read first: that of the newest random-access point.
+    async fn store(&mut self, mut intake: Intake) -> Result<bool, Fault> {
+        // The first read selects the first packet: that of the newest random-access point.
         while let Some(left) = self.until_begin() {
             tokio::select! {
                 () = sleep(left.min(WRITE_PERIOD)) => {}
-                () = connection.cancel.cancelled() => return Err(Fault::Retry(DISCONNECTED.to_owned())),
+                reason = intake.disconnected() => return Err(Fault::Retry(reason.to_owned())),
                 () = self.shared.stop.cancelled() => return Ok(false),
             }
         }
@@ -255,52 +240,23 @@ impl Run {
         if let (Some(file), Some(last_at)) = (self.file.take(), self.last_at) {
             self.use_file(file, move |file| file.change_reader(last_at, now)).await?;
         }
-        let (mut batch, mut n_bytes, mut has_stored) = (Vec::new(), 0, false);
-        let mut ticks = interval(WRITE_PERIOD);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut synced_at, mut n_overruns) = (Instant::now(), 0);
-        let reading_since = now_ms();
-        let ended = loop {
-            // The time of the first packet counts, and a splice needs that of each. Otherwise packets wait in the ring until
-            // they are written, which spares a wake-up for each chunk.
+        let (mut has_stored, mut synced_at, reading_since) = (false, Instant::now(), now_ms());
+        let end = loop {
+            // The time of the first packet counts, and a splice needs that of each.
             let needs_times = self.file.as_ref().is_none_or(RecordingFile::is_joined);
-            let is_full = tokio::select! {
-                chunk = tail.chunk(), if needs_times => match chunk {
-                    Ok(bytes) if has_data(&bytes) => {
-                        n_bytes += bytes.len();
-                        batch.push(Arrived { at: now_ms(), bytes });
-                        n_bytes >= BATCH_BYTES_MAX
-                    }
-                    Ok(_) => false,
-                    Err(end) => break Some(end.to_string()),
-                },
-                _ = ticks.tick() => {
-                    if !needs_times && let Some(end) = drain(&mut tail, &mut batch) {
-                        break Some(end);
-                    }
-                    if batch.iter().map(|it| it.bytes.len()).sum::<usize>() >= BATCH_BYTES_MAX {
-                        // There may be more.
-                        ticks.reset_immediately();
-                    }
-                    if batch.is_empty() {
-                        self.note_silence(reading_since).await;
-                    }
-                    // Also without packets, for those that wait in the file.
-                    true
-                }
-                () = connection.cancel.cancelled() => break Some(DISCONNECTED.to_owned()),
-                () = self.shared.stop.cancelled() => break None,
-            };
-            if !is_full {
-                continue;
+            let Batch { packets, is_overrun, end } = intake.next(needs_times, &self.shared.stop).await;
+            if packets.is_empty() && end.is_none() {
+                self.note_silence(reading_since).await;
             }
-            n_bytes = 0;
-            has_stored |= !batch.is_empty();
+            has_stored |= !packets.is_empty();
             let before = self.last_at;
-            self.append(std::mem::take(&mut batch)).await?;
-            if tail.meter().overruns() > n_overruns {
-                n_overruns = tail.meter().overruns();
+            // Also without packets, for those that wait in the file.
+            self.append(packets).await?;
+            if is_overrun {
                 self.note_overrun(before.unwrap_or(reading_since)).await;
+            }
+            if let Some(end) = end {
+                break end;
             }
             if synced_at.elapsed() >= SYNC_PERIOD {
                 synced_at = Instant::now();
@@ -312,19 +268,17 @@ impl Run {
                 return Ok(has_stored);
             }
         };
-        drop(tail);
-        has_stored |= !batch.is_empty();
-        self.append(batch).await?;
-        match ended {
-            Some(reason) if !matches!(self.next_step(), Step::Play) || has_stored => {
+        drop(intake);
+        match end {
+            IntakeEnd::Lost(reason) if !matches!(self.next_step(), Step::Play) || has_stored => {
                 info!(recording.id = %self.id, "the channel of a recording ended: {reason}");
                 if matches!(self.next_step(), Step::Play) {
                     self.note(&reason).await;
                 }
                 Ok(has_stored)
             }
-            Some(reason) => Err(Fault::Retry(reason)),
-            None => Ok(has_stored),
+            IntakeEnd::Lost(reason) => Err(Fault::Retry(reason)),
+            IntakeEnd::Stopped => Ok(has_stored),
         }
     }
 
@@ -672,25 +626,6 @@ impl Run {
 
 pub(super) fn channel_ref(recording: &Recording) -> ChannelRef {
     ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
-}
-
-/// Takes what waits in the ring, up to the size of a batch. Returns the reason if the channel has ended.
-pub(crate) fn drain(tail: &mut Tail, batch: &mut Vec<Arrived>) -> Option<String> {
-    let (at, mut n_bytes) = (now_ms(), 0);
-    while n_bytes < BATCH_BYTES_MAX {
-        let Poll::Ready(chunk) = tail.poll_chunk(&mut Context::from_waker(Waker::noop())) else {
-            return None;
-        };
-        match chunk {
-            Ok(bytes) if has_data(&bytes) => {
-                n_bytes += bytes.len();
-                batch.push(Arrived { at, bytes });
-            }
-            Ok(_) => {}
-            Err(end) => return Some(end.to_string()),
-        }
-    }
-    None
 }
 
 /// Runs a function on a thread that may block.

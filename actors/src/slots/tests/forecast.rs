@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::forecast::{Forecast, ForecastDemand, Prospect};
-use domain::recording::{AfterRecording, DvrSettings, Recording, RecordingClaim, RecordingStatus};
+use domain::recording::{DvrSettings, Recording, RecordingClaim, RecordingStatus};
 use uuid::Uuid;
 
 use super::*;
@@ -187,27 +187,15 @@ fn any_pools(n_accounts: usize) -> impl Strategy<Value = Vec<Arc<[SlotPool]>>> {
 fn any_recordings() -> impl Strategy<Value = Vec<Recording>> {
     let one = (0..N_CHANNELS as u32, 10..100i64, 1..40i64, 0..10u32, 0..10u32, 0..3u8);
     prop::collection::vec(one, 1..16).prop_map(|all| {
-        let made = (1..).zip(all).map(|(id, (channel, start, length, before, after, priority))| Recording {
-            id: RecordingId(id),
-            channel: ChannelId(channel),
-            channel_name: String::new(),
-            channel_uuid: Uuid::from_u128(u128::from(channel)),
-            programme: None,
-            start: start * MINUTE,
-            end: (start + length) * MINUTE,
-            padding_before: before * 60,
-            padding_after: after * 60,
-            priority: 40 + priority * 10,
-            status: RecordingStatus::Scheduled,
-            reason: None,
-            gaps: Vec::new(),
-            file: None,
-            followed: None,
-            after: AfterRecording::default(),
-            owner: None,
-            protected: false,
-            created_at: 0,
-            updated_at: 0,
+        let made = (1..).zip(all).map(|(id, (channel, start, length, before, after, priority))| {
+            let uuid = Uuid::from_u128(u128::from(channel));
+            let times = start * MINUTE..(start + length) * MINUTE;
+            Recording {
+                padding_before: before * 60,
+                padding_after: after * 60,
+                priority: 40 + priority * 10,
+                ..Recording::new(RecordingId(id), ChannelId(channel), uuid, "", times, 0)
+            }
         });
         made.collect()
     })
@@ -264,7 +252,7 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn the_forecast_equals_what_happens(

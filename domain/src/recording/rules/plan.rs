@@ -14,9 +14,7 @@ use uuid::Uuid;
 use super::matching::{RuleSubject, is_same};
 use super::{EpisodeKey, HORIZON_MS, RecordingRule, RuleMemory, RuleSelection};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
-use crate::recording::{
-    AfterRecording, FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus,
-};
+use crate::recording::{FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
 
 /// How far a programme can move and still be recognised by its title alone, or while it is recorded, in milliseconds.
 const MOVED_MS_MAX: i64 = 6 * 60 * 60 * 1000;
@@ -400,21 +398,12 @@ impl<'i, 'a> Plan<'i, 'a> {
         let (channel_name, channel_uuid) = (self.input.channel)(channel)?;
         let padding_before = rule.padding_before.unwrap_or(self.input.padding.0);
         let padding_after = rule.padding_after.unwrap_or(self.input.padding.1);
+        let (id, times) = (RecordingId(0), airing.start..airing.end);
         let recording = Recording {
-            id: RecordingId(0),
-            channel,
-            channel_name,
-            channel_uuid,
             programme: airing.programme.clone(),
-            start: airing.start,
-            end: airing.end,
             padding_before,
             padding_after,
             priority: rule.priority,
-            status: RecordingStatus::Scheduled,
-            reason: None,
-            gaps: Vec::new(),
-            file: None,
             followed: Some(FollowedAiring {
                 rule: Some(rule.id),
                 guide_key: airing.guide_key.clone(),
@@ -426,11 +415,8 @@ impl<'i, 'a> Plan<'i, 'a> {
                 padding_after,
                 priority: rule.priority,
             }),
-            after: AfterRecording::default(),
             owner: rule.owner,
-            protected: false,
-            created_at: self.input.now,
-            updated_at: self.input.now,
+            ..Recording::new(id, channel, channel_uuid, channel_name, times, self.input.now)
         };
         // A guide can contain a programme of a week.
         recording.check(self.input.now).is_ok().then_some(recording)

@@ -1,13 +1,20 @@
 //! A process group that the gateway starts, from its start until no process of it is left.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::{self, Display};
 use std::io;
-use std::process::Child;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, kill_process_group,
-    test_kill_process_group, waitid, waitpgid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group, waitid,
+    waitpgid,
 };
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
@@ -21,6 +28,59 @@ const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Polling interval for the end of processes that are not our children, for which no signal arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A program that becomes the leader of a group.
+pub(super) struct GroupCommand<'a> {
+    /// Its name or absolute path.
+    pub(super) program: &'a str,
+    pub(super) arguments: &'a [String],
+    /// All variables of its environment.
+    pub(super) environment: Vec<(String, OsString)>,
+    /// Its working folder.
+    pub(super) folder: PathBuf,
+}
+
+/// Our ends of the outputs of a running program.
+pub(super) struct Outputs {
+    pub(super) stdout: Receiver,
+    pub(super) stderr: Receiver,
+}
+
+/// Our ends of the pipes of a running program.
+#[derive(Debug)]
+pub struct Pipes {
+    pub stdin: Sender,
+    pub stdout: Receiver,
+    pub stderr: Receiver,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramEnd {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl ProgramEnd {
+    /// Returns the exit code; `None` if a signal ended the program.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(_) => None,
+        }
+    }
+}
+
+impl Display for ProgramEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "with status {code}"),
+            Self::Signal(signal) => write!(f, "by signal {signal}"),
+        }
+    }
+}
 
 /// A process group and its leader, which is our child. Field order is drop order: the watchdog forgets the group
 /// while the process id still belongs to it.
@@ -39,8 +99,57 @@ struct Leader {
 }
 
 impl Group {
+    /// Starts a program without a shell in a group of its own. Its standard input is `input` or nothing. Blocks for
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// The sentence why it cannot be started, which names the program without its folder.
+    pub(super) fn start(
+        command: GroupCommand<'_>,
+        input: Option<OwnedFd>,
+        launcher: &Launcher,
+    ) -> Result<(Self, Outputs), String> {
+        let GroupCommand { program, arguments, environment, folder } = command;
+        let failed = |error: io::Error| format!("{}: {}", name_of(program), error.kind());
+        let mut child = launcher
+            .command(program, arguments, input)?
+            .env_clear()
+            .envs(environment)
+            .current_dir(folder)
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        // From here on the program ends with the group.
+        let group = Self::of(child, launcher).map_err(failed)?;
+        let Some((stdout, stderr)) = pipes else { return Err(format!("{} has no output", name_of(program))) };
+        let outputs = Outputs {
+            stdout: Receiver::from_owned_fd(stdout.into()).map_err(failed)?,
+            stderr: Receiver::from_owned_fd(stderr.into()).map_err(failed)?,
+        };
+        Ok((group, outputs))
+    }
+
+    /// Does the same with a pipe as its standard input.
+    ///
+    /// # Errors
+    /// See [`Group::start`].
+    pub(super) fn start_with_input(
+        command: GroupCommand<'_>,
+        launcher: &Launcher,
+    ) -> Result<(Self, Pipes), String> {
+        let program = command.program;
+        let failed = |error: io::Error| format!("{}: {}", name_of(program), error.kind());
+        let (input, stdin) = io::pipe().map_err(failed)?;
+        let (group, Outputs { stdout, stderr }) = Self::start(command, Some(input.into()), launcher)?;
+        let stdin = Sender::from_owned_fd(stdin.into()).map_err(failed)?;
+        Ok((group, Pipes { stdin, stdout, stderr }))
+    }
+
     /// Takes over the group of this child, and registers it with the watchdog. On failure the child is killed.
-    pub(super) fn new(child: Child, launcher: &Launcher) -> io::Result<Self> {
+    fn of(child: Child, launcher: &Launcher) -> io::Result<Self> {
         let pid = Pid::from_child(&child);
         let leader = Leader { child, pid, is_reaped: false };
         let registration = launcher.register(pid);
@@ -53,14 +162,21 @@ impl Group {
         self.leader.pid
     }
 
-    /// Sends a signal to all processes of the group.
-    pub(super) fn signal(&self, signal: Signal) {
-        self.leader.signal(signal);
+    /// Asks all processes of the group to end.
+    pub(super) fn ask_to_end(&self) {
+        self.leader.signal(Signal::TERM);
+        // A stopped process handles SIGTERM only after SIGCONT.
+        self.leader.signal(Signal::CONT);
+    }
+
+    /// Kills all processes of the group without waiting.
+    pub(super) fn kill(&self) {
+        self.leader.signal(Signal::KILL);
     }
 
     /// Waits until the leader has exited, without reaping it.
     pub(super) async fn exited(&mut self) {
-        while self.status().is_none() {
+        while self.ended().is_none() {
             // The signal handler was installed before the first check.
             next_exit(&mut self.exits).await;
             if let Some(registration) = &self.registration {
@@ -69,17 +185,21 @@ impl Group {
         }
     }
 
-    /// Returns the exit status of the leader, if it has exited.
-    pub(super) fn status(&self) -> Option<WaitIdStatus> {
+    /// Returns how the leader ended, if it has exited.
+    pub(super) fn ended(&self) -> Option<ProgramEnd> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(self.leader.pid), options).ok().flatten()
+        let status = waitid(WaitId::Pid(self.leader.pid), options).ok().flatten()?;
+        Some(match status.terminating_signal() {
+            Some(signal) => ProgramEnd::Signal(signal),
+            None => ProgramEnd::Code(status.exit_status().unwrap_or_default()),
+        })
     }
 
-    /// Ends a group that got SIGTERM, and waits until no process of it is left.
+    /// Kills a group that was asked to end if it does not do so in time, and waits until no process of it is left.
     pub(super) async fn end(&mut self) {
         // The result does not matter: other processes of the group may be left.
         let _ = timeout(TERM_TIMEOUT, self.exited()).await;
-        self.signal(Signal::KILL);
+        self.kill();
         if timeout(KILL_TIMEOUT, self.gone()).await.is_err() {
             warn!(pid = self.leader.pid.as_raw_nonzero().get(), "a program cannot be killed");
         }
@@ -98,6 +218,11 @@ impl Group {
             sleep(POLL_INTERVAL).await;
         }
     }
+}
+
+/// Returns the name of a program without its folder, for messages.
+fn name_of(program: &str) -> Cow<'_, str> {
+    Path::new(program).file_name().unwrap_or_default().to_string_lossy()
 }
 
 /// Waits for the exit of any child. The signal stream ends only with the runtime, which also ends the waiting

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::setpriority_pgrp;
 use tokio::time::timeout;
 
-use super::{HeldGroup, ProcessSource};
+use super::{HeldGroup, ProcessSource, ProgramEnd};
 use crate::closer::Closer;
 use crate::launcher::Launcher;
 use crate::permit::Permit;
@@ -83,7 +83,7 @@ pub async fn run_job(job: FileJob, launcher: &Launcher, closer: Closer) -> Resul
         let Some(HeldGroup { group, .. }) = &mut program.held else { return Err(message) };
         // A program may close its output long before it exits.
         group.exited().await;
-        let code = group.status().and_then(|it| it.exit_status());
+        let code = group.ended().and_then(ProgramEnd::code);
         Ok(FileJobEnd { code, output, message })
     };
     timeout(time_max, run).await.map_err(|_| "the program took too long".to_owned())?

@@ -12,29 +12,25 @@ mod log;
 mod piped;
 mod script;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+pub use self::group::{Pipes, ProgramEnd};
 pub use self::job::{FileJob, FileJobEnd, run_job};
-pub use self::piped::{PipedCommand, PipedProgram, Pipes, ProgramEnd};
+pub use self::piped::{PipedCommand, PipedProgram, RunEnd};
 pub use self::script::{ScriptEnd, ScriptJob, run_script};
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
 use crate::launcher::Launcher;
 use crate::permit::Permit;
-use crate::source::process::group::Group;
+use crate::source::process::group::{Group, GroupCommand, Outputs};
 use crate::source::process::log::{ProgramLog, Redactor};
 
 /// Size of the read buffer, which is used up before a new one is allocated.
@@ -155,13 +151,9 @@ impl ProcessSource {
             let _ = timeout(DRAIN_WAIT, log.read_to_end()).await;
         }
         log.close();
-        let how = match group.status() {
+        let how = match group.ended() {
             None => "its output".to_owned(),
-            Some(status) => match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => format!("with status {code}"),
-                (_, Some(signal)) => format!("by signal {signal}"),
-                _ => "itself".to_owned(),
-            },
+            Some(end) => end.to_string(),
         };
         match self.log.last() {
             Some(line) => format!("{how}: {line}"),
@@ -171,8 +163,7 @@ impl ProcessSource {
 
     /// Returns whether the program ended with success, after a read failed.
     pub(super) fn has_succeeded(&self) -> bool {
-        let status = self.held.as_ref().and_then(|it| it.group.status());
-        status.and_then(|it| it.exit_status()) == Some(0)
+        self.held.as_ref().and_then(|it| it.group.ended()) == Some(ProgramEnd::Code(0))
     }
 
     /// Records that the program delivers payload.
@@ -192,9 +183,7 @@ impl Drop for ProcessSource {
     fn drop(&mut self) {
         let Some(mut held) = self.held.take() else { return };
         held.permit.closing();
-        held.group.signal(Signal::TERM);
-        // A stopped process handles SIGTERM only after SIGCONT.
-        held.group.signal(Signal::CONT);
+        held.group.ask_to_end();
         self.closer.spawn(async move {
             // Borrows all of `held`, so that the block captures it as a whole and drops it in field order.
             let held = &mut held;
@@ -224,36 +213,26 @@ fn spawn(
     let Some((program, arguments)) = command.split_first() else {
         return Err("the command is empty".to_owned());
     };
-    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
-    let failed = |error: io::Error| format!("{name}: {}", error.kind());
-    let environment: HashMap<&str, OsString> =
-        ENVIRONMENT.into_iter().filter_map(|it| Some((it, std::env::var_os(it)?))).collect();
     let count = closer.count_socket();
-    let mut child = launcher
-        .command(program, arguments, input)?
-        .env_clear()
-        .envs(environment)
-        .current_dir("/")
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
-    // From here on the program ends with the group.
-    let group = Group::new(child, launcher).map_err(failed)?;
-    let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err(format!("{name} has no output")) };
-    let held = HeldGroup { group, _count: count, permit };
+    let environment = environment(|_| true);
+    let command = GroupCommand { program, arguments, environment, folder: "/".into() };
+    let (group, Outputs { stdout, stderr }) = Group::start(command, input, launcher)?;
     Ok(ProcessSource {
-        stdout: Receiver::from_owned_fd(stdout).map_err(failed)?,
-        log: ProgramLog::new(Receiver::from_owned_fd(stderr).map_err(failed)?, redactor),
+        stdout,
+        log: ProgramLog::new(stderr, redactor),
         buffer: BytesMut::new(),
         exited_at: None,
         is_closed: false,
         exit_by: None,
-        held: Some(held),
+        held: Some(HeldGroup { group, _count: count, permit }),
         closer,
     })
+}
+
+/// Returns the variables of the gateway's environment that are passed to a program, of those that may be.
+fn environment(is_passed: impl Fn(&str) -> bool) -> Vec<(String, OsString)> {
+    let passed = ENVIRONMENT.into_iter().filter(|it| is_passed(it));
+    passed.filter_map(|it| Some((it.to_owned(), std::env::var_os(it)?))).collect()
 }
 
 #[cfg(test)]

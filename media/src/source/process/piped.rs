@@ -2,19 +2,21 @@
 //! ends with its group.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
 
-use super::ENVIRONMENT;
-use super::group::Group;
+use super::group::{Group, GroupCommand, Pipes, ProgramEnd};
+use super::{DRAIN_WAIT, environment};
 use crate::closer::Closer;
 use crate::launcher::{Confinement, Launcher};
+
+/// Bytes per read of an output.
+const READ_BYTES: usize = 8 << 10;
 
 /// The program, and what it may access and use.
 #[derive(Clone, Debug)]
@@ -31,14 +33,6 @@ pub struct PipedCommand {
     pub confinement: Confinement,
 }
 
-/// The pipes of a running program.
-#[derive(Debug)]
-pub struct Pipes {
-    pub stdin: Sender,
-    pub stdout: Receiver,
-    pub stderr: Receiver,
-}
-
 /// A running program. Dropping it ends its group in the background.
 pub struct PipedProgram {
     /// Taken only by `Drop`.
@@ -46,13 +40,15 @@ pub struct PipedProgram {
     closer: Closer,
 }
 
-/// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProgramEnd {
-    /// With this exit code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
+/// How a program ended that was run to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// `None` if its time was over.
+    pub end: Option<ProgramEnd>,
+    /// The standard output, or its beginning.
+    pub stdout: Vec<u8>,
+    /// The same of the standard error.
+    pub stderr: Vec<u8>,
 }
 
 impl PipedProgram {
@@ -65,9 +61,28 @@ impl PipedProgram {
         launcher: &Launcher,
         closer: Closer,
     ) -> Result<(Self, Pipes), String> {
-        let launcher = launcher.confined_by(command.confinement.clone());
+        let PipedCommand { command, environment: own, inherited, folder, confinement } = command;
+        let launcher = launcher.confined_by(confinement);
+        let start = move || {
+            let Some((program, arguments)) = command.split_first() else {
+                return Err("the command is empty".to_owned());
+            };
+            let mut environment = environment(|it| inherited.contains(&it));
+            environment.extend(own);
+            Group::start_with_input(GroupCommand { program, arguments, environment, folder }, &launcher)
+        };
+        Self::start_with(closer, start).await
+    }
+
+    /// Starts a program with this function, which may block. The program ends if the future is dropped.
+    pub(super) async fn start_with(
+        closer: Closer,
+        start: impl FnOnce() -> Result<(Group, Pipes), String> + Send + 'static,
+    ) -> Result<(Self, Pipes), String> {
         // Starting a program takes milliseconds.
-        let started = tokio::task::spawn_blocking(move || spawn(command, &launcher, closer));
+        let started = tokio::task::spawn_blocking(move || {
+            start().map(|(group, pipes)| (Self { group: Some(group), closer }, pipes))
+        });
         started.await.map_err(|_| "a bug: the start of a program panicked".to_owned())?
     }
 
@@ -81,33 +96,61 @@ impl PipedProgram {
     pub async fn exited(&mut self) -> ProgramEnd {
         let Some(group) = &mut self.group else { return ProgramEnd::Code(0) };
         group.exited().await;
-        match group.status().map(|it| (it.exit_status(), it.terminating_signal())) {
-            Some((_, Some(signal))) => ProgramEnd::Signal(signal),
-            Some((code, None)) => ProgramEnd::Code(code.unwrap_or_default()),
-            None => ProgramEnd::Code(0),
-        }
+        group.ended().unwrap_or(ProgramEnd::Code(0))
+    }
+
+    /// Waits for its end, and ends its group then or when its time is over. Of each output up to `bytes_max` are kept, and
+    /// the rest is discarded.
+    pub async fn run(mut self, pipes: Pipes, input: &[u8], bytes_max: usize, time_max: Duration) -> RunEnd {
+        let Pipes { mut stdin, stdout, stderr } = pipes;
+        let (mut kept_out, mut kept_err) = (Vec::new(), Vec::new());
+        let end = {
+            let feed = async move {
+                // A program need not read its input.
+                let _ = stdin.write_all(input).await;
+            };
+            let (out, err) = (keep(stdout, &mut kept_out, bytes_max), keep(stderr, &mut kept_err, bytes_max));
+            let mut pipes = pin!(async { tokio::join!(feed, out, err) });
+            let ended = timeout(time_max, async {
+                tokio::select! {
+                    _ = &mut pipes => self.exited().await,
+                    end = self.exited() => {
+                        // Other processes of the group may hold the pipes open.
+                        let _ = timeout(DRAIN_WAIT, &mut pipes).await;
+                        end
+                    }
+                }
+            });
+            ended.await.ok()
+        };
+        self.ask_to_end();
+        self.gone().await;
+        RunEnd { end, stdout: kept_out, stderr: kept_err }
     }
 
     /// Asks all its processes to end.
     pub fn ask_to_end(&self) {
         if let Some(group) = &self.group {
-            group.signal(Signal::TERM);
-            // A stopped process handles SIGTERM only after SIGCONT.
-            group.signal(Signal::CONT);
+            group.ask_to_end();
         }
     }
 
     /// Kills all its processes without waiting. What they sent can still be read.
     pub fn kill_now(&self) {
         if let Some(group) = &self.group {
-            group.signal(Signal::KILL);
+            group.kill();
         }
     }
 
     /// Kills all its processes, and waits until none is left.
-    pub async fn kill(mut self) {
+    pub async fn kill(self) {
+        self.kill_now();
+        self.gone().await;
+    }
+
+    /// Kills all its processes if they do not end in time, and waits until none is left.
+    async fn gone(mut self) {
         let Some(mut group) = self.group.take() else { return };
-        group.signal(Signal::KILL);
         // In a task, so that a caller that stops waiting does not leave processes.
         let (done, gone) = tokio::sync::oneshot::channel::<()>();
         self.closer.spawn(async move {
@@ -121,53 +164,24 @@ impl PipedProgram {
 impl Drop for PipedProgram {
     fn drop(&mut self) {
         let Some(mut group) = self.group.take() else { return };
-        group.signal(Signal::KILL);
+        group.kill();
         self.closer.spawn(async move { group.end().await });
     }
 }
 
-/// Starts the program. Blocks.
-fn spawn(
-    command: PipedCommand,
-    launcher: &Launcher,
-    closer: Closer,
-) -> Result<(PipedProgram, Pipes), String> {
-    let PipedCommand { command, environment, inherited, folder, .. } = command;
-    let Some((program, arguments)) = command.split_first() else {
-        return Err("the command is empty".to_owned());
-    };
-    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
-    let failed = |error: io::Error| format!("{name}: {}", error.kind());
-    let inherited = ENVIRONMENT.into_iter().filter(|it| inherited.contains(it));
-    let (input, stdin) = io::pipe().map_err(failed)?;
-    let mut child = launcher
-        .command(program, arguments, Some(input.into()))?
-        .env_clear()
-        .envs(inherited.filter_map(|it| Some((it, std::env::var_os(it)?))))
-        .envs(environment)
-        .current_dir(folder)
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
-    // From here on the program ends with the group.
-    let group = Group::new(child, launcher).map_err(failed)?;
-    let program = PipedProgram { group: Some(group), closer };
-    let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err(format!("{name} has no output")) };
-    let pipes = Pipes {
-        stdin: Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(failed)?,
-        stdout: Receiver::from_owned_fd(stdout).map_err(failed)?,
-        stderr: Receiver::from_owned_fd(stderr).map_err(failed)?,
-    };
-    Ok((program, pipes))
+/// Reads an output to its end, and keeps its beginning.
+async fn keep(mut output: Receiver, kept: &mut Vec<u8>, bytes_max: usize) {
+    let mut piece = [0; READ_BYTES];
+    while let Ok(n @ 1..) = output.read(&mut piece).await {
+        let room = bytes_max - kept.len();
+        kept.extend_from_slice(&piece[..n.min(room)]);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::runtime::Handle;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::testing::group;
@@ -192,5 +206,24 @@ mod tests {
         let id = program.id().to_string();
         program.kill().await;
         assert_eq!(group(&id), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_run_ends_the_group() {
+        let command = PipedCommand {
+            command: ["/bin/sh", "-c", "trap '' TERM; sleep 1000 & sleep 1000"].map(str::to_owned).to_vec(),
+            environment: Vec::new(),
+            inherited: vec!["PATH"],
+            folder: "/".into(),
+            confinement: Confinement::default(),
+        };
+        let closer = Closer::new(Handle::current());
+        let (program, pipes) = PipedProgram::start(command, &Launcher::default(), closer).await.unwrap();
+        let id = program.id().to_string();
+        let running = tokio::spawn(program.run(pipes, b"", 0, Duration::from_secs(600)));
+        running.abort();
+        while !group(&id).is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 }

@@ -1,23 +1,12 @@
 //! A program of the operator that gets its input at once and has a time limit. Its group ends with it.
 
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::time::timeout;
-
-use super::DRAIN_WAIT;
-use super::group::Group;
+use super::group::{Group, GroupCommand, ProgramEnd};
+use super::piped::{PipedProgram, RunEnd};
+use crate::closer::Closer;
 use crate::launcher::Launcher;
-
-/// Bytes per read of an output.
-const READ_BYTES: usize = 8 << 10;
 
 /// A script: what it gets, and what it may use.
 #[derive(Clone, Debug)]
@@ -49,89 +38,22 @@ pub struct ScriptEnd {
     pub stderr: Vec<u8>,
 }
 
-/// A script that was started, with our ends of its pipes.
-struct Started {
-    group: Group,
-    input: Sender,
-    stdout: Receiver,
-    stderr: Receiver,
-}
-
 /// Runs a script to its end. Processes that it leaves behind are killed. They are killed as well when the future is
 /// dropped, or when the gateway is killed.
 ///
 /// # Errors
 /// The script cannot be started.
-pub async fn run_script(job: ScriptJob, launcher: &Launcher) -> Result<ScriptEnd, String> {
-    let (launcher, text, bytes_max, time_max) =
-        (launcher.for_script(), job.input.clone(), job.output_bytes_max, job.time_max);
-    // Starting a program takes milliseconds.
-    let started = tokio::task::spawn_blocking(move || start(&job, &launcher));
-    let Started { mut group, mut input, stdout, stderr } =
-        started.await.map_err(|_| "the start failed by a defect".to_owned())??;
-    let (mut kept_out, mut kept_err) = (Vec::new(), Vec::new());
-    let is_late = {
-        let feed = async move {
-            // A script need not read its input.
-            let _ = input.write_all(&text).await;
-        };
-        let pipes = async {
-            tokio::join!(feed, keep(stdout, &mut kept_out, bytes_max), keep(stderr, &mut kept_err, bytes_max))
-        };
-        let mut pipes = std::pin::pin!(pipes);
-        let ended = timeout(time_max, async {
-            tokio::select! {
-                _ = &mut pipes => group.exited().await,
-                () = group.exited() => {
-                    // Other processes of the group may hold the pipes open.
-                    let _ = timeout(DRAIN_WAIT, &mut pipes).await;
-                }
-            }
-        });
-        ended.await.is_err()
-    };
-    let code = if is_late { None } else { group.status().and_then(|it| it.exit_status()) };
-    group.signal(Signal::TERM);
-    // A stopped process handles SIGTERM only after SIGCONT.
-    group.signal(Signal::CONT);
-    group.end().await;
-    Ok(ScriptEnd { code, is_late, stdout: kept_out, stderr: kept_err })
-}
-
-/// Starts the script. Blocks.
-fn start(job: &ScriptJob, launcher: &Launcher) -> Result<Started, String> {
-    let failed = |error: io::Error| error.kind().to_string();
-    let program = job.program.to_str().ok_or("its path is not UTF-8")?;
-    let (its_input, input) = io::pipe().map_err(failed)?;
-    let mut child = launcher
-        .command(program, &[], Some(its_input.into()))?
-        .env_clear()
-        .envs(job.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(&job.folder)
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
-    // From here on the script ends with the group.
-    let group = Group::new(child, launcher).map_err(failed)?;
-    let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err("it has no output".to_owned()) };
-    Ok(Started {
-        group,
-        input: Sender::from_owned_fd(input.into()).map_err(failed)?,
-        stdout: Receiver::from_owned_fd(stdout).map_err(failed)?,
-        stderr: Receiver::from_owned_fd(stderr).map_err(failed)?,
-    })
-}
-
-/// Reads an output to its end, and keeps its beginning.
-async fn keep(mut output: Receiver, kept: &mut Vec<u8>, bytes_max: usize) {
-    let mut piece = [0; READ_BYTES];
-    while let Ok(n @ 1..) = output.read(&mut piece).await {
-        let room = bytes_max - kept.len();
-        kept.extend_from_slice(&piece[..n.min(room)]);
-    }
+pub async fn run_script(job: ScriptJob, launcher: &Launcher, closer: Closer) -> Result<ScriptEnd, String> {
+    let ScriptJob { program, folder, environment, input, output_bytes_max, time_max } = job;
+    let environment = environment.into_iter().map(|(name, value)| (name, value.into())).collect();
+    let launcher = launcher.for_script();
+    let started = PipedProgram::start_with(closer, move || {
+        let program = program.to_str().ok_or("its path is not UTF-8")?;
+        Group::start_with_input(GroupCommand { program, arguments: &[], environment, folder }, &launcher)
+    });
+    let (program, pipes) = started.await?;
+    let RunEnd { end, stdout, stderr } = program.run(pipes, &input, output_bytes_max, time_max).await;
+    Ok(ScriptEnd { code: end.and_then(ProgramEnd::code), is_late: end.is_none(), stdout, stderr })
 }
 
 #[cfg(test)]
@@ -139,6 +61,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
+    use tokio::runtime::Handle;
     use tokio::time::sleep;
 
     use super::*;
@@ -159,7 +82,7 @@ mod tests {
             output_bytes_max: 1000,
             time_max,
         };
-        run_script(job, &Launcher::default()).await.unwrap()
+        run_script(job, &Launcher::default(), Closer::new(Handle::current())).await.unwrap()
     }
 
     fn text(bytes: &[u8]) -> String {

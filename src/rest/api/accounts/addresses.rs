@@ -8,6 +8,8 @@ use serde::Serialize;
 use url::form_urlencoded::Serializer;
 
 use crate::http::reply::Refusal;
+use crate::player::recordings::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
+use crate::recording_rules::dvr_settings;
 use crate::rest;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
@@ -54,6 +56,8 @@ choice!(
         Xmltv = "xmltv",
         M3uWithKey = "m3u_with_key",
         XmltvWithKey = "xmltv_with_key",
+        Recordings = "recordings",
+        RecordingsGuide = "recordings_guide",
         Tuner = "tuner",
     }
 );
@@ -120,6 +124,14 @@ fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
         with_key(PlayerInterface::M3uWithKey, "/playlist.m3u"),
         with_key(PlayerInterface::XmltvWithKey, "/api/epg.xml"),
     ];
+    if dvr_settings(&call.app).recordings_in_players {
+        for (kind, path) in [
+            (PlayerInterface::Recordings, RECORDINGS_PLAYLIST),
+            (PlayerInterface::RecordingsGuide, RECORDINGS_GUIDE),
+        ] {
+            addresses.push(entry(kind, path, with_login(path, &[])));
+        }
+    }
     let lineups = call.app.models.lineups.load();
     let names: Vec<_> = user.lineups.iter().filter_map(|it| Some(&lineups.get(it.0)?.name)).collect();
     if names.is_empty() {
@@ -142,6 +154,7 @@ fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
 
 #[cfg(test)]
 mod tests {
+    use domain::core_settings::DVR_SETTINGS;
     use domain::ids::LineupId;
     use domain::lineup::Lineup;
     use domain::secret::Secret;
@@ -176,6 +189,12 @@ mod tests {
         assert_eq!(url(&own.body, "m3u"), format!("http://nas:9191/get.php?{login}&type=m3u_plus&output=ts"));
         assert_eq!(url(&own.body, "xmltv"), format!("http://nas:9191/xmltv.php?{login}"));
         assert_eq!(url(&own.body, "tuner"), "http://nas:9191/tuner/Kids%20%26%20Co/discover.json");
+        let recordings = format!("http://nas:9191/output/recordings.m3u?{login}");
+        assert_eq!(url(&own.body, "recordings"), recordings);
+        assert_eq!(
+            url(&own.body, "recordings_guide"),
+            format!("http://nas:9191/output/recordings.xml?{login}")
+        );
         let with_key = &own.body["addresses"][3];
         assert_eq!((&with_key["header"], &with_key["is_served"]), (&json!("X-API-Key"), &json!(true)));
 
@@ -187,6 +206,14 @@ mod tests {
         let xmltv = url(&unset, "xmltv");
         assert!(xmltv.as_str().unwrap().ends_with(&format!("&password={}", secret.expose())), "{xmltv}");
         assert!(url(&unset, "tuner").as_str().unwrap().ends_with("/tuner/discover.json"));
+        let rows = rest.admin("GET", "/api/core/settings/", Value::Null).await.body;
+        let row = rows["results"].as_array().unwrap().iter().find(|it| it["key"] == DVR_SETTINGS).unwrap();
+        let settings = format!("/api/core/settings/{}/", row["id"]);
+        let value = json!({ "value": { "recordings_in_players": false } });
+        assert_eq!(rest.admin("PATCH", &settings, value).await.status, 200);
+        let without = rest.admin("GET", &path, Value::Null).await.body;
+        let is_of_recordings = |it: &Value| it["kind"].as_str().unwrap().starts_with("recordings");
+        assert!(!without["addresses"].as_array().unwrap().iter().any(is_of_recordings), "{without}");
         assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 403);
         assert_eq!(rest.admin("GET", "/api/accounts/users/99/addresses/", Value::Null).await.status, 404);
     }

@@ -8,11 +8,13 @@ use domain::ids::{ChannelId, LogoId};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use serde_json::Value;
 use storage::Models;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use super::vod::{VodConnectionView, connection};
+use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
 use crate::rest::frame::access::{ADMIN, STREAMER};
@@ -234,20 +236,28 @@ async fn end(call: Call) -> Result<NoContent, Refusal> {
 }
 
 async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
-    Ok(stats(&call))
+    Ok(stats(&call.app))
 }
 
 /// Returns everybody who watches the past of a channel.
-pub(super) fn stats(call: &Call) -> CatchupStatsView {
-    let models = &call.app.models;
-    let timeshift_sessions: Vec<_> = active(call).iter().map(|it| view(models, it)).collect();
+pub(super) fn stats(app: &App) -> CatchupStatsView {
+    of_sessions(&app.models, &past_sessions(app))
+}
+
+/// Returns the statistics as the WebSocket sends them.
+pub(crate) fn pushed_past_stats(models: &Models, sessions: &[VodSessionInfo]) -> Option<Value> {
+    serde_json::to_value(of_sessions(models, sessions)).ok()
+}
+
+fn of_sessions(models: &Models, sessions: &[VodSessionInfo]) -> CatchupStatsView {
+    let timeshift_sessions: Vec<_> = sessions.iter().map(|it| view(models, it)).collect();
     let total_connections = timeshift_sessions.len();
     CatchupStatsView { timeshift_sessions, total_connections, timestamp: Time(now_ms()) }
 }
 
 async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatchupClientView, Refusal> {
     let client_id = body.client_id;
-    let found = active(&call).into_iter().find(|it| it.id.to_string() == client_id);
+    let found = past_sessions(&call.app).into_iter().find(|it| it.id.to_string() == client_id);
     let stopped = found.and_then(|it| stop(&call, it.id));
     let unknown = || Refusal::not_found(format!("No player {client_id} watches the past of a channel."));
     let channel_uuid = stopped.ok_or_else(unknown)?.uuid();
@@ -256,10 +266,10 @@ async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatch
 }
 
 /// Returns the sessions that have a request or a slot, those with the own time-shift included.
-fn active(call: &Call) -> Vec<VodSessionInfo> {
-    let mut sessions = call.app.vod.all_sessions();
+pub(crate) fn past_sessions(app: &App) -> Vec<VodSessionInfo> {
+    let mut sessions = app.vod.all_sessions();
     sessions.retain(|it| matches!(it.title.target, Target::Archive(_)) && (it.n_requests > 0 || it.has_slot));
-    sessions.extend(call.app.time_shift.sessions());
+    sessions.extend(app.time_shift.sessions());
     sessions
 }
 
@@ -277,7 +287,7 @@ fn note_position(call: &Call, id: u64, position: ReportedPosition) -> Option<()>
 fn own(call: &Call) -> Result<Vec<VodSessionInfo>, Refusal> {
     let (user, is_admin) = (call.identity()?, call.is_admin());
     let is_own = |it: &VodSessionInfo| is_admin || it.viewer.user.as_ref() == Some(&user.username);
-    Ok(active(call).into_iter().filter(is_own).collect())
+    Ok(past_sessions(&call.app).into_iter().filter(is_own).collect())
 }
 
 fn name(session: &VodSessionInfo) -> String {

@@ -11,6 +11,7 @@ use actors::{AskError, ChannelStatus, Target};
 use http::StatusCode;
 use uuid::Uuid;
 
+pub(crate) use self::catchup::{past_sessions, pushed_past_stats};
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
 use crate::http::reply::Refusal;

@@ -207,7 +207,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn stats(call: Call) -> Result<StatsView, Refusal> {
     let vod = of_sessions(&call.app.models, &call.app.vod.sessions())?;
-    let catchup = catchup::stats(&call);
+    let catchup = catchup::stats(&call.app);
     Ok(StatsView { live: list(call).await?, vod, catchup, timestamp: Time(now_ms()) })
 }
 

@@ -13,6 +13,8 @@ export const text = texts({
 			xmltv: 'Guide (XMLTV)',
 			m3u_with_key: 'Playlist with API key',
 			xmltv_with_key: 'Guide with API key',
+			recordings: 'Recordings (M3U)',
+			recordings_guide: 'Guide of recordings (XMLTV)',
 			tuner: 'Tuner for media servers',
 		},
 		ofProfile: (kind: string, profile: string) => `${kind}, ${profile}`,

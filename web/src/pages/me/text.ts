@@ -52,6 +52,8 @@ export const text = texts({
 			xmltv: 'Guide',
 			m3u_with_key: 'Playlist, with the API key in a header',
 			xmltv_with_key: 'Guide, with the API key in a header',
+			recordings: 'Playlist of recordings',
+			recordings_guide: 'Guide of recordings',
 			tuner: 'Tuner',
 		} as Record<string, string>,
 		qr: (name: string) => `QR code: ${name}`,

@@ -6,7 +6,8 @@ use actors::now_ms;
 use domain::comskip::{COMMERCIALS_MAX, Commercial};
 use domain::ids::RecordingId;
 use domain::recording::{
-    ArtworkOrigin, ArtworkWork, ComskipWork, CutWork, Recording, RemuxFormat, RemuxWork, WorkState,
+    AfterRecording, ArtworkOrigin, ArtworkWork, ComskipWork, CutWork, Recording, RemuxFormat, RemuxWork,
+    WorkState,
 };
 use http::StatusCode;
 use resource_derive::View;
@@ -205,37 +206,32 @@ pub(super) async fn artwork(call: Call) -> Result<Image, Refusal> {
 
 /// Queues the picture again.
 pub(super) async fn refresh_artwork(call: Call) -> Result<RecordingView, Refusal> {
-    check_may_schedule(&call)?;
-    seen(&call)?;
-    call.update(|_, recording: &mut Recording| {
-        if recording.file.is_none() {
-            return Err(conflict(recording));
-        }
-        if !recording.has_whole_file() {
-            return Err(refused("The recording has not ended."));
-        }
-        match recording.after.queue_artwork(now_ms()) {
-            true => Ok(()),
-            false => Err(refused("The picture is being fetched already.")),
-        }
-    })
-    .await
+    queue(call, AfterRecording::queue_artwork, "The picture is being fetched already.").await
 }
 
 /// Queues a search for commercials.
 pub(super) async fn find_commercials(call: Call) -> Result<RecordingView, Refusal> {
+    queue(call, AfterRecording::queue_comskip, "A search for commercials waits or runs already.").await
+}
+
+/// Queues work on a file that is whole. `waits` is the refusal if the work is queued already.
+async fn queue(
+    call: Call,
+    add: fn(&mut AfterRecording, i64) -> bool,
+    waits: &'static str,
+) -> Result<RecordingView, Refusal> {
     check_may_schedule(&call)?;
     seen(&call)?;
-    call.update(|_, recording: &mut Recording| {
+    call.update(move |_, recording: &mut Recording| {
         if recording.file.is_none() {
             return Err(conflict(recording));
         }
         if !recording.has_whole_file() {
             return Err(refused("The recording has not ended."));
         }
-        match recording.after.queue_comskip(now_ms()) {
+        match add(&mut recording.after, now_ms()) {
             true => Ok(()),
-            false => Err(refused("A search for commercials waits or runs already.")),
+            false => Err(refused(waits)),
         }
     })
     .await

@@ -19,8 +19,7 @@ use domain::catchup::ArchiveTimes;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{
-    AfterRecording, DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput,
-    RecordingStatus, WrongField,
+    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus, WrongField,
 };
 use domain::user::UserLevel;
 use http::StatusCode;
@@ -270,26 +269,13 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     let Some(channel) = channel else { return Err(Refusal::bug()) };
     let owner = call.owner()?;
     let mut recording = Recording {
-        id: RecordingId(0),
-        channel: channel.id,
-        channel_name: channel.name.clone(),
-        channel_uuid: channel.uuid,
         programme,
-        start,
-        end,
         padding_before: new.padding_before.unwrap_or(settings.pre_offset_minutes * 60),
         padding_after: new.padding_after.unwrap_or(settings.post_offset_minutes * 60),
         priority: new.priority.map_or(PRIORITY_DEFAULT, clamp_priority),
-        status: RecordingStatus::Scheduled,
-        reason: None,
-        gaps: Vec::new(),
-        file: None,
-        followed: None,
-        after: AfterRecording::default(),
         owner,
         protected: new.protected.unwrap_or(false),
-        created_at: now,
-        updated_at: now,
+        ..Recording::new(RecordingId(0), channel.id, channel.uuid, &*channel.name, start..end, now)
     };
     match recording.ends_at() <= now && recording.end > recording.start {
         // The guide does not move what is over.
