@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
 
-use super::matching::{ChannelRules, Plain, RuleSet, RuleSubject, TitleMemo};
+use super::matching::{ChannelRules, RuleSet, RuleSubject, TitleMemo};
 use super::{Airing, EpisodeKey, ProgrammeTest};
 use crate::guide::programme::brief_from_xml;
 use crate::guide::words::lower;
 use crate::ids::{ChannelId, RecordingId};
+use crate::recording::hash::Plain;
 use crate::recording::{RecordedProgramme, Recording};
 
 /// Maximum number of programmes that one rule selects, and that all rules select together. Further ones are left out.
