@@ -6,6 +6,7 @@ mod after;
 mod cut;
 mod file_name;
 pub mod forecast;
+mod hash;
 mod missed;
 mod nfo;
 mod player_id;

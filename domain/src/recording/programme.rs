@@ -7,7 +7,10 @@ impl RecordedProgramme {
     /// Returns what a recording keeps of a programme of the guide channel with this key.
     pub fn of_guide(programme: &Programme, id: String, tvg_id: &str) -> Self {
         let (season, episode) = programme.season_episode();
-        let short = |it: &str, chars_max: usize| it.chars().take(chars_max).collect::<String>();
+        let short = |it: &str, chars_max: usize| match it.len() <= chars_max {
+            true => it.to_owned(),
+            false => it.chars().take(chars_max).collect(),
+        };
         let year = programme.date.as_deref().and_then(|it| it.get(..4)?.parse().ok());
         let is_movie_category = |it: &str| {
             let it = it.to_lowercase();

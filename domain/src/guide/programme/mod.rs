@@ -5,6 +5,7 @@
 //! reads it. Output copies it as it is.
 
 mod addresses;
+mod brief;
 mod episode;
 mod id;
 mod names;
@@ -14,6 +15,7 @@ mod text;
 mod write;
 
 pub use self::addresses::{AddressKind, push_replacing_addresses};
+pub(crate) use self::brief::brief_from_xml;
 pub use self::id::ProgrammeId;
 pub use self::parts::{
     Credit, CreditRole, EpisodeNumber, ImageKind, LengthUnit, LocalText, PreviouslyShown, ProgrammeAudio,

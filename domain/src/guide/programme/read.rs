@@ -204,7 +204,7 @@ fn image(it: Node<'_, '_>) -> Option<ProgrammeImage> {
     })
 }
 
-fn add<T>(list: &mut Vec<T>, entry: Option<T>) {
+pub(super) fn add<T>(list: &mut Vec<T>, entry: Option<T>) {
     if let Some(entry) = entry
         && list.len() < ENTRIES_MAX
     {
@@ -229,7 +229,7 @@ fn lang(it: Node<'_, '_>) -> Option<String> {
 }
 
 /// Returns a short text; `None` if it is empty.
-fn value(text: &str) -> Option<String> {
+pub(super) fn value(text: &str) -> Option<String> {
     Some(line(text, VALUE_CHARS_MAX)).filter(|it| !it.is_empty())
 }
 

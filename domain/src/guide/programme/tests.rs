@@ -150,6 +150,24 @@ prop_compose! {
     }
 }
 
+/// Returns the fields that [`brief_from_xml`] reads.
+fn brief(it: &Programme) -> Programme {
+    let texts = |list: &[LocalText]| list.iter().map(|it| LocalText::new(&it.text)).collect();
+    Programme {
+        start: it.start,
+        stop: it.stop,
+        titles: texts(&it.titles),
+        sub_titles: texts(&it.sub_titles),
+        descriptions: texts(&it.descriptions),
+        date: it.date.clone(),
+        categories: texts(&it.categories),
+        episode_numbers: it.episode_numbers.clone(),
+        previously_shown: it.previously_shown.as_ref().map(|_| PreviouslyShown::default()),
+        is_new: it.is_new,
+        ..Programme::default()
+    }
+}
+
 fn xml(programme: &Programme) -> String {
     let mut out = String::new();
     to_xml(programme, &mut out);
@@ -161,6 +179,29 @@ proptest! {
     fn every_field_is_written_and_read_again(programme in programme()) {
         let xml = xml(&programme);
         prop_assert_eq!(from_xml(programme.start, programme.stop, &xml).unwrap(), programme, "{}", xml);
+    }
+
+    #[test]
+    fn a_few_fields_are_the_same_as_of_a_whole_programme(programme in programme()) {
+        let xml = xml(&programme);
+        let read = brief_from_xml(programme.start, programme.stop, &xml).unwrap();
+        prop_assert_eq!(brief(&read), brief(&programme), "{}", xml);
+    }
+
+    #[test]
+    fn a_few_fields_are_the_same_of_any_text(text in "[\\PC\\n\\r\\x{0}-\\x{20}]*") {
+        let texts = || vec![LocalText::new(&text)];
+        let programme = Programme {
+            titles: texts(),
+            sub_titles: texts(),
+            descriptions: texts(),
+            keywords: texts(),
+            categories: texts(),
+            episode_numbers: vec![EpisodeNumber { system: Some(text.clone()), value: text.clone() }],
+            ..Programme::default()
+        };
+        let xml = xml(&programme);
+        prop_assert_eq!(brief(&brief_from_xml(0, 0, &xml).unwrap()), brief(&from_xml(0, 0, &xml).unwrap()), "{}", xml);
     }
 
     #[test]
@@ -177,6 +218,7 @@ proptest! {
     #[test]
     fn no_inside_makes_a_panic(inner in "\\PC*|( clumpidx=\"1\")?(<(title|credits|actor|length|new)( lang=\"a\")?/?>|</title>|&amp;|&#0;|a){0,9}") {
         let _ = from_xml(0, 0, &inner);
+        let _ = brief_from_xml(0, 0, &inner);
     }
 }
 

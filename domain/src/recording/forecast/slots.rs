@@ -6,13 +6,14 @@ use super::timeline::Timeline;
 use super::{ForecastDemand, ForecastPart, FullAccount, HOLDERS_MAX, LimitId, NEAR_MS};
 use crate::ids::{ChannelId, ProfileId, RecordingId};
 use crate::plan::SlotPool;
+use crate::recording::hash::Plain;
 
 /// The use of all limits and channels.
 #[derive(Default)]
 pub(super) struct SlotUse {
-    limits: HashMap<LimitId, Limit>,
-    channels: HashMap<ChannelId, ChannelUse>,
-    parts: HashMap<RecordingId, Vec<ForecastPart>>,
+    limits: HashMap<LimitId, Limit, Plain>,
+    channels: HashMap<ChannelId, ChannelUse, Plain>,
+    parts: HashMap<RecordingId, Vec<ForecastPart>, Plain>,
 }
 
 #[derive(Default)]
@@ -42,11 +43,12 @@ struct Span {
 }
 
 impl ChannelUse {
-    /// Iterates over the times in which the channel plays within a time.
-    fn playing(&self, start: i64, end: i64) -> impl Iterator<Item = Span> {
-        let before = self.spans.range(..start).next_back().filter(|it| it.1.end > start);
-        let inside = self.spans.range(start..end.max(start));
-        before.into_iter().chain(inside).map(|it| *it.1).filter(move |it| it.start < end)
+    /// Returns the times in which the channel plays within a time.
+    fn playing(&self, start: i64, end: i64) -> Vec<Span> {
+        let last_first = self.spans.range(..end).rev().map(|it| *it.1);
+        let mut found: Vec<_> = last_first.take_while(|it| it.end > start).collect();
+        found.reverse();
+        found
     }
 }
 
@@ -59,7 +61,7 @@ impl SlotUse {
     pub(super) fn place<'d>(&mut self, it: &'d ForecastDemand) -> Option<&'d SlotPool> {
         let mut preferred: Vec<_> = it.watched.into_iter().collect();
         let (from, until) = (it.begins_at.saturating_sub(NEAR_MS), it.ends_at.saturating_add(NEAR_MS));
-        preferred.extend(self.playing(it.channel, from, until).map(|it| it.profile));
+        preferred.extend(self.playing(it.channel, from, until).iter().map(|it| it.profile));
         let pool = self.pool_for(it.channel, it.start, it.end, &it.pools, &preferred)?;
         self.take(it, pool, it.start, it.end);
         Some(pool)
@@ -74,9 +76,11 @@ impl SlotUse {
         pools: &'d [SlotPool],
         preferred: &[ProfileId],
     ) -> Option<&'d SlotPool> {
+        let playing = self.playing(channel, start, end);
         let fits = |it: &&SlotPool| {
-            self.can_play(channel, start, end, it.profile)
-                && self.first_full(channel, start, end, it).is_none()
+            // A channel plays from one account at a time.
+            playing.iter().all(|span| span.profile == it.profile)
+                && self.first_full(&playing, start, end, it).is_none()
         };
         let of = |profile: &ProfileId| pools.iter().find(|it| it.profile == *profile);
         preferred.iter().filter_map(of).find(fits).or_else(|| pools.iter().find(fits))
@@ -86,8 +90,9 @@ impl SlotUse {
     pub(super) fn full_accounts(&self, it: &ForecastDemand) -> Vec<FullAccount> {
         let missing = self.missing(it);
         let full = |pool: &SlotPool| {
-            let full =
-                missing.iter().find_map(|(from, until)| self.first_full(it.channel, *from, *until, pool));
+            let full = missing.iter().find_map(|(from, until)| {
+                self.first_full(&self.playing(it.channel, *from, *until), *from, *until, pool)
+            });
             let (limit, max_streams, from, until) = full?;
             Some(FullAccount {
                 account: pool.account,
@@ -113,7 +118,8 @@ impl SlotUse {
 
     /// Returns the recordings that fill an account, in the order of their ids.
     pub(super) fn holders(&self, it: &ForecastDemand, pool: &SlotPool) -> Vec<RecordingId> {
-        let full = self.first_full(it.channel, it.start, it.end, pool);
+        let playing = self.playing(it.channel, it.start, it.end);
+        let full = self.first_full(&playing, it.start, it.end, pool);
         let limit = full.and_then(|(id, _, from, _)| Some((self.limits.get(&id)?, from)));
         limit.map(|(it, from)| it.holders_at(from)).unwrap_or_default()
     }
@@ -129,7 +135,7 @@ impl SlotUse {
         if start >= end {
             return;
         }
-        let open = self.open_parts(it.channel, pool.profile, start, end);
+        let open = open_parts(&self.playing(it.channel, start, end), pool.profile, start, end);
         for (id, _) in limits_of(pool) {
             let limit = self.limits.entry(id).or_default();
             limit.holders.insert((start, end, it.id));
@@ -165,7 +171,7 @@ impl SlotUse {
 
     /// Returns the channels that recordings read within a time.
     pub(super) fn channels(&self, from: i64, until: i64) -> impl Iterator<Item = ChannelId> {
-        let is_used = move |it: &ChannelUse| it.playing(from, until).next().is_some();
+        let is_used = move |it: &ChannelUse| !it.playing(from, until).is_empty();
         self.channels.iter().filter(move |it| is_used(it.1)).map(|it| *it.0)
     }
 
@@ -204,7 +210,7 @@ impl SlotUse {
         let mut last = before.or(it.watched);
         let mut at = from;
         while at < until {
-            let span = self.playing(it.channel, at, until).next();
+            let span = self.playing(it.channel, at, until).first().copied();
             if let Some(span) = span.filter(|it| it.start <= at) {
                 let end = span.end.min(until);
                 if let Some(pool) = of(span.profile) {
@@ -257,39 +263,20 @@ impl SlotUse {
         at
     }
 
-    fn playing(&self, channel: ChannelId, start: i64, end: i64) -> impl Iterator<Item = Span> {
-        self.channels.get(&channel).into_iter().flat_map(move |it| it.playing(start, end))
+    fn playing(&self, channel: ChannelId, start: i64, end: i64) -> Vec<Span> {
+        self.channels.get(&channel).map_or_else(Vec::new, |it| it.playing(start, end))
     }
 
-    /// Returns whether a channel plays from no other account in a time.
-    fn can_play(&self, channel: ChannelId, start: i64, end: i64, profile: ProfileId) -> bool {
-        self.playing(channel, start, end).all(|it| it.profile == profile)
-    }
-
-    /// Returns the parts of a time in which the channel does not play from the profile yet.
-    fn open_parts(&self, channel: ChannelId, profile: ProfileId, start: i64, end: i64) -> Vec<(i64, i64)> {
-        let (mut open, mut at) = (Vec::new(), start);
-        for span in self.playing(channel, start, end).filter(|it| it.profile == profile) {
-            if at < span.start {
-                open.push((at, span.start));
-            }
-            at = span.end;
-        }
-        if at < end {
-            open.push((at, end));
-        }
-        open
-    }
-
-    /// Returns the limit of a pool that is reached first, with its maximum and the time in which it is.
+    /// Returns the limit of a pool that is reached first, with its maximum and the time in which it is. `playing` are the
+    /// times in which the channel plays.
     fn first_full(
         &self,
-        channel: ChannelId,
+        playing: &[Span],
         start: i64,
         end: i64,
         pool: &SlotPool,
     ) -> Option<(LimitId, u32, i64, i64)> {
-        let open = self.open_parts(channel, pool.profile, start, end);
+        let open = open_parts(playing, pool.profile, start, end);
         for (id, max) in maxima_of(pool) {
             let Some(limit) = self.limits.get(&id) else { continue };
             let full = open.iter().find_map(|(from, until)| limit.usage.first_at_least(max, *from, *until));
@@ -316,6 +303,21 @@ impl SlotUse {
         });
         full.max().unwrap_or(at)
     }
+}
+
+/// Returns the parts of a time in which a channel does not play from the profile yet.
+fn open_parts(playing: &[Span], profile: ProfileId, start: i64, end: i64) -> Vec<(i64, i64)> {
+    let (mut open, mut at) = (Vec::new(), start);
+    for span in playing.iter().filter(|it| it.profile == profile) {
+        if at < span.start {
+            open.push((at, span.start));
+        }
+        at = span.end;
+    }
+    if at < end {
+        open.push((at, end));
+    }
+    open
 }
 
 /// Returns the limits for which a connection of a pool counts.

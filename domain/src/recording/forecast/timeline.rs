@@ -14,8 +14,10 @@ impl Timeline {
             return;
         }
         for at in [start, end] {
-            let count = self.at(at);
-            self.0.entry(at).or_insert(count);
+            let before = self.0.range(..=at).next_back().map(|it| (*it.0, *it.1));
+            if before.is_none_or(|before| before.0 < at) {
+                self.0.insert(at, before.map_or(0, |it| it.1));
+            }
         }
         self.0.range_mut(start..end).for_each(|(_, count)| *count += 1);
     }

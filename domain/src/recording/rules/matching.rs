@@ -1,6 +1,6 @@
 //! Finds the programmes that rules select. Most programmes cost one look into a map: what is known about a title is kept in a
 //! [`TitleMemo`], because titles repeat. Rules with an exact title are found by the hash of the title, rules with a guide id
-//! only where it occurs, and regular expressions are searched together.
+//! only on its channels, and regular expressions are searched together.
 
 use std::collections::HashMap;
 
@@ -14,6 +14,7 @@ use crate::guide::text_query::{QUERY_CHARS_MAX, TextQuery};
 use crate::guide::words::{lower, lower_into, words};
 use crate::pattern::{PATTERN_BYTES_MAX, TEXT_BYTES_MAX, compile, compile_set};
 use crate::recording::Recording;
+use crate::recording::hash::Plain;
 
 /// A text that a programme must have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,12 +121,10 @@ pub struct RuleSet {
     tests: Vec<Compiled>,
     /// Positions of tests with an exact title and no guide id, by the hash of the title.
     by_title: HashMap<u64, Vec<u32>, Plain>,
-    /// The same with a guide id, by the hash of both.
-    by_both: HashMap<u64, Vec<u32>, Plain>,
+    /// The same with a guide id, by its hash, with the hashes of their titles.
+    by_both: HashMap<u64, Vec<(u64, u32)>, Plain>,
     /// Positions of the other tests with a guide id, by its hash.
     by_guide_id: HashMap<u64, Vec<u32>, Plain>,
-    /// Guide ids in `by_both`.
-    guide_ids: HashMap<u64, (), Plain>,
     /// Positions of tests without a guide id that every title is compared with.
     others: Vec<u32>,
     /// Those of `others` whose title is a regular expression, in this order, and all of them compiled together.
@@ -159,7 +158,8 @@ struct Compiled {
 /// The rules that can select programmes of one guide channel.
 pub struct ChannelRules<'a> {
     set: &'a RuleSet,
-    guide_ids: Vec<(u64, String)>,
+    /// Tests with a guide id and an exact title, sorted by the hash of the title.
+    exact: Vec<(u64, u32)>,
     /// Tests with a guide id that every programme of the channel is compared with.
     others: Vec<u32>,
     lowered: String,
@@ -229,17 +229,19 @@ impl RuleSet {
     fn know(&self, title: &str, lowered: &mut String) -> KnownTitle {
         let hash = hash_of(title);
         let test = |at: &u32| self.tests.get(*at as usize).and_then(|it| it.title.as_ref());
-        let is_exact =
-            |at: &&u32| matches!(test(at), Some(CompiledTest::Exact(wanted)) if is_same(wanted, title));
-        let mut passed: Vec<u32> =
-            self.by_title.get(&hash).into_iter().flatten().filter(is_exact).copied().collect();
+        let exact = self.by_title.get(&hash).into_iter().flatten().copied();
+        let mut passed: Vec<u32> = exact.filter(|at| self.is_title(*at, title)).collect();
         if !self.others.is_empty() {
             lower_into(title, lowered);
             let (positions, set) = &self.expressions;
-            let together = set.as_ref().map(|set| match title.len() <= TEXT_BYTES_MAX {
-                true => set.matches(title).into_iter().filter_map(|n| positions.get(n).copied()).collect(),
-                false => Vec::new(),
-            });
+            // Most titles match none, which is found out faster than which ones match.
+            let together =
+                set.as_ref().map(|set| match title.len() <= TEXT_BYTES_MAX && set.is_match(title) {
+                    true => {
+                        set.matches(title).into_iter().filter_map(|n| positions.get(n).copied()).collect()
+                    }
+                    false => Vec::new(),
+                });
             let is_passed = |at: &&u32| match (test(at), &together) {
                 (None, _) => true,
                 (Some(CompiledTest::Regex(..)), Some(together)) => together.contains(at),
@@ -248,6 +250,12 @@ impl RuleSet {
             passed.extend(self.others.iter().filter(is_passed));
         }
         KnownTitle { hash, passed: passed.into() }
+    }
+
+    /// Returns whether a test wants exactly this title.
+    fn is_title(&self, at: u32, title: &str) -> bool {
+        let test = self.tests.get(at as usize).and_then(|it| it.title.as_ref());
+        matches!(test, Some(CompiledTest::Exact(wanted)) if is_same(wanted, title))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -267,8 +275,7 @@ impl RuleSet {
         let id_hash = guide_id.as_deref().map(hash_of);
         match (id_hash, &title) {
             (Some(id), Some(CompiledTest::Exact(text))) => {
-                self.guide_ids.insert(id, ());
-                self.by_both.entry(id ^ hash_of(text).rotate_left(1)).or_default().push(at);
+                self.by_both.entry(id).or_default().push((hash_of(text), at));
             }
             (None, Some(CompiledTest::Exact(text))) => {
                 self.by_title.entry(hash_of(text)).or_default().push(at);
@@ -287,21 +294,20 @@ impl RuleSet {
         ids.sort_unstable();
         ids.dedup();
         let ids: Vec<_> = ids.into_iter().map(|it| (hash_of(&it), it)).collect();
-        let of_ids = ids.iter().filter_map(|(hash, _)| self.by_guide_id.get(hash)).flatten();
-        let others: Vec<_> = of_ids.copied().collect();
-        let mut guide_ids = ids.clone();
-        guide_ids.retain(|(hash, _)| self.guide_ids.contains_key(hash));
+        let is_of_ids = |at: u32| {
+            let wanted = self.tests.get(at as usize).and_then(|it| it.guide_id.as_ref());
+            wanted.is_some_and(|wanted| ids.iter().any(|(_, id)| id == wanted))
+        };
+        let others = ids.iter().filter_map(|(hash, _)| self.by_guide_id.get(hash)).flatten();
+        let others: Vec<_> = others.copied().filter(|at| is_of_ids(*at)).collect();
+        let exact = ids.iter().filter_map(|(hash, _)| self.by_both.get(hash)).flatten();
+        let mut exact: Vec<_> = exact.copied().filter(|(_, at)| is_of_ids(*at)).collect();
+        exact.sort_unstable();
         let is_of_all = !self.others.is_empty() || !self.by_title.is_empty();
-        if others.is_empty() && guide_ids.is_empty() && !is_of_all {
+        if others.is_empty() && exact.is_empty() && !is_of_all {
             return None;
         }
-        let keeps = |at: &u32| {
-            let wanted = self.tests.get(*at as usize).and_then(|it| it.guide_id.as_ref());
-            wanted.is_none_or(|wanted| ids.iter().any(|(_, id)| id == wanted))
-        };
-        let mut others = others;
-        others.retain(keeps);
-        Some(ChannelRules { set: self, guide_ids, others, lowered: String::new() })
+        Some(ChannelRules { set: self, exact, others, lowered: String::new() })
     }
 }
 
@@ -323,15 +329,9 @@ impl ChannelRules<'_> {
             }
         };
         known.passed.iter().for_each(|it| visit(*it));
-        for (hash, id) in &self.guide_ids {
-            let found = set.by_both.get(&(hash ^ known.hash.rotate_left(1))).into_iter().flatten();
-            let is_it = |at: &&u32| {
-                let test = set.tests.get(**at as usize).filter(|it| it.guide_id.as_ref() == Some(id));
-                let test = test.and_then(|it| it.title.as_ref());
-                matches!(test, Some(CompiledTest::Exact(wanted)) if is_same(wanted, title))
-            };
-            found.filter(is_it).for_each(|it| visit(*it));
-        }
+        let from = self.exact.partition_point(|it| it.0 < known.hash);
+        let found = self.exact.iter().skip(from).take_while(|it| it.0 == known.hash).map(|it| it.1);
+        found.filter(|at| set.is_title(*at, title)).for_each(&mut visit);
         if self.others.is_empty() {
             return;
         }
@@ -395,47 +395,4 @@ fn hash_of(text: &str) -> u64 {
     let mut hash = FNV_BASIS;
     each_normal_byte(text, |byte| hash = fnv(hash, byte));
     hash
-}
-
-/// The keys are hashes already, or titles.
-#[derive(Default, Clone)]
-pub(super) struct Plain;
-
-pub(super) struct PlainHasher(u64);
-
-impl std::hash::BuildHasher for Plain {
-    type Hasher = PlainHasher;
-
-    fn build_hasher(&self) -> PlainHasher {
-        PlainHasher(0)
-    }
-}
-
-impl std::hash::Hasher for PlainHasher {
-    fn finish(&self) -> u64 {
-        // The table uses the highest and the lowest bits, which the others have to reach.
-        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ (mixed >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        let (parts, rest) = bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        for part in parts.iter().chain([&last]) {
-            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(*part)).wrapping_mul(0x517c_c1b7_2722_0a95);
-        }
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = self.0.rotate_left(5).wrapping_mul(0x517c_c1b7_2722_0a95) ^ value;
-    }
 }

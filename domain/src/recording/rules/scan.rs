@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::matching::{ChannelRules, Plain, RuleSet, RuleSubject, TitleMemo};
+use memchr::{memchr, memchr2};
+
+use super::matching::{ChannelRules, RuleSet, RuleSubject, TitleMemo};
 use super::{Airing, EpisodeKey, ProgrammeTest};
-use crate::guide::programme::from_xml;
+use crate::guide::programme::brief_from_xml;
 use crate::guide::words::lower;
 use crate::ids::{ChannelId, RecordingId};
+use crate::recording::hash::Plain;
 use crate::recording::{RecordedProgramme, Recording};
 
 /// Maximum number of programmes that one rule selects, and that all rules select together. Further ones are left out.
@@ -215,7 +218,7 @@ impl ScannedChannel<'_, '_> {
             self.is_whole = false;
             return;
         }
-        let Ok(programme) = from_xml(start, stop, inner) else { return };
+        let Ok(programme) = brief_from_xml(start, stop, inner) else { return };
         let mut subjects: Vec<_> =
             self.passed.iter().filter_map(|it| rules.accepts(*it, &programme)).collect();
         subjects.sort_unstable();
@@ -254,14 +257,17 @@ impl ScannedChannel<'_, '_> {
     }
 }
 
+/// Returns the title that a programme begins with, if it is plain text. Almost all programmes begin like this.
+fn plain_title(inner: &str) -> Option<&str> {
+    let element = inner.strip_prefix("<title")?;
+    let text = element.get(memchr(b'>', element.as_bytes())? + 1..)?;
+    let (text, rest) = text.split_at_checked(memchr2(b'<', b'&', text.as_bytes())?)?;
+    rest.starts_with("</title").then_some(text)
+}
+
 /// Returns the preferred title of a programme without reading the rest of it.
 fn first_title(inner: &str) -> Cow<'_, str> {
-    // Almost all begin with a title of plain text.
-    let plain = inner.strip_prefix("<title").and_then(|it| it.split_once('>')).map(|it| it.1);
-    if let Some((text, rest)) = plain.and_then(|it| it.split_once('<'))
-        && rest.starts_with("/title")
-        && !text.contains('&')
-    {
+    if let Some(text) = plain_title(inner) {
         return Cow::Borrowed(text);
     }
     let Some(element) = inner.find("<title").and_then(|at| inner.get(at + "<title".len()..)) else {
