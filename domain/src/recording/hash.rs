@@ -1,10 +1,17 @@
 //! The hash of maps within one scan or forecast.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A fast hash of ids, of hashes and of titles, for maps whose order does not matter.
-#[derive(Default, Clone)]
-pub(super) struct Plain;
+/// A fast hash of ids, of hashes and of titles, for maps whose order does not matter. It begins with a random number, because
+/// guides come from strangers, who could otherwise choose titles with equal hashes.
+#[derive(Clone)]
+pub(super) struct Plain(u64);
+
+impl Default for Plain {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(()))
+    }
+}
 
 pub(super) struct PlainHasher(u64);
 
@@ -18,7 +25,7 @@ impl BuildHasher for Plain {
     type Hasher = PlainHasher;
 
     fn build_hasher(&self) -> PlainHasher {
-        PlainHasher(0)
+        PlainHasher(self.0)
     }
 }
 

@@ -125,10 +125,10 @@ pub struct RuleSet {
     by_both: HashMap<u64, Vec<(u64, u32)>, Plain>,
     /// Positions of the other tests with a guide id, by its hash.
     by_guide_id: HashMap<u64, Vec<u32>, Plain>,
-    /// Positions of tests without a guide id that every title is compared with.
+    /// Positions of tests without a guide id that every title is compared with, one by one.
     others: Vec<u32>,
-    /// Those of `others` whose title is a regular expression, in this order, and all of them compiled together.
-    expressions: (Vec<u32>, Option<RegexSet>),
+    /// The same for tests whose title is a regular expression, in the order in which they are compiled together.
+    expressions: Option<(Vec<u32>, RegexSet)>,
     /// The tests before they were compiled.
     made_of: Vec<(RuleSubject, ProgrammeTest)>,
 }
@@ -220,9 +220,10 @@ impl RuleSet {
             _ => None,
         };
         let found: Vec<_> = self.others.iter().filter_map(|at| Some((*at, text_of(at)?))).collect();
-        let set = compile_set(found.iter().map(|it| it.1), true);
-        let positions = found.iter().map(|it| it.0).collect();
-        self.expressions = (positions, set);
+        let Some(set) = compile_set(found.iter().map(|it| it.1), true) else { return };
+        let positions: Vec<_> = found.iter().map(|it| it.0).collect();
+        self.others.retain(|it| !positions.contains(it));
+        self.expressions = (!positions.is_empty()).then_some((positions, set));
     }
 
     /// Returns what has to be known about a title.
@@ -231,22 +232,16 @@ impl RuleSet {
         let test = |at: &u32| self.tests.get(*at as usize).and_then(|it| it.title.as_ref());
         let exact = self.by_title.get(&hash).into_iter().flatten().copied();
         let mut passed: Vec<u32> = exact.filter(|at| self.is_title(*at, title)).collect();
+        if let Some((positions, set)) = &self.expressions
+            // Most titles match none, which is found out faster than which ones match.
+            && title.len() <= TEXT_BYTES_MAX
+            && set.is_match(title)
+        {
+            passed.extend(set.matches(title).into_iter().filter_map(|n| positions.get(n)));
+        }
         if !self.others.is_empty() {
             lower_into(title, lowered);
-            let (positions, set) = &self.expressions;
-            // Most titles match none, which is found out faster than which ones match.
-            let together =
-                set.as_ref().map(|set| match title.len() <= TEXT_BYTES_MAX && set.is_match(title) {
-                    true => {
-                        set.matches(title).into_iter().filter_map(|n| positions.get(n).copied()).collect()
-                    }
-                    false => Vec::new(),
-                });
-            let is_passed = |at: &&u32| match (test(at), &together) {
-                (None, _) => true,
-                (Some(CompiledTest::Regex(..)), Some(together)) => together.contains(at),
-                (Some(test), _) => test.holds(title, lowered),
-            };
+            let is_passed = |at: &&u32| test(at).is_none_or(|it| it.holds(title, lowered));
             passed.extend(self.others.iter().filter(is_passed));
         }
         KnownTitle { hash, passed: passed.into() }
@@ -303,7 +298,7 @@ impl RuleSet {
         let exact = ids.iter().filter_map(|(hash, _)| self.by_both.get(hash)).flatten();
         let mut exact: Vec<_> = exact.copied().filter(|(_, at)| is_of_ids(*at)).collect();
         exact.sort_unstable();
-        let is_of_all = !self.others.is_empty() || !self.by_title.is_empty();
+        let is_of_all = !self.others.is_empty() || self.expressions.is_some() || !self.by_title.is_empty();
         if others.is_empty() && exact.is_empty() && !is_of_all {
             return None;
         }
