@@ -7,8 +7,15 @@ export type Preset = Schemas['Preset'];
 export type PresetName = Preset['preset'];
 export type ConnectEvent = Schemas['ConnectEvent'];
 export type EventName = ConnectEvent['event'];
-export type Delivery = Schemas['ConnectDelivery'];
-export type LogEntry = Schemas['DeliveryLog'];
+/** What receives an event: an integration, or a plugin whose action runs. */
+export interface Received {
+	integration: number | null;
+	integration_name: string | null;
+	/** Its key. */
+	plugin?: string | null;
+}
+export type Delivery = Schemas['ConnectDelivery'] & Pick<Received, 'plugin'>;
+export type LogEntry = Schemas['DeliveryLog'] & Pick<Received, 'plugin'>;
 export type Fault = Schemas['TemplateFault'];
 type Method = NonNullable<Integration['method']>;
 

@@ -80,21 +80,32 @@ afterEach(() => {
 test('what the gateway reports is accepted, allowed or granted before a plugin is enabled', async () => {
 	const plugin = demo({
 		gaps: ['Ports are not limited.'],
-		packages: ['requests>=2'],
-		scan: { unsupported: ['apps.proxy.live'], packages: ['lxml'], folders: ['/data/guides'] },
+		scan: {
+			unsupported: [{ name: 'apps.proxy.live', file: 'plugin.py', line: 3 }],
+			packages: ['lxml'],
+			folders: ['/data/guides'],
+			requirements: ['requests>=2'],
+		},
 		warnings: ['The action "go" asks for the unknown event x.'],
 	});
 	const enabled = demo({ enabled: true, state: 'ready' });
 	gateway(plugin, { [`${KEY}enabled/`]: [200, { success: true, plugin: enabled }] });
 	render(Plugins, { id: 'demo' });
 	await screen.findByText('Before you enable it');
-	for (const text of ['Ports are not limited.', 'requests>=2', 'apps.proxy.live', 'lxml', plugin.warnings[0]])
+	for (const text of [
+		'Ports are not limited.',
+		'requests>=2',
+		'apps.proxy.live (plugin.py:3)',
+		'lxml',
+		plugin.warnings[0],
+	])
 		expect(screen.getByText(text ?? '')).toBeTruthy();
 	expect(
 		screen.getByText('It asks for no permissions: it uses its own files and nothing else.'),
 	).toBeTruthy();
 	expect(button('Enable').disabled).toBe(true);
 	await fireEvent.click(screen.getByLabelText('Enable it without these limits'));
+	expect(button('Enable').disabled).toBe(true);
 	await fireEvent.click(screen.getByLabelText('Fetch these packages from the network'));
 	const folder = screen.getByLabelText<HTMLSelectElement>('/data/guides');
 	folder.selectedIndex = 2;
@@ -188,7 +199,8 @@ test('each type of a field has its control, a refusal is at its field, and a pas
 
 test('actions show their schedules as the gateway has stored them', async () => {
 	go('/plugins/demo?tab=actions');
-	const schedules = [{ id: 7, action: 'go', cron: '0 4 * * *', next_run: '2026-01-02T04:00:00Z' }];
+	const next_run = '2026-01-02T04:00:00Z';
+	const schedules = [{ id: '7', source: 'manifest', action: 'go', cron: '0 4 * * *', next_run }];
 	gateway(demo({ actions: [{ id: 'go', label: 'Go <b>', schedule: '0 4 * * *' }], schedules }));
 	render(Plugins, { id: 'demo' });
 	const table = await screen.findByRole('table', { name: 'Schedules' });
@@ -215,6 +227,26 @@ test('a long log is read in steps', async () => {
 	await screen.findByText('The last 700 lines');
 	expect(screen.queryByRole('button', { name: 'Show older lines' })).toBeNull();
 	expect(asked).toEqual(['200', '1000']);
+});
+
+test('what waits for a plugin, and what failed, is listed if the gateway stores it', async () => {
+	go('/plugins/demo?tab=queue');
+	gateway(demo({ waiting_deliveries: 1, dead_deliveries: 2 }));
+	const asked: string[] = [];
+	const answer = globalThis.fetch;
+	vi.stubGlobal('fetch', async (request: Request) => {
+		const url = new URL(request.url);
+		if (url.pathname !== '/api/connect/deliveries/') return answer(request);
+		asked.push(url.searchParams.get('plugin') ?? '');
+		const it = { id: 3, integration: null, integration_name: null, plugin: 'demo', event: 'schedule' };
+		const more = { summary: 'Clean <b>', state: 'dead', attempts: 2, created_at: '2026-01-02T04:00:00Z' };
+		return Response.json({ count: 1, results: [{ ...it, ...more, due_at: null, dead_at: null }] });
+	});
+	render(Plugins, { id: 'demo' });
+	await screen.findByText('Clean <b>');
+	expect(screen.getByRole('tab', { name: 'Queue 3' })).toBeTruthy();
+	expect(button('Send again: Clean <b>')).toBeTruthy();
+	expect(asked).toEqual(['demo']);
 });
 
 test('an unknown plugin is named as such', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { enablingOf, foldersOf, helpOf, waitsForPermissions, withState, type Plugin } from './model';
+import { enablingOf, foldersOf, helpOf, scanOf, waitsForPermissions, withState, type Plugin } from './model';
 
 const plugin = (more: Partial<Plugin> = {}): Plugin =>
 	({
@@ -50,11 +50,31 @@ test('folders besides the declared ones begin with what was granted before', () 
 	expect(foldersOf(plugin())).toEqual({});
 });
 
+test('names in the code are shown with their places', () => {
+	const unsupported = [
+		{ name: 'apps.proxy.live', file: 'plugin.py', line: 3 },
+		{ name: 'apps.proxy.live', file: 'plugin.py', line: 3 },
+		'django.http',
+		7,
+	];
+	expect(scanOf(plugin({ scan: { unsupported, packages: ['lxml', 1], folders: null } }))).toEqual({
+		unsupported: ['apps.proxy.live (plugin.py:3)', 'django.http'],
+		packages: ['lxml'],
+		folders: [],
+		requirements: [],
+	});
+});
+
 test('enabling sends the version that was read, and what was chosen', () => {
 	expect(enablingOf(plugin(), nothing)).toEqual({ enabled: true, version: '1.2.0' });
 	expect(enablingOf(plugin({ legacy: true }), nothing)).toEqual({ enabled: true });
 	const asks = plugin({ gaps: ['No limit of ports.'], packages: ['requests>=2'] });
 	expect(enablingOf(asks, nothing)).toEqual({ enabled: true, version: '1.2.0', accept_gaps: false });
+	expect(enablingOf({ ...asks, unaccepted_gaps: [] }, nothing)).not.toHaveProperty('accept_gaps');
+	const found = plugin({ scan: { requirements: ['lxml'] } });
+	expect(enablingOf(found, { ...nothing, allowsPackages: true })).toMatchObject({
+		allowed_packages: ['lxml'],
+	});
 	const folders = { '/data/a': 'none', '/data/b': 'write', '/data/c': 'read' } as const;
 	expect(enablingOf(asks, { acceptsGaps: true, allowsPackages: true, folders })).toEqual({
 		enabled: true,

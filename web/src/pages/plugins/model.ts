@@ -5,30 +5,41 @@ import type { Frame } from '$lib/live';
 
 /** What a plugin uses that this gateway does not have, as a look at its code has found it. */
 export interface Scan {
-	/** Names that the gateway does not offer to plugins. */
+	/** Names that the gateway does not offer to plugins, with their places. */
 	unsupported: string[];
 	/** Python packages that are imported and missing. */
 	packages: string[];
 	/** Folders that the code names. */
 	folders: string[];
+	/** Required Python packages that have to be fetched from the network. */
+	requirements: string[];
 }
 
 /** A stored schedule of an action. */
 export interface Schedule {
-	id: string | number;
+	/** Unique among those of the same source. */
+	id: string;
 	action: string;
 	cron: string;
 	next_run: string | null;
+	source?: string;
 }
 
 /** Members that an answer may have or lack. */
 export interface Findings {
-	/** Limits and permissions that this machine cannot enforce, as sentences. */
+	/** Limits and permissions that this machine does not enforce, as sentences. */
 	gaps?: string[];
-	scan?: Scan | null;
+	/** Those of the gaps that no admin has accepted; without the member, all of them. */
+	unaccepted_gaps?: string[];
+	/** Read by `scanOf`. */
+	scan?: Record<string, unknown> | null;
 	/** Python packages that have to be fetched from the network. */
 	packages?: string[];
 	schedules?: Schedule[];
+	/** Events and scheduled runs that wait. */
+	waiting_deliveries?: number;
+	/** Events and scheduled runs that failed for good. */
+	dead_deliveries?: number;
 }
 
 export type Plugin = Schemas['Plugin'] & Findings;
@@ -99,6 +110,37 @@ export function helpOf(it: Plugin): string | undefined {
 	}
 }
 
+const textsIn = (members: Record<string, unknown>, name: string): string[] => {
+	const list = members[name];
+	return Array.isArray(list) ? list.filter((it): it is string => typeof it === 'string') : [];
+};
+
+/** Returns a name of code, with its place if it has one. */
+function placed(it: unknown): string[] {
+	if (typeof it === 'string') return [it];
+	if (typeof it !== 'object' || it === null) return [];
+	const { name, file, line } = it as Record<string, unknown>;
+	if (typeof name !== 'string') return [];
+	return [typeof file === 'string' ? `${name} (${file}${typeof line === 'number' ? `:${line}` : ''})` : name];
+}
+
+/** Returns what a look at the code has found; nothing if nobody looked. */
+export function scanOf(it: Plugin): Scan {
+	const found = it.scan ?? {};
+	return {
+		unsupported: [...new Set(Array.isArray(found.unsupported) ? found.unsupported.flatMap(placed) : [])],
+		packages: textsIn(found, 'packages'),
+		folders: textsIn(found, 'folders'),
+		requirements: textsIn(found, 'requirements'),
+	};
+}
+
+/** Returns the Python packages that have to be fetched from the network. */
+export const packagesOf = (it: Plugin): string[] => it.packages ?? scanOf(it).requirements;
+
+/** Returns the gaps that have to be accepted before the plugin is enabled. */
+export const newGapsOf = (it: Plugin): string[] => it.unaccepted_gaps ?? it.gaps ?? [];
+
 /** The use of a folder. */
 export type FolderUse = 'none' | 'read' | 'write';
 
@@ -108,7 +150,7 @@ const filesOf = (permissions: Record<string, unknown> | null): string[] =>
 /** Returns the folders that an admin may grant besides the declared ones, each with what was granted before. */
 export function foldersOf(it: Plugin): Record<string, FolderUse> {
 	const declared = new Set(filesOf(it.permissions).map(placeOf));
-	const found = (it.scan?.folders ?? []).map((folder) => [folder, 'none'] as const);
+	const found = scanOf(it).folders.map((folder) => [folder, 'none'] as const);
 	const granted = filesOf(it.granted_permissions)
 		.filter((file) => file.startsWith('/'))
 		.map((file) => [placeOf(file), file.endsWith(':write') ? 'write' : 'read'] as const);
@@ -140,7 +182,7 @@ export function enablingOf(it: Plugin, choices: Choices): Enabling {
 		// The version of a plugin without a manifest is what its code reported.
 		...(it.legacy ? {} : { version: it.version }),
 		...(folders.length > 0 ? { folders } : {}),
-		...(it.gaps?.length ? { accept_gaps: choices.acceptsGaps } : {}),
-		...(it.packages?.length && choices.allowsPackages ? { allowed_packages: it.packages } : {}),
+		...(newGapsOf(it).length > 0 ? { accept_gaps: choices.acceptsGaps } : {}),
+		...(choices.allowsPackages ? { allowed_packages: packagesOf(it) } : {}),
 	};
 }

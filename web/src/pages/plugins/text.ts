@@ -36,7 +36,7 @@ export const text = texts({
 		deprecated: 'no longer maintained',
 		back: 'All plugins',
 		unknown: 'There is no such plugin.',
-		tabs: { overview: 'Overview', actions: 'Actions', settings: 'Settings', log: 'Log' },
+		tabs: { overview: 'Overview', actions: 'Actions', settings: 'Settings', queue: 'Queue', log: 'Log' },
 		tabsLabel: 'Parts of the plugin',
 
 		installTitle: 'Install a plugin',
@@ -159,7 +159,7 @@ export const text = texts({
 		noActions: 'No actions',
 		noActionsText: 'The plugin has no actions, or names them only while it runs.',
 		run: 'Run',
-		runOf: (label: string) => `Run: ${label}`,
+		runOf: (button: string, label: string) => `${button}: ${label}`,
 		runTitle: 'Run this action?',
 		runDisabled: 'Enable the plugin to run its actions.',
 		onEvents: (events: string) => `Runs on: ${events}`,

@@ -1,1 +1,0 @@
-import"./ui-CMKD5OhS.js";import{H as e,M as t,O as n,W as r,_ as i,ct as a,k as o,lt as s,ot as c,rt as l,wt as u,z as d}from"./api-3wFxkkwc.js";var f=r(`<div role="alert"><h2> </h2> <!></div>`);function p(r,p){let m=i(p,`tone`,3,`bad`);var h=f(),g=c(h),_=a(g,!0),v=s(g,2);t(v,()=>p.children),u(h),l(()=>{n(h,1,o(m()),`svelte-u1w4vg`),d(_,p.title)}),e(r,h)}export{p as t};
