@@ -86,8 +86,8 @@ pub use self::playlist::{
 };
 pub use self::plugins::{
     InstalledPlugin, Pending, PluginBackend, PluginError, PluginFolders, PluginNote, PluginNotification,
-    PluginResources, PluginRun, PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause,
-    RunRefusal, RunResult, RunStage,
+    PluginResources, PluginRun, PluginScan, PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer,
+    RunCause, RunRefusal, RunResult, RunStage, UnsupportedName,
 };
 pub use self::programs::Programs;
 pub use self::recorder::{

@@ -127,6 +127,7 @@ impl Bench {
             is_enabled: true,
             was_enabled: true,
             granted: Some(granted),
+            allowed_packages: Vec::new(),
             settings: serde_json::from_value(json!({"greeting": "hello", "password": "hunter22"})).unwrap(),
             version: String::new(),
             reported: None,

@@ -23,6 +23,9 @@ pub struct Plugin {
     pub was_enabled: bool,
     /// The permissions that an admin granted last.
     pub granted: Option<Permissions>,
+    /// Requirements of Python packages that an admin allowed to be fetched.
+    #[serde(default)]
+    pub allowed_packages: Vec<String>,
     pub settings: PluginSettings,
     /// Version in the manifest that was installed last.
     pub version: String,

@@ -3,8 +3,7 @@
 Only the standard library of Python 3.10 is used. What the plugin prints goes to its log.
 """
 
-import importlib.abc
-import importlib.machinery
+import importlib
 import importlib.util
 import inspect
 import json
@@ -348,29 +347,12 @@ class Context(dict):
             raise AttributeError(name) from None
 
 
-class Bundled(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Imports the modules that came with this program, by their sources."""
-
-    def __init__(self, sources):
-        self._sources = sources
-
-    def find_spec(self, name, path=None, target=None):
-        if name == COMPAT:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        if name.startswith(f"{COMPAT}.") and name.rpartition(".")[2] in self._sources:
-            return importlib.machinery.ModuleSpec(name, self)
-        return None
-
-    def get_source(self, name):
-        return self._sources["__init__" if name == COMPAT else name.rpartition(".")[2]]
-
-    def is_package(self, name):
-        return name == COMPAT
-
-
 def serve_compat(sources, host):
     """Serves the modules that existing plugins import. Each source begins with the name of its module."""
-    sys.meta_path.append(Bundled(dict(it.split("\n", 1) for it in sources)))
+    sources = dict(it.split("\n", 1) for it in sources)
+    loader = {"__name__": "loader"}
+    exec(sources["loader"], loader)  # noqa: S102, a file of this program
+    loader["serve"](sources)
     importlib.import_module(f"{COMPAT}.finder").install(host)
 
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::plugin::{FileAccess, FilePlace};
+use domain::plugin::{FileAccess, FilePlace, PluginKey};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::runs::follow_record;
 use super::{NO_PLUGIN, PluginView, change, find, installed, key_of, refused, shown};
@@ -29,6 +29,9 @@ pub(crate) struct PluginEnabling {
     /// Folders that the plugin may use besides those that it declares, such as `/data/guides` or `/data/guides:write`.
     #[field(items_max = FOLDERS_MAX)]
     folders: Option<Vec<String>>,
+    /// Requirements of the plugin that may be fetched from a package index, such as `requests>=2`.
+    #[field(items_max = PACKAGES_MAX)]
+    allowed_packages: Option<Vec<String>>,
 }
 
 /// A plugin that was enabled or disabled.
@@ -60,6 +63,8 @@ impl Readable for StrictFlag {
 
 /// Maximum number of additional folders.
 const FOLDERS_MAX: usize = 20;
+/// Maximum number of packages.
+const PACKAGES_MAX: usize = 200;
 
 const ENABLED: &str = "/api/plugins/plugins/{key}/enabled/";
 
@@ -70,7 +75,12 @@ pub(super) fn routes() -> Vec<Route> {
                 StatusCode::BAD_REQUEST,
                 "The plugin cannot be used, or another version is installed than the admin has seen.",
             )
-            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
+            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
+            .refuses(
+                StatusCode::CONFLICT,
+                "The plugin needs Python packages that have to be fetched: `packages` lists them, and sending them as \
+                 `allowed_packages` allows it.",
+            ),
     ]
 }
 
@@ -79,6 +89,7 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
     let _one = installed(&call).changes.lock().await;
     let plugin = find(&call, &key).await?;
     let StrictFlag(is_enabled) = sent.enabled;
+    let mut allowed = Vec::new();
     let granted = if is_enabled {
         let manifest = match &plugin.manifest {
             None => return Err(refused("The folder of the plugin is missing.")),
@@ -93,6 +104,10 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         }
         let mut granted = manifest.permissions.clone();
         granted.files.extend(folders(&sent.folders.unwrap_or_default())?);
+        allowed = sent.allowed_packages.unwrap_or_default();
+        if !manifest.requirements.is_empty() {
+            check_packages(&call, &key, &manifest.requirements, &allowed).await?;
+        }
         Some(granted)
     } else {
         None
@@ -105,12 +120,33 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         plugin.updated_at = now_ms();
         if let Some(granted) = granted {
             plugin.granted = Some(granted);
+            plugin.allowed_packages = allowed;
         }
     })
     .await?;
     follow_record(&call, &key).await;
     let plugin = shown(&call, &key).await?;
     Ok(EnabledPluginView { success: true, enabled: is_enabled, ever_enabled: plugin.was_enabled(), plugin })
+}
+
+/// Refuses to enable a plugin that needs packages which have to be fetched, unless an admin allows each.
+async fn check_packages(
+    call: &Call,
+    key: &PluginKey,
+    requirements: &[String],
+    allowed: &[String],
+) -> Result<(), Refusal> {
+    // Without Python, the plugin says at its start what is missing.
+    let Some(scan) = call.app.plugin_processes.handle.scan(key, requirements).await else { return Ok(()) };
+    if scan.requirements.iter().all(|it| allowed.contains(it)) {
+        return Ok(());
+    }
+    let error = format!(
+        "The plugin needs Python packages that have to be fetched: {}. Allow them to enable it.",
+        scan.requirements.join(", ")
+    );
+    let body = json!({ "success": false, "error": error, "detail": error, "packages": scan.requirements });
+    Err(Refusal::status(StatusCode::CONFLICT).with_body(body))
 }
 
 /// Reads folders that an admin grants.

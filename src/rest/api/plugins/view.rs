@@ -87,6 +87,12 @@ pub(crate) struct PluginView {
     additional_permissions: Vec<String>,
     /// Python packages that it needs.
     requirements: Vec<String>,
+    /// Of these, the ones that an admin allowed to be fetched.
+    allowed_packages: Vec<String>,
+    /// Of a plugin that is not enabled, what its code uses and this gateway does not have, found without running it:
+    /// `unsupported` (`name`, `file`, `line`), `packages`, and `folders` that it names below `/data`. `requirements` are those
+    /// that have to be fetched.
+    scan: Option<Map<String, Value>>,
     /// Limits of its processes: memory, processor time, processes, open files and data.
     limits: Option<Map<String, Value>>,
     /// Facts to know before enabling it.
@@ -120,6 +126,12 @@ impl PluginView {
             None => record.map(|it| it.version.clone()).unwrap_or_default(),
         });
         let granted = record.and_then(|it| it.granted.as_ref());
+        let scan = match manifest {
+            Some(manifest) if manifest.command.is_none() && record.is_none_or(|it| !it.is_enabled) => {
+                processes.scan(&plugin.key, &manifest.requirements).await
+            }
+            _ => None,
+        };
         Self {
             key: plugin.key.to_string(),
             name: reported
@@ -163,6 +175,8 @@ impl PluginView {
                 .map(|it| it.permissions.beyond(granted.unwrap_or(&Permissions::none())))
                 .unwrap_or_default(),
             requirements: manifest.map(|it| it.requirements.clone()).unwrap_or_default(),
+            allowed_packages: record.map(|it| it.allowed_packages.clone()).unwrap_or_default(),
+            scan: scan.and_then(|it| serde_json::to_value(it).ok()?.as_object().cloned()),
             limits: manifest.and_then(|it| serde_json::to_value(it.limits).ok()?.as_object().cloned()),
             warnings: plugin.warnings(),
             error: error(plugin).or_else(|| status?.reason),
