@@ -170,7 +170,8 @@ impl Gateway {
         let plugins_of = Arc::clone(&app);
         runtimes.work.spawn_blocking(move || {
             let app = plugins_of;
-            app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files);
+            let calls = rest::plugin_calls(&app);
+            app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, calls);
         });
         Ok(Gateway {
             system,

@@ -320,9 +320,11 @@ impl Permissions {
         Self { owners: owners.collect() }
     }
 
-    /// Rules of users who were deleted or may no longer record make no recordings.
+    /// Rules of users who were deleted or may no longer record make no recordings. Rules without an owner, which plugins
+    /// make, are like those of admins.
     pub(crate) fn may_record(&self, rule: &RecordingRule, channel: &Channel, settings: &DvrSettings) -> bool {
-        let Some((user, limits)) = rule.owner.and_then(|it| self.owners.get(&it.0)) else { return false };
+        let Some(owner) = rule.owner else { return channel.enabled };
+        let Some((user, limits)) = self.owners.get(&owner.0) else { return false };
         if user.may(UserLevel::Admin) {
             return channel.enabled;
         }

@@ -28,7 +28,7 @@ pub(crate) struct SeenTitles {
 
 impl SeenTitles {
     pub(crate) fn of_call(call: &Call) -> Self {
-        Self::of(&call.app.models, call.user().ok().map(|it| &**it))
+        Self::of(&call.app.models, call.identity().ok().map(|it| &**it))
     }
 
     /// For a user, or for callers without credentials.

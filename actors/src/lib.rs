@@ -85,9 +85,10 @@ pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::plugins::{
-    InstalledPlugin, Pending, PluginBackend, PluginError, PluginFolders, PluginNote, PluginNotification,
-    PluginResources, PluginRun, PluginScan, PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer,
-    RunCause, RunRefusal, RunResult, RunStage, UnsupportedName,
+    API_BODY_BYTES_MAX, ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller,
+    PluginError, PluginFolders, PluginNote, PluginNotification, PluginResources, PluginRun, PluginScan,
+    PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause, RunRefusal, RunResult, RunStage,
+    UnsupportedName,
 };
 pub use self::programs::Programs;
 pub use self::recorder::{

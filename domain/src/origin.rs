@@ -89,6 +89,17 @@ impl Origin {
         self.address
     }
 
+    /// Returns the origin of a call from this address without a proxy.
+    pub fn direct(address: IpAddr) -> Self {
+        Self { address, client: Client::Peer, by_trusted_proxy: false }
+    }
+
+    /// Returns true if the request came over a loopback address and no proxy forwarded it. A proxy that does not say so
+    /// looks the same.
+    pub fn is_from_loopback(&self) -> bool {
+        self.address.is_loopback() && matches!(self.client, Client::Peer | Client::Hidden)
+    }
+
     /// Returns true if the client belongs to one of these networks. An unknown client belongs only to networks that
     /// contain every address, or that name exactly the address behind which clients are hidden.
     pub fn is_in(&self, networks: &impl NetworkList) -> bool {

@@ -32,7 +32,7 @@ pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::launcher::{
     Confinement, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness, can_restrict_files,
-    run_mode,
+    can_restrict_ports, can_restrict_signals, run_mode,
 };
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;

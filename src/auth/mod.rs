@@ -457,7 +457,7 @@ fn active(user: Option<&Arc<User>>, unknown: Denied) -> Result<Arc<User>, Denied
 }
 
 /// Returns the token after `Authorization: Bearer`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, rest) = scheme(headers.get(AUTHORIZATION)?);
     let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
     str::from_utf8(rest).ok().filter(|_| is_bearer)

@@ -137,6 +137,8 @@ pub(crate) fn record_of(write: &mut Write<'_>, key: &PluginKey) -> Result<Plugin
         was_enabled: false,
         granted: None,
         allowed_packages: Vec::new(),
+        accepted_gaps: Default::default(),
+        limits: Default::default(),
         settings: PluginSettings::default(),
         version: String::new(),
         reported: None,

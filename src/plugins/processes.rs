@@ -1,10 +1,11 @@
 //! The processes of plugins, with the records of this gateway.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actors::{
-    InstalledPlugin, Pending, PluginBackend, PluginFolders, PluginNote, PluginNotification, PluginSettings,
-    PluginTimings, Plugins, System,
+    ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller, PluginFolders, PluginNote,
+    PluginNotification, PluginSettings, PluginTimings, Plugins, System,
 };
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
@@ -15,6 +16,7 @@ use tracing::warn;
 
 use crate::config::Config;
 use crate::files::{Files, Folder};
+use crate::rest::PluginCalls;
 
 /// Maximum number of notifications that a slow reader may fall behind.
 const LAG_MAX: usize = 256;
@@ -30,6 +32,7 @@ struct StoredPlugins {
     models: Models,
     files: PluginFiles,
     notifications: broadcast::Sender<PluginNotification>,
+    calls: PluginCalls,
 }
 
 impl PluginProcesses {
@@ -43,7 +46,7 @@ impl PluginProcesses {
     }
 
     /// Starts the enabled plugins in the background. Blocks while their folders are read.
-    pub(crate) fn start(&self, models: Models, config: &Config, files: &PluginFiles) {
+    pub(crate) fn start(&self, models: Models, config: &Config, files: &PluginFiles, calls: PluginCalls) {
         let core_settings = models.settings.load();
         let system = core_settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value);
         let zone = time_zone(system).to_owned();
@@ -56,16 +59,28 @@ impl PluginProcesses {
             },
             python: config.plugins.python.clone(),
             time_zone: zone,
+            api_url: api_url(config),
             is_safe_mode: config.plugins.is_safe_mode,
             timings: PluginTimings::default(),
         };
         if settings.is_safe_mode {
             warn!("safe mode: no plugin starts");
         }
-        let backend =
-            StoredPlugins { models, files: files.clone(), notifications: self.notifications.clone() };
+        let notifications = self.notifications.clone();
+        let backend = StoredPlugins { models, files: files.clone(), notifications, calls };
         self.handle.start(Arc::new(backend), settings);
     }
+}
+
+/// Returns the address of the API on loopback; `None` if no port is there.
+fn api_url(config: &Config) -> Option<String> {
+    let addresses = [config.api_listen, config.player_listen].map(|it| it.address());
+    let on_loopback = |it: &SocketAddr| it.ip().is_unspecified() || it.ip().is_loopback();
+    let address = addresses.into_iter().find(on_loopback)?;
+    Some(match address.ip().is_loopback() {
+        true => format!("http://{address}"),
+        false => format!("http://127.0.0.1:{}", address.port()),
+    })
 }
 
 /// Returns a path that does not depend on the working folder, which plugins do not share.
@@ -100,6 +115,10 @@ impl PluginBackend for StoredPlugins {
             });
             written.await.map_err(|error| error.to_string())
         })
+    }
+
+    fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer> {
+        Box::pin(self.calls.answer(caller, call))
     }
 
     fn notify(&self, notification: PluginNotification) {

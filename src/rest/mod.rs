@@ -22,6 +22,7 @@ use std::sync::Arc;
 use domain::user::UserLevel;
 
 pub(crate) use self::api::{ChannelMaker, ChannelRowCache, DeletedRules, pushed_stats};
+pub(crate) use self::frame::plugin::PluginCalls;
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;
@@ -31,6 +32,11 @@ use crate::{api_docs, player, status, ui};
 /// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {
     dispatch::filter(app, routes_of(port))
+}
+
+/// Returns what answers the calls of plugins over their pipes: the routes of the API.
+pub(crate) fn plugin_calls(app: &Arc<App>) -> PluginCalls {
+    PluginCalls::new(app, routes_of(Port::Api))
 }
 
 /// A port of the gateway. The player port serves every route, the API port those that are not only for players.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use domain::plugin::{Manifest, Plugin, PluginKey};
+use domain::plugin::{Gap, Manifest, Plugin, PluginKey};
 use serde_json::json;
 use storage::Store;
 use storage::records::schema;
@@ -41,6 +41,8 @@ fn install(root: &Path) {
         was_enabled: true,
         granted: Some(Manifest::parse(manifest.as_bytes()).unwrap().permissions),
         allowed_packages: Vec::new(),
+        accepted_gaps: Gap::ALL.into(),
+        limits: Default::default(),
         settings: Default::default(),
         version: "1".to_owned(),
         reported: None,

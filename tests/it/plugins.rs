@@ -1,6 +1,7 @@
 //! Plugins with the real binary: from the archive to a run.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use storage::plugin_files::testing::{archive, hostile_archives, part};
 
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
-use crate::support::client::say;
+use crate::support::client::{Request, say};
 
 const PLUGINS: &str = "/api/plugins/plugins/";
 
@@ -74,7 +75,9 @@ async fn a_plugin_from_an_archive_runs_and_goes_on_after_a_restart_of_the_gatewa
     assert!(imported.starts_with("HTTP/1.1 200") && imported.contains("\"enabled\":false"), "{imported}");
     assert_eq!(run(&admin, "greet", json!({})).await.0, 403);
 
-    let enabled = admin.post(&format!("{PLUGINS}greeter/enabled/"), json!({ "enabled": true })).await;
+    let enabled = admin
+        .post(&format!("{PLUGINS}greeter/enabled/"), json!({ "enabled": true, "accept_gaps": true }))
+        .await;
     let plugin = &enabled.body["plugin"];
     assert_eq!((enabled.status, &plugin["state"]), (200, &json!("ready")), "{plugin}\n{}", program.output());
     assert_eq!((&plugin["fields"][0]["id"], &plugin["actions"][0]["id"]), (&json!("word"), &json!("greet")));
@@ -123,5 +126,129 @@ async fn hostile_archives_leave_nothing_and_the_gateway_goes_on() {
     assert_eq!(admin.get(PLUGINS).await.body, json!({ "plugins": [] }));
     let left: Vec<_> = std::fs::read_dir(data.path().join("plugins")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+    stop(program).await;
+}
+
+/// A plugin whose action makes the calls that its parameters list.
+fn caller(permissions: Value) -> Vec<u8> {
+    let manifest = json!({
+        "name": "Caller", "version": "1.0.0", "description": "Calls.", "permissions": permissions,
+        "command": ["./calls.py"], "actions": [{ "id": "call", "label": "Call" }],
+    });
+    let code = include_bytes!("plugin_calls.py");
+    archive(&[part("caller/plugin.json", manifest.to_string().as_bytes()), part("caller/calls.py", code)])
+}
+
+/// Lets the plugin make calls. Returns the result of its action.
+async fn calls(admin: &Api, calls: Value) -> Value {
+    let body = json!({ "action": "call", "params": { "calls": calls } });
+    let reply = admin.post(&format!("{PLUGINS}caller/run/"), body).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.body["result"].clone()
+}
+
+// Holds T-acc.12.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_calls_the_api_within_its_scopes_over_pipes_and_with_its_token() {
+    let data = tempfile::tempdir().unwrap();
+    let program = Binary::start(&[
+        "serve",
+        "--data-dir",
+        &data.path().display().to_string(),
+        "--player-listen",
+        "0.0.0.0:0",
+    ]);
+    let bound = program.address().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], bound.port()));
+    let admin = Api::stranger_at(address).become_first_admin().await;
+    let token = admin.token(ADMIN, PASSWORD).await.text("access").to_owned();
+    let permissions = json!({ "api": ["channels:write"], "network": true });
+    let imported = import(address, &token, &caller(permissions), false).await;
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    let script = data.path().join("plugins/caller/calls.py");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+
+    // What this machine does not enforce has to be accepted, once.
+    let enabling = |accept: Option<bool>| {
+        let body = json!({ "enabled": true, "accept_gaps": accept });
+        async { admin.post(&format!("{PLUGINS}caller/enabled/"), body).await }
+    };
+    let listed = admin.get(PLUGINS).await.body["plugins"][0].clone();
+    let gaps = listed["gaps"].as_array().unwrap().clone();
+    assert_eq!(listed["unaccepted_gaps"], listed["gaps"]);
+    if gaps.is_empty() {
+        eprintln!("everything is enforced here");
+    } else {
+        let refused = admin.post(&format!("{PLUGINS}caller/enabled/"), json!({ "enabled": true })).await;
+        assert_eq!((refused.status, &refused.body["gaps"]), (409, &json!(gaps)), "{refused:?}");
+    }
+    let enabled = enabling(Some(true)).await;
+    assert_eq!((enabled.status, &enabled.body["plugin"]["state"]), (200, &json!("ready")), "{enabled:?}");
+    assert_eq!(enabled.body["plugin"]["unaccepted_gaps"], json!([]));
+    assert_eq!(enabling(Some(false)).await.status, 200, "what was accepted is not asked again");
+
+    for http in [false, true] {
+        let name = if http { "Sports" } else { "News" };
+        let call = |method: &str, path: &str, body: Value| json!({ "http": http, "method": method, "path": path, "body": body });
+        let result = calls(
+            &admin,
+            json!([
+                call("POST", "/api/channels/groups/", json!({ "name": name })),
+                call("GET", "/api/channels/groups/?page_size=1&page=1", Value::Null),
+                call("GET", "/api/m3u/accounts/", Value::Null),
+                call("GET", "/api/channels/favorites/", Value::Null),
+                call("GET", "/api/nothing/", Value::Null),
+            ]),
+        )
+        .await;
+        let statuses: Vec<_> =
+            result["answers"].as_array().unwrap().iter().map(|it| it["status"].clone()).collect();
+        assert_eq!(json!(statuses), json!([201, 200, 403, 403, 404]), "{result}");
+        assert_eq!(result["answers"][0]["body"]["name"], name);
+        let audit = admin.get("/api/core/audit/").await.body["results"][0].clone();
+        assert_eq!(
+            (&audit["username"], &audit["path"]),
+            (&json!("plugin:caller"), &json!("/api/channels/groups/")),
+            "{audit}"
+        );
+        assert_eq!(audit["client_ip"], "127.0.0.1");
+    }
+
+    let result = calls(&admin, json!([])).await;
+    let own = result["api"]["token"].as_str().unwrap().to_owned();
+    let with_token = Api::stranger_at(address).bearer(&own);
+    assert_eq!(with_token.get("/api/channels/groups/").await.status, 200);
+    let forwarded = Request::get("/api/channels/groups/").header("X-Forwarded-For", "192.0.2.9");
+    assert_eq!(with_token.ask(forwarded).await.status, 401);
+    // No packet is sent.
+    let outside = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|it| {
+        it.connect("192.0.2.1:9")?;
+        it.local_addr()
+    });
+    match outside.ok().map(|it| it.ip()).filter(|it| !it.is_loopback() && !it.is_unspecified()) {
+        Some(ip) => {
+            let elsewhere = with_token.at(SocketAddr::new(ip, bound.port()));
+            assert_eq!(elsewhere.get("/api/channels/groups/").await.status, 401);
+        }
+        None => eprintln!("this machine has no other address"),
+    }
+
+    let restarted = admin.post(&format!("{PLUGINS}caller/restart/"), json!({})).await;
+    assert_eq!(restarted.status, 200, "{restarted:?}");
+    assert_eq!(with_token.get("/api/channels/groups/").await.status, 401, "the token of an ended process");
+    assert!(!program.output().contains(&own));
+
+    // Limits of an admin apply to the next process, and `null` is the manifest again.
+    let limits = json!({ "memory_mib": 128, "cpu_percent": null });
+    let limited = admin.post(&format!("{PLUGINS}caller/limits/"), limits).await;
+    assert_eq!(
+        (limited.status, &limited.body["admin_limits"]),
+        (200, &json!({ "memory_mib": 128 })),
+        "{limited:?}"
+    );
+    assert_eq!(limited.body["plugin"]["limits"]["memory_mib"], 128);
+    assert_eq!(limited.body["plugin"]["state"], "ready");
+    let limited = admin.post(&format!("{PLUGINS}caller/limits/"), json!({ "memory_mib": 1 })).await;
+    assert!(limited.status == 400 && limited.body["memory_mib"].is_array(), "{limited:?}");
     stop(program).await;
 }

@@ -259,6 +259,7 @@ pub(super) fn confinement(
             ports: permissions.is_declared.then(|| permissions.listen.iter().copied().collect()),
             user,
             niceness: NICENESS,
+            control_group: None,
         }),
     }
 }

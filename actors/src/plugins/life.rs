@@ -1,11 +1,11 @@
 //! The life of one plugin: when it has a process, and what follows when the process ends.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plugin::{Lifetime, PluginKey, PluginState};
+use domain::plugin::{Gap, Lifetime, Limits, PluginKey, PluginState};
 use media::source::PipedCommand;
 use media::{ProgramUser, find_program};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::crashes::{AfterCrash, Crashes, GATEWAY_STARTS_MAX};
+use super::groups::PluginGroup;
 use super::host_files::{HOST, compat_arguments};
 use super::run::{RunRefusal, RunRequest, RunResult, RunStage};
 use super::session::SessionEnd;
@@ -461,11 +462,49 @@ impl Life {
         };
         self.set(PluginState::Starting, None);
         info!(plugin.key = %self.key, "starting a plugin");
-        let Prepared { command, storage, user } = prepared;
+        let Prepared { mut command, storage, user } = prepared;
         self.storage = Some(storage);
-        let end = self.converse(installed, command, permit).await;
+        let limits = installed.limits();
+        let group = match self.join_group(limits, &mut command).await {
+            Ok(group) => group,
+            Err(reason) => return SessionEnd::Crashed { reason, ready: Duration::ZERO },
+        };
+        let mut end = self.converse(installed, command, permit).await;
+        if let Some(group) = group {
+            let removed = tokio::task::spawn_blocking(move || {
+                let ran_out = group.ran_out_of_memory();
+                group.remove();
+                ran_out
+            });
+            let ran_out = removed.await.unwrap_or_default();
+            if let SessionEnd::Crashed { reason, .. } = &mut end
+                && ran_out
+            {
+                *reason = format!("it used more than {} MiB of memory", limits.memory_mib);
+            }
+        }
         drop(user);
         end
+    }
+
+    /// Creates the control group of the plugin, if the gateway has one, and lets the process join it.
+    async fn join_group(
+        &self,
+        limits: Limits,
+        command: &mut PipedCommand,
+    ) -> Result<Option<PluginGroup>, String> {
+        let Some(groups) = self.parts().and_then(|it| it.groups.clone()) else { return Ok(None) };
+        let key = self.key.clone();
+        let created = tokio::task::spawn_blocking(move || groups.create(&key, &limits)).await;
+        let group = created.map_err(|_| "a bug: its control group cannot be created".to_owned())??;
+        if let Some(strictness) = &mut command.confinement.strictness {
+            strictness.control_group = Some(group.folder.clone());
+            if strictness.user.is_none() {
+                // The kernel would also count the processes of the gateway.
+                command.confinement.limits.processes_max = 0;
+            }
+        }
+        Ok(Some(group))
     }
 }
 
@@ -482,6 +521,9 @@ async fn prepare(
     let (settings, manifest) = (&parts.settings, &installed.manifest);
     // Permissions that were not granted do not count.
     let permissions = installed.record.granted.clone().ok_or("its permissions have not been granted")?;
+    if let Some(reason) = new_gaps(&Gap::of(&permissions, &parts.enforced), &installed.record.accepted_gaps) {
+        return Err(reason);
+    }
     let folders = OwnFolders::of(&settings.folders, key.as_str());
     let python = match &manifest.command {
         Some(_) => None,
@@ -502,7 +544,7 @@ async fn prepare(
         ("LANG", "C.UTF-8".to_owned()),
         ("TZ", settings.time_zone.clone()),
     ];
-    let (all, limits) = (settings.folders.clone(), manifest.limits);
+    let (all, limits) = (settings.folders.clone(), installed.limits());
     let (own, of_plugin, holder) = (folders.clone(), python.clone(), shared.clone());
     let blocking = tokio::task::spawn_blocking(move || {
         let user = HeldUser::choose(holder, &own.code);
@@ -525,6 +567,14 @@ async fn prepare(
         environment::make(wanted, allowed, &folders, python, user, command, launcher, closer).await?;
     }
     Ok(prepared)
+}
+
+/// Returns the sentence why a plugin does not start: something is not enforced, and no admin accepted that.
+fn new_gaps(gaps: &BTreeSet<Gap>, accepted: &BTreeSet<Gap>) -> Option<String> {
+    let sentences: Vec<&str> = gaps.difference(accepted).map(|it| it.sentence()).collect();
+    (!sentences.is_empty()).then(|| {
+        format!("its restrictions are not enforced, and an admin has to accept that: {}", sentences.join(" "))
+    })
 }
 
 /// Returns the Python that was found last, or finds one.

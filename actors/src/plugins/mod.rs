@@ -10,9 +10,11 @@
 //!
 //! The records of plugins, the interface and the events are behind [`PluginBackend`].
 
+mod api;
 mod confine;
 mod crashes;
 mod environment;
+mod groups;
 mod host_files;
 mod life;
 mod log;
@@ -28,15 +30,17 @@ mod tests;
 mod update;
 mod usage;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::plugin::{Manifest, Plugin, PluginKey, PluginState, ReportedParts};
-use media::Launcher;
+use domain::plugin::{
+    Enforcement, Gap, Limits, Manifest, Permissions, Plugin, PluginKey, PluginState, ReportedParts,
+};
 use media::closer::Closer;
+use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -46,7 +50,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use self::api::Tokens;
+pub use self::api::{API_BODY_BYTES_MAX, ApiAnswer, ApiCall, PluginCaller};
 use self::confine::OwnFolders;
+use self::groups::ControlGroups;
 use self::life::{Command, Life};
 use self::log::PluginLog;
 use self::python::Python;
@@ -80,6 +87,9 @@ pub trait PluginBackend: Send + Sync + 'static {
     /// Stores something about a plugin. An error is a sentence.
     fn note(&self, key: PluginKey, note: PluginNote) -> Pending<'_, Result<(), String>>;
 
+    /// Answers a call to the API as this plugin.
+    fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer>;
+
     /// Passes a notification on to interested clients. Never blocks.
     fn notify(&self, notification: PluginNotification);
 }
@@ -89,6 +99,13 @@ pub trait PluginBackend: Send + Sync + 'static {
 pub struct InstalledPlugin {
     pub record: Plugin,
     pub manifest: Manifest,
+}
+
+impl InstalledPlugin {
+    /// Returns the limits that an admin set, else those of the manifest.
+    pub fn limits(&self) -> Limits {
+        self.record.limits.over(self.manifest.limits)
+    }
 }
 
 /// Something to be stored about a plugin.
@@ -132,6 +149,8 @@ pub struct PluginSettings {
     pub python: Option<String>,
     /// The name of the gateway's time zone.
     pub time_zone: String,
+    /// Address of the API for plugins with network, without a slash at the end; `None` if it is not on loopback.
+    pub api_url: Option<String>,
     /// No plugin starts.
     pub is_safe_mode: bool,
     pub timings: PluginTimings,
@@ -156,6 +175,8 @@ pub struct PluginTimings {
     pub idle: Duration,
     /// After this time, a run is reported as running.
     pub answer: Duration,
+    /// For a call to the API, with the time until its turn.
+    pub call: Duration,
     /// Between looks at the time limits and at the use of resources.
     pub look: Duration,
     /// The pauses after crashes are divided by this.
@@ -174,6 +195,7 @@ impl Default for PluginTimings {
             terminate: seconds(2),
             idle: seconds(300),
             answer: seconds(60),
+            call: seconds(120),
             look: seconds(1),
             pause_divisor: 1,
         }
@@ -237,6 +259,7 @@ struct Shared {
     scans: Mutex<Scans>,
     scan_turn: AsyncMutex<()>,
     sample: Mutex<Sample>,
+    tokens: Tokens,
     /// Users of running plugins, if the gateway runs as root.
     users: Mutex<Vec<u32>>,
 }
@@ -244,6 +267,23 @@ struct Shared {
 struct Parts {
     backend: Arc<dyn PluginBackend>,
     settings: PluginSettings,
+    groups: Option<ControlGroups>,
+    enforced: Enforcement,
+}
+
+impl Parts {
+    /// Blocks.
+    fn new(backend: Arc<dyn PluginBackend>, settings: PluginSettings) -> Self {
+        let groups = Some(()).filter(|()| !settings.is_safe_mode).and_then(|()| ControlGroups::find());
+        let enforced = Enforcement {
+            files: can_restrict_files(),
+            ports: can_restrict_ports(),
+            signals: can_restrict_signals(),
+            own_user: confine::any_user().is_some(),
+            control_group: groups.is_some(),
+        };
+        Self { backend, settings, groups, enforced }
+    }
 }
 
 /// The use of resources by the processes of plugins when they were measured last.
@@ -281,15 +321,20 @@ impl Plugins {
                 scans: Mutex::default(),
                 scan_turn: AsyncMutex::default(),
                 sample: Mutex::default(),
+                tokens: Tokens::default(),
                 users: Mutex::default(),
             }),
         }
     }
 
-    /// Starts all enabled plugins, a few at a time, and returns at once. Later calls do nothing.
+    /// Starts all enabled plugins, a few at a time, and returns soon. Later calls do nothing. Blocks while the restrictions
+    /// of this machine are examined.
     pub fn start(&self, backend: Arc<dyn PluginBackend>, settings: PluginSettings) {
+        if self.shared.parts.get().is_some() {
+            return;
+        }
         let keys = backend.keys();
-        if self.shared.parts.set(Parts { backend, settings }).is_err() || self.is_safe_mode() {
+        if self.shared.parts.set(Parts::new(backend, settings)).is_err() || self.is_safe_mode() {
             return;
         }
         for key in keys {
@@ -417,6 +462,17 @@ impl Plugins {
         let group = entry.status.lock().pid?;
         let used = self.shared.sample(group).await?;
         Some(PluginResources { data_bytes: *entry.data_bytes.lock(), ..used })
+    }
+
+    /// Returns the plugin with a running process that has this token.
+    pub fn caller(&self, token: &str) -> Option<Arc<PluginCaller>> {
+        self.shared.tokens.caller(token)
+    }
+
+    /// Returns what cannot be enforced for a plugin with these permissions. Empty where no plugin starts.
+    pub fn gaps(&self, permissions: &Permissions) -> BTreeSet<Gap> {
+        let parts = self.shared.parts.get().filter(|it| !it.settings.is_safe_mode);
+        parts.map(|it| Gap::of(permissions, &it.enforced)).unwrap_or_default()
     }
 
     /// Returns the last lines of the log of a plugin, oldest first.

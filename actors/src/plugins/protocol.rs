@@ -96,6 +96,14 @@ pub(super) fn answer(id: &Value, result: &Result<Value, Fault>) -> Option<Vec<u8
     })
 }
 
+/// Returns the line of an answer with a status and a body, which is JSON without ends of lines. `None` if it is too long.
+pub(super) fn api_answer(id: &Value, status: u16, body: &str) -> Option<Vec<u8>> {
+    // The body is not parsed, because it may have megabytes.
+    let line =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"status\":{status},\"body\":{body}}}}}\n");
+    (line.len() <= SENT_BYTES_MAX).then(|| line.into_bytes())
+}
+
 fn line(message: &Value) -> Option<Vec<u8>> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plugin::{ACTION_SECONDS_DEFAULT, Lifetime, PluginState, ReportedParts, actions_of};
+use domain::plugin::{ACTION_SECONDS_DEFAULT, Lifetime, Permissions, PluginState, ReportedParts, actions_of};
 use media::source::{PipedCommand, PipedProgram, Pipes, ProgramEnd};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 use uuid::Uuid;
 
+use super::api::{ApiCalls, HeldToken, OutgoingLine, PluginCaller, line as api_line};
 use super::life::{Command, Life, NextStep, settings_of};
 use super::log::{LINE_BYTES_MAX, PluginLog};
 use super::protocol::{
@@ -59,7 +60,7 @@ pub(super) enum SessionEnd {
 /// A process.
 struct Session {
     program: PipedProgram,
-    outgoing: mpsc::Sender<Vec<u8>>,
+    outgoing: mpsc::Sender<OutgoingLine>,
     incoming: mpsc::Receiver<Result<Incoming, Violation>>,
     /// The last line that the process wrote to its log.
     last_line: Arc<Mutex<String>>,
@@ -74,6 +75,7 @@ struct Session {
     /// Since when nothing runs.
     idle_since: Instant,
     published: Rate,
+    calls: ApiCalls,
     looks: u64,
     is_well: bool,
     _tasks: [AbortOnDropHandle<()>; 3],
@@ -103,15 +105,26 @@ impl Life {
         command: PipedCommand,
         permit: SemaphorePermit<'_>,
     ) -> SessionEnd {
-        let (settings, passwords) = settings_of(&installed);
-        self.entry.log.lock().hide(&passwords);
+        let (settings, mut hidden) = settings_of(&installed);
+        let permissions = installed.record.granted.clone().unwrap_or_else(Permissions::none);
+        let caller = Arc::new(PluginCaller { key: self.key.clone(), permissions });
+        // A plugin without a socket could not use one.
+        let token = Some(caller.clone()).filter(|it| it.permissions.network);
+        let token = token.map(|it| HeldToken::new(self.shared.clone(), it));
+        let token = token.as_ref().map(|it| it.token.expose());
+        hidden.extend(token.map(str::to_owned));
+        self.entry.log.lock().hide(&hidden);
         let never_ready = |reason| SessionEnd::Crashed { reason, ready: Duration::ZERO };
         let Some(parts) = self.parts() else { return SessionEnd::Asked(NextStep::Rest) };
         let (timings, time_zone) = (parts.settings.timings, parts.settings.time_zone.clone());
+        let api = json!({ "url": parts.settings.api_url, "token": token });
         let data_dir = command.folder.display().to_string();
         let started = PipedProgram::start(command, &self.shared.launcher, self.shared.closer.clone()).await;
         let mut session = match started {
-            Ok((program, pipes)) => Session::new(program, pipes, self.entry.log.clone()),
+            Ok((program, pipes)) => {
+                let calls = ApiCalls::new(caller, timings.call);
+                Session::new(program, pipes, self.entry.log.clone(), calls)
+            }
             Err(reason) => return never_ready(reason),
         };
         let group = session.program.id();
@@ -127,6 +140,7 @@ impl Life {
                 "key": self.key.as_str(),
                 "settings": settings,
                 "actions": actions,
+                "api": api,
                 "data_dir": data_dir,
                 "time_zone": time_zone,
                 "reason": "start",
@@ -206,8 +220,9 @@ impl Life {
                         if let Some(new) = self.read().await {
                             installed = new;
                         }
-                        let (settings, passwords) = settings_of(&installed);
-                        self.entry.log.lock().hide(&passwords);
+                        let (settings, mut hidden) = settings_of(&installed);
+                        hidden.extend(token.map(str::to_owned));
+                        self.entry.log.lock().hide(&hidden);
                         session.request("settings_changed", &json!({ "settings": settings })).map(drop).err()
                     }
                     Command::Stop { reason, reply } => {
@@ -380,6 +395,13 @@ impl Life {
                 }
                 Ok(())
             }
+            Incoming::Call { id, method, params } if method == "api" => {
+                let begun = session.calls.begin(&self.shared, id.clone(), params, session.outgoing.clone());
+                match (id, begun) {
+                    (Some(id), Err(refusal)) => session.send(Some(api_line(&id, &refusal))),
+                    _ => Ok(()),
+                }
+            }
             Incoming::Call { id, method, params } => {
                 let answer = match method.as_str() {
                     "log" => {
@@ -533,7 +555,7 @@ impl Life {
         let is_rare = session.looks.is_multiple_of(RARE_LOOKS);
         if is_rare || !session.running.is_empty() {
             let used = self.shared.sample(session.program.id()).await.unwrap_or_default();
-            let limit = installed.manifest.limits.memory_mib;
+            let limit = installed.limits().memory_mib;
             let limit_bytes = u64::from(limit) << 20;
             let (mut bytes, group) = (used.memory_bytes, session.program.id());
             if bytes > limit_bytes {
@@ -550,7 +572,7 @@ impl Life {
             let bytes = tokio::task::spawn_blocking(move || super::usage::folder_bytes(&folder)).await;
             let bytes = bytes.unwrap_or_default();
             *self.entry.data_bytes.lock() = bytes;
-            let limit = installed.manifest.limits.data_mib;
+            let limit = installed.limits().data_mib;
             if bytes > u64::from(limit) << 20 {
                 return Err(format!("it has more than {limit} MiB of files"));
             }
@@ -565,7 +587,7 @@ impl Life {
 }
 
 impl Session {
-    fn new(program: PipedProgram, pipes: Pipes, log: Arc<Mutex<PluginLog>>) -> Self {
+    fn new(program: PipedProgram, pipes: Pipes, log: Arc<Mutex<PluginLog>>, calls: ApiCalls) -> Self {
         let (outgoing, to_write) = mpsc::channel(MESSAGES_WAITING_MAX);
         let (read, incoming) = mpsc::channel(MESSAGES_WAITING_MAX);
         let last_line = Arc::new(Mutex::new(String::new()));
@@ -588,6 +610,7 @@ impl Session {
             running: HashMap::new(),
             idle_since: now,
             published: Rate::new(PUBLISHED_MAX),
+            calls,
             looks: 0,
             is_well: false,
             _tasks: tasks.map(AbortOnDropHandle::new),
@@ -605,7 +628,7 @@ impl Session {
     fn send(&self, line: Option<Vec<u8>>) -> Result<(), String> {
         let line = line.ok_or("a message to it would have more than 4 MiB")?;
         // One that has ended is noticed elsewhere.
-        match self.outgoing.try_send(line) {
+        match self.outgoing.try_send(line.into()) {
             Err(mpsc::error::TrySendError::Full(_)) => Err("it does not read its messages".to_owned()),
             _ => Ok(()),
         }
@@ -653,9 +676,9 @@ impl Session {
 }
 
 /// Writes lines until the process has ended.
-async fn write(mut stdin: Sender, mut lines: mpsc::Receiver<Vec<u8>>) {
+async fn write(mut stdin: Sender, mut lines: mpsc::Receiver<OutgoingLine>) {
     while let Some(line) = lines.recv().await {
-        if stdin.write_all(&line).await.is_err() {
+        if stdin.write_all(&line.bytes).await.is_err() {
             return;
         }
     }

@@ -7,9 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::plugin::{Manifest, Plugin, PluginKey, PluginState};
+use domain::plugin::{Gap, LimitsEdit, Manifest, Plugin, PluginKey, PluginState};
 use media::closer::Closer;
 use media::{Confinement, Launcher, LauncherSettings, can_restrict_files};
 use parking_lot::Mutex;
@@ -30,6 +31,9 @@ struct Records {
     records: Mutex<HashMap<PluginKey, Plugin>>,
     notes: Mutex<Vec<PluginNote>>,
     notifications: Mutex<Vec<PluginNotification>>,
+    /// Slow calls that go on, and the most at once.
+    calls: AtomicUsize,
+    calls_max: AtomicUsize,
 }
 
 impl PluginBackend for Records {
@@ -53,6 +57,26 @@ impl PluginBackend for Records {
             }
         }
         Box::pin(async { Ok(()) })
+    }
+
+    fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer> {
+        Box::pin(async move {
+            if call.path == "/slow/" {
+                let at_once = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+                self.calls_max.fetch_max(at_once, Ordering::SeqCst);
+                sleep(Duration::from_millis(50)).await;
+                self.calls.fetch_sub(1, Ordering::SeqCst);
+            }
+            match &*call.path {
+                "/never/" => std::future::pending().await,
+                "/bug/" => panic!("on purpose"),
+                "/large/" => ApiAnswer { status: 200, body: format!("\"{}\"", "x".repeat(5 << 20)) },
+                _ => {
+                    let body = json!({"key": caller.key.as_str(), "call": format!("{call:?}")}).to_string();
+                    ApiAnswer { status: 200, body }
+                }
+            }
+        })
     }
 
     fn notify(&self, notification: PluginNotification) {
@@ -106,6 +130,7 @@ impl Bench {
             folders,
             python: None,
             time_zone: "UTC".to_owned(),
+            api_url: Some("http://127.0.0.1:8000".to_owned()),
             is_safe_mode: false,
             timings,
         };
@@ -128,6 +153,8 @@ impl Bench {
             was_enabled: true,
             granted: Some(granted),
             allowed_packages: Vec::new(),
+            accepted_gaps: Gap::ALL.into(),
+            limits: LimitsEdit::default(),
             settings: serde_json::from_value(json!({"greeting": "hello", "password": "hunter22"})).unwrap(),
             version: String::new(),
             reported: None,
@@ -832,4 +859,122 @@ async fn a_plugin_may_be_any_program() {
     bench.start();
     bench.until(&key, PluginState::Ready).await;
     assert_eq!(bench.returned(&key, "main").await, json!({"status": "ok"}));
+}
+
+/// A plugin whose action makes the calls that its parameters list.
+const CALLS: &str = include_str!("../../../tests/it/plugin_calls.py");
+
+/// Installs a plugin that makes calls, with these permissions.
+fn install_caller(bench: &Bench, key: &str, permissions: Value) -> PluginKey {
+    let key = bench.install(key, "", json!({"command": ["./calls.py"], "permissions": permissions}));
+    let path = bench.settings.folders.code.join(key.as_str()).join("calls.py");
+    fs::write(&path, CALLS).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    key
+}
+
+/// Lets a plugin make calls. Returns the result of its action.
+async fn call(bench: &Bench, key: &PluginKey, params: Value) -> Value {
+    match bench.run_with(key, "main", params).await {
+        RunResult::Returned(value) => value,
+        other => panic!("{other:?}; {:#?}", bench.plugins.logs(key, 50).await),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_to_the_api_have_answers_whatever_happens() {
+    let bench = Bench::with(|it| it.timings.call = Duration::from_secs(2));
+    let key = install_caller(&bench, "caller", json!({}));
+    bench.start();
+    let get = |path: &str| json!({"method": "GET", "path": path});
+    let calls = json!([
+        {"method": "POST", "path": "/echo/?a=1", "body": {"b": 2}},
+        get("/large/"),
+        get("/bug/"),
+        get("/never/"),
+        get("elsewhere"),
+        get("/echo/"),
+    ]);
+    let value = call(&bench, &key, json!({ "calls": calls })).await;
+    let statuses: Vec<_> =
+        value["answers"].as_array().unwrap().iter().map(|it| it["status"].clone()).collect();
+    assert_eq!(json!(statuses), json!([200, 413, 500, 504, 400, 200]), "{value}");
+    let echo = &value["answers"][0]["body"];
+    assert_eq!(echo["key"], "caller");
+    let seen = echo["call"].as_str().unwrap();
+    assert!(seen.contains("\"/echo/\"") && seen.contains("a=1") && seen.contains("Number(2)"), "{seen}");
+    let too_large = value["answers"][1]["body"]["detail"].as_str().unwrap();
+    assert!(too_large.contains("page_size"), "{too_large}");
+    assert_eq!(value["api"]["token"], Value::Null, "a plugin without network has no socket");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_calls_of_a_plugin_are_answered_at_once_and_a_limited_number_waits() {
+    let bench = Bench::new();
+    let key = install_caller(&bench, "caller", json!({}));
+    bench.start();
+    let calls: Vec<_> = (0..30).map(|_| json!({"method": "GET", "path": "/slow/"})).collect();
+    let value = call(&bench, &key, json!({ "calls": calls, "at_once": true })).await;
+    assert!(value["answers"].as_array().unwrap().iter().all(|it| it["status"] == 200), "{value}");
+    assert_eq!(bench.records.calls_max.load(Ordering::SeqCst), 8);
+
+    let calls: Vec<_> = (0..45).map(|_| json!({"method": "GET", "path": "/slow/"})).collect();
+    let value = call(&bench, &key, json!({ "calls": calls, "at_once": true })).await;
+    let n_of =
+        |status: u16| value["answers"].as_array().unwrap().iter().filter(|it| it["status"] == status).count();
+    assert!(n_of(429) >= 1 && n_of(200) >= 40 && n_of(429) + n_of(200) == 45, "{value}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_lives_as_long_as_its_process_and_is_not_logged() {
+    let bench = Bench::new();
+    let key = install_caller(&bench, "caller", json!({"network": true}));
+    bench.start();
+    let value = call(&bench, &key, json!({"print_token": true})).await;
+    let token = value["api"]["token"].as_str().unwrap().to_owned();
+    assert_eq!(value["api"]["url"], "http://127.0.0.1:8000");
+    assert!(token.len() > 60, "{token}");
+    assert_eq!(bench.plugins.caller(&token).unwrap().key, key);
+    assert!(bench.plugins.caller("").is_none() && bench.plugins.caller(&token[1..]).is_none());
+    let folder = OwnFolders::of(&bench.settings.folders, "caller").logs;
+    eventually("the printed line", || {
+        log::last_lines(&folder, 50).iter().any(|it| it.contains("the token is …"))
+    })
+    .await;
+    assert!(!log::last_lines(&folder, 50).join("\n").contains(&token));
+
+    let pid = bench.plugins.state(&key).unwrap().pid.unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    eventually("the end of the token", || bench.plugins.caller(&token).is_none()).await;
+    bench.until(&key, PluginState::Ready).await;
+    let value = call(&bench, &key, json!({})).await;
+    assert_ne!(value["api"]["token"], json!(token), "each process has another one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_with_new_gaps_does_not_start_until_an_admin_accepts_them() {
+    let bench = Bench::new();
+    let key = bench.install("demo", &acting("return {}"), json!({}));
+    let gaps = |accepted: BTreeSet<Gap>| {
+        bench.records.records.lock().get_mut(&key).unwrap().accepted_gaps = accepted;
+    };
+    gaps(BTreeSet::new());
+    bench.start();
+    let open = bench.plugins.gaps(&Permissions::none());
+    if open.is_empty() {
+        eprintln!("everything is enforced here");
+        bench.until(&key, PluginState::Ready).await;
+        return;
+    }
+    let status = bench.until(&key, PluginState::Failed).await;
+    let reason = status.reason.unwrap();
+    assert!(open.iter().all(|it| reason.contains(it.sentence())), "{reason}");
+    assert!(bench.records.records.lock()[&key].failed.is_none(), "a newer kernel starts it again");
+    gaps(open);
+    bench.plugins.restart(&key).await.unwrap();
+    bench.until(&key, PluginState::Ready).await;
 }

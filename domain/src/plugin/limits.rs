@@ -49,6 +49,30 @@ impl Limits {
     }
 }
 
+/// Limits that an admin sets; the others are those of the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitsEdit {
+    pub memory_mib: Option<u32>,
+    pub cpu_percent: Option<u32>,
+    pub processes: Option<u32>,
+    pub open_files: Option<u32>,
+    pub data_mib: Option<u32>,
+}
+
+impl LimitsEdit {
+    /// Returns these limits where they are set, and those of the manifest elsewhere.
+    pub fn over(&self, manifest: Limits) -> Limits {
+        Limits {
+            memory_mib: self.memory_mib.unwrap_or(manifest.memory_mib),
+            cpu_percent: self.cpu_percent.unwrap_or(manifest.cpu_percent),
+            processes: self.processes.unwrap_or(manifest.processes),
+            open_files: self.open_files.unwrap_or(manifest.open_files),
+            data_mib: self.data_mib.unwrap_or(manifest.data_mib),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT

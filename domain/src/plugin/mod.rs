@@ -3,6 +3,7 @@
 mod action;
 mod archive;
 mod field;
+mod gap;
 mod key;
 mod limits;
 mod manifest;
@@ -16,8 +17,9 @@ mod tests;
 pub use self::action::{ACTION_SECONDS, ACTION_SECONDS_DEFAULT, Action, Confirmation, PLUGIN_EVENTS};
 pub use self::archive::{ArchiveNames, EntryName, NameFault, PluginRoot, RootFault, is_left_out};
 pub use self::field::{Field, FieldKind, FieldOption, MASK};
+pub use self::gap::{Enforcement, Gap};
 pub use self::key::{KEY_BYTES_MAX, PluginKey, WrongPluginKey};
-pub use self::limits::Limits;
+pub use self::limits::{Limits, LimitsEdit};
 pub use self::manifest::{
     Lifetime, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, ManifestError, ManifestFault, actions_of,
     fields_of,

@@ -1,12 +1,15 @@
 //! The record of an installed plugin.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::field::{Field, MASK};
+use super::gap::Gap;
 use super::key::PluginKey;
+use super::limits::LimitsEdit;
 use super::permissions::Permissions;
 
 /// Maximum size of all settings of a plugin as JSON, in bytes.
@@ -26,6 +29,12 @@ pub struct Plugin {
     /// Requirements of Python packages that an admin allowed to be fetched.
     #[serde(default)]
     pub allowed_packages: Vec<String>,
+    /// The gaps that an admin accepted.
+    #[serde(default)]
+    pub accepted_gaps: BTreeSet<Gap>,
+    /// The limits that an admin set in place of those of the manifest.
+    #[serde(default)]
+    pub limits: LimitsEdit,
     pub settings: PluginSettings,
     /// Version in the manifest that was installed last.
     pub version: String,

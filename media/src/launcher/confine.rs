@@ -1,5 +1,7 @@
 //! Gives up rights of the current process, for itself and everything that it starts.
 
+use std::{fs, io};
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
@@ -29,6 +31,8 @@ pub(super) enum ConfineError {
     Filter(#[from] seccompiler::Error),
     #[error("it would run as root")]
     Root,
+    #[error("it cannot join its control group: {0}")]
+    Group(io::Error),
 }
 
 /// Returns whether this kernel can restrict access to files. Without it, programs can read and write whatever the
@@ -36,6 +40,18 @@ pub(super) enum ConfineError {
 pub fn can_restrict_files() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     ruleset.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+}
+
+/// Returns whether this kernel can restrict TCP ports.
+pub fn can_restrict_ports() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.handle_access(AccessNet::BindTcp).and_then(Ruleset::create).is_ok()
+}
+
+/// Returns whether this kernel can restrict signals to other processes.
+pub fn can_restrict_signals() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
 }
 
 /// Restricts the current thread, which then executes the program.
@@ -48,6 +64,10 @@ pub(super) fn confine(confinement: &Confinement) -> Result<(), ConfineError> {
         return Ok(());
     };
     nice(strictness.niceness)?;
+    if let Some(folder) = &strictness.control_group {
+        // 0 is the process that writes.
+        fs::write(folder.join("cgroup.procs"), "0").map_err(ConfineError::Group)?;
+    }
     if let Some(user) = strictness.user {
         become_user(user)?;
     }

@@ -26,7 +26,7 @@ use rustix::fs::{Access, access};
 use rustix::process::Pid;
 
 pub use self::child::run_mode;
-pub use self::confine::can_restrict_files;
+pub use self::confine::{can_restrict_files, can_restrict_ports, can_restrict_signals};
 pub use self::strict::{ProgramUser, Strictness};
 pub(crate) use self::watchdog::Registration;
 use self::watchdog::Watchdog;
@@ -316,6 +316,7 @@ mod tests {
                 ports: Some(vec![9_000, 9_001]),
                 user: Some(ProgramUser { uid: 60_706, gid: 60_705 }),
                 niceness: 19,
+                control_group: Some("/sys/fs/cgroup/plugin".into()),
             }),
         };
         let mut arguments = confinement.to_arguments();

@@ -25,6 +25,8 @@ pub struct Strictness {
     pub user: Option<ProgramUser>,
     /// Nice value.
     pub niceness: i32,
+    /// Folder of the control group that the program joins.
+    pub control_group: Option<PathBuf>,
 }
 
 /// A user and its only group, by number. They need no entry in the files of the system.
@@ -36,7 +38,7 @@ pub struct ProgramUser {
 
 impl Strictness {
     pub(super) fn to_arguments(&self, arguments: &mut Vec<OsString>) {
-        let Self { reads_all, executable, connects, ports, user, niceness } = self;
+        let Self { reads_all, executable, connects, ports, user, niceness, control_group } = self;
         let mut add =
             |name: &str, value: OsString| arguments.extend([format!("{OPTION}{name}").into(), value]);
         add("nice", niceness.to_string().into());
@@ -56,6 +58,9 @@ impl Strictness {
         if let Some(user) = user {
             add("user", format!("{}:{}", user.uid, user.gid).into());
         }
+        if let Some(folder) = control_group {
+            add("group", folder.into());
+        }
     }
 
     /// Sets an option. `None` if it is wrong.
@@ -69,6 +74,7 @@ impl Strictness {
             "connect" => self.connects = true,
             "any-port" => self.ports = None,
             "execute" => self.executable.push(value.into()),
+            "group" => self.control_group = Some(value.into()),
             "port" => self.ports.as_mut()?.push(text()?.parse().ok()?),
             "user" => {
                 let (uid, gid) = text()?.split_once(':')?;

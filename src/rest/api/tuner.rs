@@ -63,7 +63,7 @@ async fn retrieve(call: Call) -> Result<TunerView, Refusal> {
     let settings = call.app.models.settings.load();
     let tuner = TunerSettings::of_setting(settings.one_by("key", TUNER_SETTINGS).map(|it| &it.value));
     let all = TunerLineupView { channel_profile_id: None, name: None, device_id: tuner.device_id.clone() };
-    let user = call.user()?;
+    let user = call.identity()?;
     let profiles = call.app.models.lineups.load();
     let is_usable = |id| call.is_admin() || user.lineups.contains(&id);
     let of_profiles = profiles.iter().filter(|it| is_usable(it.id)).map(|it| TunerLineupView {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use actors::{now_ms, view_limits};
+use actors::{PluginCaller, now_ms, view_limits};
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
+use domain::ids::UserId;
 use domain::lineup::{ViewLimits, visible};
 use domain::query::Query;
 use domain::secret::Secret;
@@ -34,7 +35,10 @@ pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
+    /// For a plugin, a user that is not stored.
     pub(super) user: Option<Arc<User>>,
+    /// The caller, if it is a plugin.
+    pub(super) plugin: Option<Arc<PluginCaller>>,
     /// `None` for routes that every network may use.
     pub(super) network_class: Option<NetworkClass>,
     pub(super) parameters: Parameters,
@@ -163,9 +167,23 @@ fn record_changes(write: &mut Write<'_>, entry: AuditEntry) -> Result<(), Refusa
 }
 
 impl Call {
-    /// Returns the authenticated user. Always present if the route requires a level or a login.
+    /// Returns the authenticated user, who has things of their own. Always present if the route requires a level or a login,
+    /// except that plugins are refused.
     pub(crate) fn user(&self) -> Result<&Arc<User>, Refusal> {
+        self.check_no_plugin()?;
+        self.identity()
+    }
+
+    /// Returns the authenticated user or, for a plugin, one with its name and the level of an admin, who is not stored and owns
+    /// nothing. For levels and for the author of a change.
+    pub(crate) fn identity(&self) -> Result<&Arc<User>, Refusal> {
         self.user.as_ref().ok_or_else(Refusal::no_credentials)
+    }
+
+    /// Returns the owner of what the caller creates: plugins own nothing.
+    pub(crate) fn owner(&self) -> Result<Option<UserId>, Refusal> {
+        let user = self.identity()?;
+        Ok(self.plugin.is_none().then_some(user.id))
     }
 
     /// Returns the limits of what the caller may see and watch.

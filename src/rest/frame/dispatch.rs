@@ -89,6 +89,7 @@ async fn answer(
         caller: request.caller,
         headers: request.headers,
         user: None,
+        plugin: None,
         network_class: route.network_class,
         parameters: found.parameters,
         pattern: route.path,
@@ -126,7 +127,9 @@ pub(super) async fn run(
         let twice = |name| FieldErrors::of(name, "This parameter occurs several times.");
         call.query = Arc::new(query.map_err(twice)?);
     }
-    call.user = route.access.authenticate(&call).await?;
+    if !call.authenticate_plugin(route)? {
+        call.user = route.access.authenticate(&call).await?;
+    }
     if let Err(refusal) = call.check_user() {
         // Where everyone may call, credentials that are no good here are treated like missing ones.
         if !matches!(route.access, Access::Anyone) {

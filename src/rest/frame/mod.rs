@@ -15,6 +15,7 @@ pub(super) mod list;
 pub(super) mod openapi;
 pub(crate) mod pace;
 pub(crate) mod picture;
+pub(crate) mod plugin;
 pub(super) mod record;
 pub(crate) mod refuse;
 pub(crate) mod route;

@@ -49,6 +49,8 @@ pub(crate) struct Route {
     pub(crate) takes_rest: bool,
     /// Whether the route changes nothing although its method is not GET.
     pub(crate) only_reads: bool,
+    /// Why plugins may not use the route, whatever their permissions are.
+    pub(crate) refused_to_plugins: Option<&'static str>,
     /// Maximum size of the body of a user, in bytes; the configured maximum applies as well.
     pub(crate) body_bytes_max: usize,
     /// Maximum size of an uploaded file, in bytes.
@@ -180,6 +182,7 @@ impl Route {
             is_for_any_origin: false,
             takes_rest: false,
             only_reads: false,
+            refused_to_plugins: None,
             body_bytes_max: BODY_BYTES_MAX,
             upload_bytes_max: 0,
             on_refusal: None,
@@ -209,6 +212,11 @@ impl Route {
     /// Declares that the route changes nothing although its method is not GET.
     pub(crate) fn that_reads(self) -> Self {
         Route { only_reads: true, ..self }
+    }
+
+    /// Refuses plugins with this sentence, whatever their permissions are.
+    pub(crate) fn not_for_plugins(self, reason: &'static str) -> Self {
+        Route { refused_to_plugins: Some(reason), ..self }
     }
 
     /// Returns whether the parameters of the query may also be sent as a form in the body.

@@ -199,6 +199,7 @@ impl Rest {
             },
             headers: HeaderMap::new(),
             user: None,
+            plugin: None,
             network_class: None,
             parameters: Parameters::default(),
             pattern: route.path,

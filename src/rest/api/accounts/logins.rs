@@ -63,7 +63,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLoginView>, Refusal> {
-    let caller = call.user()?;
+    let caller = call.identity()?;
     let id = filters.user_id.unwrap_or(caller.id);
     if id != caller.id && !caller.may(UserLevel::Admin) {
         return Err(Refusal::no_permission());
@@ -84,7 +84,7 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
-    let caller = Arc::clone(call.user()?);
+    let caller = Arc::clone(call.identity()?);
     call.delete(move |_, login: &DeviceLogin| {
         let may_end = login.user == caller.id || caller.may(UserLevel::Admin);
         // The same answer as for an unknown login, which reveals nothing about others.

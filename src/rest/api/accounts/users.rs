@@ -193,7 +193,7 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     let known = call.app.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
     let key = api_keys::of_text(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
     let password = edit.password.take();
-    if known.id == call.user()?.id {
+    if known.id == call.identity()?.id {
         properties::check_own_networks(&call, |user| edit.clone().apply(user))?;
         if password.is_some() {
             passwords::check_current(&call, &known, edit.current_password.as_ref()).await?;
@@ -365,7 +365,7 @@ impl Lookup for UserLookup {
         let groups = call.app.models.user_groups.load();
         let settings = call.app.models.settings.load();
         let settings = DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value));
-        Ok(Self { viewer: Arc::clone(call.user()?), settings, groups, origin: call.origin() })
+        Ok(Self { viewer: Arc::clone(call.identity()?), settings, groups, origin: call.origin() })
     }
 }
 

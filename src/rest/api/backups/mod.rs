@@ -267,7 +267,7 @@ fn authorize(
     wrong_token: &str,
     is_permitted: impl FnOnce(&str) -> bool,
 ) -> Result<(), Refusal> {
-    match (call.user().ok(), token) {
+    match (call.identity().ok(), token) {
         (Some(user), _) if user.may(UserLevel::Admin) => Ok(()),
         (_, Some(token)) if is_permitted(token) => Ok(()),
         (_, Some(_)) => Err(Refusal::no_permission().with_detail(wrong_token)),

@@ -149,7 +149,7 @@ impl Contents {
 
 impl Lookup for Contents {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let level = call.user()?.effective_level();
+        let level = call.identity()?.effective_level();
         let mut accounts = HashMap::<_, HashSet<_>>::new();
         let streams = call.app.models.streams.load();
         for account in streams.accounts().into_iter().filter(|_| level > UserLevel::Streamer) {

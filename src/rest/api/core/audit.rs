@@ -20,9 +20,9 @@ pub(crate) struct AuditEntryView {
     id: u32,
     /// When the change was made.
     timestamp: Time,
-    /// Id of the admin.
+    /// Id of the admin; 0 for a plugin.
     user_id: UserId,
-    /// Name of the admin at that time.
+    /// Name of the admin at that time; of a plugin, its key after `plugin:`.
     #[field(example = "anna")]
     username: String,
     /// Address of the client.

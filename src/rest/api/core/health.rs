@@ -126,7 +126,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn retrieve(call: Call) -> Result<HealthView, Refusal> {
-    let is_admin = call.user()?.may(UserLevel::Admin);
+    let is_admin = call.identity()?.may(UserLevel::Admin);
     let seen = SeenCounts::of(&call, is_admin).await;
     // Reads the file system.
     let viewing = tokio::task::spawn_blocking(move || view(&call, is_admin, seen));

@@ -52,7 +52,7 @@ async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>
         }
         (None, Some(ids)) => {
             let (links, limits) = (guides.links(), call.view_limits());
-            let sees_all = call.user()?.may(UserLevel::Standard);
+            let sees_all = call.identity()?.may(UserLevel::Standard);
             let is_readable =
                 |id: &GuideChannelId| sees_all || links.channels_of(*id).any(|it| visible(&limits, it));
             let ids: Vec<_> = ids.into_iter().filter(is_readable).collect();

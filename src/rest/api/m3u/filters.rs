@@ -267,7 +267,7 @@ pub(super) fn view(filter: &StreamFilter, is_admin: bool) -> M3UFilterView {
 }
 
 fn is_admin(call: &Call) -> Result<bool, Refusal> {
-    Ok(call.user()?.may(UserLevel::Admin))
+    Ok(call.identity()?.may(UserLevel::Admin))
 }
 
 fn account_of(call: &Call) -> Result<Arc<Account>, Refusal> {

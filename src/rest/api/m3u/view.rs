@@ -308,7 +308,7 @@ impl Lookup for AccountLookup {
             *connections.entry(lease.profile).or_default() += 1;
         }
         Ok(AccountLookup {
-            is_admin: call.user()?.may(UserLevel::Admin),
+            is_admin: call.identity()?.may(UserLevel::Admin),
             refreshes: call.app.models.refreshes.load(),
             groups: call.app.models.groups.load(),
             account_groups: call.app.models.account_groups.load(),

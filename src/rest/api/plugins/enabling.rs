@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::plugin::{FileAccess, FilePlace, PluginKey};
+use domain::plugin::{FileAccess, FilePlace, Gap, PluginKey};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::runs::follow_record;
-use super::{NO_PLUGIN, PluginView, change, find, installed, key_of, refused, shown};
+use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -32,6 +32,8 @@ pub(crate) struct PluginEnabling {
     /// Requirements of the plugin that may be fetched from a package index, such as `requests>=2`.
     #[field(items_max = PACKAGES_MAX)]
     allowed_packages: Option<Vec<String>>,
+    /// True accepts that the `gaps` of the plugin are not enforced. What was accepted before stays accepted.
+    accept_gaps: Option<bool>,
 }
 
 /// A plugin that was enabled or disabled.
@@ -78,9 +80,10 @@ pub(super) fn routes() -> Vec<Route> {
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
             .refuses(
                 StatusCode::CONFLICT,
-                "The plugin needs Python packages that have to be fetched: `packages` lists them, and sending them as \
-                 `allowed_packages` allows it.",
-            ),
+                "Some restrictions are not enforced here, and `accept_gaps` is not true; `gaps` names them. Or Python \
+                 packages have to be fetched, and `allowed_packages` does not name each; `packages` does.",
+            )
+            .not_for_plugins(NOT_FOR_PLUGINS),
     ]
 }
 
@@ -90,6 +93,7 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
     let plugin = find(&call, &key).await?;
     let StrictFlag(is_enabled) = sent.enabled;
     let mut allowed = Vec::new();
+    let accepted = plugin.record.as_ref().map(|it| it.accepted_gaps.clone()).unwrap_or_default();
     let granted = if is_enabled {
         let manifest = match &plugin.manifest {
             None => return Err(refused("The folder of the plugin is missing.")),
@@ -108,7 +112,11 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         if !manifest.requirements.is_empty() {
             check_packages(&call, &key, &manifest.requirements, &allowed).await?;
         }
-        Some(granted)
+        let gaps = call.app.plugin_processes.handle.gaps(&granted);
+        if !gaps.is_subset(&accepted) && sent.accept_gaps != Some(true) {
+            return Err(unaccepted(&gaps));
+        }
+        Some((granted, gaps))
     } else {
         None
     };
@@ -118,9 +126,10 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         plugin.failed = None;
         plugin.failed_starts = 0;
         plugin.updated_at = now_ms();
-        if let Some(granted) = granted {
+        if let Some((granted, gaps)) = granted {
             plugin.granted = Some(granted);
             plugin.allowed_packages = allowed;
+            plugin.accepted_gaps.extend(gaps);
         }
     })
     .await?;
@@ -147,6 +156,14 @@ async fn check_packages(
     );
     let body = json!({ "success": false, "error": error, "detail": error, "packages": scan.requirements });
     Err(Refusal::status(StatusCode::CONFLICT).with_body(body))
+}
+
+/// Refuses to enable a plugin whose restrictions are not all enforced.
+fn unaccepted(gaps: &BTreeSet<Gap>) -> Refusal {
+    let error = "Some restrictions of the plugin are not enforced here. Read the gaps, and send accept_gaps.";
+    let gaps: Vec<&str> = gaps.iter().map(|it| it.sentence()).collect();
+    let body = json!({ "success": false, "error": error, "detail": error, "gaps": gaps });
+    Refusal::status(StatusCode::CONFLICT).with_body(body)
 }
 
 /// Reads folders that an admin grants.

@@ -11,7 +11,9 @@ use storage::plugin_files::{ArchiveError, StagedPlugin};
 use tracing::{info, warn};
 
 use super::runs::{follow_record, sentence};
-use super::{NO_PLUGIN, PluginView, blocking, change, failed, find, installed, key_of, refused, shown};
+use super::{
+    NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
+};
 use crate::http::reply::Refusal;
 use crate::plugins::{PLUGINS_MAX, record_of, wrong_schedule};
 use crate::rest::frame::access::ADMIN;
@@ -63,11 +65,13 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post(IMPORT, ADMIN, "Imports a plugin from a zip archive. Runs no code of it.", import)
             .with_upload(ARCHIVE_BYTES_MAX)
+            .not_for_plugins(NOT_FOR_PLUGINS)
             .refuses(
                 StatusCode::BAD_REQUEST,
                 "The archive is refused, or the plugin exists and `overwrite` is not set. Nothing was changed.",
             ),
         Route::delete(DELETE, ADMIN, "Deletes a plugin with its code and settings.", delete)
+            .not_for_plugins(NOT_FOR_PLUGINS)
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
     ]
 }

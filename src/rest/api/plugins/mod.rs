@@ -2,6 +2,7 @@
 
 mod enabling;
 mod install;
+mod limits;
 mod runs;
 mod settings;
 #[cfg(test)]
@@ -50,6 +51,9 @@ const LOGO: &str = "/api/plugins/plugins/{key}/logo/";
 
 /// 404, described.
 const NO_PLUGIN: &str = "There is no plugin with this key.";
+/// Why plugins are refused.
+const NOT_FOR_PLUGINS: &str =
+    "Plugins cannot install, enable, restart, delete or run plugins, nor set their limits.";
 
 /// Returns the routes below `/api/plugins/`.
 pub(super) fn routes() -> Vec<Route> {
@@ -61,6 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
     ];
     routes.extend(install::routes());
     routes.extend(enabling::routes());
+    routes.extend(limits::routes());
     routes.extend(runs::routes());
     routes.extend(settings::routes());
     routes

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 use warp::reply::Response as Reply;
 
-use super::{NO_PLUGIN, PluginView, change, failed, find, key_of, shown, unknown};
+use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, failed, find, key_of, shown, unknown};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -137,6 +137,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(RUN, ADMIN, "Runs an action of a plugin, and waits up to a minute for its end.", run)
             .with_properties_body()
             .that_reads()
+            // Otherwise a plugin could run itself in a circle, also by way of others.
+            .not_for_plugins(NOT_FOR_PLUGINS)
             .refuses_plainly(StatusCode::ACCEPTED, "The action still runs; `result` is null.")
             .refuses(StatusCode::FORBIDDEN, "The plugin is disabled.")
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
@@ -153,6 +155,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(LOGS, ADMIN, "Returns the last lines of the log of a plugin.", logs)
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
         Route::post(RESTART, ADMIN, "Starts the process of a plugin again.", restart)
+            .not_for_plugins(NOT_FOR_PLUGINS)
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
             .refuses(StatusCode::CONFLICT, "The plugin is disabled or did not start."),
     ]

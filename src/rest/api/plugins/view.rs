@@ -1,7 +1,7 @@
 //! The representation of a plugin.
 
 use actors::PluginResources;
-use domain::plugin::{ApiAccess, Permissions, PluginState};
+use domain::plugin::{ApiAccess, LimitsEdit, Permissions, PluginState};
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -93,8 +93,15 @@ pub(crate) struct PluginView {
     /// `unsupported` (`name`, `file`, `line`), `packages`, and `folders` that it names below `/data`. `requirements` are those
     /// that have to be fetched.
     scan: Option<Map<String, Value>>,
-    /// Limits of its processes: memory, processor time, processes, open files and data.
+    /// Limits of its processes, as they apply: `memory_mib`, `cpu_percent` of one core, `processes`, `open_files` and
+    /// `data_mib`.
     limits: Option<Map<String, Value>>,
+    /// Those of the limits that an admin set.
+    admin_limits: Map<String, Value>,
+    /// Restrictions that are not enforced here, as sentences. Enabling needs `accept_gaps` if some are new.
+    gaps: Vec<&'static str>,
+    /// Those of the gaps that no admin has accepted yet.
+    unaccepted_gaps: Vec<&'static str>,
     /// Facts to know before enabling it.
     warnings: Vec<String>,
     /// Why it cannot be used.
@@ -132,6 +139,10 @@ impl PluginView {
             }
             _ => None,
         };
+        let limits = record.map(|it| it.limits).unwrap_or_default();
+        let wanted = manifest.map_or_else(Permissions::none, |it| it.permissions.clone());
+        let gaps = processes.gaps(&wanted);
+        let accepted = record.map(|it| it.accepted_gaps.clone()).unwrap_or_default();
         Self {
             key: plugin.key.to_string(),
             name: reported
@@ -177,7 +188,10 @@ impl PluginView {
             requirements: manifest.map(|it| it.requirements.clone()).unwrap_or_default(),
             allowed_packages: record.map(|it| it.allowed_packages.clone()).unwrap_or_default(),
             scan: scan.and_then(|it| serde_json::to_value(it).ok()?.as_object().cloned()),
-            limits: manifest.and_then(|it| serde_json::to_value(it.limits).ok()?.as_object().cloned()),
+            limits: manifest.and_then(|it| object(limits.over(it.limits))),
+            admin_limits: set_limits(limits),
+            gaps: gaps.iter().map(|it| it.sentence()).collect(),
+            unaccepted_gaps: gaps.difference(&accepted).map(|it| it.sentence()).collect(),
             warnings: plugin.warnings(),
             error: error(plugin).or_else(|| status?.reason),
             installed_at: record.map(|it| Time(it.installed_at)),
@@ -209,6 +223,18 @@ fn permissions(permissions: &Permissions) -> Map<String, Value> {
         ("programs".to_owned(), json!(permissions.programs)),
         ("files".to_owned(), files.into()),
     ])
+}
+
+/// Returns the limits that are set.
+pub(super) fn set_limits(limits: LimitsEdit) -> Map<String, Value> {
+    object(limits).unwrap_or_default().into_iter().filter(|it| !it.1.is_null()).collect()
+}
+
+fn object(value: impl Serialize) -> Option<Map<String, Value>> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(members)) => Some(members),
+        _ => None,
+    }
 }
 
 /// Returns the use of resources as an object.

@@ -275,7 +275,7 @@ fn note_position(call: &Call, id: u64, position: ReportedPosition) -> Option<()>
 
 /// Returns those of the caller; admins have all.
 fn own(call: &Call) -> Result<Vec<VodSessionInfo>, Refusal> {
-    let (user, is_admin) = (call.user()?, call.is_admin());
+    let (user, is_admin) = (call.identity()?, call.is_admin());
     let is_own = |it: &VodSessionInfo| is_admin || it.viewer.user.as_ref() == Some(&user.username);
     Ok(active(call).into_iter().filter(is_own).collect())
 }

@@ -5,10 +5,12 @@ import threading
 import time
 from urllib.parse import urlencode
 
-from .errors import error_of
+from .errors import DatabaseError, error_of
 
 # A request to the gateway has at most this many ids, so that its address stays short.
 IDS_MAX = 500
+# The status of an answer that does not fit into a message.
+TOO_LARGE = 413
 # More rows than this in memory would exceed the memory of a plugin.
 ROWS_MAX = 200_000
 
@@ -69,7 +71,14 @@ def pages(path, params, page_size):
     """Returns the rows of a list, one page at a time."""
     number = 1
     while True:
-        answer = get(path, {**params, "page": number, "page_size": page_size})
+        try:
+            answer = get(path, {**params, "page": number, "page_size": page_size})
+        except DatabaseError as error:
+            if error.status != TOO_LARGE or page_size < 10:
+                raise
+            # The same place in the list, with smaller pages.
+            page_size, number = page_size // 10, (number - 1) * 10 + 1
+            continue
         if isinstance(answer, list):
             yield answer
             return

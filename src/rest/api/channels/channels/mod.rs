@@ -218,7 +218,7 @@ async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, 
     let lookup = ChannelLookup::load(&call)?;
     let found = body.uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
     let views = found.filter(|it| is_listed(it)).map(|it| it.view(&lookup));
-    Ok(match call.user()?.may(UserLevel::Standard) {
+    Ok(match call.identity()?.may(UserLevel::Standard) {
         true => views.collect(),
         false => views.map(ChannelView::without_sources).collect(),
     })

@@ -164,7 +164,7 @@ fn check_owner(call: &Call) -> Result<(), Refusal> {
     let playlist = call.app.models.personal_playlists.load().get(call.id()?).cloned();
     let playlist = playlist.filter(|it| is_readable(call, it));
     let playlist = playlist.ok_or_else(Refusal::unknown::<PersonalPlaylist>)?;
-    match call.is_admin() || playlist.owner == call.user()?.id {
+    match call.is_admin() || playlist.owner == call.identity()?.id {
         true => Ok(()),
         false => Err(Refusal::no_permission()),
     }
@@ -204,7 +204,7 @@ pub(crate) struct PlaylistLookup {
 impl Lookup for PlaylistLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
-        Ok(Self { channels, limits, user: call.user()?.id, is_admin: call.is_admin() })
+        Ok(Self { channels, limits, user: call.identity()?.id, is_admin: call.is_admin() })
     }
 }
 

@@ -46,8 +46,8 @@ impl Noun for RecordingRule {
 /// Returns the test by which a rule is shown to the caller: admins find all, others their own while the settings let them
 /// schedule recordings.
 fn may_see(call: &Call, list: RuleList) -> Result<impl Fn(&RecordingRule) -> bool + use<>, Refusal> {
-    let (user, is_admin) = (call.user()?.id, call.is_admin());
-    let may_record = dvr_settings(call).permit(call.user()?);
+    let (user, is_admin) = (call.identity()?.id, call.is_admin());
+    let may_record = dvr_settings(call).permit(call.identity()?);
     Ok(move |it: &RecordingRule| it.list == list && (is_admin || (may_record && it.owner == Some(user))))
 }
 
@@ -98,5 +98,5 @@ fn remove(write: &mut Write<'_>, app: &crate::app::App, rule: RecordingRuleId) -
 }
 
 fn blank(call: &Call, list: RuleList, selection: RuleSelection) -> Result<RecordingRule, Refusal> {
-    Ok(new_rule(list, selection, Some(call.user()?.id)))
+    Ok(new_rule(list, selection, call.owner()?))
 }

@@ -373,9 +373,8 @@ fn is_named(rule: &RecordingRule, tvg_id: &str, title: Option<&str>) -> bool {
 async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView, Refusal> {
     check_may_schedule(&call)?;
     let text = |it: &Option<Option<String>>| it.clone().flatten().unwrap_or_default();
-    let (tvg_id, title, user) = (text(&new.tvg_id), text(&new.title), call.user()?.id);
-    let is_replaced =
-        |it: &&Arc<RecordingRule>| it.owner == Some(user) && is_named(it, &tvg_id, Some(&title));
+    let (tvg_id, title, owner) = (text(&new.tvg_id), text(&new.title), call.owner()?);
+    let is_replaced = |it: &&Arc<RecordingRule>| it.owner == owner && is_named(it, &tvg_id, Some(&title));
     let replaced = seen(&call)?.iter().find(is_replaced).cloned();
     let rule = rule_of(&call, new, replaced.as_deref())?;
     let app = Arc::clone(&call.app);

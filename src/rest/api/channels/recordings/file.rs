@@ -77,6 +77,6 @@ pub(super) async fn hls(call: Call, query: HlsQuery) -> Result<Content<HlsPlayli
 /// Returns the recording of the path, if the caller may play it.
 pub(super) fn playable(call: &Call) -> Result<Arc<Recording>, Refusal> {
     let recording = call.app.models.recordings.load().get(call.id()?).cloned();
-    let seen = SeenRecordings::of(&call.app.models, Some(&**call.user()?));
+    let seen = SeenRecordings::of(&call.app.models, Some(&**call.identity()?));
     recording.filter(|it| seen.shows(it)).ok_or_else(Refusal::unknown::<Recording>)
 }

@@ -268,7 +268,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     }
     errors.or(())?;
     let Some(channel) = channel else { return Err(Refusal::bug()) };
-    let owner = call.user()?.id;
+    let owner = call.owner()?;
     let mut recording = Recording {
         id: RecordingId(0),
         channel: channel.id,
@@ -286,7 +286,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
         file: None,
         followed: None,
         after: AfterRecording::default(),
-        owner: Some(owner),
+        owner,
         protected: new.protected.unwrap_or(false),
         created_at: now,
         updated_at: now,
@@ -516,13 +516,13 @@ pub(super) fn dvr_settings(call: &Call) -> DvrSettings {
 /// Returns the test by which a recording is shown to the caller: admins find all, others their own while the settings let
 /// them schedule recordings.
 fn may_see(call: &Call) -> Result<impl Fn(&Recording) -> bool + use<>, Refusal> {
-    let (user, is_admin) = (call.user()?.id, call.is_admin());
-    let may_record = dvr_settings(call).permit(call.user()?);
+    let (user, is_admin) = (call.identity()?.id, call.is_admin());
+    let may_record = dvr_settings(call).permit(call.identity()?);
     Ok(move |it: &Recording| is_admin || (may_record && it.owner == Some(user)))
 }
 
 pub(super) fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
-    match dvr_settings(call).permit(call.user()?) {
+    match dvr_settings(call).permit(call.identity()?) {
         true => Ok(()),
         false => Err(Refusal::no_permission()),
     }

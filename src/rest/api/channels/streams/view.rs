@@ -122,7 +122,7 @@ impl Lookup for StreamLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let models = &call.app.models;
         Ok(Self {
-            is_admin: call.user()?.may(UserLevel::Admin),
+            is_admin: call.identity()?.may(UserLevel::Admin),
             groups: models.groups.load(),
             refreshes: models.refreshes.load(),
             health: HashMap::new(),

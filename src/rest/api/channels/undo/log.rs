@@ -27,7 +27,7 @@ pub(in crate::rest::api) struct Author {
 
 impl Author {
     pub(in crate::rest::api) fn of(call: &Call) -> Result<Self, Refusal> {
-        let user = call.user()?;
+        let user = call.identity()?;
         Ok(Self { user: user.id, username: user.username.clone() })
     }
 }

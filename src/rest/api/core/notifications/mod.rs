@@ -104,7 +104,7 @@ async fn create(call: Call, new: NewNotification) -> Result<Created<Notification
 
 async fn update(call: Call, edit: NotificationEdit) -> Result<NotificationView, Refusal> {
     let id = call.id()?;
-    let is_dismissed = dismissed_by(&call, call.user()?.id);
+    let is_dismissed = dismissed_by(&call, call.identity()?.id);
     let changed = call.write(move |write| {
         let mut notice = find::<Notice>(write, id)?;
         edit.apply(&mut notice)?;
@@ -188,7 +188,7 @@ async fn conditions_for(call: &Call, is_admin: bool) -> Result<Vec<Condition>, R
 
 /// Returns the notifications that the caller gets, the most urgent first, and the newest first among equals.
 async fn of_caller(call: &Call) -> Result<Vec<NotificationView>, Refusal> {
-    let user = call.user()?;
+    let user = call.identity()?;
     let (is_admin, now) = (user.may(UserLevel::Admin), now_ms());
     let is_dismissed = dismissed_by(call, user.id);
     let conditions = conditions_for(call, is_admin).await?;

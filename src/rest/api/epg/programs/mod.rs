@@ -102,7 +102,8 @@ async fn list(call: Call, (query, paging): (SearchQuery, Pages)) -> Result<Page<
 async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
     let (guides, limits) = (GuideReader::load(&call.app), call.view_limits());
-    let (app, is_listed, sees_all) = (call.app.clone(), call.listed(), call.user()?.may(UserLevel::Standard));
+    let (app, is_listed, sees_all) =
+        (call.app.clone(), call.listed(), call.identity()?.may(UserLevel::Standard));
     let (entry, tvg_id) = read_guide(move || match id {
         EntryId::Stored(id) => {
             let (guide_channel, entry) = guides.stored(id).ok_or_else(unknown)?;

@@ -148,7 +148,7 @@ impl ResultContext {
             guides: GuideReader::load(&call.app),
             models: call.app.models.clone(),
             limits: call.view_limits(),
-            sees_streams: call.user()?.may(UserLevel::Standard),
+            sees_streams: call.identity()?.may(UserLevel::Standard),
             addresses: ImageAddresses::of(call),
             groups: call.app.models.groups.load(),
             accounts: call.app.models.accounts.load(),

@@ -194,7 +194,7 @@ impl SearchScope {
         Ok(Self {
             guides: GuideReader::load(&call.app),
             limits: call.view_limits(),
-            sees_all: call.user()?.may(UserLevel::Standard),
+            sees_all: call.identity()?.may(UserLevel::Standard),
             groups: call.app.models.groups.load(),
             streams: call.app.models.streams.load(),
         })

@@ -84,7 +84,7 @@ pub(super) fn generated_guide(properties: &Map<String, Value>) -> Result<Generat
 }
 
 async fn preview(call: Call, body: GuidePreview) -> Result<GuidePreviewView, Refusal> {
-    call.user()?;
+    call.identity()?;
     let guide = generated_guide(&body.custom_properties.flatten().unwrap_or_default())?;
     let now = now_ms().div_euclid(1000);
     let placeholders = guide.placeholders(&body.name, now);

@@ -134,7 +134,7 @@ impl Lookup for SourceLookup {
         let channels = models.channels.load();
         let used = channels.iter().filter_map(|it| Some(guide.of_channel(it, &order)?.source)).collect();
         Ok(Self {
-            is_admin: call.user()?.may(UserLevel::Admin),
+            is_admin: call.identity()?.may(UserLevel::Admin),
             states: models.guide_states.load(),
             used,
             app: Arc::clone(&call.app),

@@ -1,0 +1,119 @@
+//! Restrictions of plugins that the running gateway cannot enforce.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::permissions::Permissions;
+
+/// Something that a plugin can do or use beyond its permissions and limits, because nothing here prevents it. An admin has
+/// to accept it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// Files of the gateway's user.
+    OwnFiles,
+    /// Files that every user of the machine may open.
+    SharedFiles,
+    /// TCP ports.
+    Ports,
+    /// Signals to processes of the gateway's user.
+    Signals,
+    /// The number of processes, counted together with those of the gateway's user.
+    Processes,
+    /// Memory and processor time.
+    Resources,
+}
+
+/// What the kernel and the way in which the gateway runs can enforce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enforcement {
+    /// Access to files (Landlock).
+    pub files: bool,
+    /// TCP ports (Landlock of Linux 6.7).
+    pub ports: bool,
+    /// Signals (Landlock of Linux 6.12).
+    pub signals: bool,
+    /// Each plugin has a user of its own, because the gateway runs as root.
+    pub own_user: bool,
+    /// Each plugin has a control group.
+    pub control_group: bool,
+}
+
+impl Gap {
+    pub const ALL: [Self; 6] =
+        [Self::OwnFiles, Self::SharedFiles, Self::Ports, Self::Signals, Self::Processes, Self::Resources];
+
+    /// Returns the gaps for a plugin with these permissions.
+    pub fn of(permissions: &Permissions, enforced: &Enforcement) -> BTreeSet<Self> {
+        let has_sockets = permissions.network || !permissions.listen.is_empty();
+        let gaps = [
+            (!enforced.files && !enforced.own_user, Self::OwnFiles),
+            (!enforced.files && enforced.own_user, Self::SharedFiles),
+            // A plugin that declares no permissions may use all ports anyway.
+            (!enforced.ports && permissions.is_declared && has_sockets, Self::Ports),
+            (!enforced.signals && !enforced.own_user, Self::Signals),
+            (!enforced.control_group && !enforced.own_user, Self::Processes),
+            (!enforced.control_group, Self::Resources),
+        ];
+        gaps.into_iter().filter_map(|(is_open, gap)| is_open.then_some(gap)).collect()
+    }
+
+    /// Returns the sentence for admins.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::OwnFiles => {
+                "This kernel has no Landlock: the plugin can read and change every file of the gateway, also the store \
+                 and its key, and start every program."
+            }
+            Self::SharedFiles => {
+                "This kernel has no Landlock: the plugin can open every file that all users of this machine can open, \
+                 and start every program."
+            }
+            Self::Ports => {
+                "This kernel cannot restrict ports (Linux 6.7 can): the plugin can accept connections at every TCP port."
+            }
+            Self::Signals => {
+                "This kernel cannot restrict signals (Linux 6.12 can): the plugin can end the gateway and other programs \
+                 of the same user."
+            }
+            Self::Processes => {
+                "The plugin has the same user as the gateway and no control group: its processes are counted together \
+                 with those of the gateway."
+            }
+            Self::Resources => {
+                "The gateway has no delegated control group: processor time is not limited, and memory is only measured \
+                 each second."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Enforcement =
+        Enforcement { files: true, ports: true, signals: true, own_user: true, control_group: true };
+
+    #[test]
+    fn gaps_are_what_is_not_enforced_and_matters_for_the_permissions() {
+        let declared = Permissions::none();
+        let sockets = Permissions { network: true, ..Permissions::none() };
+        let check = |permissions: &Permissions, enforced: Enforcement, expected: &[Gap]| {
+            assert_eq!(Gap::of(permissions, &enforced), expected.iter().copied().collect(), "{enforced:?}");
+        };
+        check(&sockets, ALL, &[]);
+        check(&declared, Enforcement { ports: false, ..ALL }, &[]);
+        check(&sockets, Enforcement { ports: false, ..ALL }, &[Gap::Ports]);
+        check(&Permissions::undeclared(), Enforcement { ports: false, ..ALL }, &[]);
+        check(&declared, Enforcement { files: false, ..ALL }, &[Gap::SharedFiles]);
+        check(&declared, Enforcement { own_user: false, ..ALL }, &[]);
+        check(&declared, Enforcement { own_user: false, signals: false, ..ALL }, &[Gap::Signals]);
+        check(&declared, Enforcement { control_group: false, ..ALL }, &[Gap::Resources]);
+        let nothing =
+            Enforcement { files: false, ports: false, signals: false, own_user: false, control_group: false };
+        let all = [Gap::OwnFiles, Gap::Ports, Gap::Signals, Gap::Processes, Gap::Resources];
+        check(&sockets, nothing, &all);
+    }
+}
