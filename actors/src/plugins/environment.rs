@@ -59,9 +59,10 @@ pub(super) async fn make(
     let mut command = command.clone();
     let text = |path: &Path| path.display().to_string();
     let allowed = json!(allowed).to_string();
-    command.command = [&text(&python.program), "-I", "-B", "-c", WHEELS, &text(&wheels), &text(&new), &allowed]
-        .map(str::to_owned)
-        .to_vec();
+    command.command =
+        [&text(&python.program), "-I", "-B", "-c", WHEELS, &text(&wheels), &text(&new), &allowed]
+            .map(str::to_owned)
+            .to_vec();
     command.command.extend_from_slice(requirements);
     command.confinement.writable.push(new.clone());
     if let Some(strictness) = &mut command.confinement.strictness {

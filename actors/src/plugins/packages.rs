@@ -50,8 +50,9 @@ pub(super) async fn install(
     closer: &Closer,
 ) -> Result<(), String> {
     let text = |path: &Path| path.display().to_string();
-    command.command =
-        [&text(&python.program), "-I", "-B", "-c", FETCH, &text(wheels), &text(target)].map(str::to_owned).to_vec();
+    command.command = [&text(&python.program), "-I", "-B", "-c", FETCH, &text(wheels), &text(target)]
+        .map(str::to_owned)
+        .to_vec();
     command.command.extend_from_slice(requirements);
     command.inherited = INHERITED.to_vec();
     let limits = &mut command.confinement.limits;

@@ -336,6 +336,10 @@ def first_value(row, parts):
 def matches(row, path, wanted):
     parts, lookups = split(path)
     wanted = resolve(wanted, row)
+    if lookups == ["isnull"] and len(parts) == 1 and hasattr(row, "known_count"):
+        count = row.known_count(parts[0])
+        if count is not None:
+            return (count == 0) == bool(wanted)
     found = values(row, parts)
     if lookups == ["isnull"]:
         return (all(it is None for it in found)) == bool(wanted)

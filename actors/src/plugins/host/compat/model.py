@@ -286,7 +286,7 @@ class Model(metaclass=Kind):
         if name in self.many:
             return len(getattr(self, name).ids())
         key = self.counts.get(name)
-        return self._raw(key) if key else None
+        return self._raw(key) if key and self._data is not None else None
 
     def __eq__(self, other):
         if not isinstance(other, Model) or type(self) is not type(other):

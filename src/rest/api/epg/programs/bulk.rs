@@ -71,11 +71,14 @@ pub(super) async fn write(call: Call, batch: ProgramsBatch) -> Result<ProgramsBa
         let icon = icon_url.flatten().map(|it| it.0).filter(|it| !it.is_empty());
         edits.push(WrittenEdit::Channel { key: tvg_id, name, icon });
     }
-    edits.extend(batch.delete.unwrap_or_default().into_iter().map(|it| WrittenEdit::Discard(ProgrammeId(it))));
+    edits
+        .extend(batch.delete.unwrap_or_default().into_iter().map(|it| WrittenEdit::Discard(ProgrammeId(it))));
     for (n, new) in batch.programs.unwrap_or_default().into_iter().enumerate() {
         let key = new.tvg_id.clone();
         let read = match new.epg_source {
-            Some(other) if other != source => Err("The programme belongs to another guide source.".to_owned()),
+            Some(other) if other != source => {
+                Err("The programme belongs to another guide source.".to_owned())
+            }
             _ => new.programme().map_err(FieldErrors::first_message),
         };
         match read {
@@ -91,7 +94,8 @@ pub(super) async fn write(call: Call, batch: ProgramsBatch) -> Result<ProgramsBa
     let of_source: HashMap<&str, _> =
         index.iter().filter(|it| it.source == source).map(|it| (it.key.as_str(), it)).collect();
     let addresses = ImageAddresses::of(&call);
-    let views = keys.iter().filter_map(|it| Some(GuideChannelView::of(of_source.get(it.as_str())?, addresses)));
+    let views =
+        keys.iter().filter_map(|it| Some(GuideChannelView::of(of_source.get(it.as_str())?, addresses)));
     Ok(ProgramsBatchView {
         epg_source: source,
         ids: ids.into_iter().map(EntryId::Stored).collect(),
