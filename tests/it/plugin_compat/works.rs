@@ -47,6 +47,14 @@ async fn plugins_change_channels_streams_groups_and_logos() {
     let undo = story.admin.get("/api/channels/undo/?page=1").await.body;
     assert!(undo["results"][0].to_string().contains("4 channels"), "{undo}");
 
+    story.install("one_by_one", include_str!("one_by_one.py")).await;
+    let done = story.run("one_by_one", "main").await;
+    assert_eq!(
+        done["names"],
+        json!(["Gamma Sport", "Delta", "Beta HD", "UK: Alpha"]),
+        "exchanged, and none renamed"
+    );
+
     story.install("dedupe", include_str!("dedupe.py")).await;
     let done = story.run("dedupe", "main").await;
     assert_eq!((&done["removed"], &done["empty"]), (&json!(1), &json!(2)), "{done}");
