@@ -122,7 +122,8 @@ class Plugin:
     // A requirement that the index does not have leaves the old environment and a reason.
     let manifest = json!({ "requirements": ["tiny-words==9"], "version": "2" });
     story.ask("POST", &format!("{}wordy/enabled/", super::PLUGINS), json!({ "enabled": false })).await;
-    story.ask("DELETE", &format!("{}wordy/delete/", super::PLUGINS), Value::Null).await;
+    let deleted = story.admin.delete(&format!("{}wordy/delete/", super::PLUGINS)).await;
+    assert_eq!(deleted.status, 200, "{deleted:?}");
     story.import("wordy", manifest, &[("plugin.py", code)]).await;
     let failed = story.enable("wordy", json!({ "allowed_packages": ["tiny-words==9"] })).await;
     assert_eq!(failed["plugin"]["state"], "failed", "{failed}");

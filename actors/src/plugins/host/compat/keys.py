@@ -104,12 +104,12 @@ class Client:
         found = self._entry(key, "string")
         return self._out(found["value"]) if found else None
 
-    def set(self, key, value, ex=None, px=None, nx=False, xx=False, keepttl=False, get=False, exat=None):
+    def set(self, key, value, ex=None, px=None, nx=False, xx=False, keepttl=False, get=False, **_):
         with self._lock:
             found = self._entry(key)
             if (nx and found) or (xx and not found):
                 return None
-            until = found["until"] if found and keepttl else exat
+            until = found["until"] if found and keepttl else None
             if ex is not None:
                 until = time.time() + seconds(ex)
             elif px is not None:

@@ -1,5 +1,6 @@
 """The connection between these modules and the host that runs the plugin."""
 
+import json
 import logging
 import threading
 import time
@@ -11,6 +12,8 @@ from .errors import DatabaseError, error_of
 IDS_MAX = 500
 # The status of an answer that does not fit into a message.
 TOO_LARGE = 413
+# A request has at most this many bytes of members of a list, so that it fits into a message.
+BYTES_MAX = 512 << 10
 # More rows than this in memory would exceed the memory of a plugin.
 ROWS_MAX = 200_000
 
@@ -99,6 +102,20 @@ def chunks(values, size=IDS_MAX):
     values = list(values)
     for start in range(0, len(values), size):
         yield values[start : start + size]
+
+
+def portions(items, count, body=lambda it: it):
+    """Splits a list into parts that fit into a request."""
+    part, size = [], 0
+    for item in items:
+        length = len(json.dumps(body(item), default=str))
+        if part and (len(part) >= count or size + length > BYTES_MAX):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += length
+    if part:
+        yield part
 
 
 def storage():

@@ -286,7 +286,7 @@ class EPGData(Model):
 
 
 # A request writes at most this many programmes.
-BULK_MAX = 500
+BULK_MAX = 2_000
 
 
 def own(source):
@@ -436,8 +436,7 @@ class ProgramData(Model):
                 raise ValidationError("ProgramData needs an epg or a tvg_id")
             by_source.setdefault(source, []).append((row, cls.body(row, tvg_id)))
         for source, pairs in by_source.items():
-            for start in range(0, len(pairs), BULK_MAX):
-                some = pairs[start : start + BULK_MAX]
+            for some in link.portions(pairs, BULK_MAX, lambda it: it[1]):
                 replaced = [row.pk for row, body in some if row.pk is not None and row._moved()]
                 answer = write_programs(source, programs=[body for _, body in some], delete=replaced)
                 for (row, body), pk in zip(some, answer["ids"]):
@@ -617,7 +616,7 @@ class Channel(Model):
     @classmethod
     def send_many(cls, changes):
         bodies = [{**body, "id": pk} for pk, body in changes.items()]
-        for some in link.chunks(bodies, 1000):
+        for some in link.portions(bodies, 1000):
             link.request("PATCH", f"{cls.path}edit/bulk/", some)
 
     @classmethod
