@@ -8,11 +8,11 @@ use domain::ids::GuideSourceId;
 use resource_derive::{Body, View};
 use serde::Serialize;
 
-use super::super::guide_channels::GuideChannelView;
 use super::values::ImageAddresses;
 use super::written::{NewProgram, write_all, written_source};
 use crate::guide::EntryId;
 use crate::http::reply::Refusal;
+use crate::rest::api::epg::guide_channels::GuideChannelView;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::value::WebUrl;
