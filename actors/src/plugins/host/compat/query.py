@@ -3,7 +3,7 @@
 import itertools
 
 from . import link
-from .errors import FieldError, NotSupported
+from .errors import FieldError, NotSupported, NotSupportedAttribute
 from .lookups import Aggregate, Expression, Q, first_value, order_of, resolve, sort, split, values
 
 # The answer of repr shows this many objects.
@@ -29,6 +29,11 @@ class QuerySet:
         self._late = []
         self._results = None
         self._related = None
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotSupportedAttribute(f"QuerySet.{name}")
 
     # Building.
 
@@ -411,9 +416,12 @@ class Group:
         self.shown = shown
 
     def value_of(self, name, is_end=True):
-        if name not in self.shown:
+        if name in self.shown:
+            return self.shown[name]
+        rest = {key[len(name) + 2 :]: value for key, value in self.shown.items() if key.startswith(f"{name}__")}
+        if not rest:
             raise FieldError(f"the query has no column {name}")
-        return self.shown[name]
+        return Group(rest)
 
 
 class Manager:

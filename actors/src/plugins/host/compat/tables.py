@@ -509,6 +509,8 @@ class Stream(Model):
         "channel_group": ("channel_group", "ChannelGroup", "channel_group"),
         "stream_profile": ("stream_profile_id", "StreamProfile", "stream_profile_id"),
     }
+    # The gateway keeps none.
+    custom_properties = property(lambda self: {})
     reverse = {"channels": ("Channel", "streams"), "channelstream": ("ChannelStream", "stream")}
     filters = {
         "m3u_account": "=m3u_account", "m3u_account__in": "=m3u_account", "channel_group": "=channel_group",
