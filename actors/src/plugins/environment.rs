@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::confine::OwnFolders;
 use super::host_files::WHEELS;
-use super::packages;
 use super::python::Python;
+use super::{InstalledPlugin, packages};
 
 /// Time to unpack.
 const TIME_MAX: Duration = Duration::from_secs(600);
@@ -29,14 +29,13 @@ const MADE_FROM: &str = "made-from.json";
 const FETCH_STATUS: i32 = 3;
 
 /// Makes the environment of a plugin, unless there is one from the same wheels, requirements and Python. Requirements that
-/// are neither bundled nor installed are fetched if they are among `allowed`. `command` is the confined start of the Python
-/// host, whose restrictions apply here, too.
+/// are neither bundled nor installed are fetched if an admin allowed it. `command` is the confined start of the Python host,
+/// whose restrictions apply here, too.
 ///
 /// # Errors
 /// The sentence why the plugin cannot start.
 pub(super) async fn make(
-    requirements: &[String],
-    allowed: &[String],
+    installed: &InstalledPlugin,
     own: &OwnFolders,
     python: &Python,
     user: Option<ProgramUser>,
@@ -44,6 +43,7 @@ pub(super) async fn make(
     launcher: &Launcher,
     closer: &Closer,
 ) -> Result<(), String> {
+    let (requirements, allowed) = (&installed.manifest.requirements, &installed.record.allowed_packages);
     let wheels = own.code.join("wheels");
     let made_from = made_from(requirements, allowed, &wheels, python);
     let new = own.environment.with_extension("new");

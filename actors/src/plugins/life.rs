@@ -563,8 +563,7 @@ async fn prepare(
     if let Some(python) = &python {
         let (command, user) = (&prepared.command, prepared.user.user);
         let (launcher, closer) = (&shared.launcher, &shared.closer);
-        let (wanted, allowed) = (&manifest.requirements, &installed.record.allowed_packages);
-        environment::make(wanted, allowed, &folders, python, user, command, launcher, closer).await?;
+        environment::make(installed, &folders, python, user, command, launcher, closer).await?;
     }
     Ok(prepared)
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
+use tracing::warn;
 
 use super::host_files::{SCAN, compat_arguments};
 use super::life::find_python;
@@ -119,7 +120,7 @@ impl Plugins {
         let ended = ended.await;
         program.kill().await;
         if ended != Ok(ProgramEnd::Code(0)) {
-            tracing::warn!(plugin.key = %key, "failed to read the code of a plugin: {ended:?}");
+            warn!(plugin.key = %key, "failed to read the code of a plugin: {ended:?}");
             return None;
         }
         serde_json::from_slice(&answer).ok()
