@@ -40,7 +40,7 @@ impl Story {
         let data = folder.path().join("data").display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("PATH={path}");
-        let command = [&["/usr/bin/env", &path], environment].concat();
+        let command = [&["/usr/bin/env", path.as_str()][..], environment].concat();
         let program = Binary::start_with(&command, &["serve", "--data-dir", &data]);
         let address = program.address().await;
         let admin = Api::stranger_at(address).become_first_admin().await;
