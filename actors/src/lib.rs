@@ -86,8 +86,9 @@ pub use self::playlist::{
 };
 pub use self::plugins::{
     API_BODY_BYTES_MAX, ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller,
-    PluginError, PluginFolders, PluginNote, PluginNotification, PluginResources, PluginRun, PluginSettings,
-    PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause, RunRefusal, RunResult, RunStage,
+    PluginError, PluginFolders, PluginNote, PluginNotification, PluginResources, PluginRun, PluginScan,
+    PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause, RunRefusal, RunResult,
+    RunStage, UnsupportedName,
 };
 pub use self::programs::Programs;
 pub use self::recorder::{

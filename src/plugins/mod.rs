@@ -136,6 +136,7 @@ pub(crate) fn record_of(write: &mut Write<'_>, key: &PluginKey) -> Result<Plugin
         is_enabled: false,
         was_enabled: false,
         granted: None,
+        allowed_packages: Vec::new(),
         accepted_gaps: Default::default(),
         limits: Default::default(),
         settings: PluginSettings::default(),

@@ -54,6 +54,7 @@ mod player_clients;
 mod player_panel;
 mod playlist;
 mod playlists_out;
+mod plugin_compat;
 mod plugin_processes;
 mod plugins;
 mod programs;

@@ -40,6 +40,7 @@ fn install(root: &Path) {
         is_enabled: true,
         was_enabled: true,
         granted: Some(Manifest::parse(manifest.as_bytes()).unwrap().permissions),
+        allowed_packages: Vec::new(),
         accepted_gaps: Gap::ALL.into(),
         limits: Default::default(),
         settings: Default::default(),

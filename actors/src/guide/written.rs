@@ -31,6 +31,10 @@ pub enum WrittenEdit {
     Put { key: String, programme: Box<Programme>, replaces: Option<ProgrammeId> },
     /// Removes a programme. One that does not exist is an error.
     Remove(ProgrammeId),
+    /// Removes a programme, if it exists.
+    Discard(ProgrammeId),
+    /// Gives the guide channel with this key its name and its image, and creates it if the source has none.
+    Channel { key: String, name: Option<String>, icon: Option<String> },
 }
 
 /// Reason why programmes were not written.
@@ -109,6 +113,8 @@ fn edit(
         match edit {
             WrittenEdit::Put { key, programme, replaces } => ids.push(guide.put(&key, &programme, replaces)?),
             WrittenEdit::Remove(id) => guide.remove(id)?,
+            WrittenEdit::Discard(id) => drop(guide.discard(id)),
+            WrittenEdit::Channel { key, name, icon } => guide.name(&key, name, icon)?,
         }
     }
     let mut writer = files.begin(source)?;
@@ -186,9 +192,20 @@ impl Guide {
     }
 
     fn remove(&mut self, id: ProgrammeId) -> Result<(), WrittenError> {
-        let channel = self.channels.values().map(|it| it.id).find(|it| id.channel() == Some(*it));
-        let removed = channel.and_then(|it| self.programmes.remove(&(it, id.start())));
-        removed.map(drop).ok_or(WrittenError::NoSuchProgramme)
+        self.discard(id).map(drop).ok_or(WrittenError::NoSuchProgramme)
+    }
+
+    fn discard(&mut self, id: ProgrammeId) -> Option<(i64, Box<str>)> {
+        self.programmes.remove(&(id.channel()?, id.start()))
+    }
+
+    fn name(&mut self, key: &str, name: Option<String>, icon: Option<String>) -> Result<(), WrittenError> {
+        self.channel(key)?;
+        if let Some(channel) = self.channels.get_mut(key) {
+            channel.names = vec![name.unwrap_or_else(|| key.to_owned())];
+            channel.icon = icon;
+        }
+        Ok(())
     }
 
     /// Returns the channel with this key, which is new if there is none.

@@ -21,6 +21,10 @@ const NICENESS: i32 = 19;
 /// The limit of memory by address space is this many times the limit of used memory, because programs reserve more than
 /// they use.
 const DATA_FACTOR: u64 = 4;
+/// Limit of the memory of a program of the gateway that looks at the code of a plugin, in bytes.
+const TOOL_MEMORY_BYTES_MAX: u64 = 512 << 20;
+/// Limit of its open files.
+const TOOL_OPEN_FILES_MAX: u64 = 64;
 /// Files of the system that a plugin with declared permissions reads: libraries, time zones, certificates and the names of
 /// hosts. What does not exist is skipped.
 const SYSTEM_FILES: [&str; 32] = [
@@ -257,6 +261,33 @@ pub(super) fn confinement(
             niceness: NICENESS,
             control_group: None,
         }),
+    }
+}
+
+/// Returns the restrictions of a Python program of the gateway that reads what it gets on its standard input, and writes
+/// to its standard output. Blocks.
+pub(super) fn without_access(python: &Python, user: Option<ProgramUser>) -> Confinement {
+    let mut readable: Vec<PathBuf> = SYSTEM_FILES.iter().map(PathBuf::from).collect();
+    readable.push(PathBuf::from("/proc/self"));
+    readable.extend(python.folders.iter().cloned());
+    let mut executable = loaders();
+    executable.extend(with_interpreter(&python.program));
+    Confinement {
+        readable,
+        limits: ProgramLimits {
+            memory_bytes_max: TOOL_MEMORY_BYTES_MAX,
+            file_bytes_max: 1,
+            open_files_max: TOOL_OPEN_FILES_MAX,
+            processes_max: 0,
+        },
+        strictness: Some(Strictness {
+            executable,
+            ports: Some(Vec::new()),
+            user,
+            niceness: NICENESS,
+            ..Strictness::default()
+        }),
+        ..Confinement::default()
     }
 }
 

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::crashes::{AfterCrash, Crashes, GATEWAY_STARTS_MAX};
 use super::groups::PluginGroup;
+use super::host_files::{HOST, compat_arguments};
 use super::run::{RunRefusal, RunRequest, RunResult, RunStage};
 use super::session::SessionEnd;
 use super::store::Storage;
@@ -25,8 +26,6 @@ use super::{
 };
 use crate::clock::now_ms;
 
-/// The Python program that runs plugins.
-const HOST: &str = include_str!("host/host.py");
 /// Maximum number of runs that wait.
 const WAITING_MAX: usize = 64;
 /// Variables that a plugin inherits.
@@ -534,7 +533,8 @@ async fn prepare(
         (Some(python), _) => {
             let [program, code, packages] =
                 [&python.program, &folders.code, &folders.environment].map(|it| it.display().to_string());
-            [&program, "-I", "-B", "-c", HOST, &code, &packages].map(str::to_owned).to_vec()
+            let command = [&program, "-I", "-B", "-c", HOST, &code, &packages].map(str::to_owned);
+            command.into_iter().chain(compat_arguments()).collect()
         }
         (None, command) => own_command(command.as_deref().unwrap_or_default(), &folders.code)?,
     };
@@ -563,7 +563,7 @@ async fn prepare(
     if let Some(python) = &python {
         let (command, user) = (&prepared.command, prepared.user.user);
         let (launcher, closer) = (&shared.launcher, &shared.closer);
-        environment::make(&manifest.requirements, &folders, python, user, command, launcher, closer).await?;
+        environment::make(installed, &folders, python, user, command, launcher, closer).await?;
     }
     Ok(prepared)
 }
@@ -577,7 +577,7 @@ fn new_gaps(gaps: &BTreeSet<Gap>, accepted: &BTreeSet<Gap>) -> Option<String> {
 }
 
 /// Returns the Python that was found last, or finds one.
-async fn find_python(shared: &Shared, configured: Option<&str>) -> Result<Python, String> {
+pub(super) async fn find_python(shared: &Shared, configured: Option<&str>) -> Result<Python, String> {
     let mut found = shared.python.lock().await;
     if let Some(python) = &*found {
         return Ok(python.clone());

@@ -15,11 +15,14 @@ mod confine;
 mod crashes;
 mod environment;
 mod groups;
+mod host_files;
 mod life;
 mod log;
+mod packages;
 mod protocol;
 mod python;
 mod run;
+mod scan;
 mod session;
 mod store;
 #[cfg(test)]
@@ -56,6 +59,8 @@ use self::log::PluginLog;
 use self::python::Python;
 pub use self::run::{PluginRun, RunAnswer, RunCause, RunRefusal, RunResult, RunStage};
 use self::run::{RunRequest, Runs};
+use self::scan::Scans;
+pub use self::scan::{PluginScan, UnsupportedName};
 pub use self::usage::PluginResources;
 use crate::clock::now_ms;
 
@@ -250,6 +255,9 @@ struct Shared {
     runs: Runs,
     /// The Python that was found, until a start fails.
     python: AsyncMutex<Option<Python>>,
+    /// Results of reading the code of plugins.
+    scans: Mutex<Scans>,
+    scan_turn: AsyncMutex<()>,
     sample: Mutex<Sample>,
     tokens: Tokens,
     /// Users of running plugins, if the gateway runs as root.
@@ -310,6 +318,8 @@ impl Plugins {
                 starts: Semaphore::new(STARTS_MAX),
                 runs: Runs::default(),
                 python: AsyncMutex::default(),
+                scans: Mutex::default(),
+                scan_turn: AsyncMutex::default(),
                 sample: Mutex::default(),
                 tokens: Tokens::default(),
                 users: Mutex::default(),

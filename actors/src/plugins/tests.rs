@@ -152,6 +152,7 @@ impl Bench {
             is_enabled: true,
             was_enabled: true,
             granted: Some(granted),
+            allowed_packages: Vec::new(),
             accepted_gaps: Gap::ALL.into(),
             limits: LimitsEdit::default(),
             settings: serde_json::from_value(json!({"greeting": "hello", "password": "hunter22"})).unwrap(),

@@ -26,6 +26,9 @@ pub struct Plugin {
     pub was_enabled: bool,
     /// The permissions that an admin granted last.
     pub granted: Option<Permissions>,
+    /// Requirements of Python packages that an admin allowed to be fetched.
+    #[serde(default)]
+    pub allowed_packages: Vec<String>,
     /// The gaps that an admin accepted.
     #[serde(default)]
     pub accepted_gaps: BTreeSet<Gap>,

@@ -3,6 +3,7 @@
 Only the standard library of Python 3.10 is used. What the plugin prints goes to its log.
 """
 
+import importlib
 import importlib.util
 import inspect
 import json
@@ -18,6 +19,16 @@ from pathlib import Path
 PROTOCOL = 1
 LINE_BYTES_MAX = 1 << 20
 LOG_TEXT_MAX = 4000
+# Calls a second. The gateway ends a plugin that sends more than 1,000 messages a second.
+CALLS_MAX = 400
+# A call counts once more for each of these bytes, as for the gateway.
+CALL_BYTES = 16 << 10
+CALL_SECONDS_MAX = 60
+# A request to the API can take this long.
+API_SECONDS_MAX = 300
+# The package of the modules that existing plugins import, and the action that runs a task of theirs.
+COMPAT = "headwater_compat"
+TASK_ACTION = "__task__"
 
 
 class Gateway:
@@ -29,15 +40,18 @@ class Gateway:
         self._lock = threading.Lock()
         self._next = 0
         self._waiting = {}
+        self._pace = Pace()
 
     def lines(self):
         return self._reader
 
-    def send(self, message):
+    def send(self, message, paced=False):
         message["jsonrpc"] = "2.0"
         line = json.dumps(message, default=str, separators=(",", ":")).encode()
         if len(line) >= LINE_BYTES_MAX:
             raise ValueError("a message to the gateway is larger than 1 MiB")
+        if paced:
+            self._pace.wait(1 + len(line) // CALL_BYTES)
         with self._lock:
             self._writer.write(line + b"\n")
             self._writer.flush()
@@ -45,14 +59,14 @@ class Gateway:
     def notify(self, method, **params):
         self.send({"method": method, "params": params})
 
-    def call(self, method, params, timeout=60):
+    def call(self, method, params, timeout=CALL_SECONDS_MAX):
         done = threading.Event()
         with self._lock:
             self._next += 1
-            number = f"p{self._next}"
+            number = f"h{self._next}"
             self._waiting[number] = slot = [done, None]
         try:
-            self.send({"id": number, "method": method, "params": params})
+            self.send({"id": number, "method": method, "params": params}, paced=True)
             if not done.wait(timeout):
                 raise TimeoutError(f"the gateway did not answer {method} in {timeout} s")
         finally:
@@ -70,6 +84,23 @@ class Gateway:
         if slot:
             slot[1] = message
             slot[0].set()
+
+
+class Pace:
+    """Spreads calls over time, so that a plugin with many threads does not count as a flood."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._left, self._at = CALLS_MAX, time.monotonic()
+
+    def wait(self, calls):
+        with self._lock:
+            now = time.monotonic()
+            self._left = min(CALLS_MAX, self._left + (now - self._at) * CALLS_MAX) - calls
+            self._at = now
+            pause = -self._left / CALLS_MAX
+        if pause > 0:
+            time.sleep(pause)
 
 
 class GatewayError(Exception):
@@ -100,6 +131,24 @@ class Storage:
         return self._gateway.call("storage.keys", {})["keys"]
 
 
+class Schedule:
+    """The schedules of the plugin: each runs an action at the times of a cron expression."""
+
+    def __init__(self, gateway):
+        self._gateway = gateway
+
+    def set(self, id, cron, action, params=None):  # noqa: A002
+        return self._gateway.call(
+            "schedule.set", {"id": id, "cron": cron, "action": action, "params": params or {}}
+        )
+
+    def delete(self, id):  # noqa: A002
+        return self._gateway.call("schedule.delete", {"id": id})
+
+    def list(self):  # noqa: A003
+        return self._gateway.call("schedule.list", {})
+
+
 class LogHandler(logging.Handler):
     """Passes log records on to the gateway."""
 
@@ -116,9 +165,11 @@ class LogHandler(logging.Handler):
 
 
 class Host:
-    def __init__(self, gateway, folder):
+    def __init__(self, gateway, folder, packages=()):
         self.gateway = gateway
         self.folder = Path(folder)
+        # Folders of the packages that came with the plugin.
+        self.packages = list(packages)
         self.plugin = None
         self.settings = {}
         self.actions = []
@@ -128,6 +179,18 @@ class Host:
         self.runs = {}
         self.lock = threading.Lock()
         self.logger = logging.getLogger("plugin")
+        self.storage = Storage(gateway)
+        self.schedule = Schedule(gateway)
+
+    def api(self, method, path, body=None, timeout=API_SECONDS_MAX):
+        """Sends a request to the REST interface. Returns its status and its body."""
+        params = {"method": method.upper(), "path": path}
+        if body is not None:
+            params["body"] = body
+        return self.gateway.call("api", params, timeout)
+
+    def publish(self, message):
+        self.gateway.notify("publish", message=message)
 
     def serve(self):
         for line in self.gateway.lines():
@@ -199,7 +262,7 @@ class Host:
         self.data_dir = params.get("data_dir")
         self.reason = params.get("reason", "start")
         self.logger.name = f"plugins.{self.key}"
-        self.plugin = load(self.folder)
+        self.plugin = load(self.folder, self.packages)
         return {
             "protocol": PROTOCOL,
             "name": attribute(self.plugin, "name", str),
@@ -219,6 +282,11 @@ class Host:
                 self.settings.clear()
                 self.settings.update(params["settings"])
             context = self.context(run, cancelled, params.get("cause"))
+            if params["action"] == TASK_ACTION:
+                given = params.get("params") or {}
+                tasks = importlib.import_module(f"{COMPAT}.tasks")
+                result = tasks.run_task(given["task"], given.get("args") or (), given.get("kwargs") or {})
+                return {"status": "ok", "result": result}
             result = call(self.plugin.run, params["action"], params.get("params") or {}, context)
         finally:
             self.runs.pop(run, None)
@@ -250,12 +318,14 @@ class Host:
 
     def context(self, run, cancelled, cause):
         gateway = self.gateway
-        context = Context(
+        return Context(
             settings=dict(self.settings),
             logger=self.logger,
             actions={it["id"]: it for it in self.all_actions() if "id" in it},
-            storage=Storage(gateway),
-            publish=lambda message: gateway.notify("publish", message=message),
+            api=self.api,
+            storage=self.storage,
+            schedule=self.schedule,
+            publish=self.publish,
             progress=lambda percent=None, message=None: gateway.notify(
                 "progress", run=run, percent=percent, message=message
             ),
@@ -265,7 +335,6 @@ class Host:
             reason=self.reason,
             cause=cause,
         )
-        return context
 
 
 class Context(dict):
@@ -276,6 +345,15 @@ class Context(dict):
             return self[name]
         except KeyError:
             raise AttributeError(name) from None
+
+
+def serve_compat(sources, host):
+    """Serves the modules that existing plugins import. Each source begins with the name of its module."""
+    sources = dict(it.split("\n", 1) for it in sources)
+    loader = {"__name__": "loader"}
+    exec(sources["loader"], loader)  # noqa: S102, a file of this program
+    loader["serve"](sources)
+    importlib.import_module(f"{COMPAT}.finder").install(host)
 
 
 def call(function, *arguments):
@@ -295,10 +373,9 @@ def attribute(plugin, name, kind):
     return value if isinstance(value, kind) else None
 
 
-def load(folder):
+def load(folder, packages):
     """Imports the plugin and creates it. Hyphens in the name of its folder and relative imports work."""
-    # The packages that came with the plugin.
-    sys.path[:0] = [str(folder.parent), str(folder), *sys.argv[2:]]
+    sys.path[:0] = [str(folder.parent), str(folder), *packages]
     name = re.sub(r"\W", "_", folder.name)
     name = f"_{name}" if name[0].isdigit() else name
     package = folder / "__init__.py"
@@ -343,7 +420,12 @@ def main():
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(LogHandler(gateway))
-    threading.Thread(target=serve_then_end, args=(Host(gateway, sys.argv[1]),), daemon=True).start()
+    folder, packages, *sources = sys.argv[1:]
+    host = Host(gateway, folder, [packages])
+    serve_compat(sources, host)
+    # A plugin that reads its arguments finds none.
+    del sys.argv[1:]
+    threading.Thread(target=serve_then_end, args=(host,), daemon=True).start()
     # Signals reach only the main thread, which waits for them.
     while True:
         time.sleep(3600)

@@ -1,10 +1,12 @@
-"""Unpacks the bundled wheels of a plugin: wheels.py FOLDER_OF_WHEELS TARGET REQUIREMENT…
+"""Unpacks the bundled wheels of a plugin: wheels.py FOLDER_OF_WHEELS TARGET ALLOWED REQUIREMENT…
 
-Only the standard library of Python 3.10 is used, and no network. Prints one sentence and ends with status 1 if a package
-is missing.
+ALLOWED is a list of requirements as JSON, which an admin allows to be fetched. Only the standard library of Python 3.10 is
+used, and no network. Prints one sentence and ends with status 1 if another package is missing; prints the allowed ones that
+are missing as JSON, and ends with status 3, if there are any.
 """
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -76,7 +78,7 @@ def fail(text):
 
 
 def main():
-    folder, target, requirements = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    folder, target, allowed, requirements = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4:]
     wheels = sorted(it for it in folder.glob("*.whl") if fits(it)) if folder.is_dir() else []
     bundled = {normal(it.name.split("-")[0]) for it in wheels}
     missing = []
@@ -88,15 +90,20 @@ def main():
             importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             missing.append(requirement)
-    if missing:
+    refused = [it for it in missing if it not in allowed]
+    if refused:
         fail(
-            f"these Python packages are neither in the plugin's folder wheels nor on this machine: {', '.join(missing)}"
+            f"these Python packages are neither in the plugin's folder wheels nor on this machine: {', '.join(refused)}"
         )
     for wheel in wheels:
         try:
             unpack(wheel, target)
         except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
             fail(f"{wheel.name} cannot be unpacked: {error}")
+    if missing:
+        print(json.dumps(missing))
+        sys.stdout.flush()
+        os._exit(3)
 
 
 main()

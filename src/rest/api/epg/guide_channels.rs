@@ -96,7 +96,7 @@ async fn retrieve(call: Call) -> Result<GuideChannelView, Refusal> {
 }
 
 impl GuideChannelView {
-    fn of(channel: &GuideChannel, addresses: ImageAddresses) -> Self {
+    pub(super) fn of(channel: &GuideChannel, addresses: ImageAddresses) -> Self {
         Self {
             id: channel.id,
             tvg_id: channel.key.clone(),

@@ -389,6 +389,62 @@ async fn programmes_are_created_changed_and_deleted_in_written_guides_only() {
 }
 
 #[tokio::test]
+async fn many_programmes_are_written_together_or_not_at_all() {
+    let now = now();
+    let rest = with_guides(now).await;
+    rest.put([guide_source(7, GuideSourceKind::Written)]).await;
+    let bulk = "/api/epg/programs/bulk/";
+    let show = |hour: i64, title: &str| json!({ "start_time": at(now, hour), "end_time": at(now, hour + 1), "title": title, "tvg_id": "own" });
+    let channel = json!({ "tvg_id": "empty", "name": "Empty", "icon_url": "http://images.example/1.png" });
+    let made = rest
+        .admin(
+            "POST",
+            bulk,
+            json!({ "channels": [channel], "programs": [show(0, "First"), show(1, "Second")] }),
+        )
+        .await;
+    assert_eq!((made.status, &made.body["epg_source"]), (200, &json!(7)), "{}", made.text);
+    let created = &made.body["channels"][0];
+    assert_eq!(
+        (&created["name"], &created["icon_url"]),
+        (&json!("Empty"), &json!("http://images.example/1.png"))
+    );
+    assert_eq!(get(&rest, STANDARD, "epgdata/?epg_source=7").await.body.as_array().unwrap().len(), 2);
+    let listed = || async { get(&rest, STANDARD, "programs/?epg_source=7").await.body["results"].clone() };
+    assert_eq!(titles(&listed().await), ["First", "Second"]);
+    let ids: Vec<Value> = listed().await.as_array().unwrap().iter().map(|it| it["id"].clone()).collect();
+    assert_eq!(made.body["ids"], json!(ids), "in the order of the request");
+
+    let foreign = json!({ "start_time": at(now, 3), "end_time": at(now, 4), "title": "x", "tvg_id": "own", "epg_source": 1 });
+    for (body, field, message) in [
+        (json!({ "programs": [show(2, "Third"), show(2, "")] }), "programs", "2"),
+        (
+            json!({ "delete": [ids[0]], "programs": [show(2, "Third"), foreign] }),
+            "programs",
+            "Item 2: The programme",
+        ),
+        (
+            json!({ "programs": [{ "start_time": at(now, 3), "end_time": at(now, 3), "title": "x", "tvg_id": "own" }] }),
+            "programs",
+            "Item 1: end_time",
+        ),
+        (json!({ "epg_source": 1, "programs": [show(2, "Third")] }), "epg_source", "not of the kind"),
+        (json!({ "programs": vec![show(2, "Third"); 5_001] }), "programs", "5000"),
+    ] {
+        let refused = rest.admin("POST", bulk, body).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.body[field].to_string().contains(message), "{message}: {}", refused.text);
+        assert_eq!(titles(&listed().await), ["First", "Second"], "nothing changed");
+    }
+    assert_eq!(rest.standard("POST", bulk, json!({})).await.status, 403);
+
+    // A programme replaces the one with its start; unknown ids to delete are ignored.
+    let body = json!({ "delete": [ids[0], ids[0], 1], "programs": [show(1, "Changed")] });
+    assert_eq!(rest.admin("POST", bulk, body).await.status, 200);
+    assert_eq!(titles(&listed().await), ["Changed"]);
+}
+
+#[tokio::test]
 async fn an_inactive_source_is_found_nowhere() {
     let now = now();
     let rest = with_guides(now).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::plugin::{FileAccess, FilePlace, Gap};
+use domain::plugin::{FileAccess, FilePlace, Gap, PluginKey};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
@@ -29,6 +29,9 @@ pub(crate) struct PluginEnabling {
     /// Folders that the plugin may use besides those that it declares, such as `/data/guides` or `/data/guides:write`.
     #[field(items_max = FOLDERS_MAX)]
     folders: Option<Vec<String>>,
+    /// Requirements of the plugin that may be fetched from a package index, such as `requests>=2`.
+    #[field(items_max = PACKAGES_MAX)]
+    allowed_packages: Option<Vec<String>>,
     /// True accepts that the `gaps` of the plugin are not enforced. What was accepted before stays accepted.
     accept_gaps: Option<bool>,
 }
@@ -62,6 +65,8 @@ impl Readable for StrictFlag {
 
 /// Maximum number of additional folders.
 const FOLDERS_MAX: usize = 20;
+/// Maximum number of packages.
+const PACKAGES_MAX: usize = 200;
 
 const ENABLED: &str = "/api/plugins/plugins/{key}/enabled/";
 
@@ -75,7 +80,8 @@ pub(super) fn routes() -> Vec<Route> {
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
             .refuses(
                 StatusCode::CONFLICT,
-                "Some restrictions are not enforced here, and `accept_gaps` is not true; `gaps` names them.",
+                "Some restrictions are not enforced here, and `accept_gaps` is not true; `gaps` names them. Or Python \
+                 packages have to be fetched, and `allowed_packages` does not name each; `packages` does.",
             )
             .not_for_plugins(NOT_FOR_PLUGINS),
     ]
@@ -86,6 +92,7 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
     let _one = installed(&call).changes.lock().await;
     let plugin = find(&call, &key).await?;
     let StrictFlag(is_enabled) = sent.enabled;
+    let mut allowed = Vec::new();
     let accepted = plugin.record.as_ref().map(|it| it.accepted_gaps.clone()).unwrap_or_default();
     let granted = if is_enabled {
         let manifest = match &plugin.manifest {
@@ -101,6 +108,10 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         }
         let mut granted = manifest.permissions.clone();
         granted.files.extend(folders(&sent.folders.unwrap_or_default())?);
+        allowed = sent.allowed_packages.unwrap_or_default();
+        if !manifest.requirements.is_empty() {
+            check_packages(&call, &key, &manifest.requirements, &allowed).await?;
+        }
         let gaps = call.app.plugin_processes.handle.gaps(&granted);
         if !gaps.is_subset(&accepted) && sent.accept_gaps != Some(true) {
             return Err(unaccepted(&gaps));
@@ -117,6 +128,7 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         plugin.updated_at = now_ms();
         if let Some((granted, gaps)) = granted {
             plugin.granted = Some(granted);
+            plugin.allowed_packages = allowed;
             plugin.accepted_gaps.extend(gaps);
         }
     })
@@ -124,6 +136,26 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
     follow_record(&call, &key).await;
     let plugin = shown(&call, &key).await?;
     Ok(EnabledPluginView { success: true, enabled: is_enabled, ever_enabled: plugin.was_enabled(), plugin })
+}
+
+/// Refuses to enable a plugin that needs packages which have to be fetched, unless an admin allows each.
+async fn check_packages(
+    call: &Call,
+    key: &PluginKey,
+    requirements: &[String],
+    allowed: &[String],
+) -> Result<(), Refusal> {
+    // Without Python, the plugin says at its start what is missing.
+    let Some(scan) = call.app.plugin_processes.handle.scan(key, requirements).await else { return Ok(()) };
+    if scan.requirements.iter().all(|it| allowed.contains(it)) {
+        return Ok(());
+    }
+    let error = format!(
+        "The plugin needs Python packages that have to be fetched: {}. Allow them to enable it.",
+        scan.requirements.join(", ")
+    );
+    let body = json!({ "success": false, "error": error, "detail": error, "packages": scan.requirements });
+    Err(Refusal::status(StatusCode::CONFLICT).with_body(body))
 }
 
 /// Refuses to enable a plugin whose restrictions are not all enforced.

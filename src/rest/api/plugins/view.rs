@@ -87,6 +87,12 @@ pub(crate) struct PluginView {
     additional_permissions: Vec<String>,
     /// Python packages that it needs.
     requirements: Vec<String>,
+    /// Of these, the ones that an admin allowed to be fetched.
+    allowed_packages: Vec<String>,
+    /// Of a plugin that is not enabled, what its code uses and this gateway does not have, found without running it:
+    /// `unsupported` (`name`, `file`, `line`), `packages`, and `folders` that it names below `/data`. `requirements` are those
+    /// that have to be fetched.
+    scan: Option<Map<String, Value>>,
     /// Limits of its processes, as they apply: `memory_mib`, `cpu_percent` of one core, `processes`, `open_files` and
     /// `data_mib`.
     limits: Option<Map<String, Value>>,
@@ -127,6 +133,12 @@ impl PluginView {
             None => record.map(|it| it.version.clone()).unwrap_or_default(),
         });
         let granted = record.and_then(|it| it.granted.as_ref());
+        let scan = match manifest {
+            Some(manifest) if manifest.command.is_none() && record.is_none_or(|it| !it.is_enabled) => {
+                processes.scan(&plugin.key, &manifest.requirements).await
+            }
+            _ => None,
+        };
         let limits = record.map(|it| it.limits).unwrap_or_default();
         let wanted = manifest.map_or_else(Permissions::none, |it| it.permissions.clone());
         let gaps = processes.gaps(&wanted);
@@ -174,6 +186,8 @@ impl PluginView {
                 .map(|it| it.permissions.beyond(granted.unwrap_or(&Permissions::none())))
                 .unwrap_or_default(),
             requirements: manifest.map(|it| it.requirements.clone()).unwrap_or_default(),
+            allowed_packages: record.map(|it| it.allowed_packages.clone()).unwrap_or_default(),
+            scan: scan.and_then(|it| serde_json::to_value(it).ok()?.as_object().cloned()),
             limits: manifest.and_then(|it| object(limits.over(it.limits))),
             admin_limits: set_limits(limits),
             gaps: gaps.iter().map(|it| it.sentence()).collect(),

@@ -1,5 +1,6 @@
 //! `/api/epg/programs/`: the programmes of all guides.
 
+mod bulk;
 mod detail;
 mod poster;
 mod results;
@@ -25,6 +26,7 @@ use crate::rest::frame::list::Page;
 use crate::rest::frame::route::Route;
 
 const LIST: &str = "/api/epg/programs/";
+const BULK: &str = "/api/epg/programs/bulk/";
 const SEARCH: &str = "/api/epg/programs/search/";
 const ONE: &str = "/api/epg/programs/{program}/";
 const POSTER: &str = "/api/epg/programs/{program}/poster/";
@@ -39,6 +41,14 @@ pub(super) fn routes() -> Vec<Route> {
             "Creates a programme in a guide source of the kind `written`.",
             written::create,
         )
+        .refuses(StatusCode::BAD_REQUEST, NOT_WRITTEN),
+        Route::post(
+            BULK,
+            ADMIN,
+            "Writes many programmes of a guide source of the kind `written`: all of them or none.",
+            bulk::write,
+        )
+        .with_bulk_body()
         .refuses(StatusCode::BAD_REQUEST, NOT_WRITTEN),
         Route::get(
             SEARCH,

@@ -14,6 +14,7 @@ use super::values::unknown;
 use crate::guide::{DAY, EntryId, GuideEntry, GuideReader, read_guide};
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent};
 use crate::rest::frame::value::{Time, WebUrl};
@@ -38,7 +39,7 @@ pub(crate) struct NewProgram {
     title: String,
     /// Id of the channel in the guide source. A new id creates a guide channel.
     #[field(chars_max = TITLE_CHARS_MAX, example = "news.example")]
-    tvg_id: String,
+    pub(super) tvg_id: String,
     /// Title of the episode.
     #[field(blank, chars_max = TITLE_CHARS_MAX)]
     sub_title: Option<Option<String>>,
@@ -46,7 +47,7 @@ pub(crate) struct NewProgram {
     #[field(blank)]
     description: Option<Option<String>>,
     /// Id of the guide source; not needed if only one is of the kind `written`.
-    epg_source: Option<GuideSourceId>,
+    pub(super) epg_source: Option<GuideSourceId>,
     /// Categories.
     #[field(items_max = CATEGORIES_MAX, chars_max = TITLE_CHARS_MAX, example = "[\"News\"]")]
     categories: Option<Vec<String>>,
@@ -66,10 +67,18 @@ pub(crate) struct NewProgram {
 
 pub(super) async fn create(call: Call, new: NewProgram) -> Result<Created<ProgramDetailView>, Refusal> {
     let source = written_source(&call, new.epg_source)?;
-    let mut programme = Programme::default();
     let tvg_id = new.tvg_id.clone();
-    apply(ProgramEdit::from(new), &mut programme)?;
+    let programme = new.programme().map_err(Refusal::fields)?;
     Ok(Created(put(&call, source, tvg_id, programme, None).await?))
+}
+
+impl NewProgram {
+    /// Returns the programme that a client sent.
+    pub(super) fn programme(self) -> Result<Programme, FieldErrors> {
+        let mut programme = Programme::default();
+        apply(ProgramEdit::from(self), &mut programme)?;
+        Ok(programme)
+    }
 }
 
 pub(super) async fn update(call: Call, edit: ProgramEdit) -> Result<ProgramDetailView, Refusal> {
@@ -80,7 +89,7 @@ pub(super) async fn update(call: Call, edit: ProgramEdit) -> Result<ProgramDetai
     }
     let mut programme = entry.programme();
     let tvg_id = edit.tvg_id.clone().unwrap_or_else(|| before.key.clone());
-    apply(edit, &mut programme)?;
+    apply(edit, &mut programme).map_err(Refusal::fields)?;
     put(&call, before.source, tvg_id, programme, Some(id)).await
 }
 
@@ -91,7 +100,7 @@ pub(super) async fn delete(call: Call) -> Result<NoContent, Refusal> {
 }
 
 /// Returns the guide source that a new programme belongs to.
-fn written_source(call: &Call, wanted: Option<GuideSourceId>) -> Result<GuideSourceId, Refusal> {
+pub(super) fn written_source(call: &Call, wanted: Option<GuideSourceId>) -> Result<GuideSourceId, Refusal> {
     let sources = call.app.models.guide_sources.load();
     match wanted {
         Some(id) => {
@@ -137,7 +146,7 @@ async fn find_written(call: &Call) -> Result<(ProgrammeId, Arc<GuideChannel>, Gu
 }
 
 /// Changes a programme as the client sent it.
-fn apply(edit: ProgramEdit, programme: &mut Programme) -> Result<(), Refusal> {
+fn apply(edit: ProgramEdit, programme: &mut Programme) -> Result<(), FieldErrors> {
     let seconds = |it: Time| it.0.div_euclid(1000);
     let texts = |it: Option<String>| it.filter(|it| !it.is_empty()).map(LocalText::new).into_iter().collect();
     set(&mut programme.start, edit.start_time.map(seconds));
@@ -158,13 +167,13 @@ fn apply(edit: ProgramEdit, programme: &mut Programme) -> Result<(), Refusal> {
         programme.episode_numbers = episode_numbers(numbers);
     }
     if programme.stop <= programme.start {
-        return Err(Refusal::field("end_time", "The end must be after the start."));
+        return Err(FieldErrors::of("end_time", "The end must be after the start."));
     }
     if programme.stop - programme.start > PROGRAMME_SPAN_MAX {
-        return Err(Refusal::field("end_time", "A programme lasts at most 31 days."));
+        return Err(FieldErrors::of("end_time", "A programme lasts at most 31 days."));
     }
     if !(ProgrammeId::START_MIN..=ProgrammeId::START_MAX).contains(&programme.start) {
-        return Err(Refusal::field("start_time", "The start must be between the years 2000 and 2136."));
+        return Err(FieldErrors::of("start_time", "The start must be between the years 2000 and 2136."));
     }
     Ok(())
 }
@@ -198,7 +207,16 @@ async fn put(
 }
 
 async fn write(call: &Call, source: GuideSourceId, edit: WrittenEdit) -> Result<Vec<ProgrammeId>, Refusal> {
-    let done = call.app.guide_refreshes.write_programmes(source, vec![edit]).await;
+    write_all(call, source, vec![edit]).await
+}
+
+/// Makes all of these changes or none.
+pub(super) async fn write_all(
+    call: &Call,
+    source: GuideSourceId,
+    edits: Vec<WrittenEdit>,
+) -> Result<Vec<ProgrammeId>, Refusal> {
+    let done = call.app.guide_refreshes.write_programmes(source, edits).await;
     done.map_err(|error| match error {
         WrittenError::NoSuchSource | WrittenError::Guide(GuideError::SourceChanged) => {
             Refusal::no_such("epg_source", source)
