@@ -250,20 +250,26 @@ impl System {
         let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
         let recorder =
             Recorder::new(switchboard(), vod.clone(), env.clone(), time_shift.clone(), stop.child_token());
+        let plugins = Plugins::new(
+            env.upstream.launcher.clone(),
+            closer.clone(),
+            env.packets.clone(),
+            stop.child_token(),
+        );
         let state = SystemState {
             vod,
             recorder,
             time_shift,
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
-            integrations: Integrations::new(env.upstream.launcher.clone(), stop.child_token()),
-            outbox,
-            plugins: Plugins::new(
+            integrations: Integrations::new(
                 env.upstream.launcher.clone(),
-                closer.clone(),
-                env.packets.clone(),
+                plugins.clone(),
+                outbox.clone(),
                 stop.child_token(),
             ),
+            outbox,
+            plugins,
             env,
             slot_table,
             seat_table,
@@ -481,7 +487,8 @@ impl System {
         let mut courier = self.courier.lock();
         if courier.is_none() {
             let models = &parts.models;
-            *courier = Some(self.state.outbox.start(models.store.clone(), models.integrations.clone()));
+            let (store, integrations) = (models.store.clone(), models.integrations.clone());
+            *courier = Some(self.state.outbox.start(store, integrations, parts.plugins.clone()));
             self.state.integrations.start(parts);
         }
     }
