@@ -75,8 +75,8 @@ pub use self::importer::{
     RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,
 };
 pub use self::integrations::{
-    DeliveryFilter, IntegrationError, IntegrationParts, IntegrationSettings, IntegrationStatus, Integrations,
-    LogFilter, Page, TestResult,
+    DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts, IntegrationSettings,
+    IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
 };
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{match_after_refresh, match_settings, matcher, subject};
@@ -86,8 +86,8 @@ pub use self::playlist::{
 };
 pub use self::plugins::{
     InstalledPlugin, Pending, PluginBackend, PluginError, PluginFolders, PluginNote, PluginNotification,
-    PluginResources, PluginRun, PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause,
-    RunRefusal, RunResult, RunStage,
+    PluginResources, PluginRun, PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunRefusal,
+    RunResult, RunStage, ShownSchedule,
 };
 pub use self::programs::Programs;
 pub use self::recorder::{

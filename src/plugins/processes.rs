@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use actors::{
-    InstalledPlugin, Pending, PluginBackend, PluginFolders, PluginNote, PluginNotification, PluginSettings,
-    PluginTimings, Plugins, System,
+    InstalledPlugin, Integrations, Pending, PluginBackend, PluginFolders, PluginNote, PluginNotification,
+    PluginSettings, PluginTimings, Plugins, System,
 };
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
@@ -23,6 +23,8 @@ const LAG_MAX: usize = 256;
 pub(crate) struct PluginProcesses {
     pub(crate) handle: Plugins,
     notifications: broadcast::Sender<PluginNotification>,
+    /// Logs the runs by buttons.
+    integrations: Integrations,
 }
 
 /// Plugins as they are stored and unpacked.
@@ -30,11 +32,13 @@ struct StoredPlugins {
     models: Models,
     files: PluginFiles,
     notifications: broadcast::Sender<PluginNotification>,
+    integrations: Integrations,
 }
 
 impl PluginProcesses {
     pub(crate) fn new(system: &System) -> Self {
-        Self { handle: system.plugins(), notifications: broadcast::Sender::new(LAG_MAX) }
+        let notifications = broadcast::Sender::new(LAG_MAX);
+        Self { handle: system.plugins(), notifications, integrations: system.integrations() }
     }
 
     /// Subscribes to what happens to plugins from now on.
@@ -62,8 +66,8 @@ impl PluginProcesses {
         if settings.is_safe_mode {
             warn!("safe mode: no plugin starts");
         }
-        let backend =
-            StoredPlugins { models, files: files.clone(), notifications: self.notifications.clone() };
+        let (notifications, integrations) = (self.notifications.clone(), self.integrations.clone());
+        let backend = StoredPlugins { models, files: files.clone(), notifications, integrations };
         self.handle.start(Arc::new(backend), settings);
     }
 }
@@ -103,6 +107,9 @@ impl PluginBackend for StoredPlugins {
     }
 
     fn notify(&self, notification: PluginNotification) {
+        if let PluginNotification::Run(run) = &notification {
+            self.integrations.note_run(run);
+        }
         // An error means that nobody listens.
         let _ = self.notifications.send(notification);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::ids::{DeliveryId, IntegrationId};
-use domain::integration::{Delivery, Integration};
+use domain::integration::{Delivery, Integration, Recipient};
 use storage::Store;
 use storage::records::schema;
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ async fn with_store<R: Send + 'static>(data: &TempDir, work: impl FnOnce(&Store)
 fn delivery(id: u32, integration: u32, now: i64) -> Delivery {
     Delivery {
         id: DeliveryId(id),
-        integration: IntegrationId(integration),
+        to: Recipient::Integration(IntegrationId(integration)),
         event_id: Uuid::from_u128(id.into()),
         event: "vod_stop".to_owned(),
         created_at: now,
@@ -45,6 +45,8 @@ fn delivery(id: u32, integration: u32, now: i64) -> Delivery {
         due_at: now,
         reason: None,
         dead_at: None,
+        run: None,
+        n_crashes: 0,
     }
 }
 

@@ -442,10 +442,7 @@ async fn to_target(
 
 /// Returns what an action gets for an event.
 fn params_of_event(happened: &Happened, payload: Value) -> Map<String, Value> {
-    Map::from_iter([
-        ("event".to_owned(), happened.event.clone().into()),
-        ("payload".to_owned(), payload),
-    ])
+    Map::from_iter([("event".to_owned(), happened.event.clone().into()), ("payload".to_owned(), payload)])
 }
 
 fn order(happened: &Happened, action: &str, params: Map<String, Value>, cause: RunCause) -> RunOrder {
@@ -481,7 +478,9 @@ fn run_outcome(ended: RunResult) -> (Outcome, Option<String>) {
         RunResult::Crashed(reason) => Outcome::Crashed { reason },
         RunResult::TimedOut => never("the action took longer than its time"),
         RunResult::Cancelled => never("an admin cancelled the run"),
-        RunResult::Stopped => Outcome::Interrupted { reason: "the plugin was stopped during the run".to_owned() },
+        RunResult::Stopped => {
+            Outcome::Interrupted { reason: "the plugin was stopped during the run".to_owned() }
+        }
     };
     (outcome, None)
 }

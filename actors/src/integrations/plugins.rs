@@ -100,13 +100,7 @@ impl PluginTarget {
 
     fn without_manifest(record: &Plugin) -> Self {
         let Plugin { id, key, is_enabled, .. } = record;
-        Self {
-            id: *id,
-            key: key.clone(),
-            is_enabled: *is_enabled,
-            concurrency: 1,
-            event_actions: Vec::new(),
-        }
+        Self { id: *id, key: key.clone(), is_enabled: *is_enabled, concurrency: 1, event_actions: Vec::new() }
     }
 
     /// Iterates over the actions that an event runs. None while the plugin is disabled.

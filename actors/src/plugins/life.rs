@@ -249,7 +249,8 @@ impl Life {
 
     /// Cancels a run that waits. Returns whether there was one.
     pub(super) fn cancel_waiting(&mut self, id: Uuid) -> bool {
-        let Some(run) = self.waiting.iter().position(|it| it.order.id == id).and_then(|it| self.waiting.remove(it))
+        let Some(run) =
+            self.waiting.iter().position(|it| it.order.id == id).and_then(|it| self.waiting.remove(it))
         else {
             return false;
         };

@@ -255,7 +255,10 @@ impl Life {
 }
 
 /// Reads a schedule that the code of a plugin sets.
-fn read_schedule(mut params: Map<String, Value>, installed: &InstalledPlugin) -> Result<ActionSchedule, String> {
+fn read_schedule(
+    mut params: Map<String, Value>,
+    installed: &InstalledPlugin,
+) -> Result<ActionSchedule, String> {
     let mut text = |name: &str| match params.remove(name) {
         Some(Value::String(text)) => Ok(text),
         _ => Err(format!("the {name} of a schedule is a text")),

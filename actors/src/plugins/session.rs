@@ -298,8 +298,7 @@ impl Life {
     fn begin_runs(&mut self, session: &mut Session, installed: &InstalledPlugin) -> Result<(), String> {
         while session.running.len() < usize::from(installed.manifest.concurrency.max(1)) {
             let Some(run) = self.waiting.pop_front() else { break };
-            let actions =
-                actions_of_plugin(Some(&installed.manifest), installed.record.reported.as_ref());
+            let actions = actions_of_plugin(Some(&installed.manifest), installed.record.reported.as_ref());
             let order = &run.order;
             let is_task = order.action == TASK_ACTION && order.cause == RunCause::Schedule;
             let action = actions.into_iter().find(|it| it.id == order.action);

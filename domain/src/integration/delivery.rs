@@ -143,7 +143,9 @@ impl Delivery {
     /// Returns the order that it keeps with others when several are attempted at a time: that of its channel, of its
     /// schedule, or of the events without a channel.
     pub fn order(&self) -> Option<Uuid> {
-        let Some(schedule) = self.run.as_ref().and_then(|it| it.schedule.as_ref()) else { return self.channel };
+        let Some(schedule) = self.run.as_ref().and_then(|it| it.schedule.as_ref()) else {
+            return self.channel;
+        };
         let mut hasher = DefaultHasher::new();
         schedule.hash(&mut hasher);
         Some(Uuid::from_u64_pair(0, hasher.finish()))

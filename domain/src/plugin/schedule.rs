@@ -185,12 +185,14 @@ mod tests {
         let actions = |list: Value| actions_of(&list).0;
         let mut all = PluginSchedules::none(1);
         all.set(schedule("a", "* * * * *", 3)).unwrap();
-        let both = json!([{"id": "a", "schedule": "0 4 * * *"}, {"id": "b", "schedule": "0 5 * * *"}, {"id": "c"}]);
+        let both =
+            json!([{"id": "a", "schedule": "0 4 * * *"}, {"id": "b", "schedule": "0 5 * * *"}, {"id": "c"}]);
         all.follow(&actions(both.clone()), |_| true, 7);
         let shown = |all: &PluginSchedules| -> Vec<_> {
             all.all.iter().map(|it| (it.full_name(), it.since)).collect()
         };
-        let expected = [("manifest:a", 7), ("manifest:b", 7), ("plugin:a", 3)].map(|it| (it.0.to_owned(), it.1));
+        let expected =
+            [("manifest:a", 7), ("manifest:b", 7), ("plugin:a", 3)].map(|it| (it.0.to_owned(), it.1));
         assert_eq!(shown(&all), expected);
         all.follow(&actions(both), |_| true, 9);
         assert_eq!(shown(&all), expected, "the same manifest changes nothing");
