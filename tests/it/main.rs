@@ -55,6 +55,7 @@ mod player_panel;
 mod playlist;
 mod playlists_out;
 mod plugin_processes;
+mod plugin_queue;
 mod plugins;
 mod programs;
 mod proxies;

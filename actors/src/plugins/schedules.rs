@@ -289,3 +289,121 @@ fn shown(it: &ShownSchedule) -> Value {
         "next_run": it.next_run.map(iso_millis),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use storage::Store;
+
+    use super::*;
+
+    const MINUTE_MS: i64 = 60_000;
+    /// Midnight of a day in 2026.
+    const START: i64 = 1_767_225_600_000;
+
+    /// An enabled plugin with a schedule that is due every five minutes.
+    async fn schedules() -> (Schedules, Models) {
+        let models = tokio::task::spawn_blocking(|| {
+            let models = Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap();
+            let plugin: Plugin = serde_json::from_value(json!({
+                "id": 1, "key": "demo", "is_enabled": true, "was_enabled": true, "granted": null,
+                "settings": {}, "version": "1", "installed_at": 0, "updated_at": 0,
+            }))
+            .unwrap();
+            let schedule = ActionSchedule {
+                id: "often".to_owned(),
+                source: ScheduleSource::Plugin,
+                cron: "*/5 * * * *".to_owned(),
+                action: "sync".to_owned(),
+                params: Map::from_iter([("deep".to_owned(), json!(true))]),
+                since: START,
+                last: None,
+            };
+            let all = PluginSchedules { id: 1, all: vec![schedule] };
+            let done = models.store.write_blocking(|write| {
+                write.put(&plugin)?;
+                write.put(&all)
+            });
+            done.unwrap();
+            models
+        });
+        let models = models.await.unwrap();
+        let schedules = Schedules::default();
+        schedules.start(models.clone());
+        (schedules, models)
+    }
+
+    /// Looks at the schedules at this many minutes, once the tables have what was written last.
+    async fn at(schedules: &Schedules, models: &Models, minute: i64) -> Option<i64> {
+        let stored = models.store.collection::<PluginSchedules>().get(1).unwrap();
+        let is_enabled = models.store.collection::<Plugin>().get(1).unwrap().unwrap().is_enabled;
+        let is_current = || {
+            models.plugin_schedules.load().get(1).map(|it| PluginSchedules::clone(it)) == stored
+                && models.plugins.load().get(1).is_some_and(|it| it.is_enabled == is_enabled)
+        };
+        while !is_current() {
+            sleep(Duration::from_millis(2)).await;
+        }
+        let next = schedules.queue_due(START + minute * MINUTE_MS).await;
+        next.map(|it| (it - START) / MINUTE_MS)
+    }
+
+    fn queued(models: &Models) -> Vec<Delivery> {
+        let (mut all, deliveries) = (Vec::new(), models.store.collection::<Delivery>());
+        deliveries.for_each(|it| all.push(it)).unwrap();
+        all
+    }
+
+    #[tokio::test]
+    async fn a_missed_time_runs_once_and_no_run_overlaps_another_one() {
+        let (schedules, models) = schedules().await;
+        assert_eq!(at(&schedules, &models, 1).await, Some(5));
+        assert!(queued(&models).is_empty());
+        // The gateway was off at 5 and 10 minutes.
+        at(&schedules, &models, 12).await;
+        let all = queued(&models);
+        let run = all[0].run.clone().unwrap();
+        assert_eq!((all.len(), all[0].to, &*run.action), (1, Recipient::Plugin(1), "sync"));
+        assert_eq!((run.cause().name(), &*all[0].payload), ("schedule", r#"{"deep":true}"#));
+        assert_eq!(at(&schedules, &models, 13).await, Some(15));
+        // It still runs, so this time is left out.
+        at(&schedules, &models, 15).await;
+        assert_eq!(queued(&models).len(), 1);
+        let id = all[0].id.0;
+        models.store.write(move |write| write.remove::<Delivery>(id)).await.unwrap();
+        assert_eq!(at(&schedules, &models, 16).await, Some(20));
+        assert!(queued(&models).is_empty());
+        at(&schedules, &models, 20).await;
+        assert_eq!(queued(&models).len(), 1);
+        // A dead letter is no run.
+        models
+            .store
+            .write(|write| {
+                let mut dead = write.all::<Delivery>()?.remove(0);
+                dead.die("it failed", START);
+                write.put(&dead)
+            })
+            .await
+            .unwrap();
+        at(&schedules, &models, 25).await;
+        assert_eq!(queued(&models).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn times_before_a_plugin_was_enabled_do_not_count() {
+        let (schedules, models) = schedules().await;
+        let set = |is_enabled: bool, minute: i64| {
+            models.store.write(move |write| {
+                let mut plugin = write.get::<Plugin>(1)?.expect("a plugin");
+                (plugin.is_enabled, plugin.updated_at) = (is_enabled, START + minute * MINUTE_MS);
+                write.put(&plugin)
+            })
+        };
+        set(false, 1).await.unwrap();
+        assert_eq!(at(&schedules, &models, 30).await, None);
+        assert_eq!(schedules.of(1)[0].next_run, None);
+        set(true, 31).await.unwrap();
+        assert_eq!(at(&schedules, &models, 32).await, Some(35));
+        assert!(queued(&models).is_empty());
+        assert_eq!(schedules.of(1)[0].next_run, Some(START + 35 * MINUTE_MS));
+    }
+}
