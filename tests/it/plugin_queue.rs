@@ -26,7 +26,7 @@ import json, os
 class Plugin:
     def run(self, action, params, context):
         with open(os.path.join(context.data_dir, 'runs'), 'a') as file:
-            known = {'action': action, 'params': params, 'cause': context.cause, 'run': context.get('run')}
+            known = {'action': action, 'params': params, 'cause': context.cause}
             file.write(json.dumps(known) + '\\n')
         if action == 'plan':
             return context.storage._gateway.call(params['method'], params['of'])
@@ -150,6 +150,12 @@ async fn a_run_that_crashes_is_repeated_once_and_then_a_dead_letter_that_admins_
     assert_eq!(attempts, expected.each_ref().map(|it| (&it.0, &it.1)), "{log:?}");
     assert_eq!(log[3]["result"]["message"], "done");
     assert_eq!(log[0]["event_id"], log[1]["event_id"], "the same event");
+    let known = admin.get(&format!("{PLUGINS}demo/runs/")).await.body["runs"].as_array().unwrap().clone();
+    assert_eq!(
+        known.iter().filter(|it| it["cause"] == "event").count(),
+        3,
+        "repeated with the same id: {known:?}"
+    );
 
     let replayed = admin.post(&format!("{DELIVERIES}{}/replay/", letter["id"]), json!({})).await;
     assert_eq!(replayed.status, 204, "{replayed:?}");

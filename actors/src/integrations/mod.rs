@@ -40,8 +40,8 @@ use domain::egress::Distance;
 use domain::event::EventBody;
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
 use domain::integration::{
-    Delivery, DeliveryLogEntry, DeliveryLogLimits, Integration, IntegrationState, Recipient, Script, Target,
-    Webhook, WrongIntegrationField,
+    Delivery, DeliveryLogEntry, DeliveryLogLimits, IntegrationState, Recipient, Script, Target, Webhook,
+    WrongIntegrationField,
 };
 use domain::plugin::RunCause;
 use media::launcher::Launcher;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use domain::channel::ChannelNumber;
 use domain::event::{ChannelRef, Event, EventBody, VodRef};
-use domain::integration::{Preset, Signing, Subscription, Target, Webhook};
+use domain::integration::{Integration, Preset, Signing, Subscription, Target, Webhook};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use media::closer::Closer;

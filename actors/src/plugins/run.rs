@@ -160,7 +160,7 @@ mod tests {
             runs.change(run.id, |it| it.ended_at = Some(at));
         }
         assert_eq!(runs.of(&key).len(), RUNS_MAX);
-        assert_eq!(runs.get(going_on.id), Some(going_on));
+        assert_eq!(runs.get(going_on.id), Some(going_on.clone()));
         assert_eq!(runs.of(&key)[0].requested_at, 1_999);
         let repeated = RunOrder { id: going_on.id, ..order(RunCause::Event) };
         runs.begin(&key, &repeated, 2_000);
