@@ -75,8 +75,8 @@ pub use self::importer::{
     RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,
 };
 pub use self::integrations::{
-    DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts, IntegrationSettings,
-    IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
+    ButtonLog, DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts,
+    IntegrationSettings, IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
 };
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{match_after_refresh, match_settings, matcher, subject};

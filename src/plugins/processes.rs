@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use actors::{
-    InstalledPlugin, Integrations, Pending, PluginBackend, PluginFolders, PluginNote, PluginNotification,
-    PluginSettings, PluginTimings, Plugins, System,
+    ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginFolders, PluginNote,
+    PluginNotification, PluginSettings, PluginTimings, Plugins, System,
 };
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
@@ -32,7 +32,7 @@ struct StoredPlugins {
     models: Models,
     files: PluginFiles,
     notifications: broadcast::Sender<PluginNotification>,
-    integrations: Integrations,
+    buttons: ButtonLog,
 }
 
 impl PluginProcesses {
@@ -66,8 +66,8 @@ impl PluginProcesses {
         if settings.is_safe_mode {
             warn!("safe mode: no plugin starts");
         }
-        let (notifications, integrations) = (self.notifications.clone(), self.integrations.clone());
-        let backend = StoredPlugins { models, files: files.clone(), notifications, integrations };
+        let (notifications, buttons) = (self.notifications.clone(), self.integrations.button_log());
+        let backend = StoredPlugins { models, files: files.clone(), notifications, buttons };
         self.handle.start(Arc::new(backend), settings);
     }
 }
@@ -108,7 +108,7 @@ impl PluginBackend for StoredPlugins {
 
     fn notify(&self, notification: PluginNotification) {
         if let PluginNotification::Run(run) = &notification {
-            self.integrations.note_run(run);
+            self.buttons.note(run);
         }
         // An error means that nobody listens.
         let _ = self.notifications.send(notification);

@@ -16,7 +16,7 @@ use media::source::{ScriptEnd, ScriptJob, run_script};
 use serde_json::{Map, Value};
 use storage::Write;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -37,8 +37,10 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Pause before a run is tried again that its plugin did not begin.
 const NOT_BEGUN_DELAY_MS: i64 = 1_000;
-/// Maximum number of entries in one write of the log of buttons.
-const LOGGED_PER_WRITE: usize = 64;
+/// Longest wait of a test for an action, which may take hours.
+const TESTED_RUN_MAX: Duration = Duration::from_secs(60);
+/// Maximum number of runs by buttons that are taken for the log at a time.
+const LOGGED_AT_A_TIME: usize = 64;
 
 /// An event as its target gets it.
 #[derive(Clone)]
@@ -148,8 +150,12 @@ pub(super) async fn test(
     let happened = Happened { event_id, event, payload, summary, run_id: event_id };
     let destination = Destination::Integration(integration.clone());
     let began = Instant::now();
-    let attempted = send(shared, lane, &destination, happened.clone()).await;
-    let attempted = attempted.unwrap_or_else(|NotBegun(reason)| Attempted::never(reason));
+    let time_max = if destination.action().is_some() { TESTED_RUN_MAX } else { Duration::MAX };
+    let attempted = match timeout(time_max, send(shared, lane, &destination, happened.clone())).await {
+        Ok(Ok(attempted)) => attempted,
+        Ok(Err(NotBegun(reason))) => Attempted::never(reason),
+        Err(_) => Attempted::never(format!("the action still runs after {} s", TESTED_RUN_MAX.as_secs())),
+    };
     let entry = entry(&destination, &happened, None, 1, began.elapsed(), &attempted);
     let excess = running.log_excess(&entry);
     let (removed, logged) = (excess.clone(), entry.clone());
@@ -489,7 +495,7 @@ fn run_outcome(ended: RunResult) -> (Outcome, Option<String>) {
 pub(super) async fn log_buttons(shared: Arc<Shared>, ended: Arc<AsyncMutex<mpsc::Receiver<PluginRun>>>) {
     let Some(running) = shared.running.get() else { return };
     let (mut ended, mut runs) = (ended.lock().await, Vec::new());
-    while ended.recv_many(&mut runs, LOGGED_PER_WRITE).await > 0 {
+    while ended.recv_many(&mut runs, LOGGED_AT_A_TIME).await > 0 {
         for run in runs.drain(..) {
             let Some(entry) = button_entry(&shared, running, run) else { continue };
             let excess = running.log_excess(&entry);

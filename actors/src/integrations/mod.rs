@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use domain::egress::Distance;
@@ -301,14 +301,9 @@ impl Integrations {
         })
     }
 
-    /// Logs a run of an action by its button once it has ended. Never waits. Other runs are logged with their deliveries.
-    pub fn note_run(&self, run: &PluginRun) {
-        let is_ended = matches!(run.stage, RunStage::Ended(_));
-        if let Some(running) = self.shared.running.get().filter(|_| is_ended && run.cause == RunCause::Button)
-            && running.ended_runs.try_send(run.clone()).is_err()
-        {
-            warn!(plugin.key = %run.key, "too many runs wait for the log, so one is not logged");
-        }
+    /// Returns what logs the runs of actions by their buttons.
+    pub fn button_log(&self) -> ButtonLog {
+        ButtonLog { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Returns how many deliveries wait for the plugin with this id, and how many dead letters it has.
@@ -459,6 +454,26 @@ impl Integrations {
         let is_valid = webhook.ca_certificate.as_deref().is_none_or(|it| client::certificates(it).is_some());
         let reason = "Enter certificates in PEM, which begin with -----BEGIN CERTIFICATE-----.".to_owned();
         if is_valid { Ok(()) } else { Err(WrongIntegrationField { field: "ca_certificate", reason }) }
+    }
+}
+
+/// Logs the runs of actions by their buttons. It does not keep the integrations alive, because these hold the plugins.
+pub struct ButtonLog {
+    shared: Weak<Shared>,
+}
+
+impl ButtonLog {
+    /// Logs a run by a button once it has ended. Never waits. Other runs are logged with their deliveries.
+    pub fn note(&self, run: &PluginRun) {
+        if run.cause != RunCause::Button || !matches!(run.stage, RunStage::Ended(_)) {
+            return;
+        }
+        let Some(shared) = self.shared.upgrade() else { return };
+        if let Some(running) = shared.running.get()
+            && running.ended_runs.try_send(run.clone()).is_err()
+        {
+            warn!(plugin.key = %run.key, "too many runs wait for the log, so one is not logged");
+        }
     }
 }
 
