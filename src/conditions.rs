@@ -367,6 +367,31 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_plugin_is_reported_with_its_reason() {
+        let plugin: Plugin = serde_json::from_value(serde_json::json!({
+            "id": 4, "key": "tidy", "is_enabled": true, "was_enabled": true, "granted": null, "settings": {},
+            "version": "1", "installed_at": 0, "updated_at": 0,
+        }))
+        .unwrap();
+        let status = |state| PluginStatus {
+            state,
+            reason: Some("it crashed five times.".to_owned()),
+            since: 7,
+            pid: None,
+            crashes: 5,
+            runs: 0,
+            waiting: 0,
+        };
+        let condition = plugin_condition(&plugin, &status(PluginState::Failed)).unwrap();
+        assert_eq!((&*condition.key, condition.kind), ("plugin_failed:4:7", ConditionKind::PluginFailed));
+        assert!(
+            condition.message.contains("because it crashed five times. Its events wait."),
+            "{condition:?}"
+        );
+        assert_eq!(plugin_condition(&plugin, &status(PluginState::Restarting)), None);
+    }
+
+    #[test]
     fn a_paused_integration_is_reported_with_its_reason() {
         let script =
             domain::integration::Script { path: "/srv/a.sh".into(), working_directory: None, timeout_s: 1 };
