@@ -388,10 +388,11 @@ mod tests {
                         }
                     }
                 }
-                prop_assert!(it.stored.values().all(|it| match it.n_crashes {
+                let is_repeated_once = |it: &Delivery| match it.n_crashes {
                     0 | 1 => true,
                     n => n == 2 && it.dead_at.is_some(),
-                }));
+                };
+                prop_assert!(it.stored.values().all(is_repeated_once));
             }
             while it.begin() || !it.running.is_empty() {
                 n_ended += it.running.len();
