@@ -378,6 +378,7 @@ mod tests {
             failed_logins: 3,
             accounts: Vec::new(),
             guides: Vec::new(),
+            deliveries: DeliveryCounts::default(),
         }
     }
 
