@@ -319,7 +319,7 @@ mod tests {
                 last: None,
             };
             let all = PluginSchedules { id: 1, all: vec![schedule] };
-            let done = models.store.write_blocking(|write| {
+            let done = models.store.write_blocking(move |write| {
                 write.put(&plugin)?;
                 write.put(&all)
             });
