@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 use actors::{LogFilter, now_ms};
 use domain::event::{Event, EventBody, VodRef};
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
-use domain::integration::{DeliveryLogEntry, Integration, Subscription, Target, Webhook};
+use domain::integration::{DeliveryLogEntry, Integration, Recipient, Subscription, Target, Webhook};
+use domain::plugin::RunCause;
 use domain::source_url::SourceUrl;
 use headwater::Gateway;
 use parking_lot::Mutex;
@@ -269,7 +270,7 @@ async fn pages(gateway: &Gateway, n_rows: u32) -> Value {
             first.push(milliseconds(began.elapsed()));
             assert_eq!(page.items.len(), 50);
             let filter = LogFilter {
-                integration: Some(IntegrationId(n as u32 % LOG_INTEGRATIONS + 1)),
+                to: Some(Recipient::Integration(IntegrationId(n as u32 % LOG_INTEGRATIONS + 1))),
                 is_success: Some(true),
                 ..LogFilter::default()
             };
@@ -287,15 +288,18 @@ async fn pages(gateway: &Gateway, n_rows: u32) -> Value {
 fn entry(integration: u32, at: i64) -> DeliveryLogEntry {
     DeliveryLogEntry {
         id: LogEntryId(0),
-        integration: IntegrationId(integration),
+        to: Recipient::Integration(IntegrationId(integration)),
         subscription: Some(integration),
         delivery: Some(DeliveryId(1)),
         event_id: Uuid::from_u128(1),
         event: "vod_start".to_owned(),
+        cause: RunCause::Event,
+        action: None,
         is_success: true,
         request: "x".repeat(400),
         answer: None,
         output: None,
+        result: None,
         reason: None,
         attempt: 1,
         duration_ms: 5,

@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::{IntegrationStatus, RecordingRoom, now_ms};
+use actors::{IntegrationStatus, PluginStatus, RecordingRoom, now_ms};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::integration::Integration;
+use domain::plugin::{Plugin, PluginState};
 use domain::time::iso_millis;
 use rustix::fs::statvfs;
 use storage::Models;
@@ -47,6 +48,7 @@ pub(crate) enum ConditionKind {
     AccountExpiring,
     AccountExpired,
     IntegrationPaused,
+    PluginFailed,
 }
 
 impl ConditionKind {
@@ -114,6 +116,10 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         let integration = integrations.get(status.id.0).filter(|it| it.is_enabled);
         found.extend(integration.and_then(|it| integration_condition(it, &status)));
     }
+    for plugin in models.plugins.load().iter().filter(|it| it.is_enabled) {
+        let status = app.plugin_processes.handle.state(&plugin.key);
+        found.extend(status.and_then(|it| plugin_condition(plugin, &it)));
+    }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
     found
 }
@@ -131,6 +137,22 @@ fn integration_condition(integration: &Integration, status: &IntegrationStatus) 
             status.n_waiting
         ),
         advice: "Correct its address or its target, and resume it.".to_owned(),
+    })
+}
+
+fn plugin_condition(plugin: &Plugin, status: &PluginStatus) -> Option<Condition> {
+    if status.state != PluginState::Failed {
+        return None;
+    }
+    let Plugin { id, key, .. } = plugin;
+    let reason = status.reason.as_deref().unwrap_or("it does not start").trim_end_matches('.');
+    Some(Condition {
+        key: format!("plugin_failed:{id}:{}", status.since),
+        kind: ConditionKind::PluginFailed,
+        severity: Severity::Warning,
+        title: format!("Plugin \"{key}\" has failed"),
+        message: format!("Plugin \"{key}\" does not run any more, because {reason}. Its events wait."),
+        advice: "Read its log, and restart, update or disable it.".to_owned(),
     })
 }
 
@@ -342,6 +364,31 @@ mod tests {
                 "{status:?} {good_at:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_failed_plugin_is_reported_with_its_reason() {
+        let plugin: Plugin = serde_json::from_value(serde_json::json!({
+            "id": 4, "key": "tidy", "is_enabled": true, "was_enabled": true, "granted": null, "settings": {},
+            "version": "1", "installed_at": 0, "updated_at": 0,
+        }))
+        .unwrap();
+        let status = |state| PluginStatus {
+            state,
+            reason: Some("it crashed five times.".to_owned()),
+            since: 7,
+            pid: None,
+            crashes: 5,
+            runs: 0,
+            waiting: 0,
+        };
+        let condition = plugin_condition(&plugin, &status(PluginState::Failed)).unwrap();
+        assert_eq!((&*condition.key, condition.kind), ("plugin_failed:4:7", ConditionKind::PluginFailed));
+        assert!(
+            condition.message.contains("because it crashed five times. Its events wait."),
+            "{condition:?}"
+        );
+        assert_eq!(plugin_condition(&plugin, &status(PluginState::Restarting)), None);
     }
 
     #[test]

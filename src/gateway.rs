@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use actors::{
     AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
-    Importer, IntegrationParts, MetricsSnapshot, Plans, RecordingsFolder, StorePlans, Switchboard, System,
-    SystemParts, effective_settings,
+    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, RecordingsFolder, StorePlans,
+    Switchboard, System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -18,6 +18,7 @@ use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::guide::GuideFiles;
+use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -369,8 +370,11 @@ async fn start_system(
         uploads: files.folder(Folder::Guides),
         unpacked_bytes_max: config.limits.guide_unpacked_bytes_max,
     };
+    let (targets, files) = (models.clone(), PluginFiles::new(&config.data_dir));
+    let plugins = runtimes.work.spawn_blocking(move || PluginTargets::read(targets, files));
     let integrations = IntegrationParts {
         models: models.clone(),
+        plugins: plugins.await.map_err(|_| StartError::Runtime)?,
         own_listeners,
         settings: config.integrations.settings(config.user_agent.clone()),
     };

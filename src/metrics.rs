@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use actors::{DurationCounts, MetricsSnapshot, SlotsSnapshot};
+use actors::{DeliveryCounts, DurationCounts, MetricsSnapshot, SlotsSnapshot};
 use domain::account::Account;
 use domain::ids::GuideSourceId;
 use prometheus_client::collector::Collector;
@@ -109,6 +109,7 @@ pub(crate) struct Reading {
     pub(crate) failed_logins: u64,
     pub(crate) accounts: Vec<AccountReading>,
     pub(crate) guides: Vec<GuideReading>,
+    pub(crate) deliveries: DeliveryCounts,
 }
 
 impl Collector for Reading {
@@ -176,6 +177,23 @@ impl Collector for Reading {
             counts.losses_by_cause.iter().map(|(cause, n)| ([("cause", *cause)], *n)),
         )?;
         self.accounts(&mut page)?;
+        let deliveries = self.deliveries;
+        page.gauge(
+            "deliveries_waiting",
+            "Events that wait for integrations and plugins",
+            deliveries.n_waiting as u64,
+        )?;
+        page.gauge("dead_letters", "Events that could not be delivered", deliveries.n_dead as u64)?;
+        page.counter(
+            "events_lost",
+            "Events that no integration got, because too many waited for the disk",
+            deliveries.n_lost,
+        )?;
+        page.counter(
+            "deliveries_overflowed",
+            "Deliveries that became dead letters, because too many waited for their target",
+            deliveries.n_overflowed,
+        )?;
         page.counter("failed_logins", "Failed logins of users", self.failed_logins)?;
 
         page.gauge("connections", "Open client connections", self.admission.n_open() as u64)?;
@@ -360,6 +378,7 @@ mod tests {
             failed_logins: 3,
             accounts: Vec::new(),
             guides: Vec::new(),
+            deliveries: DeliveryCounts::default(),
         }
     }
 

@@ -57,6 +57,7 @@ async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
         failed_logins: call.app.auth.n_failed_logins(),
         accounts: AccountReading::all(&call.app.models, &call.app.slots()),
         guides: GuideReading::all(&call.app.models),
+        deliveries: call.app.integrations.counts(),
     };
     metrics::text(reading).map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

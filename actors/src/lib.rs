@@ -75,8 +75,8 @@ pub use self::importer::{
     RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,
 };
 pub use self::integrations::{
-    DeliveryFilter, IntegrationError, IntegrationParts, IntegrationSettings, IntegrationStatus, Integrations,
-    LogFilter, Page, TestResult,
+    ButtonLog, DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts,
+    IntegrationSettings, IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
 };
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{match_after_refresh, match_settings, matcher, subject};
@@ -87,8 +87,8 @@ pub use self::playlist::{
 pub use self::plugins::{
     API_BODY_BYTES_MAX, ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller,
     PluginError, PluginFolders, PluginNote, PluginNotification, PluginResources, PluginRun, PluginScan,
-    PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunCause, RunRefusal, RunResult,
-    RunStage, UnsupportedName,
+    PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunRefusal, RunResult, RunStage,
+    ShownSchedule, UnsupportedName,
 };
 pub use self::programs::Programs;
 pub use self::recorder::{

@@ -46,7 +46,7 @@ pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Know
 }
 
 /// Returns the first time after `since` that the expression matches.
-fn next_of_cron(expression: &str, zone: &TimeZone, since: i64) -> Option<i64> {
+pub(crate) fn next_of_cron(expression: &str, zone: &TimeZone, since: i64) -> Option<i64> {
     let since = Timestamp::from_millisecond(since).ok()?.to_zoned(zone.clone());
     let next = parse(expression).ok()?.find_next_occurrence(&since, false).ok()?;
     Some(next.timestamp().as_millisecond())

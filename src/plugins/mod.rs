@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use actors::{check_cron, now_ms};
-use domain::plugin::{Field, Manifest, Plugin, PluginKey, PluginSettings, actions_of, fields_of};
+use domain::plugin::{Field, Manifest, Plugin, PluginKey, PluginSettings, actions_of_plugin, fields_of};
 use serde_json::{Map, Value};
 use storage::Write;
 use storage::plugin_files::{FolderError, PluginFiles};
@@ -78,11 +78,8 @@ impl PluginEntry {
 
     /// Returns the actions of the manifest, else those that the code reported when it ran last.
     pub(crate) fn actions(&self) -> Vec<Map<String, Value>> {
-        let reported = || self.record.as_ref()?.reported.as_ref().map(|it| it.actions.clone());
-        let actions = match self.manifest().and_then(|it| it.actions.clone()) {
-            Some(actions) => actions,
-            None => actions_of(&Value::from(reported().unwrap_or_default())).0,
-        };
+        let reported = self.record.as_ref().and_then(|it| it.reported.as_ref());
+        let actions = actions_of_plugin(self.manifest(), reported);
         actions.iter().map(|it| it.json().clone()).collect()
     }
 

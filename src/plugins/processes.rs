@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use actors::{
-    ApiAnswer, ApiCall, InstalledPlugin, Pending, PluginBackend, PluginCaller, PluginFolders, PluginNote,
-    PluginNotification, PluginSettings, PluginTimings, Plugins, System,
+    ApiAnswer, ApiCall, ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginCaller,
+    PluginFolders, PluginNote, PluginNotification, PluginSettings, PluginTimings, Plugins, System,
 };
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
@@ -25,6 +25,8 @@ const LAG_MAX: usize = 256;
 pub(crate) struct PluginProcesses {
     pub(crate) handle: Plugins,
     notifications: broadcast::Sender<PluginNotification>,
+    /// Logs the runs by buttons.
+    integrations: Integrations,
 }
 
 /// Plugins as they are stored and unpacked.
@@ -33,11 +35,13 @@ struct StoredPlugins {
     files: PluginFiles,
     notifications: broadcast::Sender<PluginNotification>,
     calls: PluginCalls,
+    buttons: ButtonLog,
 }
 
 impl PluginProcesses {
     pub(crate) fn new(system: &System) -> Self {
-        Self { handle: system.plugins(), notifications: broadcast::Sender::new(LAG_MAX) }
+        let notifications = broadcast::Sender::new(LAG_MAX);
+        Self { handle: system.plugins(), notifications, integrations: system.integrations() }
     }
 
     /// Subscribes to what happens to plugins from now on.
@@ -66,8 +70,8 @@ impl PluginProcesses {
         if settings.is_safe_mode {
             warn!("safe mode: no plugin starts");
         }
-        let notifications = self.notifications.clone();
-        let backend = StoredPlugins { models, files: files.clone(), notifications, calls };
+        let (notifications, buttons) = (self.notifications.clone(), self.integrations.button_log());
+        let backend = StoredPlugins { models, files: files.clone(), notifications, calls, buttons };
         self.handle.start(Arc::new(backend), settings);
     }
 }
@@ -122,6 +126,9 @@ impl PluginBackend for StoredPlugins {
     }
 
     fn notify(&self, notification: PluginNotification) {
+        if let PluginNotification::Run(run) = &notification {
+            self.buttons.note(run);
+        }
         // An error means that nobody listens.
         let _ = self.notifications.send(notification);
     }

@@ -23,7 +23,7 @@ use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.
-const NOT_REPORTED: [&str; 8] = [
+const NOT_REPORTED: [&str; 9] = [
     "server_keys",
     "audit",
     "undo_parts",
@@ -32,6 +32,7 @@ const NOT_REPORTED: [&str; 8] = [
     "deliveries",
     "delivery_log",
     "integration_states",
+    "plugin_schedules",
 ];
 /// The collection of the notices for users.
 const NOTICES: &str = "notices";

@@ -1,10 +1,11 @@
 //! Deliveries to integrations by the real program: none is lost when it is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use domain::ids::{DeliveryId, IntegrationId};
-use domain::integration::{Delivery, Integration};
+use domain::integration::{Delivery, Integration, Recipient};
 use storage::Store;
 use storage::records::schema;
 use tempfile::TempDir;
@@ -20,8 +21,11 @@ const TARGETS: u32 = 3;
 const PER_ROUND: u32 = 20;
 
 /// Runs a function on the store while no program uses it.
-async fn with_store<R: Send + 'static>(data: &TempDir, work: impl FnOnce(&Store) -> R + Send + 'static) -> R {
-    let (store, key) = (data.path().join("store"), data.path().join("key"));
+pub(crate) async fn with_store<R: Send + 'static>(
+    data: &Path,
+    work: impl FnOnce(&Store) -> R + Send + 'static,
+) -> R {
+    let (store, key) = (data.join("store"), data.join("key"));
     let run = move || {
         let store = Store::open(&store, &key, schema()).unwrap();
         let done = work(&store);
@@ -34,7 +38,7 @@ async fn with_store<R: Send + 'static>(data: &TempDir, work: impl FnOnce(&Store)
 fn delivery(id: u32, integration: u32, now: i64) -> Delivery {
     Delivery {
         id: DeliveryId(id),
-        integration: IntegrationId(integration),
+        to: Recipient::Integration(IntegrationId(integration)),
         event_id: Uuid::from_u128(id.into()),
         event: "vod_stop".to_owned(),
         created_at: now,
@@ -45,6 +49,8 @@ fn delivery(id: u32, integration: u32, now: i64) -> Delivery {
         due_at: now,
         reason: None,
         dead_at: None,
+        run: None,
+        n_crashes: 0,
     }
 }
 
@@ -61,7 +67,7 @@ async fn a_killed_gateway_loses_no_delivery_and_repeats_only_those_in_flight() {
     let target = WebhookTarget::start(Duration::from_millis(2)).await;
     let integrations: Vec<Integration> =
         (1..=TARGETS).map(|id| target.integration(id, &["vod_stop"])).collect();
-    with_store(&data, move |store| {
+    with_store(data.path(), move |store| {
         storage::seed(store).unwrap();
         let added = store.write_blocking(move |write| integrations.iter().try_for_each(|it| write.put(it)));
         added.unwrap();
@@ -69,7 +75,7 @@ async fn a_killed_gateway_loses_no_delivery_and_repeats_only_those_in_flight() {
     .await;
     let mut sent: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for round in 0..n_kills {
-        let added = with_store(&data, move |store| {
+        let added = with_store(data.path(), move |store| {
             store.write_blocking(move |write| {
                 let mut added = Vec::new();
                 for integration in (0..PER_ROUND * TARGETS).map(|it| it % TARGETS + 1) {

@@ -56,6 +56,7 @@ mod playlist;
 mod playlists_out;
 mod plugin_compat;
 mod plugin_processes;
+mod plugin_queue;
 mod plugins;
 mod programs;
 mod proxies;

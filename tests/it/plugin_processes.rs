@@ -1,10 +1,10 @@
 //! Processes of plugins behind the real binary.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use domain::plugin::{Gap, Manifest, Plugin, PluginKey};
-use serde_json::json;
+use serde_json::{Value, json};
 use storage::Store;
 use storage::records::schema;
 
@@ -27,13 +27,29 @@ with open(os.path.join(os.environ['HOME'], 'new'), 'w') as file:
 os.rename(file.name, os.path.join(os.environ['HOME'], 'pid'))
 ";
 
+/// Makes a data folder with an enabled plugin that has the id 1.
+pub(crate) async fn data_folder_with(code: &'static str, actions: Value) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    // A gateway that runs as root gives its plugins another user, who has to reach the data folder.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
+    let root = folder.path().join("data");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let filled = root.clone();
+    tokio::task::spawn_blocking(move || install(&filled, code, &actions)).await.unwrap();
+    (folder, root)
+}
+
 /// Fills a data folder with an enabled plugin.
-fn install(root: &Path) {
-    let code = root.join("plugins/demo");
-    std::fs::create_dir_all(&code).unwrap();
-    let manifest = json!({"name": "Demo", "version": "1", "description": "", "permissions": {}}).to_string();
-    std::fs::write(code.join("plugin.json"), &manifest).unwrap();
-    std::fs::write(code.join("plugin.py"), CODE).unwrap();
+fn install(root: &Path, code: &str, actions: &Value) {
+    let folder = root.join("plugins/demo");
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = json!({
+        "name": "Demo", "version": "1", "description": "", "permissions": {}, "actions": actions,
+    })
+    .to_string();
+    std::fs::write(folder.join("plugin.json"), &manifest).unwrap();
+    std::fs::write(folder.join("plugin.py"), code).unwrap();
     let plugin = Plugin {
         id: 1,
         key: PluginKey::of_folder("demo").unwrap(),
@@ -70,14 +86,7 @@ async fn start(root: &Path) -> (Binary, String) {
 // Holds T-life.6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plugins_end_with_the_gateway_and_none_starts_in_safe_mode() {
-    let folder = tempfile::tempdir().unwrap();
-    // A gateway that runs as root gives its plugins another user, who has to reach the data folder.
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
-    let root = folder.path().join("data");
-    std::fs::create_dir(&root).unwrap();
-    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let filled = root.clone();
-    tokio::task::spawn_blocking(move || install(&filled)).await.unwrap();
+    let (_folder, root) = data_folder_with(CODE, json!([])).await;
 
     let (mut gateway, group) = start(&root).await;
     gateway.signal("KILL");

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::{Event, EventBody};
-use domain::ids::{DeliveryId, LogEntryId};
+use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
 use domain::integration::{
-    ANSWER_BYTES_KEPT, AfterAttempt, Delivery, DeliveryLogEntry, Integration, IntegrationState,
-    OUTPUT_BYTES_KEPT, Outcome, REASON_BYTES_MAX, REQUEST_BYTES_KEPT, Script, ScriptOutput, Target, Webhook,
-    WebhookAnswer, webhook_id,
+    ANSWER_BYTES_KEPT, ActionRun, AfterAttempt, Delivery, DeliveryLogEntry, Integration, IntegrationState,
+    MAX_AGE_S, OUTPUT_BYTES_KEPT, Outcome, REASON_BYTES_MAX, REQUEST_BYTES_KEPT, Recipient, Script,
+    ScriptOutput, Target, Webhook, WebhookAnswer, webhook_id,
 };
+use domain::plugin::{PluginKey, RunCause};
 use domain::template::Template;
 use media::source::{ScriptEnd, ScriptJob, run_script};
 use serde_json::{Map, Value};
 use storage::Write;
-use tokio::time::{Instant, sleep};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -22,16 +24,25 @@ use uuid::Uuid;
 use super::client::{WebhookError, WebhookRequest};
 use super::lane::Lane;
 use super::outbox::payload;
+use super::plugins::PluginTarget;
 use super::redact::Redactor;
 use super::{Running, Shared, script};
 use crate::clock::now_ms;
+use crate::plugins::{PluginRun, RunOrder, RunResult, RunStage};
 
 /// Exit code of a script that wants to be run again later (`EX_TEMPFAIL`).
 const EXIT_LATER: i32 = 75;
 /// Pause before an outcome is written again that the store refused.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// An event as an integration gets it.
+/// Pause before a run is tried again that its plugin did not begin.
+const NOT_BEGUN_DELAY_MS: i64 = 1_000;
+/// Longest wait of a test for an action, which may take hours.
+const TESTED_RUN_MAX: Duration = Duration::from_secs(60);
+/// Maximum number of runs by buttons that are taken for the log at a time.
+const LOGGED_AT_A_TIME: usize = 64;
+
+/// An event as its target gets it.
 #[derive(Clone)]
 struct Happened {
     event_id: Uuid,
@@ -39,6 +50,63 @@ struct Happened {
     /// As JSON.
     payload: String,
     summary: String,
+    /// The id of the run of an action.
+    run_id: Uuid,
+}
+
+/// Where an attempt goes.
+#[derive(Clone)]
+enum Destination {
+    Integration(Arc<Integration>),
+    Plugin(Arc<PluginTarget>, ActionRun),
+}
+
+impl Destination {
+    fn recipient(&self) -> Recipient {
+        match self {
+            Self::Integration(integration) => Recipient::Integration(integration.id),
+            Self::Plugin(plugin, _) => Recipient::Plugin(plugin.id),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Integration(integration) => &integration.name,
+            Self::Plugin(plugin, _) => plugin.key.as_str(),
+        }
+    }
+
+    fn max_age_s(&self) -> u32 {
+        match self {
+            Self::Integration(integration) => integration.max_age_s(),
+            Self::Plugin(..) => MAX_AGE_S,
+        }
+    }
+
+    fn cause(&self) -> RunCause {
+        match self {
+            Self::Integration(_) => RunCause::Event,
+            Self::Plugin(_, run) => run.cause(),
+        }
+    }
+
+    fn action(&self) -> Option<String> {
+        match self {
+            Self::Integration(integration) => match &integration.target {
+                Target::Plugin(action) => Some(action.action.clone()),
+                Target::Webhook(_) | Target::Script(_) => None,
+            },
+            Self::Plugin(_, run) => Some(run.action.clone()),
+        }
+    }
+
+    /// Returns what removes its secrets. The results of plugins have none any more.
+    fn redactor(&self) -> Redactor {
+        match self {
+            Self::Integration(integration) => Redactor::new(integration),
+            Self::Plugin(..) => Redactor::none(),
+        }
+    }
 }
 
 /// The end of an attempt, with what is logged of it. Secrets are still in it.
@@ -47,9 +115,14 @@ struct Attempted {
     request: String,
     answer: Option<WebhookAnswer>,
     output: Option<ScriptOutput>,
+    /// What an action returned, as JSON.
+    result: Option<String>,
     /// Why nothing was sent although nothing failed.
     note: Option<&'static str>,
 }
+
+/// The sentence why an attempt was not made: the plugin takes no runs now.
+struct NotBegun(String);
 
 impl Attempted {
     fn never(reason: impl Into<String>) -> Self {
@@ -57,7 +130,7 @@ impl Attempted {
     }
 
     fn of(outcome: Outcome) -> Self {
-        Self { outcome, request: String::new(), answer: None, output: None, note: None }
+        Self { outcome, request: String::new(), answer: None, output: None, result: None, note: None }
     }
 }
 
@@ -74,10 +147,16 @@ pub(super) async fn test(
     let mut payload = payload(&Event { at: now, body }, event_id);
     payload.insert("test".to_owned(), true.into());
     let payload = Value::Object(payload).to_string();
-    let happened = Happened { event_id, event, payload, summary };
+    let happened = Happened { event_id, event, payload, summary, run_id: event_id };
+    let destination = Destination::Integration(integration.clone());
     let began = Instant::now();
-    let attempted = send(shared, lane, integration, happened.clone()).await;
-    let entry = entry(integration, &happened, None, 1, began.elapsed(), &attempted);
+    let time_max = if destination.action().is_some() { TESTED_RUN_MAX } else { Duration::MAX };
+    let attempted = match timeout(time_max, send(shared, lane, &destination, happened.clone())).await {
+        Ok(Ok(attempted)) => attempted,
+        Ok(Err(NotBegun(reason))) => Attempted::never(reason),
+        Err(_) => Attempted::never(format!("the action still runs after {} s", TESTED_RUN_MAX.as_secs())),
+    };
+    let entry = entry(&destination, &happened, None, 1, began.elapsed(), &attempted);
     let excess = running.log_excess(&entry);
     let (removed, logged) = (excess.clone(), entry.clone());
     let id = running.models.store.write(move |write| append(write, logged, &removed)).await?;
@@ -88,7 +167,7 @@ pub(super) async fn test(
 
 /// Attempts a delivery, and stores the outcome.
 pub(super) async fn deliver(shared: &Arc<Shared>, running: &Running, lane: &Arc<Lane>, id: DeliveryId) {
-    let Some((delivery, integration)) = load(running, id).await else {
+    let Some((mut delivery, destination)) = load(running, id).await else {
         return lane.ended(id, None);
     };
     if delivery.dead_at.is_some() {
@@ -99,11 +178,26 @@ pub(super) async fn deliver(shared: &Arc<Shared>, running: &Running, lane: &Arc<
         event: delivery.event.clone(),
         payload: delivery.payload.clone(),
         summary: delivery.summary.clone(),
+        run_id: delivery.run_id(),
     };
     let began = Instant::now();
-    let attempted = send(shared, lane, &integration, happened.clone()).await;
+    let is_run = destination.action().is_some();
+    let too_late = delivery.created_at.saturating_add(i64::from(destination.max_age_s()) * 1000);
+    let attempted = if is_run && now_ms() > too_late {
+        // Webhooks and scripts find this out after an attempt; the run of an action may take hours.
+        Ok(Attempted::never("it waited for the plugin for too long"))
+    } else {
+        send(shared, lane, &destination, happened.clone()).await
+    };
+    let attempted = match attempted {
+        Ok(attempted) => attempted,
+        Err(NotBegun(_)) => {
+            delivery.due_at = now_ms().saturating_add(NOT_BEGUN_DELAY_MS);
+            return lane.ended(id, Some(&delivery));
+        }
+    };
     let n = delivery.n_attempts.saturating_add(1);
-    let entry = entry(&integration, &happened, Some(id), n, began.elapsed(), &attempted);
+    let entry = entry(&destination, &happened, Some(id), n, began.elapsed(), &attempted);
     // As it is logged, without secrets.
     let reason = entry.reason.clone().unwrap_or_default();
     let outcome = match attempted.outcome {
@@ -111,13 +205,15 @@ pub(super) async fn deliver(shared: &Arc<Shared>, running: &Running, lane: &Arc<
         Outcome::Later { pause_s, .. } => Outcome::Later { reason, pause_s },
         Outcome::Never { .. } => Outcome::Never { reason },
         Outcome::Gone { .. } => Outcome::Gone { reason },
+        Outcome::Crashed { .. } => Outcome::Crashed { reason },
+        Outcome::Interrupted { .. } => Outcome::Interrupted { reason },
     };
-    let delivery = store_outcome(running, &integration, delivery, outcome, entry).await;
+    let delivery = store_outcome(running, &destination, delivery, outcome, entry).await;
     lane.ended(id, delivery.as_ref());
 }
 
-/// Reads a delivery and its integration. A record that cannot be read is not attempted.
-async fn load(running: &Running, id: DeliveryId) -> Option<(Delivery, Arc<Integration>)> {
+/// Reads a delivery and where it goes. A record that cannot be read is not attempted.
+async fn load(running: &Running, id: DeliveryId) -> Option<(Delivery, Destination)> {
     let store = running.models.store.clone();
     let read = tokio::task::spawn_blocking(move || store.collection::<Delivery>().get(id.0));
     let delivery = match read.await.ok()? {
@@ -127,19 +223,25 @@ async fn load(running: &Running, id: DeliveryId) -> Option<(Delivery, Arc<Integr
             return None;
         }
     };
-    let integration = running.models.integrations.load().get(delivery.integration.0).cloned()?;
-    Some((delivery, integration))
+    let destination = match delivery.to {
+        Recipient::Integration(id) => {
+            Destination::Integration(running.models.integrations.load().get(id.0).cloned()?)
+        }
+        Recipient::Plugin(id) => Destination::Plugin(running.plugins.get(id)?, delivery.run.clone()?),
+    };
+    Some((delivery, destination))
 }
 
 /// Stores the outcome with its log entry, however long the store takes. Returns the delivery if it is still there.
 async fn store_outcome(
     running: &Running,
-    integration: &Integration,
+    destination: &Destination,
     delivery: Delivery,
     outcome: Outcome,
     entry: DeliveryLogEntry,
 ) -> Option<Delivery> {
-    let (id, of, max_age_s) = (delivery.id, integration.id, integration.max_age_s());
+    let (id, max_age_s) = (delivery.id, destination.max_age_s());
+    let integration = destination.recipient().integration();
     let excess = running.log_excess(&entry);
     let mut has_failed = false;
     loop {
@@ -155,23 +257,19 @@ async fn store_outcome(
                 AfterAttempt::Removed => drop(write.remove::<Delivery>(id.0)?),
                 AfterAttempt::Waits | AfterAttempt::Dead => write.put(&delivery)?,
             }
-            let new = IntegrationState { id: of, failing_since: None, paused: None };
-            let before = write.get::<IntegrationState>(of.0)?.unwrap_or(new);
-            let mut state = before.clone();
-            let was_paused = before.paused.is_some();
-            let is_paused = state.after_attempt(is_delivered, is_gone, now) && !was_paused;
-            if state != before {
-                write.put(&state)?;
-            }
+            let paused = match integration {
+                Some(id) => change_state(write, id, is_delivered, is_gone, now)?,
+                None => None,
+            };
             let log_id = append(write, logged, &removed)?;
             let left = (after != AfterAttempt::Removed).then_some(delivery);
-            Ok::<_, storage::Error>(Some((log_id, left, is_paused.then_some(state.paused).flatten())))
+            Ok::<_, storage::Error>(Some((log_id, left, paused)))
         });
         match written.await {
             Ok(None) => return None,
             Ok(Some((log_id, left, paused))) => {
                 running.logged(&DeliveryLogEntry { id: log_id, ..entry }, &excess);
-                note(integration, left.as_ref(), paused);
+                note(destination, left.as_ref(), paused);
                 return left;
             }
             Err(cause) => {
@@ -184,15 +282,33 @@ async fn store_outcome(
     }
 }
 
+/// Notes the end of an attempt in the state of its integration. Returns the reason if this pauses it.
+fn change_state(
+    write: &mut Write<'_>,
+    id: IntegrationId,
+    is_delivered: bool,
+    is_gone: bool,
+    now: i64,
+) -> storage::Result<Option<String>> {
+    let new = IntegrationState { id, failing_since: None, paused: None };
+    let before = write.get::<IntegrationState>(id.0)?.unwrap_or(new);
+    let mut state = before.clone();
+    let is_paused = state.after_attempt(is_delivered, is_gone, now) && before.paused.is_none();
+    if state != before {
+        write.put(&state)?;
+    }
+    Ok(is_paused.then_some(state.paused).flatten())
+}
+
 /// Logs what the operator may have to act on.
-fn note(integration: &Integration, left: Option<&Delivery>, paused: Option<String>) {
-    let (id, name) = (integration.id, &integration.name);
+fn note(destination: &Destination, left: Option<&Delivery>, paused: Option<String>) {
+    let (to, name) = (destination.recipient(), destination.name());
     if let Some(dead) = left.filter(|it| it.dead_at.is_some()) {
         let reason = dead.reason.as_deref().unwrap_or_default();
-        warn!(integration.id = %id, "event {} was not delivered to \"{name}\": {reason}", dead.event);
+        warn!(?to, "event {} was not delivered to \"{name}\": {reason}", dead.event);
     }
     if let Some(reason) = paused {
-        info!(integration.id = %id, "integration \"{name}\" is paused: {reason}");
+        info!(?to, "integration \"{name}\" is paused: {reason}");
     }
 }
 
@@ -218,28 +334,35 @@ fn append(
 
 /// Returns the entry for an attempt. Its id is not known yet.
 fn entry(
-    integration: &Integration,
+    destination: &Destination,
     happened: &Happened,
     delivery: Option<DeliveryId>,
     attempt: u32,
     duration: Duration,
     attempted: &Attempted,
 ) -> DeliveryLogEntry {
-    let redactor = Redactor::new(integration);
-    let subscription = integration.subscriptions.iter().find(|it| it.event == happened.event);
+    let redactor = destination.redactor();
+    let subscription = match destination {
+        Destination::Integration(it) => it.subscriptions.iter().find(|it| it.event == happened.event),
+        Destination::Plugin(..) => None,
+    };
     let reason = match &attempted.outcome {
         Outcome::Delivered => attempted.note.map(str::to_owned),
-        Outcome::Later { reason, .. } | Outcome::Never { reason } | Outcome::Gone { reason } => {
-            Some(redactor.beginning(reason, REASON_BYTES_MAX))
-        }
+        Outcome::Later { reason, .. }
+        | Outcome::Never { reason }
+        | Outcome::Gone { reason }
+        | Outcome::Crashed { reason }
+        | Outcome::Interrupted { reason } => Some(redactor.beginning(reason, REASON_BYTES_MAX)),
     };
     DeliveryLogEntry {
         id: LogEntryId(0),
-        integration: integration.id,
+        to: destination.recipient(),
         subscription: subscription.map(|it| it.id),
         delivery,
         event_id: happened.event_id,
         event: happened.event.clone(),
+        cause: destination.cause(),
+        action: destination.action(),
         is_success: attempted.outcome == Outcome::Delivered,
         request: redactor.beginning(&attempted.request, REQUEST_BYTES_KEPT),
         answer: attempted.answer.as_ref().map(|it| WebhookAnswer {
@@ -251,6 +374,7 @@ fn entry(
             stdout: redactor.beginning(&it.stdout, OUTPUT_BYTES_KEPT),
             stderr: redactor.beginning(&it.stderr, OUTPUT_BYTES_KEPT),
         }),
+        result: attempted.result.as_ref().map(|it| redactor.beginning(it, ANSWER_BYTES_KEPT)),
         reason,
         attempt,
         duration_ms: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX),
@@ -262,16 +386,19 @@ fn entry(
 async fn send(
     shared: &Arc<Shared>,
     lane: &Arc<Lane>,
-    integration: &Arc<Integration>,
+    destination: &Destination,
     happened: Happened,
-) -> Attempted {
-    let (shared, lane, integration) = (shared.clone(), lane.clone(), integration.clone());
+) -> Result<Attempted, NotBegun> {
+    let (shared, lane, destination) = (shared.clone(), lane.clone(), destination.clone());
     let work = async move {
-        let Some(running) = shared.running.get() else { return Attempted::never("integrations do not run") };
-        to_target(&shared, running, &lane, &integration, &happened).await
+        let Some(running) = shared.running.get() else {
+            return Ok(Attempted::never("integrations do not run"));
+        };
+        to_target(&shared, running, &lane, &destination, &happened).await
     };
     AbortOnDropHandle::new(tokio::spawn(work)).await.unwrap_or_else(|_| {
-        Attempted::of(Outcome::Later { reason: "the attempt failed by a defect".to_owned(), pause_s: None })
+        let reason = "the attempt failed by a defect".to_owned();
+        Ok(Attempted::of(Outcome::Later { reason, pause_s: None }))
     })
 }
 
@@ -279,26 +406,146 @@ async fn to_target(
     shared: &Shared,
     running: &Running,
     lane: &Lane,
-    integration: &Integration,
+    destination: &Destination,
     happened: &Happened,
-) -> Attempted {
+) -> Result<Attempted, NotBegun> {
     let payload = match serde_json::from_str(&happened.payload) {
         Ok(Value::Object(payload)) => payload,
-        _ => return Attempted::never("the stored payload is damaged"),
+        _ => return Ok(Attempted::never("the stored payload is damaged")),
+    };
+    let integration = match destination {
+        Destination::Integration(integration) => integration,
+        Destination::Plugin(plugin, run) => {
+            let params = match run.cause() {
+                RunCause::Schedule => payload,
+                RunCause::Event | RunCause::Button => params_of_event(happened, payload.into()),
+            };
+            return to_plugin(shared, &plugin.key, order(happened, &run.action, params, run.cause())).await;
+        }
     };
     let text = match text(integration, happened, &payload) {
         Ok(text) => text,
-        Err(reason) => return Attempted::never(reason),
+        Err(reason) => return Ok(Attempted::never(reason)),
     };
     if text.text.trim().is_empty() {
         let note = Some("nothing was sent, because the text of the template is blank");
-        return Attempted { note, ..Attempted::of(Outcome::Delivered) };
+        return Ok(Attempted { note, ..Attempted::of(Outcome::Delivered) });
     }
     match &integration.target {
-        Target::Webhook(webhook) => to_webhook(running, lane, webhook, happened, text).await,
-        Target::Script(script) => to_script(shared, running, script, happened, &payload, text).await,
-        Target::Plugin(action) => Attempted::never(format!("the plugin \"{}\" does not run", action.key)),
+        Target::Webhook(webhook) => Ok(to_webhook(running, integration, lane, webhook, happened, text).await),
+        Target::Script(script) => Ok(to_script(shared, running, script, happened, &payload, text).await),
+        Target::Plugin(action) => {
+            let Ok(key) = PluginKey::of_folder(&action.key) else {
+                return Ok(Attempted::never(format!("the plugin \"{}\" is not installed", action.key)));
+            };
+            // A template makes an object, or a text.
+            let payload = serde_json::from_str(&text.text).unwrap_or(Value::String(text.text));
+            let params = params_of_event(happened, payload);
+            to_plugin(shared, &key, order(happened, &action.action, params, RunCause::Event)).await
+        }
     }
+}
+
+/// Returns what an action gets for an event.
+fn params_of_event(happened: &Happened, payload: Value) -> Map<String, Value> {
+    Map::from_iter([("event".to_owned(), happened.event.clone().into()), ("payload".to_owned(), payload)])
+}
+
+fn order(happened: &Happened, action: &str, params: Map<String, Value>, cause: RunCause) -> RunOrder {
+    RunOrder { id: happened.run_id, action: action.to_owned(), params, cause }
+}
+
+/// Runs an action, and waits for its end.
+async fn to_plugin(shared: &Shared, key: &PluginKey, order: RunOrder) -> Result<Attempted, NotBegun> {
+    let request = shared.plugins.redact(key, &Value::Object(order.params.clone()).to_string());
+    let ended = shared.plugins.run_to_end(key, order).await;
+    let ended = ended.map_err(|refusal| NotBegun(refusal.to_string()))?;
+    let (outcome, result) = run_outcome(ended);
+    let result = result.map(|it| shared.plugins.redact(key, &it));
+    Ok(Attempted { request, result, ..Attempted::of(outcome) })
+}
+
+/// Returns what the end of a run means for its delivery, and what the action returned.
+fn run_outcome(ended: RunResult) -> (Outcome, Option<String>) {
+    let never = |reason: &str| Outcome::Never { reason: reason.to_owned() };
+    let outcome = match ended {
+        RunResult::Returned(value) => {
+            let outcome = match value.get("status").and_then(Value::as_str) {
+                Some("error") => {
+                    let message = value.get("message").and_then(Value::as_str).unwrap_or_default();
+                    Outcome::Never { reason: format!("the action returned an error: {message}") }
+                }
+                _ => Outcome::Delivered,
+            };
+            return (outcome, Some(value.to_string()));
+        }
+        RunResult::UnknownAction => never("the plugin has no such action"),
+        RunResult::Raised(error) => Outcome::Never { reason: format!("the action failed: {error}") },
+        RunResult::Crashed(reason) => Outcome::Crashed { reason },
+        RunResult::TimedOut => never("the action took longer than its time"),
+        RunResult::Cancelled => never("an admin cancelled the run"),
+        RunResult::Stopped => {
+            Outcome::Interrupted { reason: "the plugin was stopped during the run".to_owned() }
+        }
+    };
+    (outcome, None)
+}
+
+/// Logs the runs of actions by their buttons, which are no deliveries.
+pub(super) async fn log_buttons(shared: Arc<Shared>, ended: Arc<AsyncMutex<mpsc::Receiver<PluginRun>>>) {
+    let Some(running) = shared.running.get() else { return };
+    let (mut ended, mut runs) = (ended.lock().await, Vec::new());
+    while ended.recv_many(&mut runs, LOGGED_AT_A_TIME).await > 0 {
+        for run in runs.drain(..) {
+            let Some(entry) = button_entry(&shared, running, run) else { continue };
+            let excess = running.log_excess(&entry);
+            let (logged, removed) = (entry.clone(), excess.clone());
+            match running.models.store.write(move |write| append(write, logged, &removed)).await {
+                Ok(id) => running.logged(&DeliveryLogEntry { id, ..entry }, &excess),
+                Err(cause) => warn!("failed to log a run of a plugin: {cause}"),
+            }
+        }
+    }
+}
+
+/// Returns the entry of the log for a run by its button. `None` if the plugin is gone, or it goes on.
+fn button_entry(shared: &Shared, running: &Running, run: PluginRun) -> Option<DeliveryLogEntry> {
+    let plugin = running.models.plugins.load().one_by("key", run.key.as_str())?.id;
+    let RunStage::Ended(ended) = run.stage else { return None };
+    let (outcome, result) = run_outcome(ended);
+    let text = |it: String, bytes_max: usize| {
+        let text = shared.plugins.redact(&run.key, &it);
+        text[..text.floor_char_boundary(bytes_max)].to_owned()
+    };
+    let (is_success, reason) = match outcome {
+        Outcome::Delivered => (true, None),
+        Outcome::Later { reason, .. }
+        | Outcome::Never { reason }
+        | Outcome::Gone { reason }
+        | Outcome::Crashed { reason }
+        | Outcome::Interrupted { reason } => (false, Some(text(reason, REASON_BYTES_MAX))),
+    };
+    let now = now_ms();
+    let duration_ms = run.ended_at.unwrap_or(now).saturating_sub(run.requested_at);
+    Some(DeliveryLogEntry {
+        id: LogEntryId(0),
+        to: Recipient::Plugin(plugin),
+        subscription: None,
+        delivery: None,
+        event_id: run.id,
+        event: RunCause::Button.name().to_owned(),
+        cause: RunCause::Button,
+        action: Some(run.action),
+        is_success,
+        request: String::new(),
+        answer: None,
+        output: None,
+        result: result.map(|it| text(it, ANSWER_BYTES_KEPT)),
+        reason,
+        attempt: 1,
+        duration_ms: u32::try_from(duration_ms).unwrap_or(u32::MAX),
+        created_at: now,
+    })
 }
 
 /// A text for a target.
@@ -333,6 +580,7 @@ fn text(
 
 async fn to_webhook(
     running: &Running,
+    integration: &Integration,
     lane: &Lane,
     webhook: &Webhook,
     happened: &Happened,
@@ -342,7 +590,7 @@ async fn to_webhook(
         webhook,
         content_type: text.content_type,
         body: &text.text,
-        id: webhook_id(happened.event_id, lane.id),
+        id: webhook_id(happened.event_id, integration.id),
         now: now_ms(),
     };
     let reply = lane.client.send(running, request).await;
@@ -366,7 +614,7 @@ async fn to_webhook(
         Err(WebhookError::Later(reason)) => (Outcome::Later { reason, pause_s: None }, None),
         Err(WebhookError::Never(reason)) => (Outcome::Never { reason }, None),
     };
-    Attempted { outcome, request: text.text, answer, output: None, note: None }
+    Attempted { request: text.text, answer, ..Attempted::of(outcome) }
 }
 
 async fn to_script(
@@ -401,7 +649,7 @@ async fn to_script(
         Ok(end) => (script_outcome(&end, script.timeout_s), Some(output(end))),
         Err(reason) => (Outcome::Never { reason: format!("the script cannot be started: {reason}") }, None),
     };
-    Attempted { outcome, request: text.text, answer: None, output, note: None }
+    Attempted { request: text.text, output, ..Attempted::of(outcome) }
 }
 
 fn script_outcome(end: &ScriptEnd, timeout_s: u32) -> Outcome {
@@ -427,7 +675,7 @@ impl Running {
     /// Returns the entries that have to go when this one is added.
     fn log_excess(&self, entry: &DeliveryLogEntry) -> Vec<u32> {
         let log = self.log.lock();
-        log.excess(Some(entry.integration), entry.n_bytes(), &self.settings.log, entry.created_at)
+        log.excess(Some(entry.to), entry.n_bytes(), &self.settings.log, entry.created_at)
     }
 
     fn logged(&self, entry: &DeliveryLogEntry, excess: &[u32]) {

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use domain::ids::{DeliveryId, IntegrationId};
-use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState};
+use domain::ids::DeliveryId;
+use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState, Recipient};
+use domain::plugin::{Plugin, PluginSchedules};
 use storage::{Change, ChangeMessage, ChangedIds, Record};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
@@ -21,14 +23,16 @@ const REMOVED_PER_WRITE: usize = 1_000;
 /// Pause before the store is read again after an error.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The tasks of the integrations.
-type Workers = BTreeMap<IntegrationId, RespawnedTask>;
+/// The tasks of the integrations and the plugins.
+type Workers = BTreeMap<Recipient, RespawnedTask>;
 
 /// Runs until the gateway stops, and its attempts have ended.
 pub(super) async fn run(shared: Arc<Shared>) {
     let Some(running) = shared.running.get() else { return };
     let mut workers = Workers::new();
     let mut changes = running.models.store.changes();
+    let mut readiness = shared.plugins.readiness();
+    read_plugins(&shared, running).await;
     // Before the log is read, which takes longer.
     sync_workers(&shared, running, &mut workers);
     while !read_all(&shared).await {
@@ -40,6 +44,11 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let message = tokio::select! {
             message = changes.next() => message,
+            Ok(()) = readiness.changed() => {
+                running.wake_plugins();
+                shared.touch();
+                continue;
+            }
             _ = trims.tick() => {
                 trim(running).await;
                 continue;
@@ -49,6 +58,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         let change = match message {
             ChangeMessage::Changed(change) => change,
             ChangeMessage::Lagged => {
+                read_plugins(&shared, running).await;
                 while !read_all(&shared).await {
                     sleep(RETRY_DELAY).await;
                 }
@@ -58,7 +68,14 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             ChangeMessage::Closed => break,
         };
-        if change.of(Integration::COLLECTION).is_some() {
+        let has_plugins = change.of(Plugin::COLLECTION).is_some();
+        if has_plugins {
+            read_plugins(&shared, running).await;
+        }
+        if change.of(PluginSchedules::COLLECTION).is_some() {
+            shared.plugins.schedules().wake();
+        }
+        if has_plugins || change.of(Integration::COLLECTION).is_some() {
             sync_workers(&shared, running, &mut workers);
         }
         if change.of(IntegrationState::COLLECTION).is_some() {
@@ -80,17 +97,34 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Has a worker for each integration.
+/// Reads the plugins and their schedules again.
+async fn read_plugins(shared: &Shared, running: &Running) {
+    let targets = running.plugins.clone();
+    let enabled = tokio::task::spawn_blocking(move || targets.read_again()).await.unwrap_or_default();
+    for plugin in enabled {
+        if let Err(cause) = shared.plugins.schedules().follow(&plugin).await {
+            warn!(plugin.key = %plugin.record.key, "failed to store the schedules of a plugin: {cause}");
+        }
+    }
+    shared.plugins.schedules().wake();
+    running.wake_plugins();
+}
+
+/// Has a worker for each integration and each plugin.
 fn sync_workers(shared: &Arc<Shared>, running: &Running, workers: &mut Workers) {
     let integrations = running.models.integrations.load();
-    running.lanes.lock().retain(|id, _| integrations.get(id.0).is_some());
-    workers.retain(|id, _| integrations.get(id.0).is_some());
-    for integration in integrations.iter() {
-        let lane = running.lane(integration);
-        lane.set_parallel(integration.parallel);
-        workers.entry(integration.id).or_insert_with(|| {
+    let of_integrations = integrations.iter().map(|it| (Recipient::Integration(it.id), it.parallel));
+    let plugins = running.plugins.all();
+    let of_plugins = plugins.values().map(|it| (Recipient::Plugin(it.id), it.concurrency));
+    let wanted: BTreeMap<Recipient, u8> = of_integrations.chain(of_plugins).collect();
+    running.lanes.lock().retain(|id, _| wanted.contains_key(id));
+    workers.retain(|id, _| wanted.contains_key(id));
+    for (to, parallel) in wanted {
+        let lane = running.lane(to, parallel);
+        lane.set_parallel(parallel);
+        workers.entry(to).or_insert_with(|| {
             let shared = shared.clone();
-            tasks::respawn("the worker of an integration", move || worker::run(shared.clone(), lane.clone()))
+            tasks::respawn("the worker of deliveries", move || worker::run(shared.clone(), lane.clone()))
         });
     }
     shared.touch();
@@ -138,10 +172,19 @@ async fn read_change(shared: &Arc<Shared>, change: Arc<Change>) {
 
 impl Running {
     fn set(&self, delivery: &Delivery) {
-        // A delivery without its integration is about to be removed.
-        if let Some(integration) = self.models.integrations.load().get(delivery.integration.0) {
-            self.lane(integration).set(delivery);
+        // A delivery without its integration or plugin is about to be removed.
+        let parallel = match delivery.to {
+            Recipient::Integration(id) => self.models.integrations.load().get(id.0).map(|it| it.parallel),
+            Recipient::Plugin(id) => self.plugins.get(id).map(|it| it.concurrency),
+        };
+        if let Some(parallel) = parallel {
+            self.lane(delivery.to, parallel).set(delivery);
         }
+    }
+
+    /// Lets the workers look whether plugins take runs.
+    fn wake_plugins(&self) {
+        self.lanes.lock().values().for_each(|it| it.wake.notify_one());
     }
 
     fn read_deliveries(&self) -> storage::Result<()> {
@@ -203,7 +246,7 @@ async fn bury_overflow(shared: &Shared, running: &Running) {
         let buried = running.models.store.write(move |write| {
             for id in overflow {
                 if let Some(mut delivery) = write.get::<Delivery>(id.0)? {
-                    delivery.die("too many deliveries wait for the integration", now_ms());
+                    delivery.die("too many deliveries wait for the same target", now_ms());
                     write.put(&delivery)?;
                 }
             }
@@ -214,9 +257,10 @@ async fn bury_overflow(shared: &Shared, running: &Running) {
         });
         if let Err(cause) = buried.await {
             // They wait no longer, and are read again at the next start.
-            warn!(integration.id = %lane.id, "failed to store which deliveries are dead letters: {cause}");
+            warn!(to = ?lane.id, "failed to store which deliveries are dead letters: {cause}");
         } else if n_overflow > 0 {
-            info!(integration.id = %lane.id, "{n_overflow} deliveries became dead letters: too many wait");
+            running.n_overflowed.fetch_add(n_overflow as u64, Ordering::Relaxed);
+            info!(to = ?lane.id, "{n_overflow} deliveries became dead letters: too many wait");
         }
         shared.touch();
     }

@@ -1,16 +1,16 @@
-//! What is known of the deliveries of one integration, in memory.
+//! What is known of the deliveries to one integration or one plugin, in memory.
 
 use std::collections::BTreeMap;
 
-use domain::ids::{DeliveryId, IntegrationId};
-use domain::integration::{DEAD_MAX, DEAD_MS_MAX, Delivery, DeliveryQueue, NextDelivery};
+use domain::ids::DeliveryId;
+use domain::integration::{DEAD_MAX, DEAD_MS_MAX, Delivery, DeliveryQueue, NextDelivery, Recipient};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::client::ClientCache;
 
 pub(super) struct Lane {
-    pub(super) id: IntegrationId,
+    pub(super) id: Recipient,
     state: Mutex<State>,
     /// Wakes the worker.
     pub(super) wake: Notify,
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Lane {
-    pub(super) fn new(id: IntegrationId, parallel: u8) -> Self {
+    pub(super) fn new(id: Recipient, parallel: u8) -> Self {
         let state = State { queue: DeliveryQueue::new(parallel), dead: BTreeMap::new() };
         Self { id, state: Mutex::new(state), wake: Notify::new(), client: ClientCache::default() }
     }
@@ -46,7 +46,7 @@ impl Lane {
             }
             None => {
                 state.dead.remove(&delivery.id);
-                state.queue.add(delivery.id, delivery.channel, delivery.due_at);
+                state.queue.add(delivery.id, delivery.order(), delivery.due_at);
                 self.wake.notify_one();
             }
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use domain::event::EventBody;
-use domain::ids::IntegrationId;
-use domain::integration::{DeliveryLogEntry, DeliveryLogLimits};
+use domain::integration::{DeliveryLogEntry, DeliveryLogLimits, Recipient};
+use domain::plugin::RunCause;
 
 use super::LogFilter;
 
@@ -14,13 +14,14 @@ const TRIMMED_MAX: usize = 100;
 #[derive(Default)]
 pub(super) struct LogIndex {
     rows: BTreeMap<u32, Row>,
-    of: HashMap<IntegrationId, BTreeSet<u32>>,
+    of: HashMap<Recipient, BTreeSet<u32>>,
     n_bytes: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Row {
-    integration: IntegrationId,
+    to: Recipient,
+    cause: RunCause,
     /// Position in [`EventBody::NAMES`].
     event: u8,
     is_success: bool,
@@ -38,7 +39,8 @@ fn event_number(name: &str) -> u8 {
 impl LogIndex {
     pub(super) fn insert(&mut self, entry: &DeliveryLogEntry) {
         let row = Row {
-            integration: entry.integration,
+            to: entry.to,
+            cause: entry.cause,
             event: event_number(&entry.event),
             is_success: entry.is_success,
             is_test: entry.is_test(),
@@ -47,17 +49,17 @@ impl LogIndex {
         };
         if self.rows.insert(entry.id.0, row).is_none() {
             self.n_bytes += u64::from(row.n_bytes);
-            self.of.entry(row.integration).or_default().insert(entry.id.0);
+            self.of.entry(row.to).or_default().insert(entry.id.0);
         }
     }
 
     pub(super) fn remove(&mut self, id: u32) {
         let Some(row) = self.rows.remove(&id) else { return };
         self.n_bytes -= u64::from(row.n_bytes);
-        if let Some(ids) = self.of.get_mut(&row.integration) {
+        if let Some(ids) = self.of.get_mut(&row.to) {
             ids.remove(&id);
             if ids.is_empty() {
-                self.of.remove(&row.integration);
+                self.of.remove(&row.to);
             }
         }
     }
@@ -75,8 +77,9 @@ impl LogIndex {
     pub(super) fn page(&self, filter: &LogFilter, offset: usize, limit: usize) -> (usize, Vec<u32>) {
         let event = filter.event.as_deref().map(event_number);
         let selects = |row: &Row| {
-            filter.integration.is_none_or(|it| row.integration == it)
-                && filter.integrations.as_ref().is_none_or(|it| it.contains(&row.integration))
+            filter.to.is_none_or(|it| row.to == it)
+                && filter.to_one_of.as_ref().is_none_or(|it| it.contains(&row.to))
+                && filter.cause.is_none_or(|it| row.cause == it)
                 && event.is_none_or(|it| it != u8::MAX && row.event == it)
                 && filter.is_success.is_none_or(|it| row.is_success == it)
                 && filter.is_test.is_none_or(|it| row.is_test == it)
@@ -90,14 +93,14 @@ impl LogIndex {
             }
             n_all += 1;
         };
-        match filter.integration {
+        match filter.to {
             None if *filter == LogFilter::default() => {
                 // No row has to be looked at.
                 let ids = self.rows.keys().rev().skip(offset).take(limit).copied().collect();
                 return (self.rows.len(), ids);
             }
-            Some(integration) => {
-                let own = self.of.get(&integration).into_iter().flatten().rev();
+            Some(to) => {
+                let own = self.of.get(&to).into_iter().flatten().rev();
                 own.filter(|id| self.rows.get(id).is_some_and(selects)).for_each(|id| take(*id));
             }
             None => self.rows.iter().rev().filter(|it| selects(it.1)).for_each(|it| take(*it.0)),
@@ -105,16 +108,16 @@ impl LogIndex {
         (n_all, ids)
     }
 
-    /// Returns entries that have to go when one of this integration and size is added; some of them, if they are many.
+    /// Returns entries that have to go when one of this recipient and size is added; some of them, if they are many.
     pub(super) fn excess(
         &self,
-        integration: Option<IntegrationId>,
+        to: Option<Recipient>,
         n_bytes: u64,
         limits: &DeliveryLogLimits,
         now: i64,
     ) -> Vec<u32> {
         let mut excess = BTreeSet::new();
-        if let Some(own) = integration.and_then(|it| self.of.get(&it)) {
+        if let Some(own) = to.and_then(|it| self.of.get(&it)) {
             let n = (own.len() + 1).saturating_sub(limits.entries_per_integration);
             excess.extend(own.iter().take(n.min(TRIMMED_MAX)));
         }
@@ -133,23 +136,30 @@ impl LogIndex {
 
 #[cfg(test)]
 mod tests {
-    use domain::ids::LogEntryId;
+    use domain::ids::{IntegrationId, LogEntryId};
     use uuid::Uuid;
 
     use super::*;
 
+    fn to(integration: u32) -> Recipient {
+        Recipient::Integration(IntegrationId(integration))
+    }
+
     fn entry(id: u32, integration: u32, event: &str, is_success: bool) -> DeliveryLogEntry {
         DeliveryLogEntry {
             id: LogEntryId(id),
-            integration: IntegrationId(integration),
+            to: to(integration),
             subscription: None,
             delivery: None,
             event_id: Uuid::nil(),
             event: event.to_owned(),
+            cause: RunCause::Event,
+            action: None,
             is_success,
             request: String::new(),
             answer: None,
             output: None,
+            result: None,
             reason: None,
             attempt: 1,
             duration_ms: 0,
@@ -167,15 +177,17 @@ mod tests {
             assert_eq!(index.page(filter, 1, first.len()), (n, first.to_vec()), "{filter:?}");
         };
         check(&LogFilter::default(), 100, &[98, 97, 96]);
-        let of = LogFilter { integration: Some(IntegrationId(3)), ..LogFilter::default() };
+        let of = LogFilter { to: Some(to(3)), ..LogFilter::default() };
         check(&of, 25, &[95, 91]);
         check(&LogFilter { event: Some("vod_start".into()), ..of.clone() }, 12, &[43]);
         check(&LogFilter { event: Some("unknown".into()), ..LogFilter::default() }, 0, &[]);
         check(&LogFilter { is_success: Some(true), ..LogFilter::default() }, 10, &[80, 70]);
         check(&LogFilter { since: Some(10), before: Some(13), ..LogFilter::default() }, 3, &[11]);
-        let some = LogFilter { integrations: Some([0, 9].map(IntegrationId).into()), ..LogFilter::default() };
+        let some = LogFilter { to_one_of: Some([0, 9].map(to).into()), ..LogFilter::default() };
         check(&some, 25, &[92, 88]);
-        check(&LogFilter { integration: Some(IntegrationId(9)), ..LogFilter::default() }, 0, &[]);
+        check(&LogFilter { to: Some(to(9)), ..LogFilter::default() }, 0, &[]);
+        check(&LogFilter { to: Some(Recipient::Plugin(3)), ..LogFilter::default() }, 0, &[]);
+        check(&LogFilter { cause: Some(RunCause::Button), ..LogFilter::default() }, 0, &[]);
     }
 
     #[test]
@@ -183,7 +195,7 @@ mod tests {
         let mut index = LogIndex::default();
         (0..30).for_each(|id| index.insert(&entry(id, id % 3, "vod_stop", true)));
         let limits = DeliveryLogLimits { days: 1, entries_per_integration: 10, bytes: u64::MAX };
-        let own = Some(IntegrationId(1));
+        let own = Some(to(1));
         assert_eq!(index.excess(own, 0, &limits, 0), [1], "the oldest of the integration");
         assert!(index.excess(None, 0, &limits, 0).is_empty());
         let day = 86_400_000;

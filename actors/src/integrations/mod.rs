@@ -1,4 +1,5 @@
-//! Delivers events to integrations: webhooks and scripts.
+//! Delivers events to integrations, which are webhooks, scripts and actions of plugins, and to plugins whose actions want
+//! them. Scheduled runs of actions take the same way.
 //!
 //! ```text
 //! event ─► outbox ─► store (deliveries) ─► follower ─► lane of the integration ─► worker ─► attempt
@@ -9,8 +10,8 @@
 //! - The **outbox** stores a delivery for each integration that wants an event: in the write of the change that the event
 //!   reports, or in one of its own.
 //! - The **follower** reads the commits of the store, and adds new deliveries to the queues in memory.
-//! - A **lane** is what is known of the deliveries of one integration. Its **worker** attempts them, so that a target that
-//!   hangs delays no other.
+//! - A **lane** is what is known of the deliveries to one integration or plugin. Its **worker** attempts them, so that a
+//!   target that hangs delays no other.
 //!
 //! A delivery leaves the store only with the write that logs its success. After a crash the attempts that were running
 //! are made again, with the same `webhook-id`, and no others.
@@ -21,6 +22,7 @@ mod follow;
 mod lane;
 mod log_index;
 mod outbox;
+mod plugins;
 mod redact;
 mod script;
 #[cfg(test)]
@@ -30,40 +32,48 @@ mod worker;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use domain::egress::Distance;
 use domain::event::EventBody;
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
 use domain::integration::{
-    Delivery, DeliveryLogEntry, DeliveryLogLimits, Integration, IntegrationState, Script, Webhook,
+    Delivery, DeliveryLogEntry, DeliveryLogLimits, IntegrationState, Recipient, Script, Target, Webhook,
     WrongIntegrationField,
 };
+use domain::plugin::RunCause;
 use media::closer::Closer;
 use media::launcher::Launcher;
 use parking_lot::Mutex;
 use storage::Models;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use self::lane::Lane;
 use self::log_index::LogIndex;
 pub(crate) use self::outbox::{Courier, Outbox};
+pub use self::plugins::PluginTargets;
 use crate::clock::now_ms;
+use crate::plugins::{PluginRun, Plugins, RunStage};
 use crate::tasks::{self, RespawnedTask};
 
 /// Maximum wait for the attempts that run when the gateway stops. They are made again after the next start.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of scripts that run at the same time.
 const SCRIPTS_MAX: usize = 4;
-/// Maximum number of dead letters that one call replays or deletes in one write.
+/// Maximum number of dead letters that are replayed or deleted in one write.
 const DEAD_PER_WRITE: usize = 1_000;
+/// Maximum number of runs by buttons that wait for the log.
+const ENDED_RUNS_MAX: usize = 1_024;
 
 /// The external dependencies of the deliveries.
 pub struct IntegrationParts {
     pub models: Models,
+    pub plugins: PluginTargets,
     /// The addresses of the gateway itself, to which no webhook may lead.
     pub own_listeners: Arc<[SocketAddr]>,
     pub settings: IntegrationSettings,
@@ -112,6 +122,18 @@ pub struct IntegrationStatus {
     pub paused: Option<String>,
 }
 
+/// The numbers of deliveries at one moment, and of those that were lost since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeliveryCounts {
+    pub n_waiting: usize,
+    pub n_running: usize,
+    pub n_dead: usize,
+    /// Events that no integration got, because too many waited for the disk.
+    pub n_lost: u64,
+    /// Deliveries that became dead letters, because too many waited for their target.
+    pub n_overflowed: u64,
+}
+
 /// The result of a test for one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
@@ -123,7 +145,7 @@ pub struct TestResult {
 /// Selects deliveries. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
-    pub integration: Option<IntegrationId>,
+    pub to: Option<Recipient>,
     /// `Some(true)` for dead letters, `Some(false)` for those that wait.
     pub is_dead: Option<bool>,
     /// Name of the event.
@@ -139,9 +161,10 @@ pub struct DeliveryFilter {
 /// Selects entries of the log. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    pub integration: Option<IntegrationId>,
-    /// One of these integrations.
-    pub integrations: Option<Vec<IntegrationId>>,
+    pub to: Option<Recipient>,
+    /// One of these.
+    pub to_one_of: Option<Vec<Recipient>>,
+    pub cause: Option<RunCause>,
     /// Name of the event.
     pub event: Option<String>,
     pub is_success: Option<bool>,
@@ -178,6 +201,8 @@ struct Shared {
     running: OnceLock<Running>,
     launcher: Launcher,
     closer: Closer,
+    plugins: Plugins,
+    outbox: Outbox,
     /// Cancelled when the gateway stops.
     stop: CancellationToken,
     /// The follower and what it keeps running; ends with the system.
@@ -189,19 +214,31 @@ struct Shared {
 /// The state of the deliveries once they have started.
 struct Running {
     models: Models,
+    plugins: PluginTargets,
     own_listeners: Arc<[SocketAddr]>,
     settings: IntegrationSettings,
-    lanes: Mutex<BTreeMap<IntegrationId, Arc<Lane>>>,
+    lanes: Mutex<BTreeMap<Recipient, Arc<Lane>>>,
     log: Mutex<LogIndex>,
     scripts: Semaphore,
+    n_overflowed: AtomicU64,
+    /// Runs by buttons that ended, to be logged.
+    ended_runs: mpsc::Sender<PluginRun>,
 }
 
 impl Integrations {
-    pub(crate) fn new(launcher: Launcher, closer: Closer, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        launcher: Launcher,
+        closer: Closer,
+        plugins: Plugins,
+        outbox: Outbox,
+        stop: CancellationToken,
+    ) -> Self {
         let shared = Shared {
             running: OnceLock::new(),
             launcher,
             closer,
+            plugins,
+            outbox,
             stop,
             tasks: Mutex::default(),
             changed: watch::channel(0).0,
@@ -211,14 +248,19 @@ impl Integrations {
 
     /// Starts delivering on the current runtime. Only the first call has an effect.
     pub(crate) fn start(&self, parts: IntegrationParts) {
-        let IntegrationParts { models, own_listeners, settings } = parts;
+        let IntegrationParts { models, plugins, own_listeners, settings } = parts;
+        let (ended_runs, to_log) = mpsc::channel(ENDED_RUNS_MAX);
+        self.shared.plugins.schedules().start(models.clone());
         let running = Running {
             models,
+            plugins,
             own_listeners,
             settings,
             lanes: Mutex::default(),
             log: Mutex::default(),
             scripts: Semaphore::new(SCRIPTS_MAX),
+            n_overflowed: AtomicU64::new(0),
+            ended_runs,
         };
         if self.shared.running.set(running).is_err() {
             return;
@@ -226,13 +268,20 @@ impl Integrations {
         // The task ends when `stop` is cancelled, so that it may hold what it runs for.
         let shared = self.shared.clone();
         let follower = tasks::respawn("the follower of deliveries", move || follow::run(shared.clone()));
-        self.shared.tasks.lock().push(follower);
+        let (schedules, stop) = (self.shared.plugins.schedules().clone(), self.shared.stop.clone());
+        let schedules =
+            tasks::respawn("the schedules of plugins", move || schedules.clone().run(stop.clone()));
+        let (shared, to_log) = (self.shared.clone(), Arc::new(AsyncMutex::new(to_log)));
+        let log = tasks::respawn("the log of buttons", move || {
+            attempt::log_buttons(shared.clone(), to_log.clone())
+        });
+        self.shared.tasks.lock().extend([follower, schedules, log]);
     }
 
     /// Waits until no attempt runs any more, at most for [`STOP_TIMEOUT`], and ends the tasks.
     pub(crate) async fn ended(&self) {
         let deadline = Instant::now() + STOP_TIMEOUT;
-        while Instant::now() < deadline && self.statuses().iter().any(|it| it.n_running > 0) {
+        while Instant::now() < deadline && self.counts().n_running > 0 {
             sleep(Duration::from_millis(10)).await;
         }
         self.shared.tasks.lock().clear();
@@ -245,6 +294,34 @@ impl Integrations {
         self.shared.running.get().ok_or(IntegrationError::NotRunning)
     }
 
+    /// Returns the numbers of all deliveries.
+    pub fn counts(&self) -> DeliveryCounts {
+        let n_lost = self.shared.outbox.n_lost();
+        let Some(running) = self.shared.running.get() else { return DeliveryCounts::default() };
+        let n_overflowed = running.n_overflowed.load(Ordering::Relaxed);
+        let lanes = running.lanes.lock();
+        let counts = lanes.values().map(|it| it.counts());
+        let none = DeliveryCounts { n_lost, n_overflowed, ..DeliveryCounts::default() };
+        counts.fold(none, |all, (n_waiting, n_running, n_dead)| DeliveryCounts {
+            n_waiting: all.n_waiting + n_waiting,
+            n_running: all.n_running + n_running,
+            n_dead: all.n_dead + n_dead,
+            ..all
+        })
+    }
+
+    /// Returns what logs the runs of actions by their buttons.
+    pub fn button_log(&self) -> ButtonLog {
+        ButtonLog { shared: Arc::downgrade(&self.shared) }
+    }
+
+    /// Returns how many deliveries wait for the plugin with this id, and how many dead letters it has.
+    pub fn counts_of_plugin(&self, id: u32) -> (usize, usize) {
+        let Some(running) = self.shared.running.get() else { return (0, 0) };
+        let lane = running.lanes.lock().get(&Recipient::Plugin(id)).cloned();
+        lane.map(|it| it.counts()).map_or((0, 0), |it| (it.0, it.2))
+    }
+
     /// Follows the statuses: the number changes with each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
@@ -254,13 +331,13 @@ impl Integrations {
     pub fn status(&self, id: IntegrationId) -> Option<IntegrationStatus> {
         let running = self.shared.running.get()?;
         running.models.integrations.load().get(id.0)?;
-        Some(running.status(id))
+        Some(self.shared.status(running, id))
     }
 
     /// Returns how all integrations fare, by id.
     pub fn statuses(&self) -> Vec<IntegrationStatus> {
         let Some(running) = self.shared.running.get() else { return Vec::new() };
-        running.models.integrations.load().iter().map(|it| running.status(it.id)).collect()
+        running.models.integrations.load().iter().map(|it| self.shared.status(running, it.id)).collect()
     }
 
     /// Sends an example of each enabled event, one after the other, whether the integration is enabled or not. Each is
@@ -272,7 +349,7 @@ impl Integrations {
         let running = self.running()?;
         let integration =
             running.models.integrations.load().get(id.0).cloned().ok_or(IntegrationError::NotFound)?;
-        let lane = running.lane(&integration);
+        let lane = running.lane(Recipient::Integration(id), integration.parallel);
         let names: Vec<String> =
             integration.subscriptions.iter().filter(|it| it.is_enabled).map(|it| it.event.clone()).collect();
         if names.is_empty() {
@@ -332,54 +409,13 @@ impl Integrations {
         Ok(Page { n_all, items })
     }
 
-    /// Attempts these dead letters again, as if their events had happened now. Returns how many.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn replay(&self, filter: &DeliveryFilter) -> Result<usize, IntegrationError> {
-        let now = now_ms();
-        self.change_dead(filter, move |write, mut delivery| {
-            delivery.replay(now);
-            write.put(&delivery)
-        })
-        .await
-    }
-
-    /// Deletes these dead letters. Returns how many.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn delete_dead(&self, filter: &DeliveryFilter) -> Result<usize, IntegrationError> {
-        self.change_dead(filter, |write, delivery| write.remove::<Delivery>(delivery.id.0).map(drop)).await
-    }
-
-    async fn change_dead(
-        &self,
-        filter: &DeliveryFilter,
-        change: impl Fn(&mut storage::Write<'_>, Delivery) -> storage::Result<()> + Copy + Send + 'static,
-    ) -> Result<usize, IntegrationError> {
-        let running = self.running()?;
+    /// Returns the dead letters that a filter selects, in parts that are changed in one write each.
+    pub fn dead_letters(&self, filter: &DeliveryFilter) -> Vec<DeadLetters> {
+        let Some(running) = self.shared.running.get() else { return Vec::new() };
         let filter = DeliveryFilter { is_dead: Some(true), ..filter.clone() };
-        let (ids, mut n_changed) = (running.delivery_ids(&filter), 0);
-        for some in ids.chunks(DEAD_PER_WRITE) {
-            let (some, filter) = (some.to_vec(), filter.clone());
-            n_changed += running
-                .models
-                .store
-                .write(move |write| {
-                    let mut n_changed = 0;
-                    for id in some {
-                        let delivery = write.get::<Delivery>(id.0)?;
-                        if let Some(delivery) = delivery.filter(|it| filter.selects(it)) {
-                            change(write, delivery)?;
-                            n_changed += 1;
-                        }
-                    }
-                    Ok::<usize, storage::Error>(n_changed)
-                })
-                .await?;
-        }
-        Ok(n_changed)
+        let ids = running.delivery_ids(&filter);
+        let part = |ids: &[DeliveryId]| DeadLetters { ids: ids.to_vec(), filter: filter.clone() };
+        ids.chunks(DEAD_PER_WRITE).map(part).collect()
     }
 
     /// Returns entries of the log, newest first. Blocks.
@@ -430,6 +466,71 @@ impl Integrations {
     }
 }
 
+/// Logs the runs of actions by their buttons. It does not keep the integrations alive, because these hold the plugins.
+pub struct ButtonLog {
+    shared: Weak<Shared>,
+}
+
+impl ButtonLog {
+    /// Logs a run by a button once it has ended. Never waits. Other runs are logged with their deliveries.
+    pub fn note(&self, run: &PluginRun) {
+        if run.cause != RunCause::Button || !matches!(run.stage, RunStage::Ended(_)) {
+            return;
+        }
+        let Some(shared) = self.shared.upgrade() else { return };
+        if let Some(running) = shared.running.get()
+            && running.ended_runs.try_send(run.clone()).is_err()
+        {
+            warn!(plugin.key = %run.key, "too many runs wait for the log, so one is not logged");
+        }
+    }
+}
+
+/// Some dead letters.
+#[derive(Debug, Clone)]
+pub struct DeadLetters {
+    ids: Vec<DeliveryId>,
+    filter: DeliveryFilter,
+}
+
+impl DeadLetters {
+    /// Lets them be attempted again, as if their events had happened now. Returns how many there still were.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn replay(self, write: &mut storage::Write<'_>) -> storage::Result<usize> {
+        let now = now_ms();
+        self.change(write, |write, mut delivery| {
+            delivery.replay(now);
+            write.put(&delivery)
+        })
+    }
+
+    /// Deletes them. Returns how many there still were.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn delete(self, write: &mut storage::Write<'_>) -> storage::Result<usize> {
+        self.change(write, |write, delivery| write.remove::<Delivery>(delivery.id.0).map(drop))
+    }
+
+    fn change(
+        self,
+        write: &mut storage::Write<'_>,
+        change: impl Fn(&mut storage::Write<'_>, Delivery) -> storage::Result<()>,
+    ) -> storage::Result<usize> {
+        let mut n_changed = 0;
+        for id in &self.ids {
+            let delivery = write.get::<Delivery>(id.0)?;
+            if let Some(delivery) = delivery.filter(|it| self.filter.selects(it)) {
+                change(write, delivery)?;
+                n_changed += 1;
+            }
+        }
+        Ok(n_changed)
+    }
+}
+
 impl DeliveryFilter {
     /// Returns whether the records have to be read to apply it.
     fn is_by_record(&self) -> bool {
@@ -437,7 +538,7 @@ impl DeliveryFilter {
     }
 
     fn selects(&self, it: &Delivery) -> bool {
-        self.integration.is_none_or(|id| it.integration == id)
+        self.to.is_none_or(|to| it.to == to)
             && self.is_dead.is_none_or(|is_dead| it.dead_at.is_some() == is_dead)
             && self.event.as_ref().is_none_or(|event| it.event == *event)
             && self.ids.as_ref().is_none_or(|ids| ids.contains(&it.id))
@@ -446,26 +547,41 @@ impl DeliveryFilter {
     }
 }
 
-impl Running {
-    fn status(&self, id: IntegrationId) -> IntegrationStatus {
-        let (n_waiting, n_running, n_dead) =
-            self.lanes.lock().get(&id).map(|it| it.counts()).unwrap_or_default();
-        let state = self.models.integration_states.load().get(id.0).cloned();
+impl Shared {
+    fn status(&self, running: &Running, id: IntegrationId) -> IntegrationStatus {
+        let lane = running.lanes.lock().get(&Recipient::Integration(id)).cloned();
+        let (n_waiting, n_running, n_dead) = lane.map(|it| it.counts()).unwrap_or_default();
+        let state = running.models.integration_states.load().get(id.0).cloned();
         let (failing_since, paused) =
             state.map(|it| (it.failing_since, it.paused.clone())).unwrap_or_default();
+        let integration = running.models.integrations.load().get(id.0).cloned();
+        let paused = paused.or_else(|| running.missing_plugin(&integration?.target));
         IntegrationStatus { id, n_waiting, n_running, n_dead, failing_since, paused }
     }
+}
 
-    /// Returns the lane of an integration.
-    fn lane(&self, integration: &Integration) -> Arc<Lane> {
-        let new = || Arc::new(Lane::new(integration.id, integration.parallel));
-        self.lanes.lock().entry(integration.id).or_insert_with(new).clone()
+impl Running {
+    /// Returns the reason why nothing is attempted, if the target is an action of a plugin that cannot run.
+    fn missing_plugin(&self, target: &Target) -> Option<String> {
+        let Target::Plugin(action) = target else { return None };
+        let plugins = self.models.plugins.load();
+        match plugins.one_by("key", &action.key) {
+            None => Some(format!("the plugin \"{}\" is not installed", action.key)),
+            Some(plugin) if !plugin.is_enabled => Some(format!("the plugin \"{}\" is disabled", action.key)),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the lane of an integration or a plugin.
+    fn lane(&self, to: Recipient, parallel: u8) -> Arc<Lane> {
+        let new = || Arc::new(Lane::new(to, parallel));
+        self.lanes.lock().entry(to).or_insert_with(new).clone()
     }
 
     /// Returns the ids that a filter may select, in order: exact for the integration, the state and the ids.
     fn delivery_ids(&self, filter: &DeliveryFilter) -> Vec<DeliveryId> {
-        let lanes: Vec<_> = match filter.integration {
-            Some(id) => self.lanes.lock().get(&id).cloned().into_iter().collect(),
+        let lanes: Vec<_> = match filter.to {
+            Some(to) => self.lanes.lock().get(&to).cloned().into_iter().collect(),
             None => self.lanes.lock().values().cloned().collect(),
         };
         let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Stores a delivery for each integration that wants an event.
+//! Stores a delivery for each integration, and for each action of a plugin, that wants an event.
 //!
 //! An event that reports a change of the store is stored with that change, so that neither is ever without the other. All
 //! other events go through the courier: a bounded queue, and a task that writes whatever waits there in one write. While
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use domain::event::Event;
 use domain::ids::DeliveryId;
-use domain::integration::{Delivery, Integration};
+use domain::integration::{ActionRun, Delivery, Integration, Recipient};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use storage::{Table, View, Write};
@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use uuid::Uuid;
 
+use super::plugins::PluginTargets;
 use crate::clock::now_ms;
 
 /// Maximum number of events that wait for the disk.
@@ -39,9 +40,15 @@ pub(crate) struct Outbox {
 
 #[derive(Default)]
 struct Inner {
-    integrations: OnceLock<View<Table<Integration>>>,
+    wanting: OnceLock<Wanting>,
     sender: Mutex<Option<mpsc::Sender<Identified>>>,
     n_lost: AtomicU64,
+}
+
+/// Those that may want an event.
+struct Wanting {
+    integrations: View<Table<Integration>>,
+    plugins: PluginTargets,
 }
 
 /// An event with its id.
@@ -55,9 +62,14 @@ pub(crate) struct Courier {
 
 impl Outbox {
     /// Begins to store events.
-    pub(crate) fn start(&self, store: storage::Store, integrations: View<Table<Integration>>) -> Courier {
+    pub(crate) fn start(
+        &self,
+        store: storage::Store,
+        integrations: View<Table<Integration>>,
+        plugins: PluginTargets,
+    ) -> Courier {
         // Fails at the second start, with the same integrations.
-        let _ = self.inner.integrations.set(integrations);
+        let _ = self.inner.wanting.set(Wanting { integrations, plugins });
         let (sender, events) = mpsc::channel(WAITING_EVENTS_MAX);
         *self.inner.sender.lock() = Some(sender);
         let task = AbortOnDropHandle::new(tokio::spawn(carry(self.clone(), store, events)));
@@ -88,26 +100,36 @@ impl Outbox {
     }
 
     /// Returns how many events were left out.
-    #[cfg(test)]
-    pub(super) fn n_lost(&self) -> u64 {
+    pub(crate) fn n_lost(&self) -> u64 {
         self.inner.n_lost.load(Ordering::Relaxed)
     }
 
     fn is_wanted(&self, event: &Event) -> bool {
         let name = event.body.name();
-        let integrations = self.inner.integrations.get().map(View::load);
-        integrations.is_some_and(|all| all.iter().any(|it| wants(it, name)))
+        self.inner.wanting.get().is_some_and(|it| {
+            it.integrations.load().iter().any(|it| wants(it, name))
+                || it.plugins.all().values().any(|it| it.wanting(name).next().is_some())
+        })
     }
 
     fn enqueue_as(&self, write: &mut Write<'_>, event_id: Uuid, event: &Event) -> storage::Result<()> {
-        let Some(integrations) = self.inner.integrations.get().map(View::load) else { return Ok(()) };
+        let Some(wanting) = self.inner.wanting.get() else { return Ok(()) };
         let name = event.body.name();
         let payload = serde_json::to_string(&payload(event, event_id)).unwrap_or_default();
         let now = now_ms();
-        for integration in integrations.iter().filter(|it| wants(it, name)) {
+        let (integrations, plugins) = (wanting.integrations.load(), wanting.plugins.all());
+        let to_integrations = integrations.iter().filter(|it| wants(it, name));
+        let to_integrations = to_integrations.map(|it| (Recipient::Integration(it.id), None));
+        let to_plugins = plugins.values().flat_map(|plugin| {
+            plugin.wanting(name).map(|it| {
+                let run = ActionRun { action: it.to_owned(), schedule: None };
+                (Recipient::Plugin(plugin.id), Some(run))
+            })
+        });
+        for (to, run) in to_integrations.chain(to_plugins) {
             let delivery = Delivery {
                 id: DeliveryId(write.next_id::<Delivery>()?),
-                integration: integration.id,
+                to,
                 event_id,
                 event: name.to_owned(),
                 created_at: event.at,
@@ -118,6 +140,8 @@ impl Outbox {
                 due_at: now,
                 reason: None,
                 dead_at: None,
+                run,
+                n_crashes: 0,
             };
             write.put(&delivery)?;
         }

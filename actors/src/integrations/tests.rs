@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use domain::channel::ChannelNumber;
 use domain::event::{ChannelRef, Event, EventBody, VodRef};
-use domain::integration::{Preset, Signing, Subscription, Target, Webhook};
+use domain::integration::{Integration, Preset, Signing, Subscription, Target, Webhook};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use media::closer::Closer;
 use media::launcher::LauncherSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
+use storage::plugin_files::PluginFiles;
 use storage::{Store, Write};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -176,14 +178,28 @@ impl Fixture {
     }
 
     fn on(models: Models, settings: IntegrationSettings, own_listeners: Arc<[SocketAddr]>) -> Self {
+        Self::on_with(models, settings, own_listeners, "/no/such/folder".as_ref())
+    }
+
+    /// Uses the plugins in a data folder, none of which runs.
+    fn on_with(
+        models: Models,
+        settings: IntegrationSettings,
+        own_listeners: Arc<[SocketAddr]>,
+        data_dir: &Path,
+    ) -> Self {
         // Fails in the second test of a process, which finds the provider of the first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let stop = CancellationToken::new();
         let launcher = Launcher::new(LauncherSettings::default());
-        let integrations = Integrations::new(launcher, Closer::new(Handle::current()), stop.clone());
+        let closer = Closer::new(Handle::current());
+        let none = Plugins::new(launcher.clone(), closer.clone(), Handle::current(), stop.clone());
         let outbox = Outbox::default();
-        let courier = outbox.start(models.store.clone(), models.integrations.clone());
-        integrations.start(IntegrationParts { models: models.clone(), own_listeners, settings });
+        let integrations = Integrations::new(launcher, closer, none, outbox.clone(), stop.clone());
+        let targets = PluginTargets::read(models.clone(), PluginFiles::new(data_dir));
+        let courier = outbox.start(models.store.clone(), models.integrations.clone(), targets.clone());
+        let parts = IntegrationParts { models: models.clone(), plugins: targets, own_listeners, settings };
+        integrations.start(parts);
         Self { models, outbox, courier: Some(courier), integrations, stop }
     }
 
@@ -261,8 +277,24 @@ impl Fixture {
 
     /// Returns the log of an integration, newest first.
     fn log(&self, id: IntegrationId) -> Vec<DeliveryLogEntry> {
-        let filter = LogFilter { integration: Some(id), ..LogFilter::default() };
+        let filter = LogFilter { to: Some(Recipient::Integration(id)), ..LogFilter::default() };
         self.integrations.log(&filter, 0, 100).unwrap().items
+    }
+
+    async fn replay(&self, filter: &DeliveryFilter) -> usize {
+        self.change_dead(filter, DeadLetters::replay).await
+    }
+
+    async fn change_dead(
+        &self,
+        filter: &DeliveryFilter,
+        change: fn(DeadLetters, &mut Write<'_>) -> storage::Result<usize>,
+    ) -> usize {
+        let mut n = 0;
+        for letters in self.integrations.dead_letters(filter) {
+            n += self.models.store.write(move |write| change(letters, write)).await.unwrap();
+        }
+        n
     }
 
     async fn until_logged(&self, id: IntegrationId, n: usize) -> Vec<DeliveryLogEntry> {
@@ -388,7 +420,8 @@ async fn a_target_that_hangs_or_refuses_delays_no_other() {
     let log = &fixture.log(refuses)[0];
     assert!(!log.is_success && log.answer.is_none(), "{log:?}");
     // The oldest one is attempted again in some seconds, and the others wait behind it.
-    let waiting = fixture.deliveries(&DeliveryFilter { integration: Some(refuses), ..Default::default() });
+    let waiting = fixture
+        .deliveries(&DeliveryFilter { to: Some(Recipient::Integration(refuses)), ..Default::default() });
     let oldest = waiting.last().unwrap();
     assert!(oldest.n_attempts == 1 && oldest.reason.is_some(), "{oldest:?}");
     assert!(waiting[..9].iter().all(|it| it.n_attempts == 0));
@@ -523,14 +556,14 @@ async fn refused_deliveries_are_dead_letters_that_can_be_sent_again_or_deleted()
     let reasons: Vec<_> = letters.iter().map(|it| it.reason.clone().unwrap()).collect();
     assert!(reasons[1].contains("307, a redirect") && reasons[2].contains("404"), "{reasons:?}");
     let none = DeliveryFilter { event: Some("vod_stop".to_owned()), ..dead.clone() };
-    assert_eq!(fixture.integrations.replay(&none).await.unwrap(), 0);
+    assert_eq!(fixture.replay(&none).await, 0);
     let one = DeliveryFilter { ids: Some(vec![letters[2].id]), ..DeliveryFilter::default() };
-    assert_eq!(fixture.integrations.replay(&one).await.unwrap(), 1);
+    assert_eq!(fixture.replay(&one).await, 1);
     let requests = server.until_asked(5).await;
     assert_eq!(names(&requests), ["a", "b", "c", "d", "a"]);
     assert_eq!(requests[4].header("webhook-id"), requests[0].header("webhook-id"));
     fixture.until(id, |it| it.n_dead == 2 && it.n_waiting == 0).await;
-    assert_eq!(fixture.integrations.delete_dead(&DeliveryFilter::default()).await.unwrap(), 2);
+    assert_eq!(fixture.change_dead(&DeliveryFilter::default(), DeadLetters::delete).await, 2);
     fixture.until(id, |it| it.n_dead == 0).await;
     assert!(fixture.models.store.collection::<Delivery>().is_empty());
 }
@@ -861,8 +894,6 @@ async fn a_script_that_wants_to_runs_again_and_other_failures_are_final() {
     let open = fixture.add(scripts.add("open.sh", "exit 0")).await;
     // Others can write it since it was saved.
     fs::set_permissions(scripts.0.path().join("open.sh"), fs::Permissions::from_mode(0o777)).unwrap();
-    let plugin = domain::integration::PluginAction { key: "tidy".to_owned(), action: "run".to_owned() };
-    let plugin = fixture.add(Target::Plugin(plugin)).await;
     fixture.emit(film("one"));
     let status = fixture.until(later, |it| it.failing_since.is_some()).await;
     assert_eq!((status.n_waiting, status.n_dead), (1, 0));
@@ -870,7 +901,6 @@ async fn a_script_that_wants_to_runs_again_and_other_failures_are_final() {
         (failing, "exited with 3"),
         (slow, "more than 1 s"),
         (open, "can be written by its group or by others"),
-        (plugin, "the plugin \"tidy\" does not run"),
     ] {
         fixture.until(id, |it| it.n_dead == 1 && it.n_waiting == 0).await;
         let log = fixture.log(id).remove(0);
@@ -903,7 +933,7 @@ async fn the_log_and_the_queue_are_bounded() {
                 let id = DeliveryId(write.next_id::<Delivery>()?);
                 write.put(&Delivery {
                     id,
-                    integration: disabled,
+                    to: Recipient::Integration(disabled),
                     event_id: Uuid::nil(),
                     event: "vod_stop".to_owned(),
                     created_at: 0,
@@ -914,6 +944,8 @@ async fn the_log_and_the_queue_are_bounded() {
                     due_at: 0,
                     reason: None,
                     dead_at: None,
+                    run: None,
+                    n_crashes: 0,
                 })?;
             }
             Ok(())
@@ -921,7 +953,11 @@ async fn the_log_and_the_queue_are_bounded() {
         .await;
     let status = fixture.until(disabled, |it| it.n_dead == 5).await;
     assert_eq!(status.n_waiting, domain::integration::WAITING_MAX);
-    let dead = DeliveryFilter { is_dead: Some(true), integration: Some(disabled), ..Default::default() };
+    let dead = DeliveryFilter {
+        is_dead: Some(true),
+        to: Some(Recipient::Integration(disabled)),
+        ..Default::default()
+    };
     until(|| fixture.deliveries(&dead).len() == 5).await;
     let waiting = DeliveryFilter { is_dead: Some(false), ..dead.clone() };
     let oldest_waiting = fixture.integrations.deliveries(&waiting, n as usize - 6, 1).unwrap();
@@ -949,4 +985,96 @@ async fn every_event_that_can_be_subscribed_to_is_delivered() {
     assert_eq!(names, EventBody::NAMES);
     fixture.until(id, |it| it.n_waiting == 0).await;
     assert!(requests.iter().all(|it| !it.body.contains("secret")), "credentials of providers");
+}
+
+/// Writes the manifest of a plugin, and returns its record.
+fn plugin(data_dir: &Path, id: u32, key: &str, actions: Value) -> domain::plugin::Plugin {
+    let folder = data_dir.join("plugins").join(key);
+    fs::create_dir_all(&folder).unwrap();
+    let manifest = json!({
+        "name": key, "version": "1", "description": "", "permissions": {}, "concurrency": 2, "actions": actions,
+    });
+    fs::write(folder.join("plugin.json"), manifest.to_string()).unwrap();
+    serde_json::from_value(json!({
+        "id": id, "key": key, "is_enabled": true, "was_enabled": true, "granted": null, "settings": {},
+        "version": "1", "installed_at": 0, "updated_at": 0,
+    }))
+    .unwrap()
+}
+
+fn channel_error() -> Event {
+    Event { at: now_ms(), body: EventBody::sample("channel_error").unwrap() }
+}
+
+#[tokio::test]
+async fn events_are_stored_for_the_actions_of_enabled_plugins_that_want_them() {
+    let data = tempfile::tempdir().unwrap();
+    let models = Fixture::new().await.stop().await;
+    let actions = json!([
+        {"id": "first", "events": ["channel_error", "m3u_refresh"]},
+        {"id": "button"},
+        {"id": "second", "events": ["channel_error"], "schedule": "0 4 * * *"},
+        {"id": "other", "events": ["channel_start", "login_failed"]},
+    ]);
+    let wanting = plugin(data.path(), 1, "wanting", actions);
+    models.store.write(move |write| write.put(&wanting)).await.unwrap();
+    let fixture = Fixture::on_with(models, IntegrationSettings::default(), [].into(), data.path());
+    let to = Some(Recipient::Plugin(1));
+    let stored = || fixture.deliveries(&DeliveryFilter { to, ..DeliveryFilter::default() });
+    let outbox = fixture.outbox.clone();
+    fixture.write(move |write| outbox.enqueue(write, &channel_error())).await;
+    // Not one that plugins can have.
+    fixture.emit(Event { at: now_ms(), body: EventBody::sample("login_failed").unwrap() });
+    until(|| stored().len() == 2).await;
+    let runs = stored();
+    let actions: Vec<_> = runs.iter().rev().map(|it| it.run.as_ref().unwrap().action.clone()).collect();
+    assert_eq!(actions, ["first", "second"]);
+    assert_eq!(runs[0].event_id, runs[1].event_id);
+    assert_ne!(runs[0].run_id(), runs[1].run_id());
+    assert!(runs.iter().all(|it| it.n_attempts == 0 && it.dead_at.is_none()), "the plugin does not run");
+    until(|| fixture.models.plugin_schedules.load().get(1).is_some_and(|it| it.all.len() == 1)).await;
+
+    // A disabled one keeps what waits, and gets nothing new; a removed one leaves nothing.
+    let set = |is_enabled| {
+        fixture.write(move |write| {
+            let mut record = write.get::<domain::plugin::Plugin>(1)?.unwrap();
+            record.is_enabled = is_enabled;
+            write.put(&record)
+        })
+    };
+    set(false).await;
+    let is_enabled = || {
+        let running = fixture.integrations.shared.running.get().unwrap();
+        running.plugins.get(1).is_some_and(|it| it.is_enabled)
+    };
+    until(|| !is_enabled()).await;
+    fixture.emit(channel_error());
+    set(true).await;
+    until(is_enabled).await;
+    fixture.emit(channel_error());
+    until(|| stored().len() == 4).await;
+    assert_eq!(fixture.integrations.counts_of_plugin(1), (4, 0));
+    fixture
+        .write(|write| {
+            storage::records::remove_runs_of_plugin(write, 1)?;
+            write.remove::<domain::plugin::Plugin>(1).map(drop)
+        })
+        .await;
+    until(|| stored().is_empty()).await;
+    assert!(fixture.models.store.collection::<Delivery>().is_empty());
+}
+
+#[tokio::test]
+async fn an_integration_without_its_plugin_is_paused_with_the_reason_and_keeps_what_waits() {
+    let fixture = Fixture::new().await;
+    let action = domain::integration::PluginAction { key: "tidy".to_owned(), action: "run".to_owned() };
+    let id = fixture.add(Target::Plugin(action)).await;
+    fixture.emit(film("one"));
+    let status = fixture.until(id, |it| it.n_waiting == 1).await;
+    assert_eq!(status.paused.as_deref(), Some("the plugin \"tidy\" is not installed"));
+    assert_eq!((status.n_dead, status.n_running), (0, 0));
+    let tested = fixture.integrations.test(id).await.unwrap();
+    let entry = &tested[0].entry;
+    assert!(!entry.is_success && entry.is_test() && entry.reason.is_some(), "{entry:?}");
+    assert_eq!((fixture.status(id).n_waiting, entry.action.as_deref()), (1, Some("run")));
 }

@@ -1,15 +1,16 @@
-//! The worker of one integration: attempts its deliveries one after the other, or some at a time.
+//! The worker of one integration or plugin: attempts its deliveries one after the other, or some at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::DeliveryId;
-use domain::integration::NextDelivery;
+use domain::integration::{Integration, NextDelivery, Recipient, Target};
+use domain::plugin::PluginKey;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::lane::Lane;
-use super::{Shared, attempt};
+use super::{Running, Shared, attempt};
 use crate::clock::now_ms;
 
 /// Longest sleep until a delivery is due. The wall clock may be set meanwhile.
@@ -73,10 +74,7 @@ fn next(shared: &Shared, lane: &Lane, not_before: Instant) -> Next {
         return Next::Stop;
     }
     let Some(running) = shared.running.get() else { return Next::Wait };
-    let is_enabled = running.models.integrations.load().get(lane.id.0).is_some_and(|it| it.is_enabled);
-    let states = running.models.integration_states.load();
-    let is_paused = states.get(lane.id.0).is_some_and(|it| it.paused.is_some());
-    if !is_enabled || is_paused {
+    if !is_open(shared, running, lane.id) {
         return Next::Wait;
     }
     if Instant::now() < not_before {
@@ -93,9 +91,32 @@ fn next(shared: &Shared, lane: &Lane, not_before: Instant) -> Next {
     }
 }
 
+/// Returns whether deliveries may be attempted now. What waits stays meanwhile.
+fn is_open(shared: &Shared, running: &Running, to: Recipient) -> bool {
+    match to {
+        Recipient::Integration(id) => {
+            let integrations = running.models.integrations.load();
+            let states = running.models.integration_states.load();
+            let is_paused = states.get(id.0).is_some_and(|it| it.paused.is_some());
+            let takes = |it: &Integration| match &it.target {
+                Target::Plugin(action) => {
+                    PluginKey::of_folder(&action.key).is_ok_and(|it| shared.plugins.accepts_runs(&it))
+                }
+                Target::Webhook(_) | Target::Script(_) => true,
+            };
+            !is_paused && integrations.get(id.0).is_some_and(|it| it.is_enabled && takes(it))
+        }
+        Recipient::Plugin(id) => {
+            let plugin = running.plugins.get(id);
+            plugin.is_some_and(|it| it.is_enabled && shared.plugins.accepts_runs(&it.key))
+        }
+    }
+}
+
 /// Returns the least time between two messages.
 fn pause(shared: &Shared, lane: &Lane) -> Duration {
     let running = shared.running.get();
-    let integration = running.and_then(|it| it.models.integrations.load().get(lane.id.0).cloned());
+    let id = lane.id.integration();
+    let integration = running.zip(id).and_then(|it| it.0.models.integrations.load().get(it.1.0).cloned());
     integration.and_then(|it| it.preset()).map_or(Duration::ZERO, |it| it.pause())
 }

@@ -182,6 +182,9 @@ impl Life {
         let before = status.clone();
         change(&mut status);
         status.waiting = self.waiting.len();
+        if status.state.accepts_runs() != before.state.accepts_runs() {
+            self.shared.readiness.send_modify(|it| *it = it.wrapping_add(1));
+        }
         if *status != before
             && let Some(parts) = self.parts()
         {
@@ -206,7 +209,7 @@ impl Life {
 
     fn refuse_waiting(&mut self, refusal: &RunRefusal) {
         for run in std::mem::take(&mut self.waiting) {
-            self.shared.runs.forget(run.id);
+            self.shared.runs.forget(run.order.id);
             if let Some(reply) = run.reply {
                 let _ = reply.send(Err(refusal.clone()));
             }
@@ -215,7 +218,7 @@ impl Life {
 
     /// Ends a run.
     pub(super) fn finish(&self, run: RunRequest, result: RunResult) {
-        let ended = self.shared.runs.change(run.id, |it| {
+        let ended = self.shared.runs.change(run.order.id, |it| {
             (it.stage, it.ended_at) = (RunStage::Ended(result.clone()), Some(now_ms()));
         });
         if let (Some(ended), Some(parts)) = (ended, self.parts()) {
@@ -238,7 +241,7 @@ impl Life {
                 return self.change(|_| {});
             }
         };
-        self.shared.runs.forget(run.id);
+        self.shared.runs.forget(run.order.id);
         if let Some(reply) = run.reply {
             let _ = reply.send(Err(refusal));
         }
@@ -246,7 +249,8 @@ impl Life {
 
     /// Cancels a run that waits. Returns whether there was one.
     pub(super) fn cancel_waiting(&mut self, id: Uuid) -> bool {
-        let Some(run) = self.waiting.iter().position(|it| it.id == id).and_then(|it| self.waiting.remove(it))
+        let Some(run) =
+            self.waiting.iter().position(|it| it.order.id == id).and_then(|it| self.waiting.remove(it))
         else {
             return false;
         };

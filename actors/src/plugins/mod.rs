@@ -23,6 +23,7 @@ mod protocol;
 mod python;
 mod run;
 mod scan;
+mod schedules;
 mod session;
 mod store;
 #[cfg(test)]
@@ -37,14 +38,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::plugin::{
-    Enforcement, Gap, Limits, Manifest, Permissions, Plugin, PluginKey, PluginState, ReportedParts,
+    Enforcement, Gap, Limits, Manifest, Permissions, Plugin, PluginKey, PluginState, ReportedParts, RunCause,
 };
 use media::closer::Closer;
 use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -57,10 +58,13 @@ use self::groups::ControlGroups;
 use self::life::{Command, Life};
 use self::log::PluginLog;
 use self::python::Python;
-pub use self::run::{PluginRun, RunAnswer, RunCause, RunRefusal, RunResult, RunStage};
+pub(crate) use self::run::RunOrder;
+pub use self::run::{PluginRun, RunAnswer, RunRefusal, RunResult, RunStage};
 use self::run::{RunRequest, Runs};
 use self::scan::Scans;
 pub use self::scan::{PluginScan, UnsupportedName};
+pub(crate) use self::schedules::Schedules;
+pub use self::schedules::ShownSchedule;
 pub use self::usage::PluginResources;
 use crate::clock::now_ms;
 
@@ -253,6 +257,9 @@ struct Shared {
     tasks: TaskTracker,
     starts: Semaphore,
     runs: Runs,
+    schedules: Schedules,
+    /// Changes when a plugin begins or ceases to accept runs.
+    readiness: watch::Sender<u64>,
     /// The Python that was found, until a start fails.
     python: AsyncMutex<Option<Python>>,
     /// Results of reading the code of plugins.
@@ -317,6 +324,8 @@ impl Plugins {
                 tasks: TaskTracker::new(),
                 starts: Semaphore::new(STARTS_MAX),
                 runs: Runs::default(),
+                schedules: Schedules::default(),
+                readiness: watch::Sender::new(0),
                 python: AsyncMutex::default(),
                 scans: Mutex::default(),
                 scan_turn: AsyncMutex::default(),
@@ -359,34 +368,68 @@ impl Plugins {
         params: Map<String, Value>,
         cause: RunCause,
     ) -> Result<RunAnswer, RunRefusal> {
-        let Some(parts) = self.shared.parts.get() else { return Err(RunRefusal::SafeMode) };
+        let answer = self.shared.parts.get().ok_or(RunRefusal::SafeMode)?.settings.timings.answer;
+        let order = RunOrder { id: Uuid::new_v4(), action: action.to_owned(), params, cause };
+        let id = order.id;
+        match tokio::time::timeout(answer, self.begin_run(key, order)?).await {
+            Err(_) => Ok(RunAnswer::Running(id)),
+            Ok(Ok(ended)) => Ok(RunAnswer::Ended(id, ended?)),
+            Ok(Err(_)) => Ok(RunAnswer::Ended(id, RunResult::Stopped)),
+        }
+    }
+
+    /// Runs an action for a stored delivery, and waits for its end however long it takes.
+    ///
+    /// # Errors
+    /// The run did not begin.
+    pub(crate) async fn run_to_end(&self, key: &PluginKey, order: RunOrder) -> Result<RunResult, RunRefusal> {
+        self.begin_run(key, order)?.await.unwrap_or(Ok(RunResult::Stopped))
+    }
+
+    /// Hands a run to the task of its plugin. Returns where its end arrives.
+    fn begin_run(
+        &self,
+        key: &PluginKey,
+        order: RunOrder,
+    ) -> Result<oneshot::Receiver<Result<RunResult, RunRefusal>>, RunRefusal> {
+        let parts = self.shared.parts.get().ok_or(RunRefusal::SafeMode)?;
         if parts.settings.is_safe_mode {
             return Err(RunRefusal::SafeMode);
         }
         let entry = self.entry(key).ok_or(RunRefusal::UnknownPlugin)?;
-        let run = self.shared.runs.begin(key, action, cause, now_ms());
+        let run = self.shared.runs.begin(key, &order, now_ms());
         let (reply, ended) = oneshot::channel();
-        let request = RunRequest {
-            id: run.id,
-            action: action.to_owned(),
-            params,
-            cause,
-            attempts: 0,
-            reply: Some(reply),
-        };
-        if entry.commands.try_send(Command::Run(request)).is_err() {
+        if entry.commands.try_send(Command::Run(RunRequest { order, reply: Some(reply) })).is_err() {
             self.shared.runs.forget(run.id);
             return Err(RunRefusal::TooMany);
         }
-        match tokio::time::timeout(parts.settings.timings.answer, ended).await {
-            Err(_) => Ok(RunAnswer::Running(run.id)),
-            Ok(Ok(Ok(result))) => Ok(RunAnswer::Ended(run.id, result)),
-            Ok(Ok(Err(refusal))) => {
-                self.shared.runs.forget(run.id);
-                Err(refusal)
-            }
-            Ok(Err(_)) => Ok(RunAnswer::Ended(run.id, RunResult::Stopped)),
-        }
+        Ok(ended)
+    }
+
+    /// Returns whether a plugin takes runs now. One that starts on demand does so without a process.
+    pub(crate) fn accepts_runs(&self, key: &PluginKey) -> bool {
+        self.shared.entries.lock().get(key).is_some_and(|it| it.status.lock().state.accepts_runs())
+    }
+
+    /// Follows which plugins take runs: the number changes with each change.
+    pub(crate) fn readiness(&self) -> watch::Receiver<u64> {
+        self.shared.readiness.subscribe()
+    }
+
+    /// Returns a text without the passwords of a plugin.
+    pub(crate) fn redact(&self, key: &PluginKey, text: &str) -> String {
+        let entry = self.shared.entries.lock().get(key).cloned();
+        entry.map_or_else(|| text.to_owned(), |it| it.log.lock().redact(text))
+    }
+
+    /// Returns the schedules of the plugins.
+    pub(crate) fn schedules(&self) -> &Schedules {
+        &self.shared.schedules
+    }
+
+    /// Returns the schedules of the plugin with this id, and when each is due next.
+    pub fn schedules_of(&self, id: u32) -> Vec<ShownSchedule> {
+        self.shared.schedules.of(id)
     }
 
     /// Returns a run; those that ended long ago are forgotten.

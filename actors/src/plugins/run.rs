@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use domain::plugin::PluginKey;
+use domain::plugin::{PluginKey, RunCause};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -11,26 +11,14 @@ use uuid::Uuid;
 /// Maximum number of runs that are remembered. Those that go on are not forgotten.
 const RUNS_MAX: usize = 1_000;
 
-/// Why an action runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunCause {
-    /// Somebody pressed its button.
-    Button,
-    /// An event that it subscribes to. Repeated once after a crash.
-    Event,
-    /// Its schedule.
-    Schedule,
-}
-
-impl RunCause {
-    /// The name in the interface and for the plugin.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Button => "button",
-            Self::Event => "event",
-            Self::Schedule => "schedule",
-        }
-    }
+/// An action to run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunOrder {
+    /// The id of the run, for the plugin and the interface. A repeated run has the same.
+    pub(crate) id: Uuid,
+    pub(crate) action: String,
+    pub(crate) params: Map<String, Value>,
+    pub(crate) cause: RunCause,
 }
 
 /// The first answer about a run.
@@ -104,12 +92,7 @@ pub struct PluginRun {
 
 /// A run that waits or goes on.
 pub(super) struct RunRequest {
-    pub(super) id: Uuid,
-    pub(super) action: String,
-    pub(super) params: Map<String, Value>,
-    pub(super) cause: RunCause,
-    /// Processes that ended while it ran.
-    pub(super) attempts: u32,
+    pub(super) order: RunOrder,
     pub(super) reply: Option<oneshot::Sender<Result<RunResult, RunRefusal>>>,
 }
 
@@ -118,12 +101,13 @@ pub(super) struct RunRequest {
 pub(super) struct Runs(Mutex<VecDeque<PluginRun>>);
 
 impl Runs {
-    pub(super) fn begin(&self, key: &PluginKey, action: &str, cause: RunCause, now_ms: i64) -> PluginRun {
+    /// Remembers a run. One that is repeated replaces its earlier attempt.
+    pub(super) fn begin(&self, key: &PluginKey, order: &RunOrder, now_ms: i64) -> PluginRun {
         let run = PluginRun {
-            id: Uuid::new_v4(),
+            id: order.id,
             key: key.clone(),
-            action: action.to_owned(),
-            cause,
+            action: order.action.clone(),
+            cause: order.cause,
             stage: RunStage::Waiting,
             percent: None,
             message: None,
@@ -131,6 +115,7 @@ impl Runs {
             ended_at: None,
         };
         let mut runs = self.0.lock();
+        runs.retain(|it| it.id != run.id);
         if runs.len() >= RUNS_MAX
             && let Some(oldest) = runs.iter().position(|it| it.ended_at.is_some())
         {
@@ -168,13 +153,17 @@ mod tests {
     #[test]
     fn the_oldest_ended_runs_are_forgotten() {
         let (runs, key) = (Runs::default(), PluginKey::of_folder("demo").unwrap());
-        let going_on = runs.begin(&key, "a", RunCause::Button, 0);
+        let order = |cause| RunOrder { id: Uuid::new_v4(), action: "a".into(), params: Map::new(), cause };
+        let going_on = runs.begin(&key, &order(RunCause::Button), 0);
         for at in 0..2_000 {
-            let run = runs.begin(&key, "a", RunCause::Event, at);
+            let run = runs.begin(&key, &order(RunCause::Event), at);
             runs.change(run.id, |it| it.ended_at = Some(at));
         }
         assert_eq!(runs.of(&key).len(), RUNS_MAX);
-        assert_eq!(runs.get(going_on.id), Some(going_on));
+        assert_eq!(runs.get(going_on.id), Some(going_on.clone()));
         assert_eq!(runs.of(&key)[0].requested_at, 1_999);
+        let repeated = RunOrder { id: going_on.id, ..order(RunCause::Event) };
+        runs.begin(&key, &repeated, 2_000);
+        assert_eq!(runs.of(&key).iter().filter(|it| it.id == going_on.id).count(), 1);
     }
 }

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plugin::{ACTION_SECONDS_DEFAULT, Lifetime, Permissions, PluginState, ReportedParts, actions_of};
+use domain::plugin::{
+    ACTION_SECONDS_DEFAULT, Lifetime, Permissions, PluginState, ReportedParts, RunCause, TASK_ACTION,
+    actions_of_plugin,
+};
 use media::source::{PipedCommand, PipedProgram, Pipes, ProgramEnd};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -23,7 +26,7 @@ use super::protocol::{
     self, Fault, Incoming, MESSAGES_MAX, MessageLines, PROTOCOL, REFUSED, Rate, UNKNOWN_METHOD, Violation,
     text_of,
 };
-use super::run::{RunCause, RunRequest, RunResult, RunStage};
+use super::run::{RunRequest, RunResult, RunStage};
 use super::{InstalledPlugin, PluginNote, PluginNotification};
 use crate::clock::now_ms;
 
@@ -255,12 +258,9 @@ impl Life {
     async fn crash(&mut self, mut session: Session, reason: String) -> SessionEnd {
         let ready = session.ready_at.map(|it| it.elapsed()).unwrap_or_default();
         for (_, running) in session.running.drain() {
-            let Running { mut run, cancelled, .. } = running;
-            run.attempts += 1;
+            let Running { run, cancelled, .. } = running;
             match cancelled {
                 Some((_, result)) => self.finish(run, result),
-                // An event happens only once, so its run is repeated, but not for ever.
-                None if run.cause == RunCause::Event && run.attempts == 1 => self.waiting.push_front(run),
                 None => self.finish(run, RunResult::Crashed(format!("the plugin crashed: {reason}"))),
             }
         }
@@ -315,27 +315,25 @@ impl Life {
     fn begin_runs(&mut self, session: &mut Session, installed: &InstalledPlugin) -> Result<(), String> {
         while session.running.len() < usize::from(installed.manifest.concurrency.max(1)) {
             let Some(run) = self.waiting.pop_front() else { break };
-            let reported = installed.record.reported.as_ref();
-            let reported = reported.map(|it| actions_of(&Value::from(it.actions.clone())).0);
-            let Some(actions) = installed.manifest.actions.clone().or(reported) else {
+            let actions = actions_of_plugin(Some(&installed.manifest), installed.record.reported.as_ref());
+            let order = &run.order;
+            let is_task = order.action == TASK_ACTION && order.cause == RunCause::Schedule;
+            let action = actions.into_iter().find(|it| it.id == order.action);
+            let Some(seconds) = action.map(|it| it.timeout_s).or(is_task.then_some(ACTION_SECONDS_DEFAULT))
+            else {
                 self.finish(run, RunResult::UnknownAction);
                 continue;
             };
-            let Some(action) = actions.into_iter().find(|it| it.id == run.action) else {
-                self.finish(run, RunResult::UnknownAction);
-                continue;
-            };
-            let seconds = if action.timeout_s > 0 { action.timeout_s } else { ACTION_SECONDS_DEFAULT };
             let time_max = Duration::from_secs(seconds.into());
             let params = json!({
-                "run": run.id,
-                "action": run.action,
-                "params": run.params,
+                "run": order.id,
+                "action": order.action,
+                "params": order.params,
                 "settings": settings_of(installed).0,
-                "cause": run.cause.name(),
+                "cause": order.cause.name(),
                 "deadline_ms": u64::from(seconds) * 1_000,
             });
-            let begun = self.shared.runs.change(run.id, |it| it.stage = RunStage::Running);
+            let begun = self.shared.runs.change(order.id, |it| it.stage = RunStage::Running);
             if let (Some(begun), Some(parts)) = (begun, self.parts()) {
                 parts.backend.notify(PluginNotification::Run(begun));
             }
@@ -423,6 +421,9 @@ impl Life {
                     "storage.get" | "storage.set" | "storage.delete" | "storage.keys" => {
                         self.store(&method, params).await
                     }
+                    "schedule.set" | "schedule.delete" | "schedule.list" => {
+                        self.schedule(&method, params, installed).await
+                    }
                     _ => Err(Fault { code: UNKNOWN_METHOD, message: format!("unknown method {method:.50}") }),
                 };
                 match id {
@@ -467,7 +468,7 @@ impl Life {
 
     fn progress(&self, session: &Session, params: &Map<String, Value>) {
         let run = text_of(params, "run").and_then(|it| it.parse::<Uuid>().ok());
-        let is_own = |id: &Uuid| session.running.values().any(|it| it.run.id == *id);
+        let is_own = |id: &Uuid| session.running.values().any(|it| it.run.order.id == *id);
         let Some(run) = run.filter(is_own) else { return };
         let message = text_of(params, "message");
         let message: Option<String> = message.map(|it| it.chars().take(PROGRESS_CHARS_MAX).collect());
@@ -636,7 +637,7 @@ impl Session {
 
     /// Asks a run to end.
     fn cancel(&mut self, id: Uuid) -> Result<(), String> {
-        let Some(running) = self.running.values_mut().find(|it| it.run.id == id) else { return Ok(()) };
+        let Some(running) = self.running.values_mut().find(|it| it.run.order.id == id) else { return Ok(()) };
         if running.cancelled.is_none() {
             running.cancelled = Some((Instant::now(), RunResult::Cancelled));
             return self.send(protocol::notification("cancel", &json!({ "run": id })));
@@ -654,7 +655,7 @@ impl Session {
                 }
                 None if Instant::now() > running.deadline => {
                     running.cancelled = Some((Instant::now(), RunResult::TimedOut));
-                    late.push(running.run.id);
+                    late.push(running.run.order.id);
                 }
                 _ => {}
             }

@@ -369,24 +369,6 @@ async fn an_exception_is_an_answer_and_a_crash_ends_only_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_run_of_an_event_is_repeated_once_after_a_crash() {
-    let bench = Bench::new();
-    let code = acting(
-        "n = context.storage.get('n', 0) + 1\ncontext.storage.set('n', n)\nif n < params['well']:\n    os._exit(3)\nreturn {'n': n}",
-    );
-    let key = bench.install("demo", &code, json!({}));
-    bench.start();
-    let run = async |well: u32| {
-        let Value::Object(params) = json!({ "well": well }) else { unreachable!() };
-        bench.plugins.run(&key, "main", params, RunCause::Event).await.unwrap()
-    };
-    let RunAnswer::Ended(_, result) = run(2).await else { panic!("it runs on") };
-    assert_eq!(result, RunResult::Returned(json!({"n": 2})));
-    let RunAnswer::Ended(_, result) = run(9).await else { panic!("it runs on") };
-    assert!(matches!(result, RunResult::Crashed(_)), "{result:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn five_crashes_are_a_failure_until_an_admin_restarts() {
     let mut bench = Bench::new();
     let key =

@@ -250,6 +250,12 @@ impl System {
         let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
         let recorder =
             Recorder::new(switchboard(), vod.clone(), env.clone(), time_shift.clone(), stop.child_token());
+        let plugins = Plugins::new(
+            env.upstream.launcher.clone(),
+            closer.clone(),
+            env.packets.clone(),
+            stop.child_token(),
+        );
         let state = SystemState {
             vod,
             recorder,
@@ -259,15 +265,12 @@ impl System {
             integrations: Integrations::new(
                 env.upstream.launcher.clone(),
                 closer.clone(),
+                plugins.clone(),
+                outbox.clone(),
                 stop.child_token(),
             ),
             outbox,
-            plugins: Plugins::new(
-                env.upstream.launcher.clone(),
-                closer.clone(),
-                env.packets.clone(),
-                stop.child_token(),
-            ),
+            plugins,
             env,
             slot_table,
             seat_table,
@@ -485,7 +488,8 @@ impl System {
         let mut courier = self.courier.lock();
         if courier.is_none() {
             let models = &parts.models;
-            *courier = Some(self.state.outbox.start(models.store.clone(), models.integrations.clone()));
+            let (store, integrations) = (models.store.clone(), models.integrations.clone());
+            *courier = Some(self.state.outbox.start(store, integrations, parts.plugins.clone()));
             self.state.integrations.start(parts);
         }
     }

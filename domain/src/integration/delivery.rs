@@ -1,16 +1,22 @@
-//! One event on its way to one integration.
+//! One event on its way to one integration, or one run of an action of a plugin.
 //!
 //! ```text
 //! waiting ─► attempt ─┬─ delivered ──────────────────────► removed
 //!    ▲                ├─ may succeed later ─┬─ in time ──► waiting
 //!    │                │                     └─ too late ─► dead letter
+//!    │                ├─ crashed ───────────┬─ once ─────► waiting
+//!    │                │                     └─ again ────► dead letter
+//!    │                ├─ interrupted ─────────────────────► waiting
 //!    └── replayed ◄── └─ cannot succeed ────────────────► dead letter
 //! ```
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::ids::{DeliveryId, IntegrationId};
+use crate::plugin::RunCause;
 
 /// Pauses before the first attempts after a failure, in seconds. Later ones wait [`LATER_PAUSE_S`].
 const PAUSES_S: [i64; 6] = [5, 30, 120, 600, 1_800, 3_600];
@@ -21,18 +27,59 @@ const SPREAD: f64 = 0.2;
 /// Maximum size of the stored reason of a failure, in bytes.
 pub const REASON_BYTES_MAX: usize = 512;
 
-/// An event that waits for an integration, or that could not be delivered to it.
+/// Runs that end with the process of their plugin are repeated this many times.
+const CRASHES_REPEATED: u32 = 1;
+
+/// Where a delivery goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recipient {
+    Integration(IntegrationId),
+    /// The plugin with this id, one of whose actions runs.
+    Plugin(u32),
+}
+
+impl Recipient {
+    /// Returns the id of the integration, if it is one.
+    pub fn integration(self) -> Option<IntegrationId> {
+        match self {
+            Self::Integration(id) => Some(id),
+            Self::Plugin(_) => None,
+        }
+    }
+}
+
+/// The run of an action of a plugin for an event or at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionRun {
+    /// Id of the action.
+    pub action: String,
+    /// The schedule whose time it was; `None` for an event.
+    #[serde(default)]
+    pub schedule: Option<String>,
+}
+
+impl ActionRun {
+    /// Returns why the action runs.
+    pub fn cause(&self) -> RunCause {
+        if self.schedule.is_some() { RunCause::Schedule } else { RunCause::Event }
+    }
+}
+
+/// An event that waits for an integration or a plugin, or that could not be delivered to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     pub id: DeliveryId,
-    pub integration: IntegrationId,
+    /// A member `integration` or `plugin`.
+    #[serde(flatten)]
+    pub to: Recipient,
     /// The same in every attempt, so that a target can leave out what it has already.
     pub event_id: Uuid,
-    /// Name of the event.
+    /// Name of the event; `schedule` for a time of a schedule.
     pub event: String,
     /// When the event happened, in milliseconds since 1970.
     pub created_at: i64,
-    /// The payload as JSON.
+    /// The payload as JSON; the parameters of a schedule.
     pub payload: String,
     /// A sentence about the event.
     pub summary: String,
@@ -50,6 +97,12 @@ pub struct Delivery {
     /// Set in a dead letter: when it became one, in milliseconds since 1970.
     #[serde(default)]
     pub dead_at: Option<i64>,
+    /// The action that runs; always set if it goes to a plugin.
+    #[serde(default)]
+    pub run: Option<ActionRun>,
+    /// How often the process of the plugin ended during the run.
+    #[serde(default)]
+    pub n_crashes: u32,
 }
 
 /// The end of an attempt.
@@ -63,6 +116,10 @@ pub enum Outcome {
     Never { reason: String },
     /// The target is gone and wants nothing any more.
     Gone { reason: String },
+    /// The process of the plugin ended during the run.
+    Crashed { reason: String },
+    /// The plugin or the gateway was stopped during the run, which begins again with it.
+    Interrupted { reason: String },
 }
 
 /// A delivery after an attempt.
@@ -77,6 +134,23 @@ pub enum AfterAttempt {
 }
 
 impl Delivery {
+    /// Returns the id by which a plugin knows the run. It is the same in every attempt, and differs between the actions
+    /// that run for one event.
+    pub fn run_id(&self) -> Uuid {
+        Uuid::from_u128(self.event_id.as_u128() ^ u128::from(self.id.0))
+    }
+
+    /// Returns the order that it keeps with others when several are attempted at a time: that of its channel, of its
+    /// schedule, or of the events without a channel.
+    pub fn order(&self) -> Option<Uuid> {
+        let Some(schedule) = self.run.as_ref().and_then(|it| it.schedule.as_ref()) else {
+            return self.channel;
+        };
+        let mut hasher = DefaultHasher::new();
+        schedule.hash(&mut hasher);
+        Some(Uuid::from_u64_pair(0, hasher.finish()))
+    }
+
     /// Takes the end of an attempt. `max_age_s` is how long attempts are made after the event, in seconds; `random` is
     /// between 0 and 1.
     pub fn after_attempt(&mut self, outcome: Outcome, now: i64, max_age_s: u32, random: f64) -> AfterAttempt {
@@ -86,6 +160,19 @@ impl Delivery {
             Outcome::Never { reason } | Outcome::Gone { reason } => {
                 self.die(&reason, now);
                 return AfterAttempt::Dead;
+            }
+            Outcome::Crashed { reason } => {
+                self.n_crashes = self.n_crashes.saturating_add(1);
+                if self.n_crashes > CRASHES_REPEATED {
+                    self.die(&reason, now);
+                    return AfterAttempt::Dead;
+                }
+                (self.due_at, self.reason) = (now, Some(cut(&reason)));
+                return AfterAttempt::Waits;
+            }
+            Outcome::Interrupted { reason } => {
+                (self.due_at, self.reason) = (now, Some(cut(&reason)));
+                return AfterAttempt::Waits;
             }
             Outcome::Later { reason, pause_s } => (reason, pause_s),
         };
@@ -111,7 +198,7 @@ impl Delivery {
 
     /// Makes a dead letter wait again, as if its event had happened now.
     pub fn replay(&mut self, now: i64) {
-        (self.dead_at, self.reason, self.n_attempts) = (None, None, 0);
+        (self.dead_at, self.reason, self.n_attempts, self.n_crashes) = (None, None, 0, 0);
         (self.created_at, self.due_at) = (now, now);
     }
 }
@@ -139,7 +226,7 @@ mod tests {
     fn delivery() -> Delivery {
         Delivery {
             id: DeliveryId(1),
-            integration: IntegrationId(1),
+            to: Recipient::Integration(IntegrationId(1)),
             event_id: Uuid::nil(),
             event: "channel_start".into(),
             created_at: 0,
@@ -150,6 +237,8 @@ mod tests {
             due_at: 0,
             reason: None,
             dead_at: None,
+            run: None,
+            n_crashes: 0,
         }
     }
 
@@ -188,5 +277,36 @@ mod tests {
             assert!(dead.dead_at == Some(500) && dead.reason.is_some_and(|it| it.len() <= REASON_BYTES_MAX));
         }
         assert_eq!(delivery().after_attempt(Outcome::Delivered, 0, 0, 0.0), AfterAttempt::Removed);
+    }
+
+    #[test]
+    fn a_crash_repeats_a_run_once_and_a_stop_as_often_as_needed() {
+        let mut run = delivery();
+        let crashed = || Outcome::Crashed { reason: "the plugin crashed".into() };
+        let stopped = || Outcome::Interrupted { reason: "the plugin was stopped".into() };
+        let id = run.run_id();
+        for outcome in [stopped(), stopped(), crashed(), stopped()] {
+            assert_eq!(run.after_attempt(outcome, 7, DAY_S, 0.0), AfterAttempt::Waits);
+            assert_eq!((run.due_at, run.dead_at, run.run_id()), (7, None, id));
+        }
+        assert_eq!(run.after_attempt(crashed(), 8, DAY_S, 0.0), AfterAttempt::Dead);
+        run.replay(9);
+        assert_eq!(run.after_attempt(crashed(), 9, DAY_S, 0.0), AfterAttempt::Waits);
+        assert_eq!(run.run_id(), id);
+        let other = Delivery { id: DeliveryId(2), ..delivery() };
+        assert_ne!(other.run_id(), id, "another action for the same event");
+    }
+
+    #[test]
+    fn deliveries_of_earlier_versions_are_read() {
+        let old = r#"{"id":3,"integration":7,"event_id":"00000000-0000-0000-0000-000000000001","event":"vod_stop",
+            "created_at":5,"payload":"{}","summary":"","due_at":5}"#;
+        let read: Delivery = serde_json::from_str(old).unwrap();
+        assert_eq!((read.to, read.run.clone()), (Recipient::Integration(IntegrationId(7)), None));
+        let run = ActionRun { action: "sync".into(), schedule: Some("nightly".into()) };
+        let new = Delivery { to: Recipient::Plugin(4), run: Some(run), ..read };
+        let text = serde_json::to_string(&new).unwrap();
+        assert!(text.contains(r#""plugin":4"#), "{text}");
+        assert_eq!(serde_json::from_str::<Delivery>(&text).unwrap(), new);
     }
 }

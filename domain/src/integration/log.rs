@@ -3,31 +3,42 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::ids::{DeliveryId, IntegrationId, LogEntryId};
+use super::delivery::Recipient;
+use crate::ids::{DeliveryId, LogEntryId};
+use crate::plugin::RunCause;
 
-/// Maximum size of the answer of a webhook that is kept, in bytes.
+/// Maximum size of the answer of a webhook, or of the result of an action, that is kept, in bytes.
 pub const ANSWER_BYTES_KEPT: usize = 4 * 1024;
 /// Maximum size of each output of a script that is kept, in bytes.
 pub const OUTPUT_BYTES_KEPT: usize = 64 * 1024;
 /// Maximum size of the sent text that is kept, in bytes.
 pub const REQUEST_BYTES_KEPT: usize = 16 * 1024;
 
-/// One attempt of a delivery, or a test.
+/// One attempt of a delivery, a test, or a run of an action by its button.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryLogEntry {
     pub id: LogEntryId,
-    pub integration: IntegrationId,
+    /// A member `integration` or `plugin`.
+    #[serde(flatten)]
+    pub to: Recipient,
     /// The subscription that wanted the event.
     #[serde(default)]
     pub subscription: Option<u32>,
-    /// `None` for a test.
+    /// `None` for a test and for a button.
     #[serde(default)]
     pub delivery: Option<DeliveryId>,
+    /// The id of the run for a button.
     pub event_id: Uuid,
-    /// Name of the event.
+    /// Name of the event; `schedule` or `button` for another cause.
     pub event: String,
+    #[serde(default)]
+    pub cause: RunCause,
+    /// Id of the action of a plugin that ran.
+    #[serde(default)]
+    pub action: Option<String>,
     pub is_success: bool,
-    /// The text that was sent: a body of a webhook, the payload of a script. Empty if nothing was sent.
+    /// The text that was sent: a body of a webhook, the payload of a script, the parameters of an action. Empty if nothing
+    /// was sent.
     #[serde(default)]
     pub request: String,
     /// The answer of a webhook.
@@ -36,6 +47,9 @@ pub struct DeliveryLogEntry {
     /// The end of a script.
     #[serde(default)]
     pub output: Option<ScriptOutput>,
+    /// The beginning of the object that an action of a plugin returned, as JSON.
+    #[serde(default)]
+    pub result: Option<String>,
     /// Why it failed, or why nothing was sent.
     #[serde(default)]
     pub reason: Option<String>,
@@ -66,7 +80,7 @@ pub struct ScriptOutput {
 impl DeliveryLogEntry {
     /// Returns whether it is a test by an admin.
     pub fn is_test(&self) -> bool {
-        self.delivery.is_none()
+        self.delivery.is_none() && self.cause != RunCause::Button
     }
 
     /// Returns about how many bytes it takes.
@@ -76,7 +90,8 @@ impl DeliveryLogEntry {
         let reason = self.reason.as_ref().map_or(0, String::len);
         // The names of the fields and the numbers.
         let rest = 300;
-        (rest + self.event.len() + self.request.len() + answer + output + reason) as u64
+        let run = [&self.action, &self.result].into_iter().flatten().map(String::len).sum::<usize>();
+        (rest + self.event.len() + self.request.len() + answer + output + run + reason) as u64
     }
 }
 

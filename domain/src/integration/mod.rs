@@ -1,4 +1,4 @@
-//! Integrations: targets that receive events.
+//! Integrations: targets that receive events, and the deliveries to these and to plugins.
 
 mod delivery;
 mod log;
@@ -7,7 +7,7 @@ mod queue;
 mod record;
 mod webhook;
 
-pub use self::delivery::{AfterAttempt, Delivery, Outcome, REASON_BYTES_MAX};
+pub use self::delivery::{ActionRun, AfterAttempt, Delivery, Outcome, REASON_BYTES_MAX, Recipient};
 pub use self::log::{
     ANSWER_BYTES_KEPT, DeliveryLogEntry, DeliveryLogLimits, OUTPUT_BYTES_KEPT, REQUEST_BYTES_KEPT,
     ScriptOutput, WebhookAnswer,

@@ -1,7 +1,7 @@
-//! The order in which the deliveries of one integration are attempted.
+//! The order in which the deliveries to one integration or one plugin are attempted.
 //!
 //! With one attempt at a time all deliveries stay in the order of their events. With several at a time those of each
-//! channel do, and those without a channel.
+//! channel and of each schedule do, and those of events without a channel.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub const DEAD_MS_MAX: i64 = 30 * 86_400_000;
 /// Maximum number of attempts at a time that can be set.
 pub const PARALLEL_MAX: u8 = 8;
 
-/// The deliveries that wait for one integration.
+/// The deliveries that wait for one integration or plugin.
 #[derive(Debug)]
 pub struct DeliveryQueue {
     waiting: BTreeMap<DeliveryId, Waiting>,
@@ -28,7 +28,7 @@ pub struct DeliveryQueue {
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    channel: Option<Uuid>,
+    order: Option<Uuid>,
     due_at: i64,
     is_running: bool,
 }
@@ -79,9 +79,10 @@ impl DeliveryQueue {
         self.n_running = 0;
     }
 
-    /// Adds a delivery. Ids grow with the order of events.
-    pub fn add(&mut self, id: DeliveryId, channel: Option<Uuid>, due_at: i64) {
-        self.waiting.entry(id).or_insert(Waiting { channel, due_at, is_running: false });
+    /// Adds a delivery, which keeps the [order](super::Delivery::order) of those with the same one. Ids grow with the order
+    /// of events.
+    pub fn add(&mut self, id: DeliveryId, order: Option<Uuid>, due_at: i64) {
+        self.waiting.entry(id).or_insert(Waiting { order, due_at, is_running: false });
     }
 
     /// Returns the oldest deliveries beyond [`WAITING_MAX`] and removes them. Those that are attempted now stay.
@@ -103,7 +104,7 @@ impl DeliveryQueue {
         let (mut blocked, mut earliest) = (BTreeSet::new(), None);
         for (id, waiting) in &mut self.waiting {
             // One at a time means that nothing overtakes anything.
-            let order = if self.parallel == 1 { None } else { waiting.channel };
+            let order = if self.parallel == 1 { None } else { waiting.order };
             if !blocked.insert(order) || waiting.is_running {
                 continue;
             }
@@ -146,6 +147,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::{ActionRun, AfterAttempt, Delivery, Outcome, Recipient};
     use super::*;
 
     #[test]
@@ -248,6 +250,158 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(queue.len(), all.len());
+            }
+        }
+    }
+
+    /// What happens to the runs of a plugin.
+    #[derive(Debug, Clone)]
+    enum PluginStep {
+        /// An event of a channel, an event without one, or a time of a schedule.
+        Add { channel: Option<u8>, schedule: Option<u8> },
+        /// The plugin begins what it can.
+        Begin,
+        /// The n-th run returns, or fails.
+        End { n: usize, is_success: bool },
+        /// The process ends by itself, and with it all runs.
+        Crash,
+        /// An admin or the gateway ends the process.
+        Stop,
+        /// The gateway was killed: what ran is read from the store again.
+        Kill,
+    }
+
+    fn plugin_steps() -> impl Strategy<Value = Vec<PluginStep>> {
+        let of = || proptest::option::of(0..2_u8);
+        let step = prop_oneof![
+            4 => (of(), of()).prop_map(|(channel, schedule)| PluginStep::Add { channel, schedule }),
+            5 => Just(PluginStep::Begin),
+            4 => (0..4_usize, any::<bool>()).prop_map(|(n, is_success)| PluginStep::End { n, is_success }),
+            1 => Just(PluginStep::Crash),
+            1 => Just(PluginStep::Stop),
+            1 => Just(PluginStep::Kill),
+        ];
+        proptest::collection::vec(step, 1..150)
+    }
+
+    /// The runs of a plugin: the records in the store, the queue, and what was begun in which order.
+    struct PluginModel {
+        parallel: u8,
+        queue: DeliveryQueue,
+        stored: BTreeMap<DeliveryId, Delivery>,
+        running: Vec<DeliveryId>,
+        /// Every beginning of a run, by its order.
+        begun: BTreeMap<Option<Uuid>, Vec<DeliveryId>>,
+        n_dead: usize,
+    }
+
+    impl PluginModel {
+        fn add(&mut self, id: u32, channel: Option<u8>, schedule: Option<u8>) {
+            let schedule = schedule.map(|it| it.to_string());
+            let delivery = Delivery {
+                id: DeliveryId(id),
+                to: Recipient::Plugin(1),
+                event_id: Uuid::from_u128(id.into()),
+                event: "m3u_refresh".to_owned(),
+                created_at: 0,
+                payload: "{}".to_owned(),
+                summary: String::new(),
+                channel: channel.map(|it| Uuid::from_u128(it.into())),
+                n_attempts: 0,
+                due_at: 0,
+                reason: None,
+                dead_at: None,
+                run: Some(ActionRun { action: "sync".to_owned(), schedule }),
+                n_crashes: 0,
+            };
+            self.queue.add(delivery.id, delivery.order(), 0);
+            self.stored.insert(delivery.id, delivery);
+        }
+
+        /// Begins a run if one is due. Returns whether it did.
+        fn begin(&mut self) -> bool {
+            let NextDelivery::Attempt(id) = self.queue.next(0) else { return false };
+            assert!(!self.running.contains(&id), "never twice at the same time");
+            self.running.push(id);
+            assert!(self.running.len() <= usize::from(self.parallel), "no more than allowed");
+            let order = if self.parallel == 1 { None } else { self.stored[&id].order() };
+            self.begun.entry(order).or_default().push(id);
+            true
+        }
+
+        fn end(&mut self, id: DeliveryId, outcome: Outcome) {
+            self.running.retain(|it| *it != id);
+            let delivery = self.stored.get_mut(&id).unwrap();
+            let after = delivery.after_attempt(outcome, 0, 60, 0.5);
+            match after {
+                AfterAttempt::Waits => self.queue.ended(id, Some(delivery.due_at)),
+                AfterAttempt::Removed => self.queue.ended(id, None),
+                AfterAttempt::Dead => {
+                    self.n_dead += 1;
+                    self.queue.ended(id, None);
+                }
+            }
+            if after == AfterAttempt::Removed {
+                self.stored.remove(&id);
+            }
+        }
+
+        fn end_all(&mut self, outcome: &Outcome) {
+            for id in std::mem::take(&mut self.running) {
+                self.end(id, outcome.clone());
+            }
+        }
+    }
+
+    proptest! {
+        /// However processes and gateways end: every run ends once or is a dead letter, one that crashed was repeated
+        /// once, and none overtakes an earlier one of its order.
+        #[test]
+        fn a_plugin_runs_each_delivery_in_order_and_repeats_a_crashed_one_once(
+            steps in plugin_steps(), parallel in 1..4_u8
+        ) {
+            let mut it = PluginModel {
+                parallel, queue: DeliveryQueue::new(parallel), stored: BTreeMap::new(), running: Vec::new(),
+                begun: BTreeMap::new(), n_dead: 0,
+            };
+            let (mut n_added, mut n_ended) = (0, 0);
+            for step in steps {
+                match step {
+                    PluginStep::Add { channel, schedule } => {
+                        it.add(n_added, channel, schedule);
+                        n_added += 1;
+                    }
+                    PluginStep::Begin => while it.begin() {},
+                    PluginStep::End { n, is_success } => {
+                        let Some(id) = it.running.get(n).copied() else { continue };
+                        let failed = Outcome::Never { reason: "it failed".to_owned() };
+                        it.end(id, if is_success { Outcome::Delivered } else { failed });
+                        n_ended += usize::from(is_success);
+                    }
+                    PluginStep::Crash => it.end_all(&Outcome::Crashed { reason: "it crashed".to_owned() }),
+                    PluginStep::Stop => it.end_all(&Outcome::Interrupted { reason: "it was stopped".to_owned() }),
+                    PluginStep::Kill => {
+                        it.running.clear();
+                        it.queue = DeliveryQueue::new(parallel);
+                        for delivery in it.stored.values().filter(|it| it.dead_at.is_none()) {
+                            it.queue.add(delivery.id, delivery.order(), delivery.due_at);
+                        }
+                    }
+                }
+                let is_repeated_once = |it: &Delivery| match it.n_crashes {
+                    0 | 1 => true,
+                    n => n == 2 && it.dead_at.is_some(),
+                };
+                prop_assert!(it.stored.values().all(is_repeated_once));
+            }
+            while it.begin() || !it.running.is_empty() {
+                n_ended += it.running.len();
+                it.end_all(&Outcome::Delivered);
+            }
+            prop_assert_eq!(n_ended + it.n_dead, n_added as usize, "none is lost");
+            prop_assert!(it.queue.is_empty() && it.stored.len() == it.n_dead);
+            for begun in it.begun.values() {
+                prop_assert!(begun.is_sorted(), "{begun:?}");
             }
         }
     }

@@ -204,8 +204,10 @@ impl Integration {
             Target::Webhook(webhook) => webhook.check(&mut refuse),
             Target::Script(script) => script.check(&mut refuse),
             Target::Plugin(action) => {
-                if action.key.is_empty() || action.action.is_empty() {
-                    refuse("plugin", "Name the plugin and its action.".to_owned());
+                for (field, text) in [("plugin", &action.key), ("action", &action.action)] {
+                    if text.is_empty() {
+                        refuse(field, "This field may not be blank.".to_owned());
+                    }
                 }
             }
         }

@@ -1,8 +1,10 @@
 //! Actions of plugins: buttons, events and schedules.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::manifest::{Faults, text_list};
+use super::manifest::{Faults, Manifest, actions_of, text_list};
+use super::record::ReportedParts;
 
 /// The events that actions can subscribe to.
 pub const PLUGIN_EVENTS: [&str; 12] = [
@@ -26,6 +28,33 @@ pub const ACTION_SECONDS: std::ops::RangeInclusive<u32> = 1..=43_200;
 pub const ACTION_SECONDS_DEFAULT: u32 = 1_800;
 /// Maximum size of a cron expression, in bytes.
 const SCHEDULE_BYTES_MAX: usize = 256;
+/// The action of schedules whose work the Python host has registered itself. No manifest lists it, and nothing but a
+/// schedule runs it.
+pub const TASK_ACTION: &str = "__task__";
+
+/// Why an action runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunCause {
+    /// An admin pressed its button.
+    Button,
+    /// An event that it subscribes to.
+    #[default]
+    Event,
+    /// A time of its schedule.
+    Schedule,
+}
+
+impl RunCause {
+    /// The name in the interface and for the plugin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Button => "button",
+            Self::Event => "event",
+            Self::Schedule => "schedule",
+        }
+    }
+}
 
 /// Something that a plugin can do.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +134,14 @@ impl Action {
             json: json.clone(),
             id,
         })
+    }
+}
+
+/// Returns the actions of a plugin: those of its manifest, else those that its code reported when it was started last.
+pub fn actions_of_plugin(manifest: Option<&Manifest>, reported: Option<&ReportedParts>) -> Vec<Action> {
+    match manifest.and_then(|it| it.actions.clone()) {
+        Some(actions) => actions,
+        None => reported.map(|it| actions_of(&Value::from(it.actions.clone())).0).unwrap_or_default(),
     }
 }
 

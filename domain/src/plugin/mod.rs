@@ -9,12 +9,16 @@ mod limits;
 mod manifest;
 mod permissions;
 mod record;
+mod schedule;
 mod scope;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use self::action::{ACTION_SECONDS, ACTION_SECONDS_DEFAULT, Action, Confirmation, PLUGIN_EVENTS};
+pub use self::action::{
+    ACTION_SECONDS, ACTION_SECONDS_DEFAULT, Action, Confirmation, PLUGIN_EVENTS, RunCause, TASK_ACTION,
+    actions_of_plugin,
+};
 pub use self::archive::{ArchiveNames, EntryName, NameFault, PluginRoot, RootFault, is_left_out};
 pub use self::field::{Field, FieldKind, FieldOption, MASK};
 pub use self::gap::{Enforcement, Gap};
@@ -26,5 +30,9 @@ pub use self::manifest::{
 };
 pub use self::permissions::{ApiAccess, FileAccess, FilePlace, Permissions};
 pub use self::record::{Plugin, PluginSettings, ReportedParts, SETTINGS_BYTES_MAX, WrongPluginSetting};
+pub use self::schedule::{
+    ActionSchedule, PluginSchedules, SCHEDULE_ID_CHARS_MAX, SCHEDULE_PARAMS_BYTES_MAX, SCHEDULES_MAX,
+    ScheduleSource,
+};
 pub use self::scope::{ApiArea, ApiScope};
 pub use self::state::PluginState;

@@ -24,7 +24,7 @@ use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
-use domain::plugin::Plugin;
+use domain::plugin::{Plugin, PluginSchedules};
 use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::server_group::{ServerGroup, ServerGroupMembers};
@@ -73,6 +73,7 @@ pub struct Models {
     pub output_profiles: View<Table<OutputProfile>>,
     pub personal_playlists: View<Table<PersonalPlaylist>>,
     pub plugins: View<Table<Plugin>>,
+    pub plugin_schedules: View<Table<PluginSchedules>>,
     pub recordings: View<Table<Recording>>,
     pub recording_rules: View<Table<RecordingRule>>,
     pub rule_memories: View<Table<RuleMemory>>,
@@ -119,6 +120,7 @@ impl Models {
             output_profiles: store.table()?,
             personal_playlists: store.table()?,
             plugins: store.table()?,
+            plugin_schedules: store.table()?,
             recordings: store.table()?,
             recording_rules: store.table()?,
             rule_memories: store.table()?,

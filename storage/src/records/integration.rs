@@ -1,7 +1,8 @@
 //! Integrations, the deliveries to them, and the log of these.
 
 use domain::ids::IntegrationId;
-use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState};
+use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState, Recipient};
+use domain::plugin::PluginSchedules;
 
 use crate::error::Result;
 use crate::record::{Keys, Record};
@@ -36,7 +37,7 @@ impl Record for Delivery {
     }
 
     fn keys(&self, keys: &mut Keys) {
-        keys.plain("integration", self.integration.0.to_be_bytes());
+        recipient_key(self.to, keys);
     }
 }
 
@@ -49,20 +50,45 @@ impl Record for DeliveryLogEntry {
     }
 
     fn keys(&self, keys: &mut Keys) {
-        keys.plain("integration", self.integration.0.to_be_bytes());
+        recipient_key(self.to, keys);
+    }
+}
+
+/// Adds the index key of a delivery or an entry of the log.
+fn recipient_key(to: Recipient, keys: &mut Keys) {
+    let (index, value) = index_of(to);
+    keys.plain(index, value);
+}
+
+fn index_of(to: Recipient) -> (&'static str, [u8; 4]) {
+    match to {
+        Recipient::Integration(id) => ("integration", id.0.to_be_bytes()),
+        Recipient::Plugin(id) => ("plugin", id.to_be_bytes()),
     }
 }
 
 /// Removes an integration with its deliveries, its state and its log. Returns whether it existed.
 pub fn remove_integration(write: &mut Write<'_>, id: IntegrationId) -> Result<bool> {
-    for delivery in write.by::<Delivery>("integration", id.0.to_be_bytes())? {
-        write.remove::<Delivery>(delivery.id.0)?;
-    }
-    for entry in write.by::<DeliveryLogEntry>("integration", id.0.to_be_bytes())? {
-        write.remove::<DeliveryLogEntry>(entry.id.0)?;
-    }
+    remove_deliveries(write, Recipient::Integration(id))?;
     write.remove::<IntegrationState>(id.0)?;
     write.remove::<Integration>(id.0)
+}
+
+/// Removes what is stored for a plugin besides its record: its deliveries, its schedules and its log.
+pub fn remove_runs_of_plugin(write: &mut Write<'_>, id: u32) -> Result<()> {
+    remove_deliveries(write, Recipient::Plugin(id))?;
+    write.remove::<PluginSchedules>(id).map(drop)
+}
+
+fn remove_deliveries(write: &mut Write<'_>, to: Recipient) -> Result<()> {
+    let (index, value) = index_of(to);
+    for delivery in write.by::<Delivery>(index, value)? {
+        write.remove::<Delivery>(delivery.id.0)?;
+    }
+    for entry in write.by::<DeliveryLogEntry>(index, value)? {
+        write.remove::<DeliveryLogEntry>(entry.id.0)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -89,7 +115,7 @@ mod tests {
     fn delivery(id: u32, integration: u32) -> Delivery {
         Delivery {
             id: domain::ids::DeliveryId(id),
-            integration: IntegrationId(integration),
+            to: Recipient::Integration(IntegrationId(integration)),
             event_id: uuid::Uuid::nil(),
             event: "vod_stop".to_owned(),
             created_at: 0,
@@ -100,6 +126,8 @@ mod tests {
             due_at: 0,
             reason: None,
             dead_at: None,
+            run: None,
+            n_crashes: 0,
         }
     }
 
@@ -127,5 +155,22 @@ mod tests {
         assert_eq!(store.collection::<Delivery>().ids(), [2, 12]);
         let removed = store.write_blocking(|write| remove_integration(write, IntegrationId(1)));
         assert!(!removed.unwrap());
+    }
+
+    #[test]
+    fn a_removed_plugin_leaves_no_runs_and_no_schedules_behind() {
+        let store = Store::temporary(crate::records::schema()).unwrap();
+        let done = store.write_blocking(|write| {
+            // An integration with the same id is something else.
+            write.put(&delivery(1, 3))?;
+            write.put(&Delivery { to: Recipient::Plugin(3), ..delivery(2, 3) })?;
+            write.put(&Delivery { to: Recipient::Plugin(4), ..delivery(3, 4) })?;
+            write.put(&PluginSchedules::none(3))?;
+            write.put(&PluginSchedules::none(4))?;
+            remove_runs_of_plugin(write, 3)
+        });
+        done.unwrap();
+        assert_eq!(store.collection::<Delivery>().ids(), [1, 3]);
+        assert_eq!(store.collection::<PluginSchedules>().ids(), [4]);
     }
 }

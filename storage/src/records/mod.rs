@@ -39,7 +39,7 @@ pub(crate) mod vod;
 pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
-pub use self::integration::remove_integration;
+pub use self::integration::{remove_integration, remove_runs_of_plugin};
 pub use self::personal_playlist::remove_playlists_of;
 pub use self::vod::{category_key, category_link_key, external_id_key};
 
@@ -72,6 +72,7 @@ pub fn schema() -> Schema {
         .with::<domain::output_profile::OutputProfile>()
         .with::<domain::personal_playlist::PersonalPlaylist>()
         .with::<domain::plugin::Plugin>()
+        .with::<domain::plugin::PluginSchedules>()
         .with::<domain::panel::ProfileInfo>()
         .with::<domain::recording::Recording>()
         .with::<domain::recording::rules::RecordingRule>()

@@ -1,6 +1,6 @@
-//! Installed plugins.
+//! Installed plugins and their schedules.
 
-use domain::plugin::Plugin;
+use domain::plugin::{Plugin, PluginSchedules};
 
 use crate::record::{Keys, Record};
 
@@ -15,5 +15,17 @@ impl Record for Plugin {
 
     fn keys(&self, keys: &mut Keys) {
         keys.unique("key", self.key.as_str());
+    }
+}
+
+impl Record for PluginSchedules {
+    const COLLECTION: &'static str = "plugin_schedules";
+    /// The parameters are written by plugins, which may put passwords there.
+    const SEALED: bool = true;
+    const MAY_BE_MISSED: bool = true;
+
+    /// The id of the plugin.
+    fn id(&self) -> u32 {
+        self.id
     }
 }

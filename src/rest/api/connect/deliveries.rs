@@ -1,15 +1,16 @@
-//! `/api/connect/deliveries/`: events that wait for an integration, and dead letters.
+//! `/api/connect/deliveries/`: events that wait for an integration or a plugin, and dead letters.
 
-use actors::{DeliveryFilter, IntegrationError};
+use actors::{DeadLetters, DeliveryFilter};
 use domain::ids::{DeliveryId, IntegrationId};
-use domain::integration::{Delivery, Integration};
+use domain::integration::{Delivery, Integration, Recipient};
+use domain::plugin::Plugin;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use storage::Table;
+use storage::{Table, Write};
 use uuid::Uuid;
 
-use super::logs::{blocking, object_of};
+use super::logs::{CauseName, PluginFilter, blocking, object_of};
 use super::view::EventName;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
@@ -44,6 +45,9 @@ pub(crate) struct DeliveryFilters {
     /// Id of an integration.
     #[field(example = "1")]
     integration: Option<IntegrationId>,
+    /// Key of a plugin whose actions run for events and at times.
+    #[field(example = "cleaner")]
+    plugin: Option<String>,
     /// An event.
     #[field(example = "channel_start")]
     event: Option<Named<EventName>>,
@@ -61,16 +65,25 @@ pub(crate) struct ConnectDeliveryView {
     /// Increases with each delivery.
     #[field(example = "3")]
     id: DeliveryId,
-    /// Id of the integration.
+    /// Id of the integration; `null` for a plugin whose action runs.
     #[field(example = "1")]
-    integration: IntegrationId,
+    integration: Option<IntegrationId>,
     /// Name of the integration.
     #[field(example = "Chat")]
     integration_name: Option<String>,
+    /// Key of the plugin whose action runs; `null` for an integration.
+    #[field(example = "cleaner")]
+    plugin: Option<String>,
+    /// Id of the action.
+    #[field(example = "clean")]
+    action: Option<String>,
+    /// Why it is there.
+    #[field(example = "event")]
+    cause: Named<CauseName>,
     /// `waiting` for its next attempt, or `dead`: it failed for good, and an admin can replay it.
     #[field(example = "dead")]
     state: Named<DeliveryState>,
-    /// The event.
+    /// The event; `schedule` for a time of a schedule.
     #[field(example = "channel_start")]
     event: String,
     /// The same in all attempts to deliver the event.
@@ -131,15 +144,15 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 impl DeliveryFilters {
-    fn filter(self) -> DeliveryFilter {
-        DeliveryFilter {
-            integration: self.integration,
+    fn filter(self, plugins: &Table<Plugin>) -> Result<DeliveryFilter, FieldErrors> {
+        Ok(DeliveryFilter {
+            to: PluginFilter { integration: self.integration, plugin: self.plugin }.recipient(plugins)?,
             is_dead: self.state.map(|it| it.0 == DeliveryState::Dead),
             event: self.event.map(|it| it.0.name().to_owned()),
             ids: None,
             since: self.since.map(|it| it.0),
             before: self.before.map(|it| it.0),
-        }
+        })
     }
 }
 
@@ -148,31 +161,29 @@ async fn list(
     (filters, paging): (DeliveryFilters, Pages),
 ) -> Result<Page<ConnectDeliveryView>, Refusal> {
     let (offset, limit) = paging.window();
-    let (queue, filter) = (call.app.integrations.clone(), filters.filter());
+    let (integrations, plugins) = (call.app.models.integrations.load(), call.app.models.plugins.load());
+    let (queue, filter) = (call.app.integrations.clone(), filters.filter(&plugins)?);
     let found = blocking(move || queue.deliveries(&filter, offset, limit)).await?;
-    let integrations = call.app.models.integrations.load();
-    let views = found.items.into_iter().map(|it| view(it, &integrations)).collect();
+    let views = found.items.into_iter().map(|it| view(it, &integrations, &plugins)).collect();
     paging.envelope(&call, found.n_all, views)
 }
 
 async fn replay(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
-    let filter = selection.filter()?;
-    count(call.app.integrations.replay(&filter).await)
+    let filter = selection.filter(&call.app.models.plugins.load())?;
+    change(&call, &filter, DeadLetters::replay).await
 }
 
 async fn delete(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
-    let filter = selection.filter()?;
-    count(call.app.integrations.delete_dead(&filter).await)
+    let filter = selection.filter(&call.app.models.plugins.load())?;
+    change(&call, &filter, DeadLetters::delete).await
 }
 
 async fn replay_one(call: Call) -> Result<NoContent, Refusal> {
-    let filter = one(call.id()?);
-    found(count(call.app.integrations.replay(&filter).await)?)
+    found(change(&call, &one(call.id()?), DeadLetters::replay).await?)
 }
 
 async fn delete_one(call: Call) -> Result<NoContent, Refusal> {
-    let filter = one(call.id()?);
-    found(count(call.app.integrations.delete_dead(&filter).await)?)
+    found(change(&call, &one(call.id()?), DeadLetters::delete).await?)
 }
 
 fn one(id: u32) -> DeliveryFilter {
@@ -183,23 +194,26 @@ fn found(changed: DeadLetterCountView) -> Result<NoContent, Refusal> {
     if changed.count == 0 { Err(Refusal::unknown::<Delivery>()) } else { Ok(NoContent) }
 }
 
-fn count(changed: Result<usize, IntegrationError>) -> Result<DeadLetterCountView, Refusal> {
-    match changed {
-        Ok(count) => Ok(DeadLetterCountView { count }),
-        // Then there are no dead letters either.
-        Err(IntegrationError::NotRunning) => Ok(DeadLetterCountView { count: 0 }),
-        Err(IntegrationError::Store(error)) => Err(error.into()),
-        Err(error) => Err(Refusal::fault(format_args!("change dead letters: {error}"))),
+/// Changes dead letters, some in each write. Each write is in the activity log.
+async fn change(
+    call: &Call,
+    filter: &DeliveryFilter,
+    change: fn(DeadLetters, &mut Write<'_>) -> storage::Result<usize>,
+) -> Result<DeadLetterCountView, Refusal> {
+    let mut count = 0;
+    for letters in call.app.integrations.dead_letters(filter) {
+        count += call.write(move |write| Ok(change(letters, write)?)).await?;
     }
+    Ok(DeadLetterCountView { count })
 }
 
 impl DeadLetterSelection {
     /// Returns the filter. A body that selects nothing is refused, because it would select everything.
-    fn filter(self) -> Result<DeliveryFilter, FieldErrors> {
+    fn filter(self, plugins: &Table<Plugin>) -> Result<DeliveryFilter, FieldErrors> {
         match (self.ids, self.filter) {
             (Some(ids), None) => Ok(DeliveryFilter { ids: Some(ids), ..DeliveryFilter::default() }),
             (ids, Some(filter)) => {
-                let filter = read_filter::<DeliveryFilters>(&filter)?.filter();
+                let filter = read_filter::<DeliveryFilters>(&filter)?.filter(plugins)?;
                 if filter.is_dead == Some(false) {
                     return Err(FieldErrors::of("filter", "state: Only dead letters can be selected."));
                 }
@@ -210,12 +224,24 @@ impl DeadLetterSelection {
     }
 }
 
-fn view(delivery: Delivery, integrations: &Table<Integration>) -> ConnectDeliveryView {
+fn view(
+    delivery: Delivery,
+    integrations: &Table<Integration>,
+    plugins: &Table<Plugin>,
+) -> ConnectDeliveryView {
     let is_dead = delivery.dead_at.is_some();
+    let integration = delivery.to.integration();
+    let cause = delivery.run.as_ref().map(|it| it.cause()).unwrap_or_default();
     ConnectDeliveryView {
         id: delivery.id,
-        integration: delivery.integration,
-        integration_name: integrations.get(delivery.integration.0).map(|it| it.name.clone()),
+        integration,
+        integration_name: integration.and_then(|it| integrations.get(it.0)).map(|it| it.name.clone()),
+        plugin: match delivery.to {
+            Recipient::Integration(_) => None,
+            Recipient::Plugin(id) => plugins.get(id).map(|it| it.key.to_string()),
+        },
+        action: delivery.run.map(|it| it.action),
+        cause: Named(CauseName::of_run(cause)),
         state: Named(if is_dead { DeliveryState::Dead } else { DeliveryState::Waiting }),
         event: delivery.event,
         event_id: delivery.event_id,

@@ -160,14 +160,33 @@ async fn check_target(
             let checking = tokio::task::spawn_blocking(move || integrations.check_script(&script));
             checking.await.map_err(|error| Refusal::fault(format_args!("check a script: {error}")))?
         }
-        Target::Plugin(PluginAction { key, action }) => {
-            let [key, action] = [key, action].map(|it| it.chars().take(64).collect::<String>());
-            let reason =
-                format!("Integrations cannot run the action {action:?} of {key:?}: they run no plugins yet.");
-            Err(WrongIntegrationField { field: "plugin", reason })
-        }
+        Target::Plugin(action) => check_action(call, action).await?,
     };
     checked.map_err(|wrong| Refusal::field(names.of(wrong.field), wrong.reason))
+}
+
+/// Checks that a plugin is installed and has an action.
+async fn check_action(
+    call: &Call,
+    action: &PluginAction,
+) -> Result<Result<(), WrongIntegrationField>, Refusal> {
+    let PluginAction { key, action } = action;
+    let record = call.app.models.plugins.load().one_by("key", key).cloned();
+    let (app, found) = (Arc::clone(&call.app), record.clone());
+    let reading = tokio::task::spawn_blocking(move || {
+        let key = found?.key.clone();
+        app.plugins.read(&key, record)
+    });
+    let plugin = reading.await.map_err(|error| Refusal::fault(format_args!("read a plugin: {error}")))?;
+    let [key, action_id] = [key, action].map(|it| it.chars().take(64).collect::<String>());
+    let wrong = |field, reason| Err(WrongIntegrationField { field, reason });
+    Ok(match plugin {
+        None => wrong("plugin", format!("There is no plugin {key:?}.")),
+        Some(plugin) if plugin.actions().iter().any(|it| it.get("id").is_some_and(|it| it == action)) => {
+            Ok(())
+        }
+        Some(_) => wrong("action", format!("The plugin {key:?} has no action {action_id:?}.")),
+    })
 }
 
 /// Returns an integration without a name, an id and events.

@@ -1,8 +1,9 @@
-//! `/api/connect/logs/`: the attempts to deliver events, and their outcomes.
+//! `/api/connect/logs/`: the attempts to deliver events, the runs of actions of plugins, and their outcomes.
 
 use actors::{IntegrationError, LogFilter, Page as Found};
 use domain::ids::{IntegrationId, LogEntryId};
-use domain::integration::{DeliveryLogEntry, Integration};
+use domain::integration::{DeliveryLogEntry, Integration, Recipient};
+use domain::plugin::{Plugin, RunCause};
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ use super::view::{EventName, TargetType};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Choice, Named, Time, choice};
@@ -25,17 +27,69 @@ choice!(
     }
 );
 
+choice!(
+    /// Why a target gets something.
+    enum CauseName {
+        Event = "event",
+        Schedule = "schedule",
+        Button = "button",
+    }
+);
+
+impl CauseName {
+    pub(super) fn of_run(cause: RunCause) -> Self {
+        match cause {
+            RunCause::Event => Self::Event,
+            RunCause::Schedule => Self::Schedule,
+            RunCause::Button => Self::Button,
+        }
+    }
+
+    fn run(&self) -> RunCause {
+        match self {
+            Self::Event => RunCause::Event,
+            Self::Schedule => RunCause::Schedule,
+            Self::Button => RunCause::Button,
+        }
+    }
+}
+
+/// An integration or a plugin in a query.
+pub(super) struct PluginFilter {
+    pub(super) integration: Option<IntegrationId>,
+    pub(super) plugin: Option<String>,
+}
+
+impl PluginFilter {
+    /// Returns whose deliveries are wanted; `None` for all.
+    pub(super) fn recipient(self, plugins: &Table<Plugin>) -> Result<Option<Recipient>, FieldErrors> {
+        match (self.integration, self.plugin.filter(|it| !it.is_empty())) {
+            (integration, None) => Ok(integration.map(Recipient::Integration)),
+            (None, Some(key)) => match plugins.one_by("key", &key) {
+                Some(plugin) => Ok(Some(Recipient::Plugin(plugin.id))),
+                None => Err(FieldErrors::of("plugin", "There is no plugin with this key.")),
+            },
+            (Some(_), Some(_)) => Err(FieldErrors::of("plugin", "Select an integration or a plugin.")),
+        }
+    }
+}
+
 /// Filters of the log.
 #[derive(Debug, Query)]
 struct Filters {
     /// Id of an integration.
     #[field(example = "1")]
     integration: Option<IntegrationId>,
-    /// Type of the integrations.
+    /// Key of a plugin whose actions ran for events, at times or by buttons.
+    #[field(example = "cleaner")]
+    plugin: Option<String>,
+    /// Type of the integrations; `plugin` also selects the runs of plugins.
     r#type: Option<Named<TargetType>>,
     /// An event.
     #[field(example = "channel_start")]
     event: Option<Named<EventName>>,
+    /// Why it was made.
+    cause: Option<Named<CauseName>>,
     /// Whether the attempt succeeded.
     status: Option<Named<LogStatus>>,
     /// Whether it was a test.
@@ -46,30 +100,39 @@ struct Filters {
     before: Option<Time>,
 }
 
-/// An attempt to deliver an event, or a test.
+/// An attempt to deliver an event, a run of an action of a plugin, or a test.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct DeliveryLogView {
     /// Increases with each attempt.
     #[field(example = "7")]
     id: LogEntryId,
-    /// Id of the integration.
+    /// Id of the integration; `null` for a plugin whose action ran.
     #[field(example = "1")]
-    integration: IntegrationId,
+    integration: Option<IntegrationId>,
     /// Name of the integration.
     #[field(example = "Chat")]
     integration_name: Option<String>,
+    /// Key of the plugin whose action ran; `null` for an integration.
+    #[field(example = "cleaner")]
+    plugin: Option<String>,
+    /// Id of the action of a plugin.
+    #[field(example = "clean")]
+    action: Option<String>,
+    /// Why it was made.
+    #[field(example = "event")]
+    cause: Named<CauseName>,
     /// Type of the integration.
     r#type: Option<Named<TargetType>>,
     /// Id of the subscription.
     #[field(example = "1")]
     subscription_id: Option<u32>,
-    /// Id of the delivery; `null` for a test.
+    /// Id of the delivery; `null` for a test and for a button.
     #[field(example = "3")]
     delivery_id: Option<u32>,
-    /// The event.
+    /// The event; `schedule` or `button` for another cause.
     #[field(example = "channel_start")]
     event: String,
-    /// The same in all attempts to deliver the event.
+    /// The same in all attempts to deliver the event. For a button, the id of the run.
     event_id: Uuid,
     /// Whether it was a test by an admin.
     is_test: bool,
@@ -92,6 +155,8 @@ pub(crate) struct DeliveryLogView {
     response_payload: Option<Map<String, Value>>,
     /// The end of a script: `exit_code`, and the beginning of `stdout` and `stderr`.
     output: Option<Map<String, Value>>,
+    /// The object that an action of a plugin returned. One that is too long is cut off, as the member `body`.
+    result: Option<Map<String, Value>>,
     /// Why the attempt failed, or why nothing was sent.
     error_message: Option<String>,
 }
@@ -104,13 +169,17 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<DeliveryLogView>, Refusal> {
-    let integrations = call.app.models.integrations.load();
+    let (integrations, plugins) = (call.app.models.integrations.load(), call.app.models.plugins.load());
     let filter = LogFilter {
-        integration: filters.integration,
-        integrations: filters.r#type.map(|wanted| {
+        to: PluginFilter { integration: filters.integration, plugin: filters.plugin }.recipient(&plugins)?,
+        to_one_of: filters.r#type.map(|wanted| {
             let of_type = |it: &Integration| TargetType::of_target(&it.target) == wanted.0;
-            integrations.iter().filter(|it| of_type(it)).map(|it| it.id).collect()
+            let of_type =
+                integrations.iter().filter(|it| of_type(it)).map(|it| Recipient::Integration(it.id));
+            let runs = plugins.iter().filter(|_| wanted.0 == TargetType::Plugin);
+            of_type.chain(runs.map(|it| Recipient::Plugin(it.id))).collect()
         }),
+        cause: filters.cause.map(|it| it.0.run()),
         event: filters.event.map(|it| it.0.name().to_owned()),
         is_success: filters.status.map(|it| it.0 == LogStatus::Success),
         is_test: filters.is_test,
@@ -120,7 +189,7 @@ async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<De
     let (offset, limit) = paging.window();
     let log = call.app.integrations.clone();
     let found = blocking(move || log.log(&filter, offset, limit)).await?;
-    let views = found.items.into_iter().map(|it| view(it, &integrations)).collect();
+    let views = found.items.into_iter().map(|it| view(it, &integrations, &plugins)).collect();
     paging.envelope(&call, found.n_all, views)
 }
 
@@ -138,17 +207,31 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-pub(super) fn view(entry: DeliveryLogEntry, integrations: &Table<Integration>) -> DeliveryLogView {
-    let integration = integrations.get(entry.integration.0);
+pub(super) fn view(
+    entry: DeliveryLogEntry,
+    integrations: &Table<Integration>,
+    plugins: &Table<Plugin>,
+) -> DeliveryLogView {
+    let integration = entry.to.integration().and_then(|it| integrations.get(it.0));
     let is_success = if entry.is_success { LogStatus::Success } else { LogStatus::Failed };
     DeliveryLogView {
         id: entry.id,
-        integration: entry.integration,
+        integration: entry.to.integration(),
         integration_name: integration.map(|it| it.name.clone()),
-        r#type: integration.map(|it| Named(TargetType::of_target(&it.target))),
+        r#type: match entry.to {
+            Recipient::Integration(_) => integration.map(|it| Named(TargetType::of_target(&it.target))),
+            Recipient::Plugin(_) => Some(Named(TargetType::Plugin)),
+        },
+        plugin: match entry.to {
+            Recipient::Integration(_) => None,
+            Recipient::Plugin(id) => plugins.get(id).map(|it| it.key.to_string()),
+        },
+        cause: Named(CauseName::of_run(entry.cause)),
         subscription_id: entry.subscription,
         delivery_id: entry.delivery.map(|it| it.0),
         is_test: entry.is_test(),
+        action: entry.action,
+        result: entry.result.as_deref().map(object_of),
         event: entry.event,
         event_id: entry.event_id,
         status: Named(is_success),

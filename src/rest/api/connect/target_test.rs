@@ -40,7 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn test(call: Call) -> Result<IntegrationTestView, Refusal> {
-    let integrations = call.app.models.integrations.load();
+    let (integrations, plugins) = (call.app.models.integrations.load(), call.app.models.plugins.load());
     let integration = integrations.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
     let results = match call.app.integrations.test(IntegrationId(call.id()?)).await {
         Ok(results) => results,
@@ -56,6 +56,6 @@ async fn test(call: Call) -> Result<IntegrationTestView, Refusal> {
     Ok(IntegrationTestView {
         success: results.iter().all(|it| it.entry.is_success),
         r#type: Named(TargetType::of_target(&integration.target)),
-        results: results.into_iter().map(|it| view(it.entry, &integrations)).collect(),
+        results: results.into_iter().map(|it| view(it.entry, &integrations, &plugins)).collect(),
     })
 }

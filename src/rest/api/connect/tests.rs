@@ -144,7 +144,7 @@ async fn wrong_values_are_refused_by_field() {
     let config = json!({ "method": "BREW" });
     check(json!({ "name": "a", "type": "webhook", "config": config }), "config", "method").await;
     let plugin = json!({ "name": "a", "type": "plugin", "plugin": "cleaner", "action": "clean" });
-    check(plugin, "plugin", "Integrations cannot run the action").await;
+    check(plugin, "plugin", "There is no plugin").await;
     assert_eq!(rest.models.integrations.load().len(), 0);
 }
 

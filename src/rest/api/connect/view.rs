@@ -224,9 +224,11 @@ impl Render for Integration {
 
     fn view(&self, lookup: &IntegrationLookup) -> IntegrationView {
         let state = lookup.states.get(self.id.0);
-        let (paused, failing_since) =
+        let (stored, failing_since) =
             state.map(|it| (it.paused.clone(), it.failing_since)).unwrap_or_default();
         let status = lookup.statuses.iter().find(|it| it.id == self.id);
+        // A missing plugin is no stored state.
+        let paused = stored.or_else(|| status?.paused.clone().filter(|_| is_plugin(&self.target)));
         let signing = match &self.target {
             Target::Webhook(webhook) => webhook.signing.as_ref(),
             Target::Script(_) | Target::Plugin(_) => None,
@@ -272,6 +274,10 @@ impl Render for Integration {
             created_at: Time(self.created_at),
         }
     }
+}
+
+fn is_plugin(target: &Target) -> bool {
+    matches!(target, Target::Plugin(_))
 }
 
 /// Returns the view of a subscription. `None` for an event of another version of the gateway.

@@ -119,6 +119,7 @@ choice!(ConditionKind {
     AccountExpiring = "account_expiring",
     AccountExpired = "account_expired",
     IntegrationPaused = "integration_paused",
+    PluginFailed = "plugin_failed",
 });
 
 pub(super) fn routes() -> Vec<Route> {

@@ -8,6 +8,7 @@ use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use storage::plugin_files::{ArchiveError, StagedPlugin};
+use storage::records::remove_runs_of_plugin;
 use tracing::{info, warn};
 
 use super::runs::{follow_record, sentence};
@@ -215,6 +216,7 @@ async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, R
     let removed = key.clone();
     call.write(move |write| {
         for plugin in write.by::<Plugin>("key", removed.as_str())? {
+            remove_runs_of_plugin(write, plugin.id)?;
             write.remove::<Plugin>(plugin.id)?;
         }
         Ok(())

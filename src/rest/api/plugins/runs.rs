@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use actors::{PluginError, PluginRun, RunAnswer, RunCause, RunRefusal, RunResult, RunStage};
-use domain::plugin::PluginKey;
+use actors::{PluginError, PluginRun, RunAnswer, RunRefusal, RunResult, RunStage};
+use domain::plugin::{PluginKey, RunCause};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;

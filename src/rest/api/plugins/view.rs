@@ -1,6 +1,6 @@
 //! The representation of a plugin.
 
-use actors::PluginResources;
+use actors::{PluginResources, ShownSchedule};
 use domain::plugin::{ApiAccess, LimitsEdit, Permissions, PluginState};
 use resource_derive::View;
 use serde::Serialize;
@@ -9,6 +9,38 @@ use serde_json::{Map, Value, json};
 use crate::plugins::PluginEntry;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;
+
+/// A schedule of a plugin.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct PluginScheduleView {
+    /// Unique among the schedules of the same source.
+    #[field(example = "nightly")]
+    id: String,
+    /// Id of the action that runs.
+    #[field(example = "sync")]
+    action: String,
+    /// Cron expression in the time zone of the gateway.
+    #[field(example = "0 4 * * *")]
+    cron: String,
+    /// When it runs next; `null` while the plugin is disabled.
+    next_run: Option<Time>,
+    /// `manifest`, or `plugin` if the code has set it.
+    #[field(example = "manifest")]
+    source: &'static str,
+}
+
+impl PluginScheduleView {
+    fn of(shown: ShownSchedule) -> Self {
+        let ShownSchedule { schedule, next_run } = shown;
+        Self {
+            source: schedule.source.name(),
+            id: schedule.id,
+            action: schedule.action,
+            cron: schedule.cron,
+            next_run: next_run.map(Time),
+        }
+    }
+}
 
 /// An installed plugin. Its texts are written by strangers: show them as text.
 #[derive(Clone, Debug, Serialize, View)]
@@ -53,6 +85,12 @@ pub(crate) struct PluginView {
     runs: usize,
     /// Runs that wait.
     waiting_runs: usize,
+    /// Events and scheduled runs that are stored for it and wait.
+    waiting_deliveries: usize,
+    /// Its dead letters: events and scheduled runs that failed for good.
+    dead_deliveries: usize,
+    /// When actions run by themselves.
+    schedules: Vec<PluginScheduleView>,
     /// Crashes since the gateway started.
     crashes: u32,
     /// Use of resources by its processes: `memory_bytes`, `cpu_ms`, `processes`, `threads` and `data_bytes`.
@@ -119,6 +157,9 @@ impl PluginView {
         let processes = &call.app.plugin_processes.handle;
         let (status, resources) = (processes.state(&plugin.key), processes.resources(&plugin.key).await);
         let (record, manifest) = (plugin.record.as_deref(), plugin.manifest());
+        let (waiting_deliveries, dead_deliveries) =
+            record.map_or((0, 0), |it| call.app.integrations.counts_of_plugin(it.id));
+        let schedules = record.map(|it| processes.schedules_of(it.id)).unwrap_or_default();
         let fields = plugin.fields();
         let reported = record.and_then(|it| it.reported.clone()).filter(|_| {
             // A manifest is more current than the last run.
@@ -166,6 +207,9 @@ impl PluginView {
             state_since: status.as_ref().map(|it| Time(it.since)),
             runs: status.as_ref().map(|it| it.runs).unwrap_or_default(),
             waiting_runs: status.as_ref().map(|it| it.waiting).unwrap_or_default(),
+            waiting_deliveries,
+            dead_deliveries,
+            schedules: schedules.into_iter().map(PluginScheduleView::of).collect(),
             crashes: status.as_ref().map(|it| it.crashes).unwrap_or_default(),
             resources: resources.map(used),
             legacy: manifest.is_some_and(|it| it.is_legacy),
