@@ -7,6 +7,7 @@ use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideSourceId;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::values::ImageAddresses;
 use super::written::{NewProgram, write_all, written_source};
@@ -14,8 +15,9 @@ use crate::guide::EntryId;
 use crate::http::reply::Refusal;
 use crate::rest::api::epg::guide_channels::GuideChannelView;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
-use crate::rest::frame::value::WebUrl;
+use crate::rest::frame::field::{Field, Kind};
+use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::value::{Readable, Shape, WebUrl};
 
 /// Maximum number of programmes, channels and deletions in one request.
 const MANY: usize = 5_000;
@@ -47,6 +49,26 @@ pub(crate) struct WrittenChannel {
     name: Option<Option<String>>,
     /// URL of the logo.
     icon_url: Option<Option<WebUrl>>,
+}
+
+impl Shape for WrittenChannel {
+    const KIND: Kind = Kind::Record(&WrittenChannel::RECORD);
+}
+
+impl Readable for WrittenChannel {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        Self::read_element(value, false).map_err(FieldErrors::first_message)
+    }
+}
+
+impl Shape for NewProgram {
+    const KIND: Kind = Kind::Record(&NewProgram::RECORD);
+}
+
+impl Readable for NewProgram {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        Self::read_element(value, false).map_err(FieldErrors::first_message)
+    }
 }
 
 /// The guide after the changes.
