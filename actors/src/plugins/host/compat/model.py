@@ -321,8 +321,8 @@ class Model(metaclass=Kind):
         return row
 
     @classmethod
-    def batch(cls, datas, related=None):
-        rows = [cls.of(it) for it in datas]
+    def batch(cls, records, related=None):
+        rows = [cls.of(it) for it in records]
         batch = Batch(rows, {} if related is None else related)
         for row in rows:
             row.__dict__["_batch"] = batch
