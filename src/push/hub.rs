@@ -305,7 +305,7 @@ fn send_sessions(app: &App, films: &mut Sessions, past: &mut Sessions, send: imp
 #[derive(Default)]
 struct Sessions(Vec<SentSession>);
 
-/// What has to change of a session so that it is sent again.
+/// The parts of a session whose change makes it be sent again.
 #[derive(PartialEq)]
 struct SentSession {
     id: u64,

@@ -115,7 +115,7 @@ struct Attempted {
     request: String,
     answer: Option<WebhookAnswer>,
     output: Option<ScriptOutput>,
-    /// What an action returned, as JSON.
+    /// The result of an action, as JSON.
     result: Option<String>,
     /// Why nothing was sent although nothing failed.
     note: Option<&'static str>,

@@ -165,7 +165,7 @@ pub(super) fn line(id: &Value, answer: &ApiAnswer) -> Vec<u8> {
 
 /// The tokens of running processes.
 #[derive(Default)]
-pub(super) struct Tokens(Mutex<HashMap<String, Arc<PluginCaller>>>);
+pub(super) struct ProcessTokens(Mutex<HashMap<String, Arc<PluginCaller>>>);
 
 /// The token of one process, which is invalid when this is dropped.
 pub(super) struct HeldToken {
@@ -188,7 +188,7 @@ impl Drop for HeldToken {
     }
 }
 
-impl Tokens {
+impl ProcessTokens {
     /// Returns the plugin with a running process that has this token.
     pub(super) fn caller(&self, token: &str) -> Option<Arc<PluginCaller>> {
         // Tokens of users are no keys of this table, and its hashes are keyed, so that times reveal nothing.

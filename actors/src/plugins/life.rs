@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plugin::{Gap, Lifetime, Limits, PluginKey, PluginState};
+use domain::plugin::{Lifetime, Limits, PluginGap, PluginKey, PluginState};
 use media::source::PipedCommand;
 use media::{ProgramUser, find_program};
 use serde_json::Value;
@@ -525,7 +525,9 @@ async fn prepare(
     let (settings, manifest) = (&parts.settings, &installed.manifest);
     // Permissions that were not granted do not count.
     let permissions = installed.record.granted.clone().ok_or("its permissions have not been granted")?;
-    if let Some(reason) = new_gaps(&Gap::of(&permissions, &parts.enforced), &installed.record.accepted_gaps) {
+    if let Some(reason) =
+        new_gaps(&PluginGap::of(&permissions, &parts.enforced), &installed.record.accepted_gaps)
+    {
         return Err(reason);
     }
     let folders = OwnFolders::of(&settings.folders, key.as_str());
@@ -573,7 +575,7 @@ async fn prepare(
 }
 
 /// Returns the sentence why a plugin does not start: something is not enforced, and no admin accepted that.
-fn new_gaps(gaps: &BTreeSet<Gap>, accepted: &BTreeSet<Gap>) -> Option<String> {
+fn new_gaps(gaps: &BTreeSet<PluginGap>, accepted: &BTreeSet<PluginGap>) -> Option<String> {
     let sentences: Vec<&str> = gaps.difference(accepted).map(|it| it.sentence()).collect();
     (!sentences.is_empty()).then(|| {
         format!("its restrictions are not enforced, and an admin has to accept that: {}", sentences.join(" "))

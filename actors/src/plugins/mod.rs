@@ -38,7 +38,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::plugin::{
-    Enforcement, Gap, Limits, Manifest, Permissions, Plugin, PluginKey, PluginState, ReportedParts, RunCause,
+    Enforcement, Limits, Manifest, Permissions, Plugin, PluginGap, PluginKey, PluginState, ReportedParts,
+    RunCause,
 };
 use media::closer::Closer;
 use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals};
@@ -51,7 +52,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use self::api::Tokens;
+use self::api::ProcessTokens;
 pub use self::api::{API_BODY_BYTES_MAX, ApiAnswer, ApiCall, PluginCaller};
 use self::confine::OwnFolders;
 use self::groups::ControlGroups;
@@ -266,7 +267,7 @@ struct Shared {
     scans: Mutex<Scans>,
     scan_turn: AsyncMutex<()>,
     sample: Mutex<Sample>,
-    tokens: Tokens,
+    tokens: ProcessTokens,
     /// Users of running plugins, if the gateway runs as root.
     users: Mutex<Vec<u32>>,
 }
@@ -330,7 +331,7 @@ impl Plugins {
                 scans: Mutex::default(),
                 scan_turn: AsyncMutex::default(),
                 sample: Mutex::default(),
-                tokens: Tokens::default(),
+                tokens: ProcessTokens::default(),
                 users: Mutex::default(),
             }),
         }
@@ -513,9 +514,9 @@ impl Plugins {
     }
 
     /// Returns what cannot be enforced for a plugin with these permissions. Empty where no plugin starts.
-    pub fn gaps(&self, permissions: &Permissions) -> BTreeSet<Gap> {
+    pub fn gaps(&self, permissions: &Permissions) -> BTreeSet<PluginGap> {
         let parts = self.shared.parts.get().filter(|it| !it.settings.is_safe_mode);
-        parts.map(|it| Gap::of(permissions, &it.enforced)).unwrap_or_default()
+        parts.map(|it| PluginGap::of(permissions, &it.enforced)).unwrap_or_default()
     }
 
     /// Returns the last lines of the log of a plugin, oldest first.

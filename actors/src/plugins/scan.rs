@@ -31,7 +31,7 @@ const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// Results of this many plugins are kept.
 const KEPT_MAX: usize = 200;
 
-/// What the code of a plugin uses.
+/// The modules, packages and folders that the code of a plugin uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginScan {
     /// Names that it imports or uses and that the gateway does not have.

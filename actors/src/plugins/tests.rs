@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::plugin::{Gap, LimitsEdit, Manifest, Plugin, PluginKey, PluginState};
+use domain::plugin::{LimitsEdit, Manifest, Plugin, PluginGap, PluginKey, PluginState};
 use media::closer::Closer;
 use media::{Confinement, Launcher, LauncherSettings, can_restrict_files};
 use parking_lot::Mutex;
@@ -153,7 +153,7 @@ impl Bench {
             was_enabled: true,
             granted: Some(granted),
             allowed_packages: Vec::new(),
-            accepted_gaps: Gap::ALL.into(),
+            accepted_gaps: PluginGap::ALL.into(),
             limits: LimitsEdit::default(),
             settings: serde_json::from_value(json!({"greeting": "hello", "password": "hunter22"})).unwrap(),
             version: String::new(),
@@ -948,7 +948,7 @@ async fn a_token_lives_as_long_as_its_process_and_is_not_logged() {
 async fn a_plugin_with_new_gaps_does_not_start_until_an_admin_accepts_them() {
     let bench = Bench::new();
     let key = bench.install("demo", &acting("return {}"), json!({}));
-    let gaps = |accepted: BTreeSet<Gap>| {
+    let gaps = |accepted: BTreeSet<PluginGap>| {
         bench.records.records.lock().get_mut(&key).unwrap().accepted_gaps = accepted;
     };
     gaps(BTreeSet::new());

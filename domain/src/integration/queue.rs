@@ -147,8 +147,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{ActionRun, AfterAttempt, Delivery, Outcome, Recipient};
     use super::*;
+    use crate::integration::{ActionRun, AfterAttempt, Delivery, Outcome, Recipient};
 
     #[test]
     fn a_queue_that_is_too_long_loses_its_oldest_deliveries() {
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// What happens to the runs of a plugin.
+    /// The fate of the runs of a plugin.
     #[derive(Debug, Clone)]
     enum PluginStep {
         /// An event of a channel, an event without one, or a time of a schedule.

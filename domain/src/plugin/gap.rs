@@ -10,7 +10,7 @@ use super::permissions::Permissions;
 /// to accept it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gap {
+pub enum PluginGap {
     /// Files of the gateway's user.
     OwnFiles,
     /// Files that every user of the machine may open.
@@ -25,7 +25,7 @@ pub enum Gap {
     Resources,
 }
 
-/// What the kernel and the way in which the gateway runs can enforce.
+/// The restrictions that the kernel, and the way in which the gateway runs, can enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enforcement {
     /// Access to files (Landlock).
@@ -40,7 +40,7 @@ pub struct Enforcement {
     pub control_group: bool,
 }
 
-impl Gap {
+impl PluginGap {
     pub const ALL: [Self; 6] =
         [Self::OwnFiles, Self::SharedFiles, Self::Ports, Self::Signals, Self::Processes, Self::Resources];
 
@@ -100,20 +100,30 @@ mod tests {
     fn gaps_are_what_is_not_enforced_and_matters_for_the_permissions() {
         let declared = Permissions::none();
         let sockets = Permissions { network: true, ..Permissions::none() };
-        let check = |permissions: &Permissions, enforced: Enforcement, expected: &[Gap]| {
-            assert_eq!(Gap::of(permissions, &enforced), expected.iter().copied().collect(), "{enforced:?}");
+        let check = |permissions: &Permissions, enforced: Enforcement, expected: &[PluginGap]| {
+            assert_eq!(
+                PluginGap::of(permissions, &enforced),
+                expected.iter().copied().collect(),
+                "{enforced:?}"
+            );
         };
         check(&sockets, ALL, &[]);
         check(&declared, Enforcement { ports: false, ..ALL }, &[]);
-        check(&sockets, Enforcement { ports: false, ..ALL }, &[Gap::Ports]);
+        check(&sockets, Enforcement { ports: false, ..ALL }, &[PluginGap::Ports]);
         check(&Permissions::undeclared(), Enforcement { ports: false, ..ALL }, &[]);
-        check(&declared, Enforcement { files: false, ..ALL }, &[Gap::SharedFiles]);
+        check(&declared, Enforcement { files: false, ..ALL }, &[PluginGap::SharedFiles]);
         check(&declared, Enforcement { own_user: false, ..ALL }, &[]);
-        check(&declared, Enforcement { own_user: false, signals: false, ..ALL }, &[Gap::Signals]);
-        check(&declared, Enforcement { control_group: false, ..ALL }, &[Gap::Resources]);
+        check(&declared, Enforcement { own_user: false, signals: false, ..ALL }, &[PluginGap::Signals]);
+        check(&declared, Enforcement { control_group: false, ..ALL }, &[PluginGap::Resources]);
         let nothing =
             Enforcement { files: false, ports: false, signals: false, own_user: false, control_group: false };
-        let all = [Gap::OwnFiles, Gap::Ports, Gap::Signals, Gap::Processes, Gap::Resources];
+        let all = [
+            PluginGap::OwnFiles,
+            PluginGap::Ports,
+            PluginGap::Signals,
+            PluginGap::Processes,
+            PluginGap::Resources,
+        ];
         check(&sockets, nothing, &all);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::field::{Field, MASK};
-use super::gap::Gap;
+use super::gap::PluginGap;
 use super::key::PluginKey;
 use super::limits::LimitsEdit;
 use super::permissions::Permissions;
@@ -31,7 +31,7 @@ pub struct Plugin {
     pub allowed_packages: Vec<String>,
     /// The gaps that an admin accepted.
     #[serde(default)]
-    pub accepted_gaps: BTreeSet<Gap>,
+    pub accepted_gaps: BTreeSet<PluginGap>,
     /// The limits that an admin set in place of those of the manifest.
     #[serde(default)]
     pub limits: LimitsEdit,

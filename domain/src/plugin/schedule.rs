@@ -137,8 +137,8 @@ impl PluginSchedules {
 mod tests {
     use serde_json::json;
 
-    use super::super::manifest::actions_of;
     use super::*;
+    use crate::plugin::manifest::actions_of;
 
     fn schedule(id: &str, cron: &str, since: i64) -> ActionSchedule {
         ActionSchedule {

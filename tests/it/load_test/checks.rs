@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use headwater::Stopped;
+use storage::Error;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
@@ -189,7 +190,10 @@ pub async fn shut_down(fixture: LoadTestFixture, baseline: &Baseline) {
     let LoadTestFixture { gateway, folder, .. } = fixture;
     assert_eq!(gateway.gateway.stop().await, Stopped { is_clean: true });
     let (store, key) = (folder.path().join("store"), folder.path().join("key"));
-    let found = storage::check(&store, &key, &storage::records::schema()).unwrap();
+    // Work of a blocking thread that was begun before the end may hold the store for a moment.
+    let check = || storage::check(&store, &key, &storage::records::schema());
+    eventually("the store to be unlocked", || !matches!(check(), Err(Error::AlreadyRunning(_)))).await;
+    let found = check().unwrap();
     assert!(found.is_ok(), "{found}");
     let left: Vec<_> = process::kinds_of_files(folder.path()).difference(&baseline.kinds).cloned().collect();
     assert!(left.is_empty(), "files are left: {left:?}");

@@ -1,13 +1,10 @@
 //! What is known of a plugin before it is enabled, and packages that an admin allows to be fetched.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 
 use super::Story;
+use crate::support::upstream::{MockResponse, Provider};
 
 const CODE: &str = r#"
 import os
@@ -70,8 +67,8 @@ async fn what_a_plugin_needs_and_the_gateway_lacks_is_named_before_enabling() {
     story.stop().await;
 }
 
-/// Makes a package index in a folder: pages of links, as pip reads them. Returns its address.
-fn index(folder: &Path) -> String {
+/// Makes a package index of one package: a page of links, as pip reads them. Returns its address.
+fn index(provider: &Provider) -> String {
     let wheel = "tiny_words-1.0-py3-none-any.whl";
     let metadata = b"Metadata-Version: 2.1\nName: tiny-words\nVersion: 1.0\n";
     let tags = b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
@@ -81,19 +78,17 @@ fn index(folder: &Path) -> String {
         part("tiny_words-1.0.dist-info/WHEEL", tags),
         part("tiny_words-1.0.dist-info/RECORD", b"tiny_words/__init__.py,,\n"),
     ]);
-    let page: PathBuf = folder.join("tiny-words");
-    fs::create_dir_all(&page).unwrap();
-    fs::write(page.join(wheel), content).unwrap();
-    fs::write(page.join("index.html"), format!("<a href=\"{wheel}\">{wheel}</a>")).unwrap();
-    format!("file://{}", folder.display())
+    let page = format!("<a href=\"{wheel}\">{wheel}</a>");
+    provider.path("/index/tiny-words/").answers(MockResponse::text("text/html", page));
+    let file = format!("/index/tiny-words/{wheel}");
+    provider.path(&file).answers(MockResponse::text("application/zip", content));
+    provider.url("/index")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packages_are_fetched_only_with_consent() {
-    let packages = tempfile::tempdir().unwrap();
-    let address = index(packages.path());
-    // The user of plugins reads it.
-    fs::set_permissions(packages.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let provider = Provider::start();
+    let address = index(&provider);
     let story = Story::with(&[&format!("PIP_INDEX_URL={address}")]).await;
     let code = b"
 import tiny_words

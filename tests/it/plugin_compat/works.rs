@@ -69,8 +69,9 @@ async fn plugins_change_channels_streams_groups_and_logos() {
     story.install("logos", include_str!("logos.py")).await;
     let done = story.run("logos", "main").await;
     assert_eq!((&done["unused"], &done["refused"]), (&json!(["Old"]), &json!("ValidationError")), "{done}");
-    let urls = story.column(&format!("{LOGOS}?ordering=id"), "url").await;
-    assert_eq!(urls, ["alpha", "beta"].map(|it| json!(format!("http://logos.example/{it}.png"))));
+    // In the order of their names, "Beta HD" and "UK: Alpha".
+    let urls = story.column(&format!("{LOGOS}?ordering=name"), "url").await;
+    assert_eq!(urls, ["beta", "alpha"].map(|it| json!(format!("http://logos.example/{it}.png"))));
     let first = story.admin.get(&format!("{CHANNELS}1/")).await.body;
     assert!(first["logo_id"].is_u64(), "{first}");
 

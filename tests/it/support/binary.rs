@@ -73,7 +73,8 @@ impl Binary {
         let address = || {
             let output = self.output();
             let at = output.find("/playlist.m3u")?;
-            let host = output[..at].rsplit("http://").next()?;
+            // A program that listens on every address names itself like this.
+            let host = output[..at].rsplit("http://").next()?.replace("localhost", "127.0.0.1");
             host.parse::<SocketAddr>().ok()
         };
         until_async("the address of the program", async || address().is_some()).await;

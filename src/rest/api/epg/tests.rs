@@ -429,7 +429,7 @@ async fn many_programmes_are_written_together_or_not_at_all() {
             "Item 1: end_time",
         ),
         (json!({ "epg_source": 1, "programs": [show(2, "Third")] }), "epg_source", "not of the kind"),
-        (json!({ "programs": vec![show(2, "Third"); 5_001] }), "programs", "5000"),
+        (json!({ "delete": vec![1; 5_001] }), "delete", "5000"),
     ] {
         let refused = rest.admin("POST", bulk, body).await;
         assert_eq!(refused.status, 400, "{}", refused.text);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::plugin::{FileAccess, FilePlace, Gap, PluginKey};
+use domain::plugin::{FileAccess, FilePlace, PluginGap, PluginKey};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
@@ -159,7 +159,7 @@ async fn check_packages(
 }
 
 /// Refuses to enable a plugin whose restrictions are not all enforced.
-fn unaccepted(gaps: &BTreeSet<Gap>) -> Refusal {
+fn unaccepted(gaps: &BTreeSet<PluginGap>) -> Refusal {
     let error = "Some restrictions of the plugin are not enforced here. Read the gaps, and send accept_gaps.";
     let gaps: Vec<&str> = gaps.iter().map(|it| it.sentence()).collect();
     let body = json!({ "success": false, "error": error, "detail": error, "gaps": gaps });

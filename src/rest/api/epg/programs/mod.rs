@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             BULK,
             ADMIN,
-            "Writes many programmes of a guide source of the kind `written`: all of them or none.",
+            "Updates many programmes of a guide source of the kind `written`: all of them or none.",
             bulk::write,
         )
         .with_bulk_body()
