@@ -16,7 +16,7 @@ const TURNED: &str = "\u{05d7}\u{05d3}\u{05e9}\u{05d5}\u{05ea}\u{202e}\u{2067}";
 const SIDEWAYS: &str = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
 /// Elements that only the markup in a name can have made.
 const FOREIGN: &str = "return document.querySelectorAll('img[src=x], tbody script, main script').length";
-/// What a loaded page has.
+/// Elements of a page that has loaded.
 const CONTENT: &str = "return document.querySelectorAll('tbody tr, main form, main .entries li').length";
 
 /// Loads each page, and looks for foreign elements and for what is too wide.

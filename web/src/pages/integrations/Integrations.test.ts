@@ -34,6 +34,26 @@ const ENTRY = {
 	error_message: null,
 };
 
+const PAUSED = {
+	id: 1,
+	name: 'Evening',
+	type: 'plugin',
+	enabled: true,
+	state: 'paused',
+	paused_reason: 'the plugin "greeter" is disabled',
+	preset: null,
+	headers: {},
+	options: {},
+	plugin: 'greeter',
+	action: 'old',
+	events: [],
+	subscriptions: [],
+	parallel: 1,
+	max_age: null,
+	waiting: 2,
+	dead: 0,
+};
+
 /** Addresses that were read, and bodies that were sent, by path. */
 let asked: Record<string, URLSearchParams[]>;
 let sent: Record<string, unknown[]>;
@@ -45,6 +65,8 @@ beforeEach(() => {
 	const page = (results: unknown[]) => ({ count: results.length, results, next: null, previous: null });
 	const answers: Record<string, unknown> = {
 		'/api/connect/presets/': [],
+		'/api/connect/events/': [],
+		'/api/connect/integrations/1/': PAUSED,
 		'/api/connect/integrations/': page([{ id: 1, name: 'Chat' }]),
 		'/api/plugins/plugins/': { plugins: PLUGINS },
 		'/api/connect/logs/': page([ENTRY]),
@@ -111,6 +133,19 @@ test('an action of a plugin is chosen from those that the plugins have', async (
 			max_age: null,
 		},
 	]);
+});
+
+test('an integration that a disabled plugin pauses leads to it, and keeps an action that is gone', async () => {
+	go('/integrations/1');
+	render(Integrations, { id: '1' });
+	const link = await screen.findByRole('link', { name: 'Go to the plugin' });
+	expect(link.getAttribute('href')).toBe('/plugins/greeter');
+	expect(screen.getByText('runs old of greeter')).toBeTruthy();
+	await screen.findByLabelText('Plugin*');
+	expect(labels('Action*')).toEqual(['(choose an action)', 'Greet', 'old']);
+	expect(screen.getByLabelText<HTMLSelectElement>('Action*').selectedOptions[0]?.text).toBe('old');
+	// Nothing has been changed.
+	expect(screen.queryByRole('button', { name: 'Cancel' })).toBeNull();
 });
 
 test('the log names the action, the cause and the result of a plugin', async () => {

@@ -53,6 +53,8 @@ export const text = texts({
 		failingText: (since: string) => `Deliveries have failed since ${since}. They are tried again.`,
 		offText: 'The integration is off. It receives no new events, and those that wait stay.',
 		resume: 'Resume',
+		toPlugin: 'Go to the plugin',
+		runsAction: (action: string, plugin: string) => `runs ${action} of ${plugin}`,
 		resumed: 'The integration is resumed.',
 		test: 'Send a test',
 		testTitle: 'Test',
