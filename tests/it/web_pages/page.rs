@@ -150,6 +150,21 @@ impl Page {
         self.until(&format!("the option {option:?}"), &with(choose, json!([option])), is_true).await;
     }
 
+    /// Waits for a field for files, and puts a zip archive into it.
+    pub async fn chooses_archive(&self, content: &[u8]) {
+        let choose = with(
+            "const input = document.querySelector('input[type=file]');
+             if (!input) return false;
+             const files = new DataTransfer();
+             files.items.add(new File([Uint8Array.from(ARGUMENTS)], 'plugin.zip', { type: 'application/zip' }));
+             input.files = files.files;
+             input.dispatchEvent(new Event('change', { bubbles: true }));
+             return true;",
+            json!(content),
+        );
+        self.until("the field for a file", &choose, is_true).await;
+    }
+
     /// Waits until the page shows a text.
     pub async fn shows(&self, text: &str) {
         let script = with(

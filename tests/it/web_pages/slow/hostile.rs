@@ -1,8 +1,11 @@
-//! Names from providers: markup, right-to-left text and very long names neither break nor change a page.
+//! Names from providers and plugins: markup, right-to-left text and very long names neither break nor change a page.
 
 use serde_json::json;
+use storage::plugin_files::testing::{archive, part};
 
+use crate::support::api::Api;
 use crate::support::gateway::TestGateway;
+use crate::support::web::PASSWORD;
 use crate::web_pages::page::Page;
 
 const MARKUP: &str = "<img src=x onerror=alert(1)><script>alert(2)</script>";
@@ -11,6 +14,23 @@ const TURNED: &str = "\u{05d7}\u{05d3}\u{05e9}\u{05d5}\u{05ea}\u{202e}\u{2067}";
 
 /// Scrolls sideways, or has an element that reaches beyond the window.
 const SIDEWAYS: &str = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+/// Elements that only the markup in a name can have made.
+const FOREIGN: &str = "return document.querySelectorAll('img[src=x], tbody script, main script').length";
+/// Elements of a page that has loaded.
+const CONTENT: &str = "return document.querySelectorAll('tbody tr, main form, main .entries li').length";
+
+/// Loads each page, and looks for foreign elements and for what is too wide.
+async fn fits(page: &Page, paths: &[&str]) {
+    for path in paths {
+        page.web.opens(path).await;
+        page.until("the page", CONTENT, |it| it.as_u64() > Some(0)).await;
+        assert_eq!(page.browser().script(FOREIGN).await, json!(0), "{path}");
+        for (width, height) in [(375, 800), (1300, 800)] {
+            page.browser().resizes(width, height).await;
+            assert_eq!(page.browser().script(SIDEWAYS).await, json!(false), "{path} at {width}");
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_of_providers_are_text_in_their_own_direction_and_never_wider_than_the_page() {
@@ -29,18 +49,42 @@ async fn names_of_providers_are_text_in_their_own_direction_and_never_wider_than
         seen.as_array().is_some_and(|it| it.iter().any(|it| it.as_str().is_some_and(|it| it.contains(text))))
     };
     assert!(has(MARKUP) && has("\u{05d7}") && has(&long), "{seen}");
-    let foreign = "return document.querySelectorAll('img[src=x], tbody script').length";
-    assert_eq!(page.browser().script(foreign).await, json!(0));
+    fits(&page, &["/streams", "/streams/1", "/streams/3", "/channels", "/channels/1", "/channels/3"]).await;
+}
 
-    for path in ["/streams", "/streams/1", "/streams/3", "/channels", "/channels/1", "/channels/3"] {
-        page.web.opens(path).await;
-        page.until("the page", "return document.querySelectorAll('tbody tr').length", |it| {
-            it.as_u64() > Some(0)
-        })
-        .await;
-        for (width, height) in [(375, 800), (1300, 800)] {
-            page.browser().resizes(width, height).await;
-            assert_eq!(page.browser().script(SIDEWAYS).await, json!(false), "{path} at {width}");
-        }
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_of_integrations_and_plugins_are_text_and_never_wider_than_the_page() {
+    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n").await;
+    let page = Page::of_admin(&gateway, "/plugins?show=install").await;
+    let long = "Long".repeat(50);
+    let admin = Api::stranger_at(gateway.api).login("anna", PASSWORD).await;
+    for name in [MARKUP, &long] {
+        let body = json!({ "name": name, "type": "webhook", "url": "http://127.0.0.1:9/hook" });
+        let made = admin.post("/api/connect/integrations/", body).await;
+        assert_eq!(made.status, 201, "{made:?}");
     }
+    let manifest = json!({
+        "name": MARKUP, "version": "1", "description": format!("{TURNED} {long}"), "author": long,
+        "permissions": {"api": ["channels:read"]},
+        "fields": [{"id": "word", "label": long, "type": "string", "default": MARKUP}],
+        "actions": [{"id": "go", "label": MARKUP, "description": long, "button_label": long}],
+    });
+    let manifest = part("loud/plugin.json", manifest.to_string().as_bytes());
+    page.chooses_archive(&archive(&[manifest, part("loud/plugin.py", b"")])).await;
+    page.presses("Install").await;
+    page.shows("Before you enable it").await;
+    page.shows(MARKUP).await;
+    fits(
+        &page,
+        &[
+            "/integrations",
+            "/integrations/1",
+            "/integrations/2",
+            "/plugins",
+            "/plugins/loud",
+            "/plugins/loud?tab=actions",
+            "/plugins/loud?tab=settings",
+        ],
+    )
+    .await;
 }

@@ -2,6 +2,7 @@
 
 use domain::user::UserLevel;
 use serde_json::{Value, json};
+use storage::plugin_files::testing::{archive, part};
 
 use crate::support::api::Api;
 use crate::support::gateway::TestGateway;
@@ -213,4 +214,35 @@ async fn what_failed_for_good_is_sent_again_or_deleted_and_a_paused_integration_
     page.web.opens(&format!("/integrations/{chat}")).await;
     page.shows("There is no such integration.").await;
     assert_eq!(office.gateway.models().integrations.load().iter().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_admin_chooses_the_action_of_a_plugin_that_an_integration_runs() {
+    let office = Office::open("/plugins?show=install").await;
+    let page = &office.page;
+    let manifest = json!({
+        "name": "Cleaner <b>", "version": "1", "description": "", "permissions": {},
+        "actions": [{"id": "stay", "label": "Stay"}, {"id": "go", "label": "Go"}],
+    });
+    let manifest = part("cleaner/plugin.json", manifest.to_string().as_bytes());
+    page.chooses_archive(&archive(&[manifest, part("cleaner/plugin.py", b"")])).await;
+    page.presses("Install").await;
+    page.shows("Before you enable it").await;
+
+    page.web.opens("/integrations/new").await;
+    page.fills("Name", "Evening").await;
+    page.chooses("Type", "Plugin: runs an action of a plugin").await;
+    page.chooses("Plugin", "Cleaner <b> (cleaner)").await;
+    page.shows("The plugin is disabled. Enable it to run its actions.").await;
+    page.chooses("Action", "Go").await;
+    page.presses("Save").await;
+    page.shows("The integration was created. Choose its events.").await;
+    let made = office.admin.get(&format!("{LIST}1/")).await;
+    let target = ["type", "plugin", "action"].map(|it| made.text(it));
+    assert_eq!(target, ["plugin", "cleaner", "go"], "{made:?}");
+    page.clicks("[role=tab]", "Settings").await;
+    let chosen =
+        "return [...document.querySelectorAll('main select')].map((it) => it.selectedOptions[0]?.text)";
+    page.until_is("the chosen action", chosen, json!(["Cleaner <b> (cleaner)", "Go"])).await;
+    check(&page.web, &axe(), "/integrations/1").await;
 }

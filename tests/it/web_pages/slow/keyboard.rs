@@ -12,6 +12,7 @@ const ESCAPE: &str = "\u{e00c}";
 const SPACE: &str = " ";
 const DOWN: &str = "\u{e015}";
 const END: &str = "\u{e010}";
+const LEFT: &str = "\u{e012}";
 /// Most presses of Tab from the top of a page to anything on it.
 const TABS_MAX: usize = 60;
 
@@ -66,6 +67,42 @@ async fn a_channel_is_found_selected_renamed_and_opened_by_keyboard() {
     page.until_is("the list alone", "return location.pathname", json!("/channels")).await;
     let inside = "return !!document.activeElement.closest('[aria-label=Channels][tabindex]')";
     page.until_is("the focus in the list", inside, json!(true)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_integration_is_made_and_a_plugin_asked_for_by_keyboard() {
+    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n").await;
+    let page = Page::of_admin(&gateway, "/integrations").await;
+    page.shows("No integrations").await;
+    tab_to(&page, "New integration").await;
+    page.types_keys(ENTER).await;
+    page.shows("Create an integration").await;
+    tab_to(&page, "Name").await;
+    page.types_keys("Chat").await;
+    tab_to(&page, "Address").await;
+    page.types_keys("http://127.0.0.1:9/hook").await;
+    page.types_keys(ENTER).await;
+    page.shows("The integration was created. Choose its events.").await;
+
+    // Arrow keys move between tabs, and Space chooses an event.
+    tab_to(&page, "A channel starts").await;
+    page.types_keys(SPACE).await;
+    tab_to(&page, "Save").await;
+    page.types_keys(ENTER).await;
+    page.shows("The events were saved.").await;
+    tab_to_back(&page, "Events 1").await;
+    page.types_keys(LEFT).await;
+    page.shows("Make a secret").await;
+    assert_eq!(page.focused().await, "Settings");
+
+    page.web.opens("/plugins").await;
+    page.shows("No plugins").await;
+    tab_to(&page, "Install a plugin").await;
+    page.types_keys(ENTER).await;
+    page.shows("Archive of the plugin (.zip)").await;
+    tab_to(&page, "Install").await;
+    page.types_keys(ENTER).await;
+    page.shows("Choose the archive.").await;
 }
 
 /// Presses Shift and Tab until the element with this name has the focus.

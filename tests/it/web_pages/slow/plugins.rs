@@ -72,17 +72,7 @@ impl Office {
 
     /// Uploads an archive on the page of the installation.
     async fn uploads(&self, content: &[u8]) {
-        let choose = format!(
-            "const input = document.querySelector('input[type=file]');
-             if (!input) return false;
-             const files = new DataTransfer();
-             files.items.add(new File([Uint8Array.from({})], 'plugin.zip', {{ type: 'application/zip' }}));
-             input.files = files.files;
-             input.dispatchEvent(new Event('change', {{ bubbles: true }}));
-             return true;",
-            json!(content)
-        );
-        self.page.until_is("the field of the file", &choose, json!(true)).await;
+        self.page.chooses_archive(content).await;
         self.page.presses("Install").await;
     }
 
@@ -168,6 +158,12 @@ async fn an_admin_installs_a_plugin_reads_its_permissions_configures_runs_update
     page.shows("Memory").await;
     office.failed_only_with(&["400", "409"]).await;
 
+    page.fills("Processes and threads", "64").await;
+    page.presses("Save the limits").await;
+    page.shows("The limits were saved.").await;
+    page.until_is("the state", STATE, json!("ready")).await;
+    page.shows("of 64").await;
+
     page.clicks("[role=tab]", "Settings").await;
     page.shows("Nothing <u>else</u>.").await;
     let long = "const it = document.querySelector('input[name=word]');
@@ -233,12 +229,17 @@ async fn an_admin_installs_a_plugin_reads_its_permissions_configures_runs_update
     page.hides("The plugin ended and starts again").await;
     office.failed_only_with(&["400", "409", "500", "502"]).await;
 
+    // The runs are stored with what the actions returned.
+    page.clicks("[role=tab]", "Past runs").await;
+    page.until("the stored runs", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 5)).await;
+    page.chooses("Result", "delivered").await;
+    page.until("what succeeded", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() < 5)).await;
     page.clicks("[role=tab]", "Log").await;
     page.shows("greeted <u>once</u>").await;
     page.shows("the plugin crashed").await;
 
     let axe = axe();
-    for tab in ["overview", "actions", "settings", "log"] {
+    for tab in ["overview", "actions", "settings", "queue", "past", "log"] {
         check(&page.web, &axe, &format!("/plugins/greeter?tab={tab}")).await;
     }
     page.presses("Install another version").await;

@@ -12,6 +12,8 @@ export interface ClientStats {
 	user_agent: string;
 	username: string;
 	output_profile: number | null;
+	/** Format that the viewer gets; a gateway without others sends none. */
+	output_format?: string;
 	duration: number;
 	bytes_sent: number;
 	bitrate_kbps: number | null;
@@ -38,6 +40,25 @@ export interface LiveChannel {
 	failovers?: number;
 	waiting?: number;
 	clients?: ClientStats[];
+	/** What makes segments of the channel, for viewers with HLS or fMP4. */
+	segmenters?: SegmenterStats[];
+}
+
+/** What makes segments of a channel, for all viewers with the same container and output profile. */
+export interface SegmenterStats {
+	container: string;
+	output_profile: number | null;
+	viewers: number;
+	/** Seconds; `null` before the first segment is complete. */
+	target_duration: number | null;
+	newest_segment: number | null;
+	segments: number;
+	bytes: number;
+	/** Age of the newest media that players can request, in seconds. */
+	latency: number | null;
+	codecs: string | null;
+	/** Elementary streams that the container cannot carry, with reasons. */
+	left_out: string[];
 }
 
 export interface Totals {

@@ -1,7 +1,20 @@
 // The filters of queue and log, as the address holds them.
 
-import { readIntegrations, type EventName } from './model';
+import { readPlugins } from '../plugins/model';
+import { readIntegrations, type Cause, type EventName } from './model';
+import { pluginOptions } from './plugins';
 import { text } from './text';
+
+/** Removes the filters of the tables from the address, and the page with them. */
+export const NO_FILTERS = {
+	state: null,
+	status: null,
+	of: null,
+	cause: null,
+	integration: null,
+	plugin: null,
+	page: null,
+};
 
 /** A page of a table. */
 export const SIZE = 50;
@@ -24,6 +37,21 @@ export function integrationOf(query: URLSearchParams): number | null {
 	return /^\d{1,9}$/.test(name) ? Number(name) : null;
 }
 
+/** Returns the key of the plugin that the address names. */
+export const pluginOf = (query: URLSearchParams): string | null => query.get('plugin') || null;
+
+/** Returns the cause that the address names. */
+export const causeOf = (query: URLSearchParams): Cause | null =>
+	oneOf(query.get('cause'), Object.keys(text().causes) as Cause[]);
+
+export const causeOptions = () => [
+	{ value: null as Cause | null, label: text().anyCause },
+	...(Object.entries(text().causes) as [Cause, string][]).map(([value, label]) => ({
+		value: value as Cause | null,
+		label,
+	})),
+];
+
 export const eventOptions = () => [
 	{ value: null as EventName | null, label: text().anyEvent },
 	...(Object.entries(text().events) as [EventName, string][]).map(([value, label]) => ({
@@ -31,6 +59,14 @@ export const eventOptions = () => [
 		label,
 	})),
 ];
+
+/** Reads the names of the plugins as options. */
+export async function readPluginOptions(signal: AbortSignal) {
+	return [
+		{ value: null as string | null, label: text().anyPlugin },
+		...pluginOptions(await readPlugins(signal)).map((it) => ({ ...it, value: it.value as string | null })),
+	];
+}
 
 /** Reads the names of the integrations, which are few, as options. */
 export async function readOptions(signal: AbortSignal) {

@@ -1,13 +1,31 @@
 import { expect, test } from 'vitest';
-import { answerOf, partsOf } from './log';
+import { answerOf, nameOf, partsOf } from './log';
 
-const nothing = { request_payload: {}, response_payload: null, output: null };
+const nothing = { request_payload: {}, response_payload: null, output: null, result: null };
 
 test('the answer is a status or an exit code', () => {
 	expect(answerOf({ ...nothing, response_payload: { status_code: 204, body: '' } })).toBe('204');
 	expect(answerOf({ ...nothing, output: { exit_code: 75, stdout: '', stderr: '' } })).toBe('exit 75');
 	expect(answerOf({ ...nothing, output: { exit_code: null, stdout: '', stderr: '' } })).toBe('no exit code');
 	expect(answerOf(nothing)).toBe('');
+});
+
+test.each([
+	['vod_stop', 'event', 'A film or an episode stops'],
+	['of_a_newer_gateway', 'event', 'of_a_newer_gateway'],
+	['schedule', 'schedule', 'Schedule'],
+	['button', 'button', 'Button'],
+] as const)('the cause of %s', (event, cause, name) => {
+	expect(nameOf({ event, cause })).toBe(name);
+});
+
+test('the object that an action of a plugin returned is shown', () => {
+	expect(partsOf({ ...nothing, result: { status: 'ok' } })).toEqual([
+		{ title: 'Result of the action', content: '{\n  "status": "ok"\n}' },
+	]);
+	// One that is too long is cut off.
+	expect(partsOf({ ...nothing, result: { body: '{"a": [1, 2' } })[0]?.content).toBe('{"a": [1, 2');
+	expect(partsOf({ ...nothing, result: {} })).toEqual([]);
 });
 
 test('what was sent and what came back is shown as far as it exists', () => {

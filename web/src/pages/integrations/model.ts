@@ -12,10 +12,11 @@ export interface Received {
 	integration: number | null;
 	integration_name: string | null;
 	/** Its key. */
-	plugin?: string | null;
+	plugin: string | null;
 }
-export type Delivery = Schemas['ConnectDelivery'] & Pick<Received, 'plugin'>;
-export type LogEntry = Schemas['DeliveryLog'] & Pick<Received, 'plugin'>;
+export type Delivery = Schemas['ConnectDelivery'];
+export type LogEntry = Schemas['DeliveryLog'];
+export type Cause = LogEntry['cause'];
 export type Fault = Schemas['TemplateFault'];
 type Method = NonNullable<Integration['method']>;
 

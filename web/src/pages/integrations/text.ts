@@ -1,5 +1,5 @@
 import { number, plural, texts } from '$lib/i18n';
-import type { Delivery, EventName, Integration, LogEntry, PresetName } from './model';
+import type { Cause, Delivery, EventName, Integration, LogEntry, PresetName } from './model';
 
 export const text = texts({
 	en: {
@@ -10,7 +10,7 @@ export const text = texts({
 		search: 'Search integrations',
 		none: 'No integrations',
 		noneText:
-			'An integration sends events, such as the start of a channel, to a chat, a program or a script.',
+			'An integration sends events, such as the start of a channel, to a chat, a program, a script or a plugin.',
 		noMatch: 'No integration matches',
 		clear: 'Clear the search',
 		columns: {
@@ -53,6 +53,8 @@ export const text = texts({
 		failingText: (since: string) => `Deliveries have failed since ${since}. They are tried again.`,
 		offText: 'The integration is off. It receives no new events, and those that wait stay.',
 		resume: 'Resume',
+		toPlugin: 'Go to the plugin',
+		runsAction: (action: string, plugin: string) => `runs ${action} of ${plugin}`,
 		resumed: 'The integration is resumed.',
 		test: 'Send a test',
 		testTitle: 'Test',
@@ -107,6 +109,12 @@ export const text = texts({
 		timeout: 'Seconds that it may take',
 		plugin: 'Plugin',
 		action: 'Action',
+		noPlugin: '(choose a plugin)',
+		noAction: '(choose an action)',
+		noPlugins: 'No plugin is installed.',
+		pluginMissing: 'The plugin is not installed.',
+		pluginDisabled: 'The plugin is disabled. Enable it to run its actions.',
+		noActions: 'The plugin has no actions, or names them only while it runs.',
 		parallel: 'Deliveries at a time',
 		parallelHint: 'With 1, all events stay in order; with more, those of each channel.',
 		maxAge: 'Hours for which a delivery is tried',
@@ -179,6 +187,10 @@ export const text = texts({
 		anyEvent: 'Any event',
 		integrationLabel: 'Integration',
 		anyIntegration: 'Any integration',
+		anyPlugin: 'Any plugin',
+		causeLabel: 'Cause',
+		anyCause: 'Any cause',
+		causes: { event: 'Event', schedule: 'Schedule', button: 'Button' } satisfies Record<Cause, string>,
 		queueColumns: {
 			event: 'Event',
 			integration: 'Integration',
@@ -206,7 +218,7 @@ export const text = texts({
 		payload: 'Event',
 
 		logNone: 'The log is empty',
-		logNoneText: 'Attempts to deliver events appear here, and tests.',
+		logNoneText: 'Attempts to deliver events, runs of actions of plugins, and tests appear here.',
 		logNoMatch: 'No attempt matches',
 		statusLabel: 'Result',
 		anyStatus: 'Any result',
@@ -215,6 +227,7 @@ export const text = texts({
 			time: 'Time',
 			event: 'Event',
 			integration: 'Integration',
+			action: 'Action',
 			status: 'Result',
 			answer: 'Answer',
 			duration: 'Duration',
@@ -230,6 +243,8 @@ export const text = texts({
 		answer: 'Answer',
 		stdout: 'Output',
 		stderr: 'Errors',
+		result: 'Result of the action',
+		ranAction: (plugin: string, action: string) => `Plugin ${plugin}, action ${action}`,
 		nothingSent: 'Nothing was sent.',
 		clearFilters: 'Clear the filters',
 	},

@@ -55,6 +55,7 @@ const demo = (more: Partial<Plugin> = {}): Plugin =>
 		additional_permissions: [],
 		requirements: [],
 		limits: null,
+		admin_limits: {},
 		warnings: [],
 		error: null,
 		installed_at: null,
@@ -247,6 +248,69 @@ test('what waits for a plugin, and what failed, is listed if the gateway stores 
 	expect(screen.getByRole('tab', { name: 'Queue 3' })).toBeTruthy();
 	expect(button('Send again: Clean <b>')).toBeTruthy();
 	expect(asked).toEqual(['demo']);
+});
+
+test('past runs of a plugin are listed with their results', async () => {
+	go('/plugins/demo?tab=past');
+	gateway(demo());
+	const asked: string[] = [];
+	const answer = globalThis.fetch;
+	vi.stubGlobal('fetch', async (request: Request) => {
+		const url = new URL(request.url);
+		if (url.pathname !== '/api/connect/logs/') return answer(request);
+		asked.push(url.searchParams.get('plugin') ?? '');
+		const it = { id: 3, integration: null, plugin: 'demo', action: 'go', cause: 'button', event: 'button' };
+		const more = { status: 'failed', attempt: 1, duration_ms: 5, error_message: 'bang <u>' };
+		const nothing = { request_payload: {}, response_payload: null, output: null, result: null };
+		return Response.json({
+			count: 1,
+			results: [{ ...it, ...more, ...nothing, timestamp: '2026-01-02T04:00:00Z' }],
+		});
+	});
+	render(Plugins, { id: 'demo' });
+	await screen.findByText('bang <u>');
+	expect(screen.getByRole('table', { name: 'Log' }).textContent).toContain('go');
+	expect(screen.getByLabelText('Cause')).toBeTruthy();
+	expect(screen.queryByLabelText('Integration')).toBeNull();
+	expect(asked).toEqual(['demo']);
+});
+
+test('an admin sets limits, and an empty field is the limit of the plugin', async () => {
+	const limits = { memory_mib: 512, cpu_percent: 50, processes: 32, open_files: 256, data_mib: 1024 };
+	const plugin = demo({ enabled: true, state: 'ready', limits, admin_limits: { memory_mib: 512 } });
+	const changed = demo({
+		enabled: true,
+		state: 'starting',
+		limits: { ...limits, memory_mib: 128, processes: 64 },
+		admin_limits: { processes: 64 },
+	});
+	gateway(plugin, {
+		[`${KEY}limits/`]: [200, { success: true, admin_limits: { processes: 64 }, plugin: changed }],
+	});
+	render(Plugins, { id: 'demo' });
+	const memory = await screen.findByLabelText<HTMLInputElement>('Memory (MiB)');
+	expect(memory.value).toBe('512');
+	const processes = screen.getByLabelText<HTMLInputElement>('Processes and threads');
+	expect(processes.value).toBe('');
+	expect(screen.getByText('Empty: 32, as the plugin asks for.')).toBeTruthy();
+	await fireEvent.input(memory, { target: { value: '' } });
+	await fireEvent.input(processes, { target: { value: '64' } });
+	await fireEvent.click(button('Save the limits'));
+	await waitFor(() => expect(sent[`${KEY}limits/`]).toEqual([{ memory_mib: null, processes: 64 }]));
+	await screen.findByText('starting');
+	expect(screen.getByText('Empty: 128, as the plugin asks for.')).toBeTruthy();
+	expect(processes.value).toBe('64');
+});
+
+test('a refused limit is named at its field', async () => {
+	const limits = { memory_mib: 512, cpu_percent: 50, processes: 32, open_files: 256, data_mib: 1024 };
+	gateway(demo({ limits }), { [`${KEY}limits/`]: [400, { data_mib: ['Enter a number of at least 1.'] }] });
+	render(Plugins, { id: 'demo' });
+	const data = await screen.findByLabelText('Own files (MiB)');
+	await fireEvent.input(data, { target: { value: '0' } });
+	await fireEvent.click(button('Save the limits'));
+	await screen.findByText('Enter a number of at least 1.');
+	expect(data.getAttribute('aria-invalid')).toBe('true');
 });
 
 test('an unknown plugin is named as such', async () => {

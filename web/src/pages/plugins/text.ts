@@ -1,4 +1,5 @@
 import { number, plural, texts } from '$lib/i18n';
+import type { LimitName } from './limits';
 import type { FolderUse, PluginState } from './model';
 
 export const text = texts({
@@ -36,7 +37,14 @@ export const text = texts({
 		deprecated: 'no longer maintained',
 		back: 'All plugins',
 		unknown: 'There is no such plugin.',
-		tabs: { overview: 'Overview', actions: 'Actions', settings: 'Settings', queue: 'Queue', log: 'Log' },
+		tabs: {
+			overview: 'Overview',
+			actions: 'Actions',
+			settings: 'Settings',
+			queue: 'Queue',
+			past: 'Past runs',
+			log: 'Log',
+		},
 		tabsLabel: 'Parts of the plugin',
 
 		installTitle: 'Install a plugin',
@@ -113,6 +121,22 @@ export const text = texts({
 		ofCore: (percent: number) => `at most ${number(percent)} % of a core`,
 		of: (used: string, limit: string) => `${used} of ${limit}`,
 		atMost: (limit: string) => `at most ${limit}`,
+
+		limitsTitle: 'Limits',
+		limitsText: 'The most that the processes of the plugin may use together.',
+		limitsRestart:
+			'The most that the processes of the plugin may use together. It starts again when you change them.',
+		limits: {
+			memory_mib: 'Memory (MiB)',
+			cpu_percent: 'Processor time (percent of a core)',
+			processes: 'Processes and threads',
+			open_files: 'Open files of each process',
+			data_mib: 'Own files (MiB)',
+		} satisfies Record<LimitName, string>,
+		limitOfManifest: (value: string) => `Empty: ${value}, as the plugin asks for.`,
+		limitKept: 'Empty: as the plugin asks for.',
+		saveLimits: 'Save the limits',
+		limitsSaved: 'The limits were saved.',
 
 		areas: {
 			channels: 'channels, groups, logos and lineups',

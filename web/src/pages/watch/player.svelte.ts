@@ -1,6 +1,9 @@
 import type mpegtsModule from 'mpegts.js';
-import { ApiError, problem } from '$lib/api';
+import { ApiError, call, problem } from '$lib/api';
+import { session } from '$lib/auth';
+import { base } from '$lib/router';
 import { CodecProbe, judge } from './codecs';
+import { abilitiesOf, formatsOf, pathOf, withToken, type Format } from './formats';
 import { text } from './text';
 
 /** Pauses before another attempt, in seconds; after the last one the reason is shown. */
@@ -21,17 +24,24 @@ export class LivePlayer {
 	retryIn = $state(0);
 
 	#video: HTMLVideoElement;
-	#path: string;
+	#uuid: string;
+	/** Formats that may play; the first one is in use. */
+	#formats: Format[];
 	#player: mpegtsModule.Player | null = null;
+	/** Why an earlier format cannot be played. */
+	#unplayable: string | null = null;
+	/** Whether the video element has an address of ours. */
+	#isNative = false;
 	#attempt = 0;
 	#startedAt = 0;
 	#timer: ReturnType<typeof setTimeout> | undefined;
 	#isEnded = false;
 	#generation = 0;
 
-	constructor(video: HTMLVideoElement, path: string) {
+	constructor(video: HTMLVideoElement, uuid: string) {
 		this.#video = video;
-		this.#path = path;
+		this.#uuid = uuid;
+		this.#formats = formatsOf(abilitiesOf(video));
 		video.onplaying = () => {
 			this.state = 'playing';
 			this.#startedAt = performance.now();
@@ -45,9 +55,16 @@ export class LivePlayer {
 		const generation = this.#generation;
 		this.state = 'connecting';
 		this.reason = null;
+		const [format] = this.#formats;
+		if (format === undefined) return this.#fail(text().noMedia);
+		await (format === 'mpegts' ? this.#startScript(generation) : this.#startNative(format, generation));
+	}
+
+	/** Plays MPEG-TS with Media Source Extensions. */
+	async #startScript(generation: number): Promise<void> {
 		const [{ default: mpegts }, { loaderFor }] = await Promise.all([import('mpegts.js'), import('./loader')]);
 		if (this.#isEnded || generation !== this.#generation) return;
-		if (!mpegts.getFeatureList().mseLivePlayback) return this.#fail(text().noMedia);
+		if (!mpegts.getFeatureList().mseLivePlayback) return this.#next(text().noMedia);
 		mpegts.LoggingControl.enableAll = false;
 		const probe = new CodecProbe();
 		const customLoader = loaderFor({
@@ -58,7 +75,9 @@ export class LivePlayer {
 				if (generation === this.#generation) this.#failed(error);
 			},
 		});
-		const url = new URL(this.#path + (this.isConverted ? '?sound=aac' : ''), location.origin).href;
+		// Only our loader opens it, and adds the base path.
+		const path = pathOf('mpegts', this.#uuid) + (this.isConverted ? '?sound=aac' : '');
+		const url = new URL(path, location.origin).href;
 		const player = mpegts.createPlayer(
 			{ type: 'mpegts', isLive: true, url },
 			{ enableWorker: false, customLoader, lazyLoad: false, autoCleanupSourceBuffer: true, liveSync: true },
@@ -70,21 +89,61 @@ export class LivePlayer {
 		});
 		player.attachMediaElement(this.#video);
 		player.load();
+		await this.#play(generation, () => player.play());
+	}
+
+	/** Lets the browser play an address by itself. */
+	async #startNative(format: Format, generation: number): Promise<void> {
+		const path = pathOf(format, this.#uuid);
+		const token = await session.token();
+		if (this.#isEnded || generation !== this.#generation) return;
+		const video = this.#video;
+		const failed = async (): Promise<void> => {
+			video.onerror = null;
+			const reason = await reasonOf(path);
+			if (this.#isEnded || generation !== this.#generation) return;
+			const isRefused = reason instanceof ApiError;
+			if (!isRefused && this.#startedAt === 0 && this.#unplayable !== null) this.#fail(this.#unplayable);
+			else this.#failed(reason);
+		};
+		video.onerror = () => void failed();
+		video.onended = () => {
+			if (generation === this.#generation) this.#failed(null);
+		};
+		video.src = base + (token === null ? path : withToken(path, token));
+		this.#isNative = true;
+		await this.#play(generation, () => video.play());
+	}
+
+	async #play(generation: number, play: () => unknown): Promise<void> {
 		try {
-			await player.play();
+			await play();
 		} catch {
-			// The player is gone if the stream failed meanwhile.
-			if (this.#player !== player) return;
+			// The stream failed meanwhile.
+			if (generation !== this.#generation || this.state === 'waiting') return;
 			// Sound needs a click of the user first.
 			this.#video.muted = true;
-			await Promise.resolve(player.play()).catch(() => undefined);
+			await Promise.resolve(play()).catch(() => undefined);
 		}
+	}
+
+	/** Plays the next format, as this one cannot be played; the reason is shown if there is none. */
+	#next(reason: string): void {
+		if (this.#formats.length < 2) return this.#fail(reason);
+		this.#formats = this.#formats.slice(1);
+		this.#unplayable = reason;
+		this.#startedAt = 0;
+		this.isConverted = false;
+		this.missing = [];
+		void this.start();
 	}
 
 	/** Tries again on request. */
 	retry(): void {
 		this.#attempt = 0;
 		this.missing = [];
+		this.#formats = formatsOf(abilitiesOf(this.#video));
+		this.#unplayable = null;
 		void this.start();
 	}
 
@@ -105,7 +164,10 @@ export class LivePlayer {
 			return;
 		}
 		this.missing = missing;
-		setTimeout(() => this.#fail(text().codecs(missing)));
+		const generation = this.#generation;
+		setTimeout(() => {
+			if (generation === this.#generation) this.#next(text().codecs(missing));
+		});
 	}
 
 	#failed(error: unknown): void {
@@ -138,5 +200,25 @@ export class LivePlayer {
 		const player = this.#player;
 		this.#player = null;
 		player?.destroy();
+		if (!this.#isNative) return;
+		this.#isNative = false;
+		this.#video.onerror = null;
+		this.#video.onended = null;
+		this.#video.removeAttribute('src');
+		// Without an address, this ends the connections of the element.
+		this.#video.load();
+	}
+}
+
+/** Returns why the gateway refuses an address, as a video element does not tell. */
+async function reasonOf(path: string): Promise<unknown> {
+	const request = new AbortController();
+	try {
+		await call(path, { signal: request.signal });
+		return new Error(text().notPlayed);
+	} catch (error) {
+		return error;
+	} finally {
+		request.abort();
 	}
 }

@@ -32,6 +32,7 @@ export const text = texts({
 		externalHow: 'Saves a playlist file with your player password. Open it with a player such as VLC.',
 		converted: 'The sound is converted for this browser.',
 		codecs: (names: string[]) => `This browser cannot play ${joined(names)}.`,
+		notPlayed: 'The browser cannot play the stream.',
 		noMedia: 'This browser cannot play live streams in a page.',
 		watchLive: 'Back to live',
 		past: (time: string) => `From the archive: ${time}`,

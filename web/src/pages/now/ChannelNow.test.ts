@@ -1,0 +1,63 @@
+import { render, screen } from '@testing-library/svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { session } from '$lib/auth';
+import { live, type ClientStats, type LiveChannel } from '$lib/live';
+import ChannelNow from './ChannelNow.svelte';
+
+const UUID = '11111111-1111-4111-8111-111111111111';
+const CLIENT = { client_id: 'a', username: 'anna', ip_address: '192.0.2.1', user_agent: 'Player', misses: 0 };
+
+beforeEach(() => {
+	session.user = { id: 1, username: 'anna', user_level: 10, is_superuser: true } as typeof session.user;
+	vi.stubGlobal('fetch', async () => Response.json({}, { status: 404 }));
+});
+afterEach(() => {
+	vi.unstubAllGlobals();
+	session.user = null;
+	live.stats = null;
+});
+
+function shows(client: Partial<ClientStats>, more: Partial<LiveChannel> = {}): void {
+	const clients = [{ ...CLIENT, duration: 1, bytes_sent: 1, ...client }];
+	const channel = {
+		channel_id: UUID,
+		channel_name: 'News',
+		state: 'playing',
+		client_count: 1,
+		clients,
+		...more,
+	};
+	live.stats = {
+		sequence: 1,
+		timestamp: '2026-01-02T04:00:00Z',
+		channels: [channel as LiveChannel],
+		totals: null,
+	};
+	render(ChannelNow, { uuid: UUID });
+}
+
+test('each viewer has a format, and segments have their latency', async () => {
+	const segmenter = {
+		container: 'fmp4',
+		output_profile: null,
+		viewers: 1,
+		target_duration: 4,
+		newest_segment: 7,
+		segments: 6,
+		bytes: 24_000_000,
+		latency: 1.5,
+		codecs: 'avc1.64001f,mp4a.40.2',
+		left_out: ['DVB subtitles <b>'],
+	};
+	shows({ output_format: 'll-hls' }, { segmenters: [segmenter] });
+	await screen.findByText('HLS with low latency');
+	for (const text of ['1.5 s', '4 s', 'fMP4', 'left out: DVB subtitles <b>'])
+		expect(screen.getByText(text)).toBeTruthy();
+});
+
+test('a gateway that reports no formats has no column for them', async () => {
+	shows({});
+	await screen.findByText('192.0.2.1');
+	expect(screen.queryByRole('columnheader', { name: 'Format' })).toBeNull();
+	expect(screen.queryByRole('heading', { name: 'Segments' })).toBeNull();
+});
