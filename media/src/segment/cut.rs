@@ -61,7 +61,8 @@ pub(super) struct Cutter {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: u64,
-    /// The latest presentation time.
+    /// The earliest and the latest presentation time. Leading pictures are shown before the first one.
+    oldest: u64,
     newest: u64,
     n_pictures: u64,
 }
@@ -106,8 +107,8 @@ impl Cutter {
         if is_full || elapsed >= self.limit() || is_point && self.is_good_end(elapsed) {
             return self.cut(time, elapsed.min(self.limit()), false);
         }
-        let open = Open { newest: open.newest.max(time), n_pictures: open.n_pictures + 1, ..open };
-        self.open = Some(open);
+        let (oldest, newest) = (open.oldest.min(time), open.newest.max(time));
+        self.open = Some(Open { oldest, newest, n_pictures: open.n_pictures + 1, ..open });
         Decision::Continue
     }
 
@@ -122,7 +123,7 @@ impl Cutter {
     /// Moves the beginning of the segment that is being made to this time, because all times change with it.
     pub(super) fn rebase(&mut self, time: u64) {
         if let Some(open) = &mut self.open {
-            (open.start, open.newest) = (time, time);
+            (open.start, open.oldest, open.newest) = (time, time, time);
         }
         self.last_point = self.last_point.map(|_| time);
     }
@@ -136,7 +137,7 @@ impl Cutter {
         if is_point {
             self.last_point = Some(time);
         }
-        self.open = Some(Open { start: time, newest: time, n_pictures: 1 });
+        self.open = Some(Open { start: time, oldest: time, newest: time, n_pictures: 1 });
         self.n_started = 1;
         Decision::Start
     }
@@ -163,14 +164,14 @@ impl Cutter {
 
     /// Returns the length up to the end of the last picture.
     fn own_length(&self, open: Open) -> u64 {
-        let shown = open.newest - open.start;
+        let shown = open.newest - open.oldest;
         let picture = if open.n_pictures > 1 { shown / (open.n_pictures - 1) } else { STAMP_HZ / 25 };
         (shown + picture.min(STEP_MAX)).clamp(1, self.limit())
     }
 
     fn cut(&mut self, time: u64, length: u64, is_break: bool) -> Decision {
         self.fix_target_duration(length);
-        self.open = Some(Open { start: time, newest: time, n_pictures: 1 });
+        self.open = Some(Open { start: time, oldest: time, newest: time, n_pictures: 1 });
         self.n_started = self.n_started.saturating_add(1);
         Decision::Cut { length: length.max(1), is_break }
     }
