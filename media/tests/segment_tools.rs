@@ -134,8 +134,10 @@ mod slow {
                 let (n_found, first_found, last_found) = found[kind];
                 // Sound before the first picture is left out.
                 let n_missing = n.checked_sub(n_found).unwrap();
+                // Through a playlist, ffprobe counts the PES packets of Opus, which have several frames each.
+                let is_countable = name != "opus" || kind != "audio" || container == SegmentContainer::Fmp4;
                 assert!(
-                    n_missing <= if kind == "audio" { 8 } else { 0 },
+                    !is_countable || n_missing <= if kind == "audio" { 8 } else { 0 },
                     "{name} {container:?} {kind}: {n_found} of {n}"
                 );
                 let length = (last_found - first_found) - (last - first);
