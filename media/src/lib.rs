@@ -5,7 +5,8 @@
 //! accounts, it spawns no tasks on its own, and no packet waits for a disk or a mailbox.
 //!
 //! Reading order: [`ts`] (packets), [`chunk`] and [`chunker`] (runs of packets), [`ring`] and [`join_point`] (reading),
-//! [`source`], [`splice`] and [`pump`] (writing), [`rendition`] (other streams from a ring). [`sample`] measures a source that nobody watches.
+//! [`source`], [`splice`] and [`pump`] (writing), [`rendition`] (other streams from a ring),
+//! [`segment`] (segments for HLS). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
 pub mod chunk;
@@ -22,6 +23,7 @@ pub mod pump;
 pub mod rendition;
 pub mod ring;
 pub mod sample;
+pub mod segment;
 pub mod source;
 pub mod splice;
 #[cfg(any(test, feature = "testing"))]
@@ -37,6 +39,10 @@ pub use crate::launcher::{
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
+pub use crate::segment::{
+    FragmentEnd, FragmentReader, LeftOutTrack, MediaPlaylist, PlaylistRequest, SegmentBody, SegmentContainer,
+    SegmentDescription, SegmentName, SegmentNames, SegmentSettings, SegmentTrack, SegmentWindow, WindowError,
+};
 pub use crate::source::find_program;
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;

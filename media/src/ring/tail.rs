@@ -44,6 +44,8 @@ pub(crate) struct TailPart {
     pub(crate) bytes: Bytes,
     /// Whether they are null packets that fill a gap.
     pub(crate) is_filler: bool,
+    /// When they arrived.
+    pub(crate) arrived: Instant,
 }
 
 /// The position of a tail and what to send next.
@@ -153,8 +155,11 @@ impl Tail {
             let mut pieces = Pieces::new();
             ready!(self.poll_pieces_up_to(1, cx, &mut pieces))?;
             let Some(piece) = pieces.iter().next() else { return Poll::Pending };
-            let is_filler = matches!(piece.kind, PieceKind::Chunk(SentChunk { is_filler: true, .. }));
-            let part = TailPart { bytes: piece.bytes.clone(), is_filler };
+            let (is_filler, arrived) = match piece.kind {
+                PieceKind::Chunk(SentChunk { is_filler, arrived, .. }) => (is_filler, arrived),
+                PieceKind::Rest | PieceKind::Preamble => (false, Instant::now()),
+            };
+            let part = TailPart { bytes: piece.bytes.clone(), is_filler, arrived };
             self.sent(&pieces, part.bytes.len());
             Poll::Ready(Ok(part))
         })

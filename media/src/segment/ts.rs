@@ -1,0 +1,337 @@
+//! Makes segments in transport streams.
+//!
+//! The packets of the programme stay as they are, as references to the chunks of the ring. Null packets, tables of other
+//! services and the tables in the stream are left out; each segment begins with a PAT and a PMT instead. A PES packet that
+//! began before the first packet of the next segment is completed in its own segment.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::body::BodyBuilder;
+use super::codec;
+use super::cut::{Cutter, Decision};
+use super::description::SegmentTrack;
+use super::window::{Completed, SegmentWindow, StreamFacts};
+use crate::ts::clock::{STAMP_HZ, Unwrap};
+use crate::ts::packet::{PACKET, Packet, packets};
+use crate::ts::pes::{pes_length, stamps};
+use crate::ts::picture::PictureReader;
+use crate::ts::random_access::RandomAccess;
+use crate::ts::table_reader::TableReader;
+use crate::ts::tables::{StreamKind, Tables};
+
+/// A segment whose last PES packets are not complete after this many packets of the next one ends without them.
+const CLOSING_PACKETS_MAX: usize = 4096;
+/// Maximum number of streams whose PES packets are followed.
+const STREAMS_MAX: usize = 64;
+
+/// Makes segments from packets.
+#[derive(Debug)]
+pub(super) struct TsSegmenter {
+    window: Arc<SegmentWindow>,
+    reader: TableReader,
+    access: Option<RandomAccess>,
+    cutter: Cutter,
+    clock: Unwrap,
+    /// The first arrival, for a stream without time stamps.
+    first_arrival: Option<Instant>,
+    /// The streams of the segment that is being made.
+    streams: Vec<OpenStream>,
+    /// The streams of the tables in force, as far as a change of them is a discontinuity.
+    signature: Signature,
+    /// The signature of the segment that is being made.
+    segment_signature: Signature,
+    open: Option<BodyBuilder>,
+    closing: Option<Closing>,
+    /// Continuity counters of PAT and PMT.
+    counters: [u8; 2],
+    picture: Option<PictureReader>,
+    n_pictures: u64,
+    target_bytes: usize,
+}
+
+/// Audio and video of a programme: stream type and PID, and the parameter set of the video.
+type Signature = (Vec<(u8, u16)>, Vec<u8>);
+
+#[derive(Debug)]
+struct OpenStream {
+    pid: u16,
+    /// Bytes that are missing of the current PES packet.
+    n_missing: usize,
+}
+
+/// A segment that waits for the ends of its last PES packets.
+#[derive(Debug)]
+struct Closing {
+    body: BodyBuilder,
+    pids: Vec<u16>,
+    n_packets: usize,
+    completed: Completed,
+    /// How the segment after it starts, which the window learns when this one is complete.
+    next: NextStart,
+}
+
+#[derive(Debug)]
+struct NextStart {
+    arrived: Instant,
+    is_independent: bool,
+    is_break: bool,
+    facts: StreamFacts,
+}
+
+/// Where a packet belongs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Open,
+    Closing,
+}
+
+impl TsSegmenter {
+    /// Creates a segmenter that has seen no packet.
+    pub(super) fn new(window: Arc<SegmentWindow>) -> Self {
+        let cutter = Cutter::new(window.settings());
+        let target_bytes = window.settings().bytes / 4;
+        Self {
+            window,
+            reader: TableReader::new(),
+            access: None,
+            cutter,
+            clock: Unwrap::stamps(),
+            first_arrival: None,
+            streams: Vec::new(),
+            signature: Signature::default(),
+            segment_signature: Signature::default(),
+            open: None,
+            closing: None,
+            counters: [0; 2],
+            picture: None,
+            n_pictures: 0,
+            target_bytes,
+        }
+    }
+
+    /// Takes the next whole packets.
+    pub(super) fn push(&mut self, bytes: &Bytes, arrived: Instant) {
+        let mut run = (0, Place::Nowhere);
+        for (index, packet) in packets(bytes).enumerate() {
+            let packet = Packet::new(packet);
+            let at = index * PACKET;
+            if self.is_boundary(packet) {
+                self.end_run(bytes, run, at);
+                run = (at, Place::Nowhere);
+                self.boundary(packet, arrived);
+            }
+            let place = self.place(packet);
+            if place != run.1 {
+                self.end_run(bytes, run, at);
+                run = (at, place);
+            }
+            if place == Place::Closing {
+                // Its last packet may complete the segment.
+                self.end_run(bytes, run, at + PACKET);
+                run = (at + PACKET, Place::Nowhere);
+            }
+            self.close_if_complete();
+        }
+        self.end_run(bytes, run, bytes.len() / PACKET * PACKET);
+    }
+
+    /// Completes the newest segment.
+    pub(super) fn finish(&mut self) {
+        if let Some(closing) = &mut self.closing {
+            closing.pids.clear();
+        }
+        self.close_if_complete();
+        let (Some(body), Some(length)) = (self.open.take(), self.cutter.finish()) else { return };
+        let completed = self.completed(length, Instant::now());
+        self.window.complete(Completed { body: Some(body.build()), ..completed });
+    }
+
+    /// Reads tables, and returns whether a picture begins here, or an audio frame without video.
+    fn is_boundary(&mut self, packet: Packet<'_>) -> bool {
+        if !packet.is_valid() {
+            return false;
+        }
+        if self.reader.packet(packet) {
+            self.adopt_tables();
+        }
+        let is_start = packet.pusi() && packet.has_payload();
+        is_start && self.access.is_some_and(|it| it.pid() == packet.pid())
+    }
+
+    fn adopt_tables(&mut self) {
+        let Some(tables) = self.reader.tables() else { return };
+        self.access = RandomAccess::of(tables);
+        self.picture = PictureReader::of(tables);
+        let is_played = |kind: StreamKind| kind != StreamKind::Other;
+        let streams = tables.pmt.streams.iter().filter(|it| is_played(tables.pmt.kind(it)));
+        self.signature.0 = streams.map(|it| (it.stream_type, it.pid)).take(STREAMS_MAX).collect();
+    }
+
+    /// Handles the first packet of a picture.
+    fn boundary(&mut self, packet: Packet<'_>, arrived: Instant) {
+        let Some(access) = self.access else { return };
+        let is_point = access.is_start(packet);
+        if is_point && let Some(set) = codec::parameter_set(packet, access) {
+            self.signature.1 = set;
+        }
+        let time = self.time(packet, arrived);
+        let is_change = self.open.is_some() && self.signature != self.segment_signature;
+        let is_full = self.open.as_ref().is_some_and(|it| it.n_bytes() >= self.target_bytes);
+        let decision = self.cutter.picture(time, is_point, is_change, is_full);
+        let (length, is_break) = match decision {
+            Decision::Continue => {
+                self.n_pictures += 1;
+                return;
+            }
+            Decision::Start => (None, false),
+            Decision::Cut { length, is_break } => (Some(length), is_break),
+        };
+        // The one before must be complete: it has waited a whole segment.
+        if let Some(closing) = &mut self.closing {
+            closing.pids.clear();
+        }
+        self.close_if_complete();
+        let facts = self.facts();
+        let next = NextStart { arrived, is_independent: is_point, is_break, facts };
+        let pids: Vec<u16> = self.streams.iter().filter(|it| it.n_missing > 0).map(|it| it.pid).collect();
+        let pids = pids.into_iter().filter(|it| *it != access.pid()).collect();
+        match (self.open.take(), length) {
+            (Some(body), Some(length)) => {
+                let completed = self.completed(length, arrived);
+                self.closing = Some(Closing { body, pids, n_packets: 0, completed, next });
+                self.close_if_complete();
+            }
+            _ => self.start_next(next),
+        }
+        self.n_pictures = 1;
+        self.segment_signature = self.signature.clone();
+        self.start_body();
+    }
+
+    /// Returns the presentation time, unwrapped; the arrival for a stream without time stamps.
+    fn time(&mut self, packet: Packet<'_>, arrived: Instant) -> u64 {
+        let stamps = stamps(packet);
+        if let Some(stamp) = stamps.pts {
+            return self.clock.unwrap(stamp);
+        }
+        let first = *self.first_arrival.get_or_insert(arrived);
+        let millis = arrived.saturating_duration_since(first).as_millis() as u64;
+        millis * (STAMP_HZ / 1000)
+    }
+
+    fn completed(&self, length: u64, arrived: Instant) -> Completed {
+        let has_rate = self.picture.is_some() && self.n_pictures > 4;
+        Completed {
+            length,
+            body: None,
+            arrived,
+            target_duration: self.cutter.target_duration().unwrap_or(1),
+            part_target: self.window.settings().part_target,
+            frame_rate: has_rate.then(|| self.n_pictures as f64 * STAMP_HZ as f64 / length as f64),
+        }
+    }
+
+    /// Begins the bytes of a segment with its tables.
+    fn start_body(&mut self) {
+        let mut body = BodyBuilder::default();
+        if let Some(tables) = self.reader.tables() {
+            let pat = tables.pat.packets(self.counters[0]);
+            let pmt = tables.pmt.packets(tables.pmt_pid, self.counters[1]);
+            self.counters[0] = self.counters[0].wrapping_add(pat.len() as u8) & 0x0F;
+            self.counters[1] = self.counters[1].wrapping_add(pmt.len() as u8) & 0x0F;
+            pat.iter().chain(&pmt).for_each(|it| body.push(Bytes::copy_from_slice(it)));
+            let known = std::mem::take(&mut self.streams);
+            let n_missing = |pid: u16| known.iter().find(|it| it.pid == pid).map_or(0, |it| it.n_missing);
+            let pids = tables.pids().take(STREAMS_MAX);
+            self.streams = pids.map(|pid| OpenStream { pid, n_missing: n_missing(pid) }).collect();
+        }
+        self.open = Some(body);
+    }
+
+    /// Returns where a packet belongs, and counts it.
+    fn place(&mut self, packet: Packet<'_>) -> Place {
+        let pid = packet.pid();
+        if let Some(picture) = &mut self.picture {
+            picture.packet(packet);
+        }
+        let Some(stream) = self.streams.iter_mut().find(|it| it.pid == pid) else { return Place::Nowhere };
+        if !packet.is_valid() {
+            return Place::Nowhere;
+        }
+        let was_open = stream.n_missing > 0;
+        if packet.pusi() {
+            let length = if packet.is_scrambled() { None } else { pes_length(packet.payload()) };
+            stream.n_missing = length.unwrap_or(0).saturating_sub(packet.payload().len());
+        } else {
+            stream.n_missing = stream.n_missing.saturating_sub(packet.payload().len());
+        }
+        let is_done = stream.n_missing == 0;
+        if let Some(closing) = &mut self.closing {
+            closing.n_packets += 1;
+            if let Some(index) = closing.pids.iter().position(|it| *it == pid) {
+                if packet.pusi() || !was_open || is_done {
+                    closing.pids.swap_remove(index);
+                }
+                if !packet.pusi() && was_open {
+                    return Place::Closing;
+                }
+            }
+        }
+        if self.open.is_some() { Place::Open } else { Place::Nowhere }
+    }
+
+    fn end_run(&mut self, bytes: &Bytes, (from, place): (usize, Place), to: usize) {
+        if from >= to {
+            return;
+        }
+        let body = match place {
+            Place::Nowhere => None,
+            Place::Open => self.open.as_mut(),
+            Place::Closing => self.closing.as_mut().map(|it| &mut it.body),
+        };
+        if let Some(body) = body {
+            body.push(bytes.slice(from..to));
+        }
+    }
+
+    fn close_if_complete(&mut self) {
+        let is_complete = |it: &mut Closing| it.pids.is_empty() || it.n_packets > CLOSING_PACKETS_MAX;
+        let Some(Closing { body, completed, next, .. }) = self.closing.take_if(is_complete) else { return };
+        self.window.complete(Completed { body: Some(body.build()), ..completed });
+        self.start_next(next);
+    }
+
+    fn start_next(&mut self, next: NextStart) {
+        self.window.start(next.arrived, next.is_independent, next.is_break, &next.facts);
+    }
+
+    fn facts(&mut self) -> StreamFacts {
+        let Some(tables) = self.reader.tables() else { return StreamFacts::default() };
+        let tracks = tracks(tables, &self.signature.1);
+        StreamFacts {
+            tracks,
+            left_out: Vec::new(),
+            picture: self.picture.as_mut().and_then(PictureReader::size),
+        }
+    }
+}
+
+/// Describes audio and video.
+fn tracks(tables: &Tables, parameter_set: &[u8]) -> Vec<SegmentTrack> {
+    let streams = tables.pmt.streams.iter().filter_map(|stream| {
+        let kind = tables.pmt.kind(stream);
+        let is_video = kind == StreamKind::Video;
+        let codec = codec::codec_name(stream, if is_video { parameter_set } else { &[] });
+        (kind != StreamKind::Other).then(|| SegmentTrack {
+            pid: stream.pid,
+            name: stream.codec(),
+            codec,
+            is_video,
+        })
+    });
+    streams.take(STREAMS_MAX).collect()
+}
