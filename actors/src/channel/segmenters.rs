@@ -11,11 +11,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use domain::output_format::{SegmentContainer, StreamFormat};
 use domain::output_profile::Rendition;
 use media::ring::{JoinPoint, Ring};
-use media::segment::{Container, SegmentSettings, SegmentWindow, segmenter};
+use media::segment::{self, SegmentSettings, SegmentWindow, segmenter};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
@@ -38,6 +39,8 @@ pub(super) struct Segmenters {
     running: Vec<RunningSegmenter>,
     /// Number of the last timer.
     last_timer: u64,
+    /// The least number of a segment that no segmenter of this channel has used.
+    next_number: u64,
 }
 
 struct RunningSegmenter {
@@ -93,6 +96,12 @@ impl SegmentViewing {
         &self.meter
     }
 
+    /// Returns the number of viewers of the window.
+    pub fn n_viewers(&self) -> usize {
+        // The segmenter has one reference too.
+        Arc::strong_count(&self._viewer).saturating_sub(1)
+    }
+
     /// Returns why the gateway ended the session of the user, if it did.
     pub(crate) fn why_ended(&self) -> Option<&'static str> {
         self.departure.why_ended()
@@ -125,10 +134,10 @@ impl Segmenters {
         ring: &Ring,
         env: &LiveEnv,
     ) -> SharedWindow {
-        self.running.retain(|it| it.window.ended().is_none());
+        self.drop_segmenters(|it| it.window.ended().is_some());
         let is_it = |it: &RunningSegmenter| it.container == container && it.rendition.as_ref() == rendition;
         let index = self.running.iter().position(is_it).unwrap_or_else(|| {
-            self.running.push(start(container, rendition.cloned(), ring, env));
+            self.running.push(start(container, rendition.cloned(), ring, env, self.next_number));
             self.running.len() - 1
         });
         let running = &mut self.running[index];
@@ -152,7 +161,15 @@ impl Segmenters {
     /// Ends the segmenter whose timer has this number, unless a viewer has joined since.
     pub(super) fn lingered(&mut self, number: u64) {
         let has_lingered = |it: &RunningSegmenter| it.lingering.as_ref().is_some_and(|it| it.0 == number);
-        self.running.retain(|it| !has_lingered(it) || it.n_viewers() > 0);
+        self.drop_segmenters(|it| has_lingered(it) && it.n_viewers() == 0);
+    }
+
+    /// Ends segmenters, and remembers the numbers of their segments: those of another one must differ, because players and
+    /// caches keep them.
+    fn drop_segmenters(&mut self, is_over: impl Fn(&RunningSegmenter) -> bool) {
+        for ended in self.running.extract_if(.., |it| is_over(it)) {
+            self.next_number = self.next_number.max(ended.window.next_number());
+        }
     }
 
     pub(super) fn status(&self) -> Vec<SegmenterStatus> {
@@ -165,15 +182,17 @@ fn start(
     rendition: Option<Arc<Rendition>>,
     ring: &Ring,
     env: &LiveEnv,
+    first_number_min: u64,
 ) -> RunningSegmenter {
     info!(profile.name = rendition.as_ref().map(|it| it.name.as_str()), ?container, "segmenter started");
     // From the oldest picture on, so that the first playlist has as many segments as possible.
     let tail = ring.uncounted_tail(JoinPoint::Oldest);
     let kind = match container {
-        SegmentContainer::Ts => Container::Ts,
-        SegmentContainer::Fmp4 => Container::Fmp4,
+        SegmentContainer::Ts => segment::SegmentContainer::Ts,
+        SegmentContainer::Fmp4 => segment::SegmentContainer::Fmp4,
     };
-    let (window, running) = segmenter(tail, kind, SegmentSettings::default());
+    let settings = SegmentSettings { first_number_min, ..SegmentSettings::default() };
+    let (window, running) = segmenter(tail, kind, settings, SystemTime::now());
     let task = AbortOnDropHandle::new(env.packets.spawn(running));
     RunningSegmenter { container, rendition, window, viewers: Arc::default(), lingering: None, _task: task }
 }
@@ -185,10 +204,11 @@ fn status(running: &RunningSegmenter) -> SegmenterStatus {
         output_profile: running.rendition.as_ref().map(|it| it.profile),
         n_viewers: running.n_viewers(),
         target_duration: description.target_duration,
-        newest_segment: description.newest,
+        newest_segment: description.newest_sequence,
         n_segments: description.n_segments,
         bytes: description.bytes,
-        latency: description.latency,
-        codecs: description.codecs.clone(),
+        latency: description.newest_media.map(|it| SystemTime::now().duration_since(it).unwrap_or_default()),
+        codecs: description.codecs(),
+        left_out: description.left_out.iter().map(|it| format!("{}: {}", it.name, it.reason)).collect(),
     }
 }

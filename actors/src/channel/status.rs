@@ -62,8 +62,8 @@ pub struct SegmenterStatus {
     pub output_profile: Option<OutputProfileId>,
     /// Number of viewers.
     pub n_viewers: usize,
-    /// Announced maximum duration of a segment.
-    pub target_duration: Duration,
+    /// Announced maximum duration of a segment; `None` before the first.
+    pub target_duration: Option<Duration>,
     /// Number of the newest complete segment; `None` before the first.
     pub newest_segment: Option<u64>,
     /// Complete segments that players can request.
@@ -74,6 +74,8 @@ pub struct SegmenterStatus {
     pub latency: Option<Duration>,
     /// Codecs, as playlists name them.
     pub codecs: Option<String>,
+    /// Names of elementary streams that the container cannot carry, with reasons.
+    pub left_out: Vec<String>,
 }
 
 /// Status of one client.

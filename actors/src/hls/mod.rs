@@ -26,6 +26,7 @@ use domain::output_profile::Rendition;
 use domain::source_url::SourceUrl;
 use media::meter::Connection;
 use media::ring::EndReason;
+use media::segment::WindowError;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ use tokio_util::task::TaskTracker;
 pub use self::session::{HlsSession, SessionEnd, SessionUse};
 use self::table::{Opening, SessionTable};
 use crate::ask::AskError;
-use crate::channel::{LiveEnv, SegmentViewing, WatchRefusal, WatchReply};
+use crate::channel::{SegmentViewing, WatchRefusal, WatchReply};
 use crate::plans::Target;
 use crate::seats::SeatRequest;
 use crate::switchboard::{Switchboard, WatchRequest};
@@ -111,7 +112,6 @@ pub struct HlsSessions {
 
 struct Shared {
     switchboard: Switchboard,
-    env: Arc<LiveEnv>,
     table: Mutex<SessionTable>,
     keepers: TaskTracker,
     stop: CancellationToken,
@@ -119,9 +119,9 @@ struct Shared {
 
 impl HlsSessions {
     /// Creates the handle. Sessions end when `stop` is cancelled.
-    pub(crate) fn new(switchboard: Switchboard, env: Arc<LiveEnv>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(switchboard: Switchboard, stop: CancellationToken) -> Self {
         let (table, keepers) = Default::default();
-        Self { shared: Arc::new(Shared { switchboard, env, table, keepers, stop }) }
+        Self { shared: Arc::new(Shared { switchboard, table, keepers, stop }) }
     }
 
     /// Returns the session of a player, and opens it if it has none. The first segment is complete then.
@@ -191,8 +191,8 @@ impl HlsSessions {
         };
         match first {
             Ok(Ok(())) => {}
-            Ok(Err(end)) => return Err(HlsRefusal::NoMedia(end)),
-            Err(_) => return Err(HlsRefusal::TooLate),
+            Ok(Err(WindowError::Ended(end))) => return Err(HlsRefusal::NoMedia(end)),
+            Ok(Err(_)) | Err(_) => return Err(HlsRefusal::TooLate),
         }
         let session = Arc::new(HlsSession::new(viewing, connection, request));
         self.shared.table.lock().insert(Arc::clone(&session));

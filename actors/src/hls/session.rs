@@ -21,6 +21,8 @@ use crate::registry::Registry;
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of requests of a session at the same time. Players have at most six connections to a host.
 const USES_MAX: usize = 32;
+/// The target duration of a window whose first segment is not complete, which has no sessions.
+const TARGET_DEFAULT: Duration = Duration::from_secs(10);
 /// Number of random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
@@ -53,6 +55,8 @@ pub struct HlsSession {
     target: Target,
     format: StreamFormat,
     window: Arc<SegmentWindow>,
+    /// Does not change in a window.
+    target_duration: Duration,
     meter: Arc<SegmentMeter>,
     registry: Arc<Registry>,
     /// Stands for the player: cancelled when the client has to end.
@@ -85,6 +89,7 @@ impl HlsSession {
             target: request.target,
             format: request.format,
             window: Arc::clone(viewing.window()),
+            target_duration: viewing.window().description().target_duration.unwrap_or(TARGET_DEFAULT),
             meter: Arc::clone(viewing.meter()),
             registry: Arc::clone(viewing.registry()),
             connection,
@@ -114,6 +119,21 @@ impl HlsSession {
         self.format
     }
 
+    /// Returns whether the channel has ended, so that no media follows.
+    pub fn is_over(&self) -> bool {
+        self.window.ended().is_some()
+    }
+
+    /// Returns the announced maximum duration of a segment.
+    pub fn target_duration(&self) -> Duration {
+        self.target_duration
+    }
+
+    /// Returns the number of viewers of the same segments.
+    pub fn n_viewers(&self) -> usize {
+        self.state.lock().viewing.as_ref().map_or(0, |it| it.n_viewers())
+    }
+
     /// Returns the segments.
     pub fn window(&self) -> &Arc<SegmentWindow> {
         &self.window
@@ -132,6 +152,10 @@ impl HlsSession {
         let mut state = self.state.lock();
         if state.end.is_some() {
             return Err(state.end.clone());
+        }
+        if state.viewing.is_some() && self.window.ended().is_some() {
+            // The channel or the rendition is over; the keeper of the session takes note of it.
+            self.connection.cancel.cancel();
         }
         if state.uses.len() >= USES_MAX {
             return Err(None);
@@ -162,7 +186,7 @@ impl HlsSession {
 
     /// Returns when it ends, unless there is another request.
     pub(super) fn expires_at(&self) -> Instant {
-        let lifetime = self.window.description().target_duration * LIFETIME_TARGET_DURATIONS;
+        let lifetime = self.target_duration * LIFETIME_TARGET_DURATIONS;
         let state = self.state.lock();
         // A request for media that does not exist yet takes at most this long.
         let from = if state.n_waiting > 0 { Instant::now() } else { state.last_request };

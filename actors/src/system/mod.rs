@@ -250,7 +250,7 @@ impl System {
         let time_shift =
             TimeShift::new(switchboard(), env.packets.clone(), counter.clone(), stop.child_token());
         let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
-        let hls_sessions = HlsSessions::new(switchboard(), env.clone(), stop.child_token());
+        let hls_sessions = HlsSessions::new(switchboard(), stop.child_token());
         let recorder =
             Recorder::new(switchboard(), vod.clone(), env.clone(), time_shift.clone(), stop.child_token());
         let plugins = Plugins::new(
