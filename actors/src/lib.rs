@@ -75,7 +75,7 @@ pub use self::guide::{
     refresh_guide,
 };
 pub use self::health::HealthTable;
-pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse};
+pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse, lacks_sound};
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, RefreshPhase, RefreshStart,
     RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,

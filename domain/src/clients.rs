@@ -97,9 +97,41 @@ pub fn segment_container(agent: &str) -> SegmentContainer {
     HLS_CLIENTS.iter().find(|it| agent.contains(it.agent)).map_or(SegmentContainer::Ts, |it| it.container)
 }
 
+/// Sounds, as RFC 6381 names them, that browsers and Apple devices do not play in fMP4 although it carries them. Only those
+/// of Apple play AC-3 and E-AC-3; `mp4a.40.34` is MPEG audio, which is layer II in nearly all broadcasts, and none plays it.
+const SOUNDS_OF_TELEVISION: [&str; 3] = ["ac-3", "ec-3", "mp4a.40.34"];
+
+/// Returns whether the program with this user agent plays a sound in fMP4. Programs that are not known play everything.
+pub fn plays_sound(agent: &str, codec: &str) -> bool {
+    let is_apple = agent.contains("AppleCoreMedia")
+        || (agent.contains("Safari/") && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)));
+    let is_known = is_apple || agent.contains("Mozilla/");
+    let is_dolby = codec == "ac-3" || codec == "ec-3";
+    !is_known || !SOUNDS_OF_TELEVISION.contains(&codec) || (is_apple && is_dolby)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn browsers_play_other_sounds_than_set_top_boxes() {
+        const CHROME: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36";
+        const SAFARI: &str =
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/17.4 Safari/605.1.15";
+        for (agent, codec, expected) in [
+            (CHROME, "mp4a.40.2", true),
+            (CHROME, "ac-3", false),
+            (CHROME, "mp4a.40.34", false),
+            (CHROME, "opus", true),
+            (SAFARI, "ac-3", true),
+            (SAFARI, "mp4a.40.34", false),
+            ("AppleCoreMedia/1.0.0.21E219", "ec-3", true),
+            ("VLC/3.0.20", "mp4a.40.34", true),
+        ] {
+            assert_eq!(plays_sound(agent, codec), expected, "{agent} {codec}");
+        }
+    }
 
     #[test]
     fn players_get_the_container_that_they_play_best() {

@@ -127,6 +127,7 @@ impl StatisticsReader {
             "client_id": client.id.to_string(),
             "ip_address": client.address,
             "user_agent": client.agent,
+            "output_format": client.format.name(),
             "output_profile": client.output_profile,
             "username": client.user.as_deref().unwrap_or_default(),
             "duration": client.watching.as_secs(),

@@ -20,17 +20,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::clients::plays_sound;
 use domain::ids::OutputProfileId;
 use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
+use domain::settings::PROGRAM_START_TIMEOUT;
 use domain::source_url::SourceUrl;
 use media::meter::Connection;
 use media::ring::EndReason;
-use media::segment::WindowError;
+use media::segment::{SegmentContainer, SegmentDescription, WindowError};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::info;
 
 pub use self::session::{HlsSession, SessionEnd, SessionUse};
 use self::table::{Opening, SessionTable};
@@ -59,6 +62,8 @@ pub struct HlsRequest {
     pub seat: Option<SeatRequest>,
     /// The rendition that the viewer gets; `None` is the stream as it is.
     pub rendition: Option<Arc<Rendition>>,
+    /// The rendition that the viewer gets instead if it would hear nothing otherwise.
+    pub other_sound: Option<Arc<Rendition>>,
     /// What the viewer gets: one of the formats of HLS.
     pub format: StreamFormat,
     /// Maximum wait for the first segment.
@@ -180,19 +185,21 @@ impl HlsSessions {
 
     async fn begin(&self, request: &HlsRequest, key: &SessionKey) -> Result<Arc<HlsSession>, HlsRefusal> {
         // Stands for the player: to end the client, this is cancelled.
-        let connection = Arc::new(Connection::new(0, request.peer));
-        let viewing = self.watch(request, &connection).await?;
-        let first = tokio::select! {
-            first = timeout(request.start_timeout, viewing.window().ready()) => first,
-            () = connection.cancel.cancelled() => {
-                let why = viewing.why_ended().unwrap_or(SessionEnd::KICKED);
-                return Err(HlsRefusal::Ended(SessionEnd::Ended(why)));
-            }
-        };
-        match first {
-            Ok(Ok(())) => {}
-            Ok(Err(WindowError::Ended(end))) => return Err(HlsRefusal::NoMedia(end)),
-            Ok(Err(_)) | Err(_) => return Err(HlsRefusal::TooLate),
+        let mut connection = Arc::new(Connection::new(0, request.peer));
+        let mut viewing = self.watch(request, &connection, request.rendition.clone()).await?;
+        first_segment(&viewing, &connection, request.start_timeout).await?;
+        if let Some(sound) = &request.other_sound
+            && lacks_sound(viewing.window().container(), &viewing.window().description(), &request.viewer.agent)
+        {
+            info!(
+                channel.target = %request.target, client.agent = request.viewer.agent,
+                "the sound is converted, because the player does not play it"
+            );
+            // Joined before the other one leaves, so that the channel and the seat stay. Its connection must live on.
+            let other = Arc::new(Connection::new(0, request.peer));
+            let converted = self.watch(request, &other, Some(Arc::clone(sound))).await?;
+            first_segment(&converted, &other, request.start_timeout + PROGRAM_START_TIMEOUT).await?;
+            (viewing, connection) = (converted, other);
         }
         let session = Arc::new(HlsSession::new(viewing, connection, request));
         self.shared.table.lock().insert(Arc::clone(&session));
@@ -206,13 +213,14 @@ impl HlsSessions {
         &self,
         request: &HlsRequest,
         connection: &Arc<Connection>,
+        rendition: Option<Arc<Rendition>>,
     ) -> Result<Box<SegmentViewing>, HlsRefusal> {
         let watch = WatchRequest {
             target: request.target,
             viewer: request.viewer.clone(),
             connection: Arc::clone(connection),
             seat: request.seat,
-            rendition: request.rendition.clone(),
+            rendition,
             format: request.format,
         };
         match self.shared.switchboard.watch(watch).await {
@@ -224,6 +232,39 @@ impl HlsSessions {
             Err(error) => Err(HlsRefusal::NoAnswer(error)),
         }
     }
+}
+
+/// Waits until the first segment is complete.
+async fn first_segment(
+    viewing: &SegmentViewing,
+    connection: &Connection,
+    start_timeout: Duration,
+) -> Result<(), HlsRefusal> {
+    let first = tokio::select! {
+        first = timeout(start_timeout, viewing.window().ready()) => first,
+        () = connection.cancel.cancelled() => {
+            let why = viewing.why_ended().unwrap_or(SessionEnd::KICKED);
+            return Err(HlsRefusal::Ended(SessionEnd::Ended(why)));
+        }
+    };
+    match first {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(WindowError::Ended(end))) => Err(HlsRefusal::NoMedia(end)),
+        Ok(Err(_)) | Err(_) => Err(HlsRefusal::TooLate),
+    }
+}
+
+/// Returns whether the program with this user agent would hear nothing: it plays none of the sounds in fMP4, or fMP4 cannot
+/// carry them. Transport streams are for programs that play what television sends.
+pub fn lacks_sound(container: SegmentContainer, description: &SegmentDescription, agent: &str) -> bool {
+    let mut sounds = description.tracks.iter().filter(|it| !it.is_video).peekable();
+    let has_sound = sounds.peek().is_some() || description.left_out.iter().any(|it| is_sound(it.name));
+    let is_played = |codec: Option<&str>| codec.is_none_or(|it| plays_sound(agent, it));
+    container == SegmentContainer::Fmp4 && has_sound && !sounds.any(|it| is_played(it.codec.as_deref()))
+}
+
+fn is_sound(name: &str) -> bool {
+    ["AAC", "AC-3", "E-AC-3", "AC-4", "MPEG audio", "Opus", "DTS"].iter().any(|it| name.starts_with(it))
 }
 
 /// The place of a session in the table while a request waits for the session. Removes the place if it stays empty.
