@@ -119,6 +119,14 @@ impl Cutter {
         Some(length)
     }
 
+    /// Moves the beginning of the segment that is being made to this time, because all times change with it.
+    pub(super) fn rebase(&mut self, time: u64) {
+        if let Some(open) = &mut self.open {
+            (open.start, open.newest) = (time, time);
+        }
+        self.last_point = self.last_point.map(|_| time);
+    }
+
     fn first(&mut self, time: u64, is_point: bool) -> Decision {
         let since = *self.waiting_since.get_or_insert(time);
         // A stream whose random-access points are not recognised is cut by time alone.

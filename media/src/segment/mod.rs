@@ -8,8 +8,10 @@
 //! repeat those of its last run, and its segments can be cached without a limit.
 
 mod body;
+mod boxes;
 mod codec;
 mod cut;
+mod demux;
 mod description;
 mod fmp4;
 mod fragments;

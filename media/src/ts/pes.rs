@@ -64,6 +64,18 @@ pub fn stamps(packet: Packet<'_>) -> Stamps {
     Stamps { pts: pts.then(|| read_stamp(&pes[PES_PTS..])), dts: dts.then(|| read_stamp(&pes[PES_DTS..])) }
 }
 
+/// Returns the time stamps of a PES packet and the offset of its data; `None` if its header is invalid or incomplete.
+pub(crate) fn pes_header(pes: &[u8]) -> Option<(Stamps, usize)> {
+    let [0, 0, 1, stream_id, _, _, ..] = pes else { return None };
+    if is_bare(*stream_id) {
+        return Some((Stamps::default(), PES_PREFIX));
+    }
+    let (pts, dts) = stamp_flags(pes);
+    let data = PES_PTS + usize::from(*pes.get(PES_PTS - 1)?);
+    let stamps = Stamps { pts: pts.then(|| read_stamp(&pes[PES_PTS..])), dts: dts.then(|| read_stamp(&pes[PES_DTS..])) };
+    (pes.len() >= data).then_some((stamps, data))
+}
+
 /// Replaces PTS and DTS of the PES packet that starts in this packet by the result of `change`, modulo 2³³.
 ///
 /// Returns whether there was a PTS.

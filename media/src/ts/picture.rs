@@ -78,6 +78,16 @@ impl PictureReader {
     }
 }
 
+/// Returns the size in a sequence parameter set of H.264, without its header.
+pub(crate) fn h264_size(set: &[u8]) -> Option<PictureSize> {
+    of_h264(&mut Bits::of(set))
+}
+
+/// Returns the size in a sequence parameter set of H.265, without its header.
+pub(crate) fn h265_size(set: &[u8]) -> Option<PictureSize> {
+    of_h265(&mut Bits::of(set))
+}
+
 /// Returns the size in the start of a PES packet.
 fn size_in(pes: &[u8], stream_type: u8) -> Option<PictureSize> {
     let [0, 0, 1, 0xE0..=0xEF | 0xFD, _, _, _, _, header, rest @ ..] = pes else { return None };
@@ -158,7 +168,7 @@ fn of_h264(bits: &mut Bits) -> Option<PictureSize> {
     )
 }
 
-fn skip_scaling_list(bits: &mut Bits, n: usize) -> Option<()> {
+pub(crate) fn skip_scaling_list(bits: &mut Bits, n: usize) -> Option<()> {
     let (mut last, mut next) = (8, 8);
     for _ in 0..n {
         if next != 0 {
@@ -215,13 +225,13 @@ fn cropped(bits: &mut Bits, (width, height): (u32, u32), units: (u32, u32)) -> O
 }
 
 /// The bits of a parameter set, without emulation prevention bytes.
-struct Bits {
+pub(crate) struct Bits {
     bytes: Vec<u8>,
     at: usize,
 }
 
 impl Bits {
-    fn of(unit: &[u8]) -> Self {
+    pub(crate) fn of(unit: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(unit.len());
         let mut n_zeros = 0;
         for byte in unit {
@@ -235,20 +245,20 @@ impl Bits {
         Self { bytes, at: 0 }
     }
 
-    fn flag(&mut self) -> Option<bool> {
+    pub(crate) fn flag(&mut self) -> Option<bool> {
         let byte = self.bytes.get(self.at / 8)?;
         let bit = byte >> (7 - self.at % 8) & 1;
         self.at += 1;
         Some(bit == 1)
     }
 
-    fn skip(&mut self, n: usize) -> Option<()> {
+    pub(crate) fn skip(&mut self, n: usize) -> Option<()> {
         self.at += n;
         (self.at <= self.bytes.len() * 8).then_some(())
     }
 
     /// Reads a number of up to 32 bits.
-    fn take(&mut self, n: u32) -> Option<u32> {
+    pub(crate) fn take(&mut self, n: u32) -> Option<u32> {
         let mut number = 0;
         for _ in 0..n {
             number = number << 1 | u32::from(self.flag()?);
@@ -257,7 +267,7 @@ impl Bits {
     }
 
     /// Reads an Exp-Golomb code: as many zero bits as bits follow the first one bit.
-    fn golomb(&mut self) -> Option<u32> {
+    pub(crate) fn golomb(&mut self) -> Option<u32> {
         let mut n = 0;
         while !self.flag()? {
             n += 1;

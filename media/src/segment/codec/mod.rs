@@ -1,5 +1,8 @@
 //! Names of codecs (RFC 6381) and the parameter sets that they follow from.
 
+pub(super) mod audio;
+pub(super) mod video;
+
 use crate::ts::packet::Packet;
 use crate::ts::random_access::RandomAccess;
 use crate::ts::tables::ElementaryStream;
