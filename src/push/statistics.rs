@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::frames::update;
+use crate::rest::SegmenterView;
 
 /// The channels whose clients an admin gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +100,7 @@ impl StatisticsReader {
                 "losses": status.n_losses,
                 "failovers": status.n_failovers,
                 "waiting": status.n_waiting,
+                "segmenters": status.segmenters.iter().map(SegmenterView::of).collect::<Vec<_>>(),
             });
             if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
                 whole.extend(more);
