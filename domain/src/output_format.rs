@@ -95,7 +95,7 @@ pub enum SegmentContainer {
     Fmp4,
 }
 
-/// What a viewer of a live channel gets.
+/// The form in which a viewer gets a live channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum StreamFormat {
     /// A transport stream in one response.

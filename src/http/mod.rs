@@ -12,7 +12,7 @@ pub(crate) mod network_refusals;
 pub(crate) mod origin;
 pub(crate) mod public_url;
 pub(crate) mod reply;
-mod socket;
+pub(crate) mod socket;
 pub(crate) mod stream;
 
 use std::convert::Infallible;

@@ -234,6 +234,14 @@ async fn a_segment_is_the_same_for_everybody_and_never_changes() {
         assert!(caching.starts_with("public, max-age=") && caching.ends_with("immutable"), "{caching}");
         let known = fetch(gateway.address, first.get(&name).header("If-None-Match", tag)).await;
         assert_eq!((known.status(), known.bytes.len(), known.header("etag")), (304, 0, Some(tag)));
+        // With many viewers, segments are sent from memory files.
+        let mut others = Vec::new();
+        for number in 0..8 {
+            others.push(Watching::begin(&gateway, &path, &format!("other {number}")).await);
+        }
+        for watching in &others {
+            assert!(watching.fetch(&name).await.bytes == a.bytes, "{name}");
+        }
         let part = fetch(gateway.address, first.get(&name).header("Range", "bytes=10-99")).await;
         assert_eq!((part.status(), &part.bytes[..]), (206, &a.bytes[10..100]));
         assert_eq!(part.header("content-range"), Some(&*format!("bytes 10-99/{}", a.bytes.len())));

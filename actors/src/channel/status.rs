@@ -93,7 +93,7 @@ pub struct ClientStatus {
     pub user_id: Option<UserId>,
     /// Output profile that changes the stream for the client.
     pub output_profile: Option<OutputProfileId>,
-    /// What the client gets.
+    /// The form in which the client gets the stream.
     pub format: StreamFormat,
     /// Time of the join, in milliseconds since 1970.
     pub joined_at: i64,

@@ -64,7 +64,7 @@ pub struct HlsRequest {
     pub rendition: Option<Arc<Rendition>>,
     /// The rendition that the viewer gets instead if it would hear nothing otherwise.
     pub other_sound: Option<Arc<Rendition>>,
-    /// What the viewer gets: one of the formats of HLS.
+    /// The form of the stream: one of the formats of HLS.
     pub format: StreamFormat,
     /// Maximum wait for the first segment.
     pub start_timeout: Duration,

@@ -50,7 +50,7 @@ impl SessionEnd {
 
 /// The requests of one player for one stream. It exists until its end, and requests in progress keep it in memory.
 pub struct HlsSession {
-    /// Identifies the session. Whoever has it gets the media, so it is not printed.
+    /// Identifies the session. It gives access to the media, so it is not printed.
     token: String,
     target: Target,
     format: StreamFormat,
@@ -109,12 +109,12 @@ impl HlsSession {
         &self.token
     }
 
-    /// Returns what the player watches.
+    /// Returns the target that the player watches.
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// Returns what the player gets.
+    /// Returns the form of the stream that the player asked for.
     pub fn format(&self) -> StreamFormat {
         self.format
     }

@@ -67,7 +67,7 @@ pub struct WatchRequest {
     pub seat: Option<SeatRequest>,
     /// The rendition that the viewer gets; `None` is the stream as it is.
     pub rendition: Option<Arc<Rendition>>,
-    /// What the viewer gets.
+    /// The form in which the viewer gets the stream.
     pub format: StreamFormat,
 }
 

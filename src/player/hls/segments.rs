@@ -13,6 +13,7 @@ use media::{SegmentBody, SegmentName};
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
+use crate::http::socket::FileBody;
 use crate::player::ranges::RangedFile;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::client_has;
@@ -20,6 +21,9 @@ use crate::rest::frame::route::client_has;
 /// Numbers of segments are never used again, and the address has the token of a session. Nobody asks for a segment that is
 /// older than this.
 const CACHING: &str = "public, max-age=600, immutable";
+/// Number of viewers from which on a segment is sent from a memory file: writing it costs as much as some of the copies that
+/// it saves.
+const FILE_VIEWERS_MIN: usize = 8;
 /// Bytes that are handed to a connection at once. The session of a client that takes none of them for long ends.
 const FRAME_BYTES_MAX: usize = 256 << 10;
 
@@ -39,7 +43,15 @@ pub(super) fn answer(call: &Call, name: SegmentName, body: &SegmentBody, request
         SegmentName::Init(version) => format!("\"init-{version}\""),
     };
     let media_type = request.session().window().container().content_type();
-    reply(call, media_type, &tag, body.len(), request, |range| slices(body.pieces(), range))
+    let has_file = matches!(name, SegmentName::Segment(_))
+        && call.method != Method::HEAD
+        && request.session().n_viewers() >= FILE_VIEWERS_MIN
+        && body.file().is_some();
+    let mut reply = reply(call, media_type, &tag, body.len(), request, |range| slices(body.pieces(), range));
+    if has_file && reply.status().is_success() {
+        reply.extensions_mut().insert(FileBody(body.clone()));
+    }
+    reply
 }
 
 fn reply(

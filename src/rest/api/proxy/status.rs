@@ -86,7 +86,7 @@ pub(crate) struct LiveChannelView {
     client_count: usize,
     /// The clients; for admins.
     clients: Vec<LiveClientView>,
-    /// What makes segments of the channel, for viewers with HLS or fMP4.
+    /// The tasks that make segments of the channel, for viewers with HLS or fMP4.
     segmenters: Vec<SegmenterView>,
 }
 
