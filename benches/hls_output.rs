@@ -136,7 +136,14 @@ fn gateway(provider: &Provider, address: SocketAddr, folder: &Path) -> (Process,
     std::fs::write(&list, provider.playlist(&[("bench", "Bench", SOURCE)])).expect("a playlist");
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.arg("play").arg(&list).arg("--data-dir").arg(folder);
-    command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0", "--log-level", "warn"]);
+    command.args([
+        "--player-listen",
+        &address.to_string(),
+        "--api-listen",
+        "127.0.0.1:0",
+        "--log-level",
+        "warn",
+    ]);
     command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
     let process = Process::spawn(&mut command);
     let playlist = loop {

@@ -58,7 +58,11 @@ pub const HLS_CLIENTS: [HlsClient; 10] = [
         container: SegmentContainer::Ts,
         evidence: "Tizen 2.x plays HLS up to version 3, before fMP4; its user agent also contains `Mozilla/5.0`.",
     },
-    HlsClient { agent: "SmartTV", container: SegmentContainer::Ts, evidence: "As for `SMART-TV`, in another spelling." },
+    HlsClient {
+        agent: "SmartTV",
+        container: SegmentContainer::Ts,
+        evidence: "As for `SMART-TV`, in another spelling.",
+    },
     HlsClient {
         agent: "Web0S",
         container: SegmentContainer::Ts,
@@ -104,7 +108,8 @@ const SOUNDS_OF_TELEVISION: [&str; 3] = ["ac-3", "ec-3", "mp4a.40.34"];
 /// Returns whether the program with this user agent plays a sound in fMP4. Programs that are not known play everything.
 pub fn plays_sound(agent: &str, codec: &str) -> bool {
     let is_apple = agent.contains("AppleCoreMedia")
-        || (agent.contains("Safari/") && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)));
+        || (agent.contains("Safari/")
+            && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)));
     let is_known = is_apple || agent.contains("Mozilla/");
     let is_dolby = codec == "ac-3" || codec == "ec-3";
     !is_known || !SOUNDS_OF_TELEVISION.contains(&codec) || (is_apple && is_dolby)
@@ -116,9 +121,9 @@ mod tests {
 
     #[test]
     fn browsers_play_other_sounds_than_set_top_boxes() {
-        const CHROME: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36";
-        const SAFARI: &str =
-            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/17.4 Safari/605.1.15";
+        const CHROME: &str =
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36";
+        const SAFARI: &str = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/17.4 Safari/605.1.15";
         for (agent, codec, expected) in [
             (CHROME, "mp4a.40.2", true),
             (CHROME, "ac-3", false),
@@ -138,7 +143,10 @@ mod tests {
         let (ts, fmp4) = (SegmentContainer::Ts, SegmentContainer::Fmp4);
         for (agent, expected) in [
             ("AppleCoreMedia/1.0.0.21E219 (iPhone; U; CPU OS 17_4 like Mac OS X; en_us)", fmp4),
-            ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36", fmp4),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36",
+                fmp4,
+            ),
             ("Mozilla/5.0 (SMART-TV; Linux; Tizen 2.4.0) AppleWebKit/538.1 Safari/538.1", ts),
             ("Mozilla/5.0 (Web0S; Linux/SmartTV) AppleWebKit/537.36 Chrome/38", ts),
             ("Mozilla/5.0 (QtEmbedded; U; Linux; C) AppleWebKit/533.3 MAG200 stbapp ver: 2 rev: 250", ts),

@@ -278,7 +278,11 @@ mod tests {
         let stream = format!("http://h:9191/proxy/ts/stream/{}", channel.uuid);
         for (format, of_user, open) in [
             (OutputFormat::Ts, live.to_owned(), stream.clone()),
-            (OutputFormat::Hls, format!("{live}.m3u8"), format!("http://h:9191/proxy/hls/{}/index.m3u8", channel.uuid)),
+            (
+                OutputFormat::Hls,
+                format!("{live}.m3u8"),
+                format!("http://h:9191/proxy/hls/{}/index.m3u8", channel.uuid),
+            ),
             (OutputFormat::Mp4, format!("{live}.mp4"), format!("{stream}?output_format=fmp4")),
         ] {
             let with_login =

@@ -43,7 +43,9 @@ pub(super) async fn first(
 ) -> Result<(FragmentReader, Bytes, Box<SegmentViewing>), Refusal> {
     let (target, agent) = (request.target, request.viewer.agent.clone());
     let (reader, bytes) = begin(app, target, &viewing, has_program).await?;
-    let Some(sound) = sound.filter(|_| lacks_sound(viewing.window().container(), &viewing.window().description(), &agent)) else {
+    let Some(sound) =
+        sound.filter(|_| lacks_sound(viewing.window().container(), &viewing.window().description(), &agent))
+    else {
         return Ok((reader, bytes, viewing));
     };
     let is_anonymous = request.viewer.user.is_none();

@@ -138,7 +138,9 @@ pub(super) async fn watch_as_hls(call: Call, target: Target, query: StreamQuery)
 /// Opens the channel as it is, for an answer that began with its past.
 pub(super) async fn live_tail(call: Call, target: Target) -> Result<(Tail, Guard), Refusal> {
     let unavailable = || Refusal::unavailable("the channel plays at its provider");
-    let StreamOrRedirect::Stream(content) = serve(call, target, StreamQuery::default(), StreamFormat::Ts).await? else {
+    let StreamOrRedirect::Stream(content) =
+        serve(call, target, StreamQuery::default(), StreamFormat::Ts).await?
+    else {
         return Err(unavailable());
     };
     let reply = content.into_reply();
@@ -426,7 +428,12 @@ mod tests {
         };
         check(no_watch(&WatchRefusal::Full(full), false), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }, false), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&WatchRefusal::Transcoders { limit: 1 }, false), 503, "805 All Tuners In Use", Some("3"));
+        check(
+            no_watch(&WatchRefusal::Transcoders { limit: 1 }, false),
+            503,
+            "805 All Tuners In Use",
+            Some("3"),
+        );
         check(no_watch(&WatchRefusal::Stopping, false), 503, "803 System Busy", Some("3"));
         check(no_watch(&WatchRefusal::NoStreams, false), 503, "806 Tune Failed", None);
         check(no_watch(&WatchRefusal::Unplayable("no".to_owned()), false), 503, "806 Tune Failed", None);

@@ -87,7 +87,7 @@ fn open(gateway: &TestGateway, channel: &str) -> String {
     format!("/proxy/hls/{}/index.m3u8", gateway.channel(channel).uuid)
 }
 
-/// Returns the clients of a channel as `(format, bytes)`.
+/// Returns the clients of a channel.
 async fn clients(api: &Api, gateway: &TestGateway, channel: &str) -> Vec<Value> {
     let status = api.get(&format!("/proxy/ts/status/{}", gateway.channel(channel).uuid)).await;
     status.body["clients"].as_array().cloned().unwrap_or_default()
@@ -105,7 +105,8 @@ fn reasons(gateway: &TestGateway) -> Vec<String> {
 async fn play(gateway: &TestGateway, path: &str, seconds: &str) -> String {
     let url = format!("http://{}{path}", gateway.address);
     let output =
-        tools::run("ffmpeg", &["-v", "error", "-i", &url, "-t", seconds, "-map", "0", "-f", "null", "-"]).await;
+        tools::run("ffmpeg", &["-v", "error", "-i", &url, "-t", seconds, "-map", "0", "-f", "null", "-"])
+            .await;
     assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -204,7 +205,8 @@ async fn a_player_that_asks_again_keeps_its_session_and_no_playlist_contains_cre
     assert!(refused.text().contains("limit of 1 streams"), "{}", refused.text());
     // The same device may change the channel.
     let late = Watching::begin(&gateway, &live(&anna, &gateway, "Late", "m3u8"), "tv").await;
-    until_async("the end of the first session", async || watching.fetch("index.m3u8").await.status() == 403).await;
+    until_async("the end of the first session", async || watching.fetch("index.m3u8").await.status() == 403)
+        .await;
     let ended = watching.fetch("index.m3u8").await.text();
     assert!(ended.contains("replaced by the same device"), "{ended}");
     assert!(!late.segments().await.is_empty());
@@ -252,7 +254,10 @@ async fn a_segment_is_the_same_for_everybody_and_never_changes() {
         assert_eq!((zipped.header("content-encoding"), zipped.bytes == a.bytes), (None, true));
         let head = fetch(gateway.address, Request::head(format!("{}{name}", first.folder))).await;
         assert_eq!((head.status(), head.bytes.len()), (200, 0));
-        assert_eq!((head.header("content-length"), head.header("etag")), (a.header("content-length"), Some(tag)));
+        assert_eq!(
+            (head.header("content-length"), head.header("etag")),
+            (a.header("content-length"), Some(tag))
+        );
     }
 }
 
@@ -261,7 +266,12 @@ async fn a_token_opens_one_channel_and_nothing_else() {
     let (_provider, gateway) = set_up().await;
     let path = format!("{}?container=ts", open(&gateway, "News"));
     let news = Watching::begin(&gateway, &path, "one").await;
-    let late = Watching::begin(&gateway, &path.replace(&*gateway.channel("News").uuid.to_string(), &gateway.channel("Late").uuid.to_string()), "two").await;
+    let late = Watching::begin(
+        &gateway,
+        &path.replace(&*gateway.channel("News").uuid.to_string(), &gateway.channel("Late").uuid.to_string()),
+        "two",
+    )
+    .await;
     let (of_news, of_late) = (news.segments().await, late.segments().await);
     let mixed = news.fetch(&of_late[0]).await;
     // Numbers can be equal by chance, and then the media is that of the own channel.
@@ -346,9 +356,12 @@ async fn a_player_with_low_latency_waits_for_parts_and_playlists_are_compressed(
     let path = format!("{}?ll=1", open(&gateway, "News"));
     let watching = Watching::begin(&gateway, &path, "quick").await;
     let text = watching.playlist().await;
-    for expected in
-        ["CAN-BLOCK-RELOAD=YES", "#EXT-X-PART-INF:PART-TARGET=", "#EXT-X-PRELOAD-HINT:TYPE=PART", "#EXT-X-MAP:"]
-    {
+    for expected in [
+        "CAN-BLOCK-RELOAD=YES",
+        "#EXT-X-PART-INF:PART-TARGET=",
+        "#EXT-X-PRELOAD-HINT:TYPE=PART",
+        "#EXT-X-MAP:",
+    ] {
         assert!(text.contains(expected), "{text}");
     }
     let hint = text.lines().find_map(|it| it.strip_prefix("#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"")).unwrap();
@@ -372,10 +385,14 @@ async fn a_player_with_low_latency_waits_for_parts_and_playlists_are_compressed(
         assert_eq!(answer.status(), status, "{query}: {}", answer.text());
     }
     let zipped = fetch(gateway.address, watching.get("index.m3u8").header("Accept-Encoding", "gzip")).await;
-    assert_eq!((zipped.header("content-encoding"), zipped.header("vary")), (Some("gzip"), Some("Accept-Encoding")));
+    assert_eq!(
+        (zipped.header("content-encoding"), zipped.header("vary")),
+        (Some("gzip"), Some("Accept-Encoding"))
+    );
     assert!(zipped.header("cache-control").is_some_and(|it| it.contains("no-cache")));
     let mut unzipped = String::new();
-    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&zipped.bytes[..]), &mut unzipped).unwrap();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&zipped.bytes[..]), &mut unzipped)
+        .unwrap();
     assert!(unzipped.starts_with("#EXTM3U\n"), "{unzipped}");
 }
 
@@ -410,8 +427,9 @@ async fn a_user_plays_the_formats_that_an_admin_allows_and_gets_the_first_one_by
     assert_eq!(head(of_uuid(&bob)).await, of(403, "application/json"));
     assert_eq!(head(format!("/proxy/hls/{uuid}/index.m3u8?token=x")).await, of(401, "application/json"));
     assert_eq!(provider.accepted(), 0, "nothing was opened");
-    let query = |user: &TestUser| Api::stranger(&gateway).get(&player_api(user));
-    assert_eq!(query(&anna).await.body["user_info"]["allowed_output_formats"], json!(["m3u8", "ts"]));
+    let account = fetch(gateway.address, Request::get(player_api(&anna))).await;
+    let account: Value = serde_json::from_str(&account.text()).unwrap();
+    assert_eq!(account["user_info"]["allowed_output_formats"], json!(["m3u8", "ts"]));
 }
 
 fn player_api(user: &TestUser) -> String {
@@ -425,7 +443,8 @@ fn player_api(user: &TestUser) -> String {
 async fn a_channel_without_a_stream_that_plays_refuses_players_of_hls_as_all_others() {
     let provider = Provider::start();
     let list = provider.playlist(&[("gone", "Gone", "/gone.ts")]);
-    let gateway = Setup::new().list(&list).engine(|it| it.start_timeout = Duration::from_secs(2)).start().await;
+    let gateway =
+        Setup::new().list(&list).engine(|it| it.start_timeout = Duration::from_secs(2)).start().await;
     let path = open(&gateway, "Gone");
     let answer = Watching::master(&gateway, &path, "tv").await;
     assert_eq!(answer.status(), 503, "{}", answer.text());
@@ -465,7 +484,10 @@ async fn a_player_of_hls_keeps_its_session_through_a_failover() {
     let watching = Watching::begin(&gateway, &format!("{}?container=ts", open(&gateway, "News")), "tv").await;
     let before = watching.segments().await;
     provider.path("/one.ts").cut(crate::support::upstream::Cut::Reset);
-    eventually("the failover", || gateway.n_events("channel_failover") + gateway.n_events("channel_reconnect") > 0).await;
+    eventually("the failover", || {
+        gateway.n_events("channel_failover") + gateway.n_events("channel_reconnect") > 0
+    })
+    .await;
     let last = before.last().unwrap().clone();
     until_async("a segment after the failover", async || {
         let now = watching.segments().await;

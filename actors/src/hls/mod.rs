@@ -189,7 +189,11 @@ impl HlsSessions {
         let mut viewing = self.watch(request, &connection, request.rendition.clone()).await?;
         first_segment(&viewing, &connection, request.start_timeout).await?;
         if let Some(sound) = &request.other_sound
-            && lacks_sound(viewing.window().container(), &viewing.window().description(), &request.viewer.agent)
+            && lacks_sound(
+                viewing.window().container(),
+                &viewing.window().description(),
+                &request.viewer.agent,
+            )
         {
             info!(
                 channel.target = %request.target, client.agent = request.viewer.agent,

@@ -83,7 +83,11 @@ pub struct SessionUse {
 }
 
 impl HlsSession {
-    pub(super) fn new(viewing: Box<SegmentViewing>, connection: Arc<Connection>, request: &HlsRequest) -> Self {
+    pub(super) fn new(
+        viewing: Box<SegmentViewing>,
+        connection: Arc<Connection>,
+        request: &HlsRequest,
+    ) -> Self {
         Self {
             token: random_token(),
             target: request.target,
@@ -236,7 +240,10 @@ impl HlsSession {
 /// The token gives access.
 impl fmt::Debug for HlsSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HlsSession").field("target", &self.target).field("format", &self.format).finish_non_exhaustive()
+        f.debug_struct("HlsSession")
+            .field("target", &self.target)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
     }
 }
 

@@ -96,9 +96,7 @@ async fn a_caller_that_goes_away_leaves_no_place_behind() {
 async fn sessions_from_one_address_are_limited() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
-    let open = |agent: &'static str| {
-        sessions.open(HlsRequest { seat: None, ..request(channel(1), agent) })
-    };
+    let open = |agent: &'static str| sessions.open(HlsRequest { seat: None, ..request(channel(1), agent) });
     let (one, two) = (open("one").await.unwrap(), open("two").await.unwrap());
     assert_eq!(open("three").await.unwrap_err(), HlsRefusal::Busy);
     assert!(Arc::ptr_eq(&open("one").await.unwrap(), &one));
@@ -117,7 +115,11 @@ async fn another_device_of_a_user_at_the_limit_is_refused_and_another_channel_re
     assert_eq!(refused, HlsRefusal::Watch(WatchRefusal::Seats { limit: 1 }));
     let second = sessions.open(request(channel(2), "tv")).await.unwrap();
     sleep(SECOND / 10).await;
-    assert!(matches!(first.end(), Some(SessionEnd::Ended(why)) if why.contains("replaced")), "{:?}", first.end());
+    assert!(
+        matches!(first.end(), Some(SessionEnd::Ended(why)) if why.contains("replaced")),
+        "{:?}",
+        first.end()
+    );
     assert_eq!(second.end(), None);
     assert_eq!(scenario.system.counts().seats, 1);
 }

@@ -123,8 +123,7 @@ impl Switchboard {
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
         let seat_held = seat.as_ref().map(Arc::downgrade);
-        let request =
-            JoinRequest { viewer, connection, seat: seat_held, rendition, format, recording: None };
+        let request = JoinRequest { viewer, connection, seat: seat_held, rendition, format, recording: None };
         self.join(target, request).await
     }
 

@@ -14,7 +14,8 @@ pub(super) fn write(description: &SegmentDescription, container: SegmentContaine
         SegmentContainer::Fmp4 => 7,
     };
     let bandwidth = description.peak_bandwidth.or(description.average_bandwidth).unwrap_or(BANDWIDTH_DEFAULT);
-    let mut out = format!("#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-STREAM-INF:BANDWIDTH={}", bandwidth.max(1));
+    let mut out =
+        format!("#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-STREAM-INF:BANDWIDTH={}", bandwidth.max(1));
     // Writing to a text cannot fail.
     if let Some(average) = description.average_bandwidth.filter(|it| *it > 0) {
         let _ = write!(out, ",AVERAGE-BANDWIDTH={average}");
@@ -41,8 +42,7 @@ mod tests {
     #[test]
     fn a_master_playlist_tells_what_is_known() {
         let nothing = write(&SegmentDescription::default(), SegmentContainer::Ts, "/a/index.m3u8");
-        let expected =
-            "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=8000000\n/a/index.m3u8\n";
+        let expected = "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=8000000\n/a/index.m3u8\n";
         assert_eq!(nothing, expected);
         let track = |codec: &str, is_video| SegmentTrack {
             pid: 0x100,

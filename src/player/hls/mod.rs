@@ -29,8 +29,8 @@ use resource_derive::Query;
 use tracing::info;
 use warp::reply::Response as Reply;
 
-pub(crate) use super::recordings::hls::HlsPlaylist;
 use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
+pub(crate) use super::recordings::hls::HlsPlaylist;
 use super::watch::{
     anonymous_seat, busy, check_permitted, needs_login, no_answer, no_packets, no_watch, redirect,
     start_timeout, too_late, unknown_channel, watch_as_hls,
@@ -198,7 +198,10 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     session.set_low_latency(format == StreamFormat::LowLatencyHls);
     // Without scheme and host, so that a proxy in front of the gateway cannot make it wrong.
     let media = format!("{}/proxy/hls/session/{}/{MEDIA_PLAYLIST}", call.base_path(), session.token());
-    Ok(playlist_reply(&call, master::write(&session.window().description(), session.window().container(), &media)))
+    Ok(playlist_reply(
+        &call,
+        master::write(&session.window().description(), session.window().container(), &media),
+    ))
 }
 
 async fn of_session(call: Call, query: ReloadQuery) -> Result<SessionAnswer, Refusal> {

@@ -112,7 +112,8 @@ impl ParameterKind {
             Self::Uuid => Uuid::try_parse(text).ok().map(Parameter::Uuid),
             Self::File => number(text.strip_suffix(".ts").unwrap_or(text)),
             Self::StreamFile => {
-                let has_extension = |it: &OutputFormat| text.rsplit_once('.').is_some_and(|(_, of)| of == it.name());
+                let has_extension =
+                    |it: &OutputFormat| text.rsplit_once('.').is_some_and(|(_, of)| of == it.name());
                 let format = OutputFormat::ALL.into_iter().find(has_extension);
                 let digits = format.and_then(|_| text.rsplit_once('.')).map_or(text, |it| it.0);
                 match number(digits)? {
