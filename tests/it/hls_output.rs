@@ -496,3 +496,47 @@ async fn a_player_of_hls_keeps_its_session_through_a_failover() {
     .await;
     assert_eq!(gateway.gateway.counts().clients, 1);
 }
+
+/// These need a browser.
+mod slow {
+    use super::*;
+    use crate::support::web::Web;
+
+    const HLS_JS: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/npm/node_modules/hls.js/dist/hls.min.js");
+    const STATE: &str = "const video = document.querySelector('video');
+        return { time: video.currentTime, latency: hls.latency, errors, width: video.videoWidth }";
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn hls_js_plays_a_channel_in_a_browser_and_follows_it_closely_with_low_latency() {
+        let (provider, gateway) = set_up().await;
+        let library =
+            std::fs::read_to_string(HLS_JS).expect("this test needs hls.js, which .ci/tools installs");
+        let web = Web::at(gateway.address).await;
+        for query in ["", "?container=ts", "?ll=1"] {
+            web.opens("/").await;
+            let path = format!("{}{query}", open(&gateway, "News"));
+            let page = format!(
+                "{library};
+                document.body.innerHTML = '<video muted></video>';
+                window.errors = [];
+                window.hls = new Hls({{ enableWorker: false, lowLatencyMode: true }});
+                hls.on(Hls.Events.ERROR, (_, it) => {{ if (it.fatal) errors.push(it.details); }});
+                hls.on(Hls.Events.MANIFEST_PARSED, () => document.querySelector('video').play());
+                hls.attachMedia(document.querySelector('video'));
+                hls.loadSource('{path}');"
+            );
+            web.browser.script(&page).await;
+            let begun = web.browser.until("a picture", STATE, |it| it["width"] == 320).await;
+            let time = begun["time"].as_f64().unwrap();
+            let plays = |it: &Value| it["time"].as_f64().is_some_and(|it| it > time + 6.0);
+            let played = web.browser.until("six seconds", STATE, plays).await;
+            assert_eq!(played["errors"], json!([]), "{query}");
+            let latency = played["latency"].as_f64().unwrap();
+            // Three segments of four seconds, or three parts of half a second.
+            let latency_max = if query == "?ll=1" { 4.0 } else { 20.0 };
+            assert!(latency < latency_max, "{query}: {latency} s");
+        }
+        assert_eq!((provider.accepted(), provider.peak()), (1, 1));
+    }
+}
