@@ -252,7 +252,7 @@ impl Drop for MeteredIo {
 
 impl AsyncRead for MeteredIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let AcceptedSocket { tcp, is_end_read } = &*self.socket;
+        let AcceptedSocket { tcp, is_end_read, .. } = &*self.socket;
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }

@@ -16,7 +16,6 @@ use http::header::{CONNECTION, CONTENT_TYPE};
 use media::{EndReason, FragmentEnd, FragmentReader};
 use tokio::time::timeout;
 use tracing::info;
-use warp::Reply as _;
 
 use super::output_profile::sound_for_browsers;
 use super::watch::{
