@@ -12,6 +12,7 @@
 //! ```
 
 mod master;
+mod reload;
 mod segments;
 
 use std::io::Write;
@@ -25,10 +26,10 @@ use flate2::write::GzEncoder;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use http::{Method, StatusCode};
 use media::{PlaylistRequest, SegmentName, SegmentNames, WindowError};
-use resource_derive::Query;
 use tracing::info;
 use warp::reply::Response as Reply;
 
+use self::reload::ReloadQuery;
 use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
 pub(crate) use super::recordings::hls::HlsPlaylist;
 use super::watch::{
@@ -111,22 +112,6 @@ impl Answer for SessionAnswer {
     }
 }
 
-/// The form of a media playlist, as a player of HLS with low latency asks for it.
-#[derive(Debug, Default, Query)]
-#[expect(non_snake_case, reason = "the names of the parameters are those of RFC 8216bis")]
-struct ReloadQuery {
-    /// Number of the segment that the playlist has to contain: the answer waits for it.
-    #[field(chars_max = 30, example = "1764190000")]
-    _HLS_msn: Option<String>,
-    /// Number of the part of that segment.
-    #[field(chars_max = 30, example = "2")]
-    _HLS_part: Option<String>,
-    /// `YES` for a playlist without the segments that the player knows.
-    #[field(chars_max = 30, example = "YES")]
-    _HLS_skip: Option<String>,
-}
-
-/// The address of a channel for the access to it.
 async fn index(call: Call, query: StreamQuery) -> Result<MasterAnswer, Refusal> {
     let uuid = call.uuid()?;
     {
@@ -235,15 +220,9 @@ async fn media_playlist(
     request: &SessionUse,
     query: &ReloadQuery,
 ) -> Result<Reply, Refusal> {
-    let number = |text: &Option<String>, name: &'static str| match text.as_deref().map(str::parse::<u64>) {
-        None => Ok(None),
-        Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => Err(Refusal::field(name, "This is no number.")),
-    };
-    let (sequence, part) = (number(&query._HLS_msn, "_HLS_msn")?, number(&query._HLS_part, "_HLS_part")?);
+    let (sequence, part) = query.wanted()?;
     let window = session.window();
     if let Some(sequence) = sequence {
-        let part = part.map(|it| u32::try_from(it).unwrap_or(u32::MAX));
         match request.waiting(window.wait_for(sequence, part)).await {
             // A playlist that has ended is sent as it is.
             Ok(()) | Err(WindowError::Ended(_)) => {}
@@ -252,12 +231,10 @@ async fn media_playlist(
             }
             Err(error) => return Err(Refusal::unavailable(format!("failed to {error}")).retry_soon()),
         }
-    } else if part.is_some() {
-        return Err(Refusal::field("_HLS_part", "A part needs the number of its segment, _HLS_msn."));
     }
     let playlist = window.playlist(&PlaylistRequest {
         low_latency: session.format() == StreamFormat::LowLatencyHls,
-        skip: query._HLS_skip.as_deref().is_some_and(|it| it == "YES" || it == "v2"),
+        skip: query.skips(),
         names: SegmentNames::default(),
     });
     let mut text =
