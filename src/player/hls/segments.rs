@@ -18,8 +18,8 @@ use crate::player::ranges::RangedFile;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::client_has;
 
-/// Numbers of segments are never used again, and the address has the token of a session. Nobody asks for a segment that is
-/// older than this.
+/// The address has the token of a session, in which a number is never used again. Nobody asks for a segment that is older
+/// than this.
 const CACHING: &str = "public, max-age=600, immutable";
 /// Number of viewers from which on a segment is sent from a memory file: writing it costs as much as some of the copies that
 /// it saves.
