@@ -11,8 +11,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
-    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, LiveSettings, MetricsSnapshot, Plans,
-    Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, Vod, VodImporter,
+    Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings,
+    MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
+    Vod, VodImporter,
 };
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
@@ -83,6 +84,8 @@ pub(crate) struct App {
     pub(crate) schedules_direct: SchedulesDirect,
     pub(crate) trials: Trials,
     pub(crate) vod: Vod,
+    /// Viewers with HLS.
+    pub(crate) hls_sessions: HlsSessions,
     pub(crate) recorder: Recorder,
     pub(crate) time_shift: TimeShift,
     /// Held while rules are applied, so that no programme gets two recordings.
@@ -160,6 +163,7 @@ impl App {
             schedules_direct: system.schedules_direct(),
             trials: system.trials(),
             vod: system.vod(),
+            hls_sessions: system.hls_sessions(),
             recorder: system.recorder(),
             time_shift: system.time_shift(),
             deleted_rules: DeletedRules::default(),

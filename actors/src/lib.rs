@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
 //! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
-//! account profile), [`client`], [`bandwidth`], [`events`]. Films have no channel: [`vod`]. Recordings read
+//! account profile), [`client`], [`bandwidth`], [`events`]. Viewers with HLS have a session instead of a connection: [`hls`]. Films have no channel: [`vod`]. Recordings read
 //! channels like clients: [`recorder`], and so does what keeps their past: [`timeshift`]. Independent of these:
 //! [`importer`], which imports playlists into the store, [`catalogue`], which imports films and series, and [`trials`],
 //! which test stream profiles. Plugins are processes: [`plugins`].
@@ -26,6 +26,7 @@ mod events;
 mod fetch;
 mod guide;
 mod health;
+mod hls;
 mod importer;
 mod integrations;
 mod live_settings;
@@ -59,7 +60,11 @@ pub use self::catalogue::{
     DetailsUpdate, DetailsUpdateStart, EpisodeLoad, OpenOutcome, VOD_INTERVAL, VodError, VodImporter,
     VodPhase, VodRefreshStart, VodRefreshStatus,
 };
-pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
+pub use self::channel::{
+    ChannelStatus, ClientStatus, SegmentViewing, SegmenterStatus, SwitchOutcome, SwitchTo, WatchRefusal,
+    WatchReply,
+};
+pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
@@ -70,6 +75,7 @@ pub use self::guide::{
     refresh_guide,
 };
 pub use self::health::HealthTable;
+pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse, lacks_sound};
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, RefreshPhase, RefreshStart,
     RefreshStatus, RepackError, SyncSummary, ask_panel, import, repack_group,

@@ -185,6 +185,8 @@ pub(crate) struct Registry {
     pub(crate) vod_sessions_started: Counter,
     pub(crate) vod_bytes_in: Counter,
     pub(crate) vod_bytes_out: Counter,
+    /// Bytes of segments, which no ring counts.
+    pub(crate) segment_bytes_out: Counter,
 }
 
 /// A counter that only increases.
@@ -267,7 +269,7 @@ impl Registry {
             channels: inner.channels.len(),
             clients: inner.clients.len(),
             bytes_in: inner.bytes_in,
-            bytes_out: inner.bytes_out,
+            bytes_out: inner.bytes_out + self.segment_bytes_out.get(),
             misses: inner.misses,
             missed_bytes: inner.missed_bytes,
             failovers: self.failovers.get(),

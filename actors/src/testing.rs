@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::output_format::StreamFormat;
 use domain::plan::{Candidate, Plan, SlotPool};
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
@@ -248,7 +249,14 @@ impl Scenario {
         let address = "10.0.0.1:4711".parse().expect("an address");
         let connection = Arc::new(Connection::new(1, address));
         let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
-        let request = WatchRequest { target, viewer, connection: connection.clone(), seat, rendition: None };
+        let request = WatchRequest {
+            target,
+            viewer,
+            connection: connection.clone(),
+            seat,
+            rendition: None,
+            format: StreamFormat::Ts,
+        };
         (self.system.switchboard().watch(request).await.expect("the switchboard answers"), connection)
     }
 

@@ -1,5 +1,7 @@
 //! Programs that need another answer than the standard one, as data, each with its evidence.
 
+use crate::output_format::SegmentContainer;
+
 /// A program that uses the emulated tuner and does not follow the answers of real tuners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunerClient {
@@ -27,9 +29,135 @@ pub fn all_tuners_in_use(agent: &str) -> u16 {
     TUNER_CLIENTS.iter().find(|it| agent.starts_with(it.agent)).map_or(ALL_IN_USE, |it| it.all_in_use)
 }
 
+/// A kind of programs that play HLS, and the container that it plays best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HlsClient {
+    /// A part of its `User-Agent`.
+    pub agent: &'static str,
+    pub container: SegmentContainer,
+    /// How this is known.
+    pub evidence: &'static str,
+}
+
+/// The known programs; the first one whose text the user agent contains counts. Others get transport streams, which every
+/// player of HLS has played from the beginning.
+pub const HLS_CLIENTS: [HlsClient; 10] = [
+    HlsClient {
+        agent: "AppleCoreMedia",
+        container: SegmentContainer::Fmp4,
+        evidence: "The HLS authoring specification for Apple devices requires fMP4 for HEVC; players of iOS 10 and later \
+                   play it.",
+    },
+    HlsClient {
+        agent: "HbbTV",
+        container: SegmentContainer::Ts,
+        evidence: "HbbTV requires HLS with transport streams only; its user agent also contains `Mozilla/5.0`.",
+    },
+    HlsClient {
+        agent: "SMART-TV",
+        container: SegmentContainer::Ts,
+        evidence: "Tizen 2.x plays HLS up to version 3, before fMP4; its user agent also contains `Mozilla/5.0`.",
+    },
+    HlsClient {
+        agent: "SmartTV",
+        container: SegmentContainer::Ts,
+        evidence: "As for `SMART-TV`, in another spelling.",
+    },
+    HlsClient {
+        agent: "Web0S",
+        container: SegmentContainer::Ts,
+        evidence: "The player of webOS 3.x plays HLS up to version 5 without fMP4; `Mozilla/5.0` too.",
+    },
+    HlsClient {
+        agent: "NetCast",
+        container: SegmentContainer::Ts,
+        evidence: "The predecessor of webOS, with HLS of version 3.",
+    },
+    HlsClient {
+        agent: "MAG",
+        container: SegmentContainer::Ts,
+        evidence: "Set-top boxes with `Mozilla/5.0 (QtEmbedded; …) MAG200 stbapp`: their demuxer has no fMP4.",
+    },
+    HlsClient {
+        agent: "QtEmbedded",
+        container: SegmentContainer::Ts,
+        evidence: "As for `MAG`, by clones of these boxes.",
+    },
+    HlsClient {
+        agent: "Maple",
+        container: SegmentContainer::Ts,
+        evidence: "The platform of televisions before Tizen, with HLS of version 3.",
+    },
+    HlsClient {
+        agent: "Mozilla/",
+        container: SegmentContainer::Fmp4,
+        evidence: "Browsers play fMP4 as it is; hls.js would have to convert transport streams, and does not convert HEVC \
+                   in them before version 1.6.",
+    },
+];
+
+/// Returns the container of segments for the program with this user agent.
+pub fn segment_container(agent: &str) -> SegmentContainer {
+    HLS_CLIENTS.iter().find(|it| agent.contains(it.agent)).map_or(SegmentContainer::Ts, |it| it.container)
+}
+
+/// Sounds, as RFC 6381 names them, that browsers and Apple devices do not play in fMP4 although it carries them. Only those
+/// of Apple play AC-3 and E-AC-3; `mp4a.40.34` is MPEG audio, which is layer II in nearly all broadcasts, and none plays it.
+const SOUNDS_OF_TELEVISION: [&str; 3] = ["ac-3", "ec-3", "mp4a.40.34"];
+
+/// Returns whether the program with this user agent plays a sound in fMP4. Programs that are not known play everything.
+pub fn plays_sound(agent: &str, codec: &str) -> bool {
+    let is_apple = agent.contains("AppleCoreMedia")
+        || (agent.contains("Safari/")
+            && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)));
+    let is_known = is_apple || agent.contains("Mozilla/");
+    let is_dolby = codec == "ac-3" || codec == "ec-3";
+    !is_known || !SOUNDS_OF_TELEVISION.contains(&codec) || (is_apple && is_dolby)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn browsers_play_other_sounds_than_set_top_boxes() {
+        const CHROME: &str =
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36";
+        const SAFARI: &str = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/17.4 Safari/605.1.15";
+        for (agent, codec, expected) in [
+            (CHROME, "mp4a.40.2", true),
+            (CHROME, "ac-3", false),
+            (CHROME, "mp4a.40.34", false),
+            (CHROME, "opus", true),
+            (SAFARI, "ac-3", true),
+            (SAFARI, "mp4a.40.34", false),
+            ("AppleCoreMedia/1.0.0.21E219", "ec-3", true),
+            ("VLC/3.0.20", "mp4a.40.34", true),
+        ] {
+            assert_eq!(plays_sound(agent, codec), expected, "{agent} {codec}");
+        }
+    }
+
+    #[test]
+    fn players_get_the_container_that_they_play_best() {
+        let (ts, fmp4) = (SegmentContainer::Ts, SegmentContainer::Fmp4);
+        for (agent, expected) in [
+            ("AppleCoreMedia/1.0.0.21E219 (iPhone; U; CPU OS 17_4 like Mac OS X; en_us)", fmp4),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36",
+                fmp4,
+            ),
+            ("Mozilla/5.0 (SMART-TV; Linux; Tizen 2.4.0) AppleWebKit/538.1 Safari/538.1", ts),
+            ("Mozilla/5.0 (Web0S; Linux/SmartTV) AppleWebKit/537.36 Chrome/38", ts),
+            ("Mozilla/5.0 (QtEmbedded; U; Linux; C) AppleWebKit/533.3 MAG200 stbapp ver: 2 rev: 250", ts),
+            ("VLC/3.0.20 LibVLC/3.0.20", ts),
+            ("Lavf/60.16.100", ts),
+            ("ExoPlayerLib/2.19.1", ts),
+            ("", ts),
+        ] {
+            assert_eq!(segment_container(agent), expected, "{agent}");
+        }
+    }
 
     #[test]
     fn programs_are_recognised_by_the_start_of_their_user_agent() {

@@ -12,7 +12,7 @@
 //!    [`personal_playlist`] those that a user has chosen, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`], [`tuner`]
-//!    and [`library_settings`] that of three of them; an [`output_profile`] changes a stream for some clients. [`discovery`] announces tuners, and
+//!    and [`library_settings`] that of three of them; an [`output_profile`] changes a stream for some clients, and an [`output_format`] is the form in which they get it. [`discovery`] announces tuners, and
 //!    [`clients`] lists programs with needs of their own.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]). For films: the [`byte_range`] that a request selects, the [`container`] of a file, and what a
@@ -56,6 +56,7 @@ pub mod login;
 pub mod logo;
 pub mod notice;
 pub mod origin;
+pub mod output_format;
 pub mod output_profile;
 pub mod panel;
 pub mod pattern;

@@ -89,7 +89,12 @@ impl NetworkClass {
             "tuner" | "hdhr" | "discover.json" | "device.xml" => Self::Tuner,
             "lineup.json" | "lineup.m3u" | "lineup.post" | "lineup.xml" | "lineup_status.json" => Self::Tuner,
             "auto" | "live" | "movie" | "series" | "{user}" => Self::Streams,
-            "proxy" if path.starts_with("/proxy/vod/{") || segments.nth(1) == Some("stream") => Self::Streams,
+            "proxy"
+                if ["/proxy/vod/{", "/proxy/hls/"].iter().any(|it| path.starts_with(it))
+                    || segments.nth(1) == Some("stream") =>
+            {
+                Self::Streams
+            }
             _ => Self::Ui,
         })
     }

@@ -12,7 +12,7 @@ pub(crate) mod network_refusals;
 pub(crate) mod origin;
 pub(crate) mod public_url;
 pub(crate) mod reply;
-mod socket;
+pub(crate) mod socket;
 pub(crate) mod stream;
 
 use std::convert::Infallible;
@@ -135,6 +135,8 @@ impl<B> ResponseBody for Response<B> {
 fn printable_path(path: &str) -> String {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match first {
+        // The token of a session follows, which gives access to its media.
+        "proxy" if path.contains("/session/") => "/proxy/hls/session/…".to_owned(),
         "" | "api" | "get.php" | "healthz" | "metrics" | "output" | "playlist.m3u" | "proxy" | "ws"
         | "xmltv.php" => path.to_owned(),
         _ => "/…".to_owned(),
@@ -155,5 +157,6 @@ mod tests {
     fn a_path_that_may_contain_credentials_is_not_logged() {
         assert_eq!(printable_path("/live/user/secret/7.ts"), "/…");
         assert_eq!(printable_path("/proxy/ts/stream/x"), "/proxy/ts/stream/x");
+        assert_eq!(printable_path("/proxy/hls/session/secret/1.ts"), "/proxy/hls/session/…");
     }
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use media::Connection;
+use media::{Connection, SegmentBody};
+use parking_lot::Mutex;
 use rustix::fs::sendfile;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -53,6 +54,50 @@ pub(super) struct AcceptedSocket {
     tcp: TcpStream,
     /// Whether hyper has read the end of the client's data, or an error.
     is_end_read: AtomicBool,
+    /// Bytes of the present response that are also in a file.
+    in_file: Mutex<Option<FileBody>>,
+    /// Whether there are such bytes, so that other connections need not look.
+    has_file: AtomicBool,
+}
+
+/// The body of a response, in the extensions of the response, whose bytes are also in a memory file: where the library
+/// writes these bytes, the kernel sends them from the file, without a copy. The bytes are recognised by their place in
+/// memory, which they keep as long as this value exists.
+#[derive(Clone)]
+pub(crate) struct FileBody(pub(crate) SegmentBody);
+
+impl FileBody {
+    /// Returns where the bytes of these slices are in the file, from the first one on and as far as they follow each other
+    /// there: the position, and their number. `None` if the first one is not in it.
+    fn place_of(&self, slices: &[io::IoSlice<'_>]) -> Option<(u64, usize)> {
+        let (mut place, mut n_bytes): (Option<u64>, usize) = (None, 0);
+        for slice in slices.iter().filter(|it| !it.is_empty()) {
+            let Some((at, n)) = self.place_of_slice(slice) else { break };
+            if place.is_some_and(|it| it + n_bytes as u64 != at) {
+                break;
+            }
+            place.get_or_insert(at);
+            n_bytes += n;
+            if n < slice.len() {
+                break;
+            }
+        }
+        place.map(|it| (it, n_bytes))
+    }
+
+    fn place_of_slice(&self, slice: &[u8]) -> Option<(u64, usize)> {
+        let wanted = slice.as_ptr().addr();
+        let mut at = 0;
+        for piece in self.0.pieces() {
+            let begin = piece.as_ptr().addr();
+            if (begin..begin + piece.len()).contains(&wanted) {
+                let offset = wanted - begin;
+                return Some(((at + offset) as u64, slice.len().min(piece.len() - offset)));
+            }
+            at += piece.len();
+        }
+        None
+    }
 }
 
 /// Operations without the HTTP library, for a connection that has left HTTP.
@@ -66,6 +111,32 @@ impl AcceptedSocket {
     pub(super) fn try_send_file(&self, file: &OwnedFd, at: u64, n_bytes: usize) -> io::Result<usize> {
         let mut at = at;
         self.tcp.try_io(Interest::WRITABLE, || Ok(sendfile(&self.tcp, file, Some(&mut at), n_bytes)?))
+    }
+
+    /// Sets the body of the next response, if its bytes are also in a file.
+    pub(super) fn set_file(&self, body: Option<FileBody>) {
+        let has_file = body.is_some();
+        if has_file || self.has_file.load(Ordering::Relaxed) {
+            *self.in_file.lock() = body;
+            self.has_file.store(has_file, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the kernel send these bytes from a file; `None` if they are not in one, or if that is not possible.
+    fn try_send_from_file(&self, slices: &[io::IoSlice<'_>]) -> Option<io::Result<usize>> {
+        if !self.has_file.load(Ordering::Relaxed) {
+            return None;
+        }
+        let body = self.in_file.lock().clone()?;
+        let (at, n_bytes) = body.place_of(slices)?;
+        match self.try_send_file(body.0.file()?, at, n_bytes) {
+            Ok(n_sent) if n_sent > 0 => Some(Ok(n_sent)),
+            Err(error) if !is_unsupported(&error) => Some(Err(error)),
+            Ok(_) | Err(_) => {
+                self.set_file(None);
+                None
+            }
+        }
     }
 
     /// Waits until the socket may accept bytes again.
@@ -93,6 +164,14 @@ impl AcceptedSocket {
     }
 }
 
+/// Returns whether the kernel does not send files on this socket, in contrast to an error of the connection.
+pub(super) fn is_unsupported(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+    )
+}
+
 /// A watch on a connection for the end of the client's data.
 ///
 /// While hyper sends a response it reads no further once it has buffered a part of the next request. It would then not
@@ -116,7 +195,12 @@ impl HangUpWatch {
 impl MeteredIo {
     pub(crate) fn new(tcp: TcpStream, connection: Arc<Connection>) -> Self {
         MeteredIo {
-            socket: Arc::new(AcceptedSocket { tcp, is_end_read: AtomicBool::new(false) }),
+            socket: Arc::new(AcceptedSocket {
+                tcp,
+                is_end_read: AtomicBool::new(false),
+                in_file: Mutex::new(None),
+                has_file: AtomicBool::new(false),
+            }),
             connection,
         }
     }
@@ -168,7 +252,7 @@ impl Drop for MeteredIo {
 
 impl AsyncRead for MeteredIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let AcceptedSocket { tcp, is_end_read } = &*self.socket;
+        let AcceptedSocket { tcp, is_end_read, .. } = &*self.socket;
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
@@ -196,7 +280,9 @@ impl AsyncWrite for MeteredIo {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, |tcp| tcp.try_write_vectored(slices))
+        self.poll_write_with(cx, |tcp| {
+            self.socket.try_send_from_file(slices).unwrap_or_else(|| tcp.try_write_vectored(slices))
+        })
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -22,7 +22,7 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 use media::{Connection, EndReason, PIECES_MAX, Pieces, Tail};
 use parking_lot::Mutex;
 
-use super::socket::AcceptedSocket;
+use super::socket::{AcceptedSocket, is_unsupported};
 
 /// Maximum number of bytes that a client may send after its request. They are read, because they would hide its end, and
 /// discarded.
@@ -250,14 +250,6 @@ impl StreamSender {
         self.tail.sent(pieces, n_sent - n_head);
         Ok(is_complete)
     }
-}
-
-/// Returns whether the kernel does not send files on this socket, in contrast to an error of the connection.
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
-    )
 }
 
 fn outcome(end: &EndReason) -> Outcome {

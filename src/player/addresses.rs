@@ -4,6 +4,7 @@
 use domain::channel::Channel;
 use domain::ids::RecordingId;
 use domain::logo::Logo;
+use domain::output_format::OutputFormat;
 use domain::secret::Secret;
 use domain::user::User;
 use domain::vod::{Episode, Title, TitleKind};
@@ -28,6 +29,8 @@ pub(crate) struct StreamAddresses {
     place: Place,
     /// The output profile that they ask for; 0 asks for none.
     output_profile: Option<u32>,
+    /// The format that they ask for.
+    format: Option<OutputFormat>,
 }
 
 enum Place {
@@ -40,7 +43,7 @@ enum Place {
 impl StreamAddresses {
     /// Returns the addresses for callers on a network that needs no credentials.
     pub(crate) fn open(origin: impl Into<String>) -> Self {
-        Self { place: Place::Open { origin: origin.into() }, output_profile: None }
+        Self { place: Place::Open { origin: origin.into() }, output_profile: None, format: None }
     }
 
     /// Returns the addresses for players that log in with this user name and password.
@@ -50,12 +53,17 @@ impl StreamAddresses {
         let prefix = format!("{origin}/live/{name}/{password}/");
         let titles = TitleAddresses { origin: origin.to_owned(), login: format!("{name}/{password}") };
         let place = Place::WithLogin { prefix, titles };
-        Self { place, output_profile: None }
+        Self { place, output_profile: None, format: None }
     }
 
     /// Makes the addresses ask for an output profile.
     pub(crate) fn with_output_profile(self, output_profile: Option<u32>) -> Self {
         Self { output_profile, ..self }
+    }
+
+    /// Makes the addresses ask for a format.
+    pub(crate) fn with_format(self, format: Option<OutputFormat>) -> Self {
+        Self { format, ..self }
     }
 
     /// Returns the address of a film.
@@ -97,8 +105,23 @@ impl StreamAddresses {
 
     pub(crate) fn of(&self, channel: &Channel) -> String {
         let mut address = self.live(channel);
-        if let Some(id) = self.output_profile {
-            address.push_str(&format!("?output_profile={id}"));
+        let mut parameters = Vec::new();
+        match (&self.place, self.format) {
+            // As without a format: players store these addresses.
+            (_, None | Some(OutputFormat::Ts)) => {}
+            (Place::WithLogin { .. }, Some(format)) => {
+                address.push('.');
+                address.push_str(format.name());
+            }
+            (Place::Open { origin }, Some(OutputFormat::Hls)) => {
+                address = format!("{origin}/proxy/hls/{}/index.m3u8", channel.uuid);
+            }
+            (Place::Open { .. }, Some(OutputFormat::Mp4)) => parameters.push("output_format=fmp4".to_owned()),
+        }
+        parameters.extend(self.output_profile.map(|id| format!("output_profile={id}")));
+        for (n, parameter) in parameters.iter().enumerate() {
+            address.push(if n == 0 { '?' } else { '&' });
+            address.push_str(parameter);
         }
         address
     }
@@ -251,6 +274,22 @@ mod tests {
         let small = open.with_output_profile(Some(2));
         let address = format!("http://h:9191/proxy/ts/stream/{}?output_profile=2", channel.uuid);
         assert_eq!(small.of(&channel), address);
+        let live = "https://tv.example/base/live/anna%40home/a%2Fb%20c_d/7";
+        let stream = format!("http://h:9191/proxy/ts/stream/{}", channel.uuid);
+        for (format, of_user, open) in [
+            (OutputFormat::Ts, live.to_owned(), stream.clone()),
+            (
+                OutputFormat::Hls,
+                format!("{live}.m3u8"),
+                format!("http://h:9191/proxy/hls/{}/index.m3u8", channel.uuid),
+            ),
+            (OutputFormat::Mp4, format!("{live}.mp4"), format!("{stream}?output_format=fmp4")),
+        ] {
+            let with_login =
+                StreamAddresses::with_login("https://tv.example/base", &user, &Secret::new("a/b c_d"));
+            assert_eq!(with_login.with_format(Some(format)).of(&channel), of_user);
+            assert_eq!(StreamAddresses::open("http://h:9191").with_format(Some(format)).of(&channel), open);
+        }
     }
 
     #[test]

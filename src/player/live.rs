@@ -1,5 +1,6 @@
 //! `/live/{user}/{password}/{file}` and the short form without `live`: a channel for players with credentials in the
-//! URL. The file is the id of the channel, with or without `.ts`; any other file does not exist.
+//! URL. The file is the id of the channel, with or without an extension: `.ts`, `.m3u8` for HLS, `.mp4` for fragmented MP4.
+//! Any other file does not exist.
 //!
 //! Player apps build these URLs themselves, as for an Xtream Codes panel. They are therefore served to every network,
 //! and the response to a wrong password is the same as to an unknown user.
@@ -17,14 +18,14 @@ use crate::rest::frame::route::Route;
 pub(super) fn routes() -> Vec<Route> {
     let route = |path, summary| stream_route(path, Access::PathLogin, summary, play);
     vec![
-        route("/live/{user}/{password}/{file}", "Plays a channel for a user."),
-        route("/{user}/{password}/{file}", "Plays a channel for a user, at a shorter address."),
+        route("/live/{user}/{password}/{stream_file}", "Plays a channel for a user."),
+        route("/{user}/{password}/{stream_file}", "Plays a channel for a user, at a shorter address."),
     ]
 }
 
 async fn play(call: Call, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
     let uuid = {
-        let id = call.id_of("file")?;
+        let id = call.id_of("stream_file")?;
         let channels = call.app.models.channels.load();
         channels.get(id).filter(|it| call.can_see(it)).map(|it| it.uuid)
     };

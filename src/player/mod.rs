@@ -4,10 +4,12 @@ pub(crate) mod addresses;
 #[cfg(test)]
 mod archive_tests;
 pub(crate) mod catchup;
+mod fragments;
 mod growing;
 pub(crate) mod guide;
 #[cfg(test)]
 mod guide_tests;
+mod hls;
 mod live;
 pub(crate) mod long_text;
 pub(crate) mod options;
@@ -61,6 +63,7 @@ pub(crate) fn api_routes() -> Vec<Route> {
         playlist::api_routes(),
         guide::api_routes(),
         stream::routes(),
+        hls::routes(),
         vod::api_routes(),
         catchup::api_routes(),
     ];

@@ -4,6 +4,7 @@
 //! ignored like an unknown option.
 
 use domain::ids::PersonalPlaylistId;
+use domain::output_format::OutputFormat;
 use domain::vod::TitleKind;
 use resource_derive::Query;
 use url::form_urlencoded::Serializer;
@@ -35,6 +36,13 @@ pub(crate) struct OutputOptions {
     /// this id.
     #[field(example = "1")]
     output_profile: Option<String>,
+    /// Form of the streams that the addresses lead to: `hls` (or `m3u8`), `fmp4` (or `mp4`), or `ts` (or `mpegts`). Without
+    /// it, the user decides when the stream plays.
+    #[field(example = "hls")]
+    output: Option<String>,
+    /// Another name of `output`.
+    #[field(example = "hls")]
+    output_format: Option<String>,
     /// Name of a channel profile, to whose channels the answer is limited.
     #[field(example = "Kids")]
     profile: Option<String>,
@@ -91,6 +99,11 @@ impl OutputOptions {
     /// Returns the id of the output profile for the addresses of streams.
     pub(super) fn output_profile(&self) -> Option<u32> {
         self.output_profile.as_deref()?.trim().parse().ok()
+    }
+
+    /// Returns the format that the addresses of streams ask for.
+    pub(super) fn format(&self) -> Option<OutputFormat> {
+        [&self.output_format, &self.output].into_iter().flatten().find_map(|it| OutputFormat::of_name(it))
     }
 
     /// Returns the number of days of programmes from now on.

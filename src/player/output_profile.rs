@@ -7,8 +7,10 @@
 use std::sync::Arc;
 
 use actors::Target;
+use domain::clients::segment_container;
 use domain::core_settings::{STREAM_SETTINGS, default_output_profile};
 use domain::ids::{OutputProfileId, StreamProfileId};
+use domain::output_format::{OutputFormat, SegmentContainer, StreamFormat};
 use domain::output_profile::{OutputProfile, OutputRules, OutputWish, Rendition};
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
@@ -47,10 +49,19 @@ pub(super) struct StreamQuery {
     /// Id of an output profile; 0 is none. Without it, the user, the user agent and the settings decide.
     #[field(example = "1")]
     output_profile: Option<ProfileId>,
-    /// Container of the stream. Only `mpegts`, also called `ts`, exists in this version.
+    /// Form of the stream: `mpegts` (or `ts`) and `fmp4` (or `mp4`) in one response, `hls` (or `m3u8`) for a playlist. The
+    /// extension of the address has precedence; without both, the user decides.
     #[field(example = "mpegts")]
-    #[expect(dead_code, reason = "checked when it is read; there is only one container")]
-    output_format: Option<Named<OutputFormat>>,
+    output_format: Option<Named<NamedFormat>>,
+    /// Another name of `output_format`, of which unknown values are ignored.
+    #[field(chars_max = 100, example = "hls")]
+    output: Option<String>,
+    /// Container of the segments of HLS: `ts` or `fmp4`. Without it, the user agent decides.
+    #[field(example = "fmp4")]
+    container: Option<Named<NamedContainer>>,
+    /// `1` for HLS with low latency, which needs fMP4.
+    #[field(chars_max = 100, example = "1")]
+    ll: Option<String>,
     /// Converts the sound and copies the picture, for browsers, which play neither AC-3 nor MP2. Overrides output
     /// profiles.
     sound: Option<Named<Sound>>,
@@ -66,6 +77,31 @@ pub(super) struct StreamQuery {
 }
 
 impl StreamQuery {
+    /// Returns the format that the query asks for.
+    pub(super) fn format(&self) -> Option<OutputFormat> {
+        let of_parameter = self.output_format.as_ref().map(|it| match it.0 {
+            NamedFormat::MpegTs | NamedFormat::Ts => OutputFormat::Ts,
+            NamedFormat::Hls | NamedFormat::M3u8 => OutputFormat::Hls,
+            NamedFormat::Fmp4 | NamedFormat::Mp4 => OutputFormat::Mp4,
+        });
+        of_parameter.or_else(|| OutputFormat::of_name(self.output.as_deref()?))
+    }
+
+    /// Returns what a player of HLS gets. `agent` is its user agent.
+    pub(super) fn hls_format(&self, agent: &str) -> StreamFormat {
+        let is_low_latency = self.ll.as_deref().is_some_and(|it| matches!(it, "1" | "true" | "yes"));
+        let container = match &self.container {
+            Some(Named(NamedContainer::Ts)) => SegmentContainer::Ts,
+            Some(Named(NamedContainer::Fmp4)) => SegmentContainer::Fmp4,
+            None if is_low_latency => SegmentContainer::Fmp4,
+            None => segment_container(agent),
+        };
+        match container {
+            SegmentContainer::Fmp4 if is_low_latency => StreamFormat::LowLatencyHls,
+            container => StreamFormat::Hls(container),
+        }
+    }
+
     /// Returns the part of the past that the query asks for.
     pub(super) fn past(&self) -> Option<WantedPart<'_>> {
         let start = self.utc.as_deref().map(str::trim).filter(|it| !it.is_empty())?;
@@ -91,10 +127,22 @@ choice!(
 );
 
 choice!(
-    /// The containers that players may ask for.
-    enum OutputFormat {
+    /// The formats that players may ask for.
+    enum NamedFormat {
         MpegTs = "mpegts",
         Ts = "ts",
+        Hls = "hls",
+        M3u8 = "m3u8",
+        Fmp4 = "fmp4",
+        Mp4 = "mp4",
+    }
+);
+
+choice!(
+    /// The containers of segments.
+    enum NamedContainer {
+        Ts = "ts",
+        Fmp4 = "fmp4",
     }
 );
 
@@ -171,7 +219,7 @@ const SOUND_PARAMETERS: &str = "-nostdin -loglevel error -probesize 1000000 -ana
 
 /// Returns the built-in profile that converts the sound for browsers. It is no record, so no admin can break it; all
 /// viewers of a channel share its program.
-fn sound_for_browsers(target: Target) -> Result<Arc<Rendition>, Refusal> {
+pub(super) fn sound_for_browsers(target: Target) -> Result<Arc<Rendition>, Refusal> {
     let unavailable = |text: &str| Refusal::unavailable(text).with_tuner_error(TunerError::TuneFailed);
     if media::find_program("ffmpeg").is_none() {
         return Err(unavailable("The sound cannot be converted, because this machine has no ffmpeg."));

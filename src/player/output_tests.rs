@@ -194,7 +194,7 @@ async fn every_address_in_answers_to_players_begins_with_the_public_url() {
 }
 
 /// Pieces of queries and forms: names, values and separators of players, and bytes that none of them means.
-const PIECES: [&str; 43] = [
+const PIECES: [&str; 45] = [
     "username=",
     "password=",
     "action=",
@@ -217,6 +217,8 @@ const PIECES: [&str; 43] = [
     "direct=",
     "scan=",
     "transcode=",
+    "container=",
+    "_HLS_msn=",
     "get_live_streams",
     "get_short_epg",
     "get_simple_data_table",
@@ -294,7 +296,9 @@ async fn no_query_form_or_path_makes_a_player_surface_fail_or_answer_a_page() {
         "/tuner/output_profile/1/lineup.json",
         "/auto/v4.1",
         "/proxy/ts/stream/1",
+        "/proxy/hls/00000000-0000-0000-0000-000000000001/index.m3u8",
         &format!("/live/streamer/{SECRET}%20{STREAMER}/1.ts"),
+        &format!("/live/streamer/{SECRET}%20{STREAMER}/1.m3u8"),
         &format!("/streamer/{SECRET}%20{STREAMER}/1"),
     ] {
         for round in 0..60 {
@@ -338,6 +342,7 @@ async fn no_query_form_or_path_makes_a_player_surface_fail_or_answer_a_page() {
             format!("/output/epg/{a}"),
             format!("/auto/{a}"),
             format!("/proxy/ts/stream/{a}"),
+            format!("/proxy/hls/session/{a}/{b}"),
             format!("/movie/{a}/{b}/{c}"),
         ] {
             let answer = rest.send("HEAD", &path, &[("authorization", &bearer)], "").await;

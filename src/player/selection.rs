@@ -92,7 +92,7 @@ impl OutputChannels {
             Err(_) => ("/output/epg", StreamAddresses::open(&origin)),
         };
         let output_profile = options.output_profile().filter(|it| is_output_profile(&call.app, *it));
-        let addresses = addresses.with_output_profile(output_profile);
+        let addresses = addresses.with_output_profile(output_profile).with_format(options.format());
         options.write_guide_query(&mut query, profile);
         let query = query.finish();
         let mark = if query.is_empty() { "" } else { "?" };

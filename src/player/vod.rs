@@ -436,7 +436,7 @@ fn of_body(mut body: VodBody) -> Reply {
 
 impl Answer for FileAnswer {
     const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect("video/*");
+    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(&["video/*"]);
 
     fn into_reply(self) -> Reply {
         self.0

@@ -1,4 +1,4 @@
-//! Serves a target as an endless transport stream, for all routes.
+//! Serves a target as an endless transport stream, as fragmented MP4 or as a playlist of HLS, for all routes.
 //!
 //! ```text
 //! HEAD ─► headers at once, opens no stream
@@ -7,16 +7,20 @@
 //!                                     └─ Tail ─┬─ first real chunk ─► 200, body
 //!                                              └─ none in time ─────► 503
 //! ```
+//!
+//! Fragments and playlists need a complete segment instead of a chunk.
 
 use std::any::Any;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest, may_watch};
 use domain::clients::{ALL_IN_USE, all_tuners_in_use};
 use domain::ids::UserId;
+use domain::output_format::{AllowedFormats, OutputFormat, StreamFormat};
 use domain::settings::PROGRAM_START_TIMEOUT;
 use domain::source_url::SourceUrl;
-use domain::user;
+use domain::user::{self, User};
 use http::header::{CONNECTION, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use media::{EndReason, Tail};
@@ -25,6 +29,8 @@ use tracing::info;
 use warp::reply::Response as Reply;
 
 use super::catchup;
+use super::fragments::{self, fragmented};
+use super::hls::{self, HlsPlaylist};
 use super::screen::show;
 use super::tuner::{TunerSeat, TunersTaken, tuner_count};
 use super::vod::FileAnswer;
@@ -49,19 +55,22 @@ impl MediaType for TransportStream {
     const NAME: &'static str = "video/mp2t";
 }
 
-/// The answer of a live address: the channel, or a part of its past.
+/// The answer of a live address: the channel, in one of the formats, or a part of its past.
 pub(super) enum StreamAnswer {
     Live(StreamOrRedirect<TransportStream>),
+    Playlist(Reply),
     Past(FileAnswer),
 }
 
 impl Answer for StreamAnswer {
     const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(TransportStream::NAME);
+    const SHAPE: AnswerShape =
+        AnswerShape::StreamOrRedirect(&[TransportStream::NAME, "video/mp4", HlsPlaylist::NAME]);
 
     fn into_reply(self) -> Reply {
         match self {
             Self::Live(answer) => answer.into_reply(),
+            Self::Playlist(reply) => reply,
             Self::Past(answer) => answer.into_reply(),
         }
     }
@@ -95,6 +104,13 @@ pub(super) async fn watch(
     target: Target,
     query: StreamQuery,
 ) -> Result<StreamAnswer, Refusal> {
+    let format = wanted_format(&call, &query)?;
+    if format != OutputFormat::Ts {
+        check_present(&query)?;
+    }
+    if format == OutputFormat::Hls {
+        return hls::play(call, target, &query).await.map(StreamAnswer::Playlist);
+    }
     if let (Target::Channel(uuid), Some(past)) = (target, query.past()) {
         let channel = catchup::visible(&call, |it| it.one_by("uuid", uuid.as_bytes()))?;
         match catchup::of_live(call, channel, past).await? {
@@ -107,14 +123,24 @@ pub(super) async fn watch(
         false => ALL_IN_USE,
     };
     let all_in_use = StatusCode::from_u16(all_in_use).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    let served = serve(call, target, query).await;
+    let format = if format == OutputFormat::Mp4 { StreamFormat::Fmp4 } else { StreamFormat::Ts };
+    let served = serve(call, target, query, format).await;
     served.map(StreamAnswer::Live).map_err(|it| it.all_in_use_as(all_in_use))
+}
+
+/// Serves a playlist of HLS to the user of this call, at an address that plays nothing else.
+pub(super) async fn watch_as_hls(call: Call, target: Target, query: StreamQuery) -> Result<Reply, Refusal> {
+    check_allowed(&call, OutputFormat::Hls)?;
+    check_present(&query)?;
+    hls::play(call, target, &query).await
 }
 
 /// Opens the channel as it is, for an answer that began with its past.
 pub(super) async fn live_tail(call: Call, target: Target) -> Result<(Tail, Guard), Refusal> {
     let unavailable = || Refusal::unavailable("the channel plays at its provider");
-    let StreamOrRedirect::Stream(content) = serve(call, target, StreamQuery::default()).await? else {
+    let StreamOrRedirect::Stream(content) =
+        serve(call, target, StreamQuery::default(), StreamFormat::Ts).await?
+    else {
         return Err(unavailable());
     };
     let reply = content.into_reply();
@@ -122,10 +148,45 @@ pub(super) async fn live_tail(call: Call, target: Target) -> Result<(Tail, Guard
     tail.ok_or_else(unavailable)
 }
 
+/// Returns the format of a request: that of the address, of the query, or the preferred one of the user.
+fn wanted_format(call: &Call, query: &StreamQuery) -> Result<OutputFormat, Refusal> {
+    let asked = call.stream_format().or(query.format());
+    // The past of a channel is a transport stream.
+    let asked = asked.or_else(|| query.past().map(|_| OutputFormat::Ts));
+    let format = asked.unwrap_or_else(|| allowed_formats(call).preferred());
+    check_allowed(call, format).map(|()| format)
+}
+
+fn allowed_formats(call: &Call) -> AllowedFormats {
+    call.user().map_or_else(|_| AllowedFormats::default(), |it| AllowedFormats::of(it))
+}
+
+/// Refuses a request for the past of a channel in a format that has no past.
+fn check_present(query: &StreamQuery) -> Result<(), Refusal> {
+    match query.past() {
+        Some(_) => Err(Refusal::bad_request(
+            "The past of a channel is a transport stream: ask for it at the address with the extension .ts.",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a user who may not play this format.
+fn check_allowed(call: &Call, format: OutputFormat) -> Result<(), Refusal> {
+    let allowed = allowed_formats(call);
+    if allowed.contains(format) {
+        return Ok(());
+    }
+    let names: Vec<_> = allowed.iter().map(OutputFormat::name).collect();
+    let detail = format!("this user may play the formats {} and not {}", names.join(", "), format.name());
+    Err(Refusal::status(StatusCode::FORBIDDEN).with_detail(detail).with_tuner_error(TunerError::TuneFailed))
+}
+
 async fn serve(
     call: Call,
     target: Target,
     query: StreamQuery,
+    format: StreamFormat,
 ) -> Result<StreamOrRedirect<TransportStream>, Refusal> {
     if !call.app.plans.exists(&target) {
         return Err(unknown_channel());
@@ -133,7 +194,8 @@ async fn serve(
     let rendition = rendition(&call.app, call.user().ok().map(|it| &**it), &call.caller, target, &query)?;
     if call.method == Method::HEAD {
         let nothing = futures_util::stream::empty::<Result<Vec<u8>, std::io::Error>>();
-        return Ok(streaming(warp::reply::stream(nothing)));
+        let head = warp::reply::stream(nothing);
+        return Ok(if format == StreamFormat::Fmp4 { fragmented(head) } else { streaming(head) });
     }
     let user = call.user().ok().cloned();
     let (app, caller) = (call.app, call.caller);
@@ -151,19 +213,20 @@ async fn serve(
         None => anonymous_seat(&app),
     };
     let has_program = rendition.as_ref().is_some_and(|it| it.command.is_some());
-    let request = WatchRequest { target, viewer, connection: caller.connection, seat, rendition };
-    match app.switchboard.watch(request).await {
+    let request = WatchRequest { target, viewer, connection: caller.connection, seat, rendition, format };
+    let sound = if request.rendition.is_none() { fragments::sound_of(target) } else { None };
+    match app.switchboard.watch(request.clone()).await {
+        Ok(WatchReply::Segments { client, viewing }) => {
+            check_permitted(&app, user.as_deref(), target, client_address)?;
+            let opened = fragments::first(&app, request, viewing, has_program, sound).await;
+            let (reader, first, viewing) = opened.inspect_err(|refusal| {
+                info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
+            })?;
+            let tuner = tuner.map(|it| Box::new(it) as Box<dyn Any + Send + Sync>);
+            Ok(fragmented(fragments::body(reader, first, viewing, tuner)))
+        }
         Ok(WatchReply::Tail { client, tail }) => {
-            // A viewer who lost the permission in the meantime had no session yet that could be ended.
-            let viewer = user.as_ref().map_or(user::ANONYMOUS, |it| it.id);
-            let is_allowed = may_watch(&app.models, viewer, target)
-                && may_stream_from(&app.models, viewer, client_address);
-            if !is_allowed {
-                return Err(match user {
-                    Some(user) if !is_active(&app, user.id) => Denied::Inactive.into(),
-                    _ => unknown_channel(),
-                });
-            }
+            check_permitted(&app, user.as_deref(), target, client_address)?;
             let tail = first_packets(&app, target, tail, has_program).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
             })?;
@@ -177,14 +240,27 @@ async fn serve(
         Ok(WatchReply::Redirect(url)) => redirect(&url),
         Ok(WatchReply::Refused(reason)) => {
             info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
-            Err(match reason {
-                WatchRefusal::Seats { limit } if is_anonymous => no_anonymous_seat(limit),
-                reason => no_watch(&reason),
-            })
+            Err(no_watch(&reason, is_anonymous))
         }
-        Err(AskError::Timeout) => Err(busy("the gateway did not respond in time")),
-        Err(AskError::Gone) => Err(busy("the gateway is stopping")),
+        Err(error) => Err(no_answer(error)),
     }
+}
+
+/// Refuses a viewer who lost the permission while the channel was joined: there was no session yet that could be ended.
+pub(super) fn check_permitted(
+    app: &App,
+    user: Option<&User>,
+    target: Target,
+    address: IpAddr,
+) -> Result<(), Refusal> {
+    let viewer = user.map_or(user::ANONYMOUS, |it| it.id);
+    if may_watch(&app.models, viewer, target) && may_stream_from(&app.models, viewer, address) {
+        return Ok(());
+    }
+    Err(match user {
+        Some(user) if !is_active(app, user.id) => Denied::Inactive.into(),
+        _ => unknown_channel(),
+    })
 }
 
 /// Takes a tuner of the emulated device that the caller uses, if it uses one.
@@ -217,23 +293,30 @@ async fn first_packets(
     mut tail: Tail,
     has_program: bool,
 ) -> Result<Tail, Refusal> {
-    let program_start = if has_program { PROGRAM_START_TIMEOUT } else { Duration::ZERO };
-    let start_timeout = app.settings.load().start_timeout + program_start;
+    let start_timeout = start_timeout(app, has_program);
     match timeout(start_timeout, tail.ready()).await {
         Ok(Ok(())) => Ok(tail),
         Ok(Err(end)) => Err(no_packets(&end)),
-        Err(_) => {
-            let status = app.switchboard.status(target).await.ok().flatten();
-            let cause = status.and_then(|it| it.last_failure).map(|it| format!(": {it}")).unwrap_or_default();
-            let seconds = start_timeout.as_secs_f64();
-            let detail = format!("no stream of the channel played within {seconds} s{cause}");
-            Err(Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData))
-        }
+        Err(_) => Err(too_late(app, target, start_timeout).await),
     }
 }
 
+/// Returns the maximum wait for the beginning of a stream.
+pub(super) fn start_timeout(app: &App, has_program: bool) -> Duration {
+    let program_start = if has_program { PROGRAM_START_TIMEOUT } else { Duration::ZERO };
+    app.settings.load().start_timeout + program_start
+}
+
+/// Returns the response to a client whose stream did not begin in this time.
+pub(super) async fn too_late(app: &App, target: Target, waited: Duration) -> Refusal {
+    let status = app.switchboard.status(target).await.ok().flatten();
+    let cause = status.and_then(|it| it.last_failure).map(|it| format!(": {it}")).unwrap_or_default();
+    let detail = format!("no stream of the channel played within {} s{cause}", waited.as_secs_f64());
+    Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData)
+}
+
 /// Returns the response to a client whose tail ended before the first packet.
-fn no_packets(end: &EndReason) -> Refusal {
+pub(super) fn no_packets(end: &EndReason) -> Refusal {
     let refusal = Refusal::unavailable(end.to_string());
     match end {
         EndReason::NoSlot(_) => refusal.with_tuner_error(TunerError::AllTunersInUse).retry_soon(),
@@ -244,10 +327,19 @@ fn no_packets(end: &EndReason) -> Refusal {
     }
 }
 
+/// Returns the response to a client to whom the switchboard did not answer.
+pub(super) fn no_answer(error: AskError) -> Refusal {
+    match error {
+        AskError::Timeout => busy("the gateway did not respond in time"),
+        AskError::Gone => busy("the gateway is stopping"),
+    }
+}
+
 /// Returns the response to a client that was refused.
-fn no_watch(reason: &WatchRefusal) -> Refusal {
+pub(super) fn no_watch(reason: &WatchRefusal, is_anonymous: bool) -> Refusal {
     let detail = reason.to_string();
     match reason {
+        WatchRefusal::Seats { limit } if is_anonymous => no_anonymous_seat(*limit),
         WatchRefusal::NotFound => unknown_channel(),
         WatchRefusal::NoStreams | WatchRefusal::Unplayable(_) => {
             Refusal::unavailable(detail).with_tuner_error(TunerError::TuneFailed)
@@ -277,7 +369,7 @@ pub(super) fn unknown_channel() -> Refusal {
 }
 
 /// Returns the response to a caller without credentials whose channel would be played from its provider.
-fn needs_login() -> Refusal {
+pub(super) fn needs_login() -> Refusal {
     Refusal::unauthorized("this channel is played directly from its provider, which requires a login")
         .with_tuner_error(TunerError::TuneFailed)
 }
@@ -288,7 +380,7 @@ fn no_anonymous_seat(limit: u32) -> Refusal {
         .retry_soon()
 }
 
-fn busy(detail: &str) -> Refusal {
+pub(super) fn busy(detail: &str) -> Refusal {
     Refusal::unavailable(detail).with_tuner_error(TunerError::SystemBusy).retry_soon()
 }
 
@@ -299,7 +391,7 @@ pub(super) fn streaming(body: impl warp::Reply) -> StreamOrRedirect<TransportStr
     StreamOrRedirect::Stream(content.with_header(ACCEL_BUFFERING, "no").with_header(CONNECTION, "close"))
 }
 
-fn redirect(url: &SourceUrl) -> Result<StreamOrRedirect<TransportStream>, Refusal> {
+pub(super) fn redirect(url: &SourceUrl) -> Result<StreamOrRedirect<TransportStream>, Refusal> {
     let location = HeaderValue::from_str(url.expose()).map_err(|_| {
         Refusal::unavailable("the URL of the stream is not valid in a Location header")
             .with_tuner_error(TunerError::TuneFailed)
@@ -334,14 +426,19 @@ mod tests {
             is_discovered: false,
             n_reserved: 0,
         };
-        check(no_watch(&WatchRefusal::Full(full)), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&WatchRefusal::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&WatchRefusal::Transcoders { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&WatchRefusal::Stopping), 503, "803 System Busy", Some("3"));
-        check(no_watch(&WatchRefusal::NoStreams), 503, "806 Tune Failed", None);
-        check(no_watch(&WatchRefusal::Unplayable("no".to_owned())), 503, "806 Tune Failed", None);
-        check(no_watch(&WatchRefusal::NothingPlays("no".to_owned())), 503, "807 No Video Data", None);
-        check(no_watch(&WatchRefusal::NotFound), 404, "801 Unknown Channel", None);
+        check(no_watch(&WatchRefusal::Full(full), false), 503, "805 All Tuners In Use", Some("3"));
+        check(no_watch(&WatchRefusal::Seats { limit: 1 }, false), 503, "805 All Tuners In Use", Some("3"));
+        check(
+            no_watch(&WatchRefusal::Transcoders { limit: 1 }, false),
+            503,
+            "805 All Tuners In Use",
+            Some("3"),
+        );
+        check(no_watch(&WatchRefusal::Stopping, false), 503, "803 System Busy", Some("3"));
+        check(no_watch(&WatchRefusal::NoStreams, false), 503, "806 Tune Failed", None);
+        check(no_watch(&WatchRefusal::Unplayable("no".to_owned()), false), 503, "806 Tune Failed", None);
+        check(no_watch(&WatchRefusal::NothingPlays("no".to_owned()), false), 503, "807 No Video Data", None);
+        check(no_watch(&WatchRefusal::NotFound, false), 404, "801 Unknown Channel", None);
         check(no_packets(&EndReason::NoSlot("full".into())), 503, "805 All Tuners In Use", Some("3"));
         check(no_packets(&EndReason::NothingPlays("404".into())), 503, "807 No Video Data", None);
         check(no_packets(&EndReason::Stopped), 503, "803 System Busy", Some("3"));
@@ -357,7 +454,7 @@ mod tests {
             is_discovered: false,
             n_reserved: 0,
         };
-        let text = no_watch(&WatchRefusal::Full(full)).to_string();
+        let text = no_watch(&WatchRefusal::Full(full), false).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");
     }
 

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::frames::update;
+use crate::rest::SegmenterView;
 
 /// The channels whose clients an admin gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +100,7 @@ impl StatisticsReader {
                 "losses": status.n_losses,
                 "failovers": status.n_failovers,
                 "waiting": status.n_waiting,
+                "segmenters": status.segmenters.iter().map(SegmenterView::of).collect::<Vec<_>>(),
             });
             if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
                 whole.extend(more);
@@ -127,6 +129,7 @@ impl StatisticsReader {
             "client_id": client.id.to_string(),
             "ip_address": client.address,
             "user_agent": client.agent,
+            "output_format": client.format.name(),
             "output_profile": client.output_profile,
             "username": client.user.as_deref().unwrap_or_default(),
             "duration": client.watching.as_secs(),

@@ -93,7 +93,10 @@ async fn a_route_with_a_login_in_its_path_accepts_active_users_with_their_passwo
             let player_password = rest.user(password).player_password.clone().unwrap();
             let player_password = utf8_percent_encode(player_password.expose(), NON_ALPHANUMERIC).to_string();
             let path = route.path.replace("{user}", &rest.user(user).username);
-            let path = path.replace("{password}", &player_password).replace("{file}", "1");
+            let path = path
+                .replace("{password}", &player_password)
+                .replace("{file}", "1")
+                .replace("{stream_file}", "1");
             let answer = rest.send(method(route), &path, &[], "").await;
             assert_eq!(answer.status != 401, is_accepted, "{path}: {} {}", answer.status, answer.text);
         }
@@ -278,7 +281,7 @@ fn paths(route: &Route) -> Vec<String> {
         let uuid = uuid.to_string();
         let fill = |path: String, name| {
             let value = match ParameterKind::of(name) {
-                ParameterKind::Id | ParameterKind::File => id,
+                ParameterKind::Id | ParameterKind::File | ParameterKind::StreamFile => id,
                 ParameterKind::Uuid => &uuid,
                 ParameterKind::Text => text,
             };

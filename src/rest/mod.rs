@@ -22,7 +22,8 @@ use std::sync::Arc;
 use domain::user::UserLevel;
 
 pub(crate) use self::api::{
-    ChannelMaker, ChannelRowCache, DeletedRules, past_sessions, pushed_past_stats, pushed_stats,
+    ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats,
+    pushed_stats,
 };
 pub(crate) use self::frame::plugin::PluginCalls;
 use self::frame::route::Route;

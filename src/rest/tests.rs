@@ -70,8 +70,10 @@ async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_an
 fn the_streams_of_players_are_routes_of_the_player_port_only_except_the_one_that_pages_play() {
     for (path, is_on_api_port) in [
         ("/proxy/ts/stream/{target}", true),
-        ("/live/{user}/{password}/{file}", false),
-        ("/{user}/{password}/{file}", false),
+        ("/live/{user}/{password}/{stream_file}", false),
+        ("/proxy/hls/{uuid}/index.m3u8", true),
+        ("/proxy/hls/session/{token}/{name}", true),
+        ("/{user}/{password}/{stream_file}", false),
     ] {
         let has = |port| routes_of(port).iter().any(|it| it.path == path);
         assert_eq!((has(Port::Player), has(Port::Api)), (true, is_on_api_port), "{path}");
@@ -82,7 +84,7 @@ fn the_streams_of_players_are_routes_of_the_player_port_only_except_the_one_that
 #[tokio::test]
 async fn every_path_of_the_gateway_is_refused_in_the_same_form() {
     let rest = Rest::start().await;
-    for path in ["/nothing", "/healthz/x", "/live/a/b", "/live/a/b/1.m3u8", "/proxy/ts/stream/", "/a/b/c"] {
+    for path in ["/nothing", "/healthz/x", "/live/a/b", "/live/a/b/1.mkv", "/proxy/ts/stream/", "/a/b/c"] {
         let answer = rest.send("GET", path, &[], "").await;
         assert_eq!((answer.status, answer.body), (404, json!({ "detail": "Not found." })), "{path}");
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::{SwitchOutcome, SwitchTo, Target, Viewer, WatchReply, WatchRequest};
 use domain::event::EventBody;
 use domain::ids::StreamId;
+use domain::output_format::StreamFormat;
 use media::{Connection, ConnectionMeter, EndReason};
 
 use crate::support::gateway::{Setup, TestGateway};
@@ -178,7 +179,14 @@ async fn a_preview_and_a_channel_with_the_same_number_are_two_leases() {
     });
     let viewer = Viewer { user: None, address: connection.peer.ip(), agent: "test".into() };
     let watch = switchboard
-        .watch(WatchRequest { target: preview, viewer, connection, seat: None, rendition: None })
+        .watch(WatchRequest {
+            target: preview,
+            viewer,
+            connection,
+            seat: None,
+            rendition: None,
+            format: StreamFormat::Ts,
+        })
         .await
         .unwrap();
     let WatchReply::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };

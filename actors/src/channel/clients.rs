@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use domain::event::{ChannelRef, ClientRef, EventBody};
 use domain::ids::{OutputProfileId, UserId};
-use media::meter::TailMeter;
+use domain::output_format::StreamFormat;
 use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
 
+use super::segmenters::{SegmentViewing, SharedWindow};
 use super::{ClientStatus, JoinRequest};
-use crate::client;
+use crate::client::{self, ClientMeter, Departure, SegmentMeter};
 use crate::clock::now_ms;
 use crate::recorder::ReadingRecording;
 use crate::registry::{Registered, Registry, WatchedClient};
@@ -21,13 +22,30 @@ use crate::viewer::Viewer;
 struct Client {
     viewer: Viewer,
     actor: ActorRef<client::Message>,
-    tail: Arc<TailMeter>,
+    meter: ClientMeter,
+    format: StreamFormat,
     since: Instant,
     joined_at: i64,
     user_id: Option<UserId>,
     output_profile: Option<OutputProfileId>,
     recording: Option<ReadingRecording>,
     _registered: Registered,
+}
+
+impl Client {
+    /// Returns what the client gets: one that asks for parts of segments gets other playlists than before.
+    fn format_now(&self) -> StreamFormat {
+        match self.format {
+            StreamFormat::Hls(_) if self.meter.is_low_latency() => StreamFormat::LowLatencyHls,
+            format => format,
+        }
+    }
+}
+
+/// Starts the actor of a client.
+fn spawn(request: &JoinRequest, parent: ActorCell) -> Result<ActorRef<client::Message>, SpawnErr> {
+    let state = client::State::of(request.connection.clone());
+    Ok(ActorRuntime::spawn_linked_instant(None, client::Actor, state, parent)?.0)
 }
 
 /// The clients of a live channel, each with its client actor.
@@ -69,14 +87,46 @@ impl Clients {
         seat: Option<Arc<Seat>>,
     ) -> Result<Tail, SpawnErr> {
         let user_id = seat.as_ref().map(|it| it.user());
-        let state = client::State::of(request.connection.clone());
-        let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, state, parent)?;
-        let tail = ring.tail(entry, Some(client::departure(actor.clone(), seat)));
-        let meter = tail.meter().clone();
+        let actor = spawn(request, parent)?;
+        let tail = ring.tail(entry, Some(Box::new(Departure::new(actor.clone(), seat))));
+        self.add(id, request, actor, user_id, ClientMeter::Tail(tail.meter().clone()));
+        Ok(tail)
+    }
+
+    /// Lets a join read a window of segments, and creates a client actor that supervises it.
+    ///
+    /// # Errors
+    /// The actor cannot be spawned.
+    pub(super) fn admit_to_segments(
+        &mut self,
+        id: u64,
+        request: &JoinRequest,
+        shared: SharedWindow,
+        parent: ActorCell,
+        seat: Option<Arc<Seat>>,
+    ) -> Result<SegmentViewing, SpawnErr> {
+        let user_id = seat.as_ref().map(|it| it.user());
+        let actor = spawn(request, parent)?;
+        let meter = Arc::new(SegmentMeter::default());
+        let departure = Departure::new(actor.clone(), seat);
+        let viewing = SegmentViewing::new(shared, Arc::clone(&meter), departure, self.registry.clone());
+        self.add(id, request, actor, user_id, ClientMeter::Segments(meter));
+        Ok(viewing)
+    }
+
+    fn add(
+        &mut self,
+        id: u64,
+        request: &JoinRequest,
+        actor: ActorRef<client::Message>,
+        user_id: Option<UserId>,
+        meter: ClientMeter,
+    ) {
         let watched = WatchedClient { connection: request.connection.clone(), port: actor.get_derived() };
         let client = Client {
             viewer: request.viewer.clone(),
-            tail: meter,
+            meter,
+            format: request.format,
             since: Instant::now(),
             joined_at: now_ms(),
             user_id,
@@ -86,7 +136,6 @@ impl Clients {
             actor: actor.clone(),
         };
         self.by_actor.insert(actor.get_id(), (id, client));
-        Ok(tail)
     }
 
     /// Removes a client whose actor ended. Returns its final counters.
@@ -97,20 +146,20 @@ impl Clients {
         reason: &str,
     ) -> Option<DepartedClient> {
         let (id, client) = self.by_actor.remove(&actor)?;
-        let reason = if client.tail.was_too_slow() { "too slow" } else { reason };
+        let reason = if client.meter.was_too_slow() { "too slow" } else { reason };
         let event = EventBody::ClientDisconnect {
             channel: channel.clone(),
             client: client_ref(id, &client.viewer),
             reason: reason.to_owned(),
             duration_seconds: client.since.elapsed().as_secs(),
-            bytes_sent: client.tail.bytes(),
+            bytes_sent: client.meter.bytes(),
         };
         Some(DepartedClient {
             id,
             reason: reason.to_owned(),
             event,
-            bytes: client.tail.bytes(),
-            missed_bytes: client.tail.overrun_bytes(),
+            bytes: client.meter.bytes(),
+            missed_bytes: client.meter.missed_bytes(),
             viewer: client.viewer,
         })
     }
@@ -159,9 +208,10 @@ impl Clients {
                 output_profile: client.output_profile,
                 joined_at: client.joined_at,
                 watching: client.since.elapsed(),
-                bytes: client.tail.bytes(),
-                missed_bytes: client.tail.overrun_bytes(),
-                misses: client.tail.overruns(),
+                format: client.format_now(),
+                bytes: client.meter.bytes(),
+                missed_bytes: client.meter.missed_bytes(),
+                misses: client.meter.misses(),
             })
             .collect()
     }

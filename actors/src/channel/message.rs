@@ -51,6 +51,8 @@ pub(crate) enum Message {
     Lingered(u64),
     /// Nobody has watched a rendition for the linger time. The number is that of its timer.
     RenditionLingered(u64),
+    /// Nobody has watched the segments of a segmenter for the linger time. The number is that of its timer.
+    SegmenterLingered(u64),
     /// Ends the channel unless a join with a later number arrived.
     Retire(u64),
     /// Ends the channel now; clients read their last chunks and then this reason.

@@ -18,6 +18,7 @@ mod clients;
 mod env;
 mod message;
 mod renditions;
+mod segmenters;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,9 @@ use std::time::Duration;
 pub(crate) use self::actor::{Actor, Arguments, open_request};
 pub(crate) use self::env::LiveEnv;
 pub(crate) use self::message::{Join, Message};
-pub use self::status::{ChannelStatus, ClientStatus};
+pub use self::segmenters::SegmentViewing;
+pub use self::status::{ChannelStatus, ClientStatus, SegmenterStatus};
+use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
 use domain::source_url::SourceUrl;
 use media::meter::Connection;
@@ -48,6 +51,13 @@ pub enum WatchReply {
         client: u64,
         /// Position in the ring.
         tail: Tail,
+    },
+    /// A window of segments. The first one may not be complete yet.
+    Segments {
+        /// Client number.
+        client: u64,
+        /// The window, with what ends the client when it is dropped.
+        viewing: Box<SegmentViewing>,
     },
     /// The player is sent to the original address; no upstream was opened and no lease taken.
     Redirect(SourceUrl),
@@ -135,6 +145,7 @@ pub(crate) struct JoinRequest {
     pub(crate) seat: Option<Weak<Seat>>,
     /// The rendition that the viewer gets; `None` is the stream as it is.
     pub(crate) rendition: Option<Arc<Rendition>>,
+    pub(crate) format: StreamFormat,
     /// The recording that reads, if one does: it starts at the newest random-access point instead of some seconds before.
     pub(crate) recording: Option<ReadingRecording>,
 }

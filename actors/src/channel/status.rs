@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::event::StreamRef;
 use domain::ids::{OutputProfileId, ProfileId, StreamId, UserId};
+use domain::output_format::{SegmentContainer, StreamFormat};
 use uuid::Uuid;
 
 use crate::plans::Target;
@@ -48,6 +49,33 @@ pub struct ChannelStatus {
     pub clients: Vec<ClientStatus>,
     /// Number of joins that wait for a slot.
     pub n_waiting: usize,
+    /// The segmenters that run.
+    pub segmenters: Vec<SegmenterStatus>,
+}
+
+/// Status of a segmenter, which serves all viewers of the channel with the same container and output profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmenterStatus {
+    /// Container of the segments.
+    pub container: SegmentContainer,
+    /// Output profile that changes the stream before it.
+    pub output_profile: Option<OutputProfileId>,
+    /// Number of viewers.
+    pub n_viewers: usize,
+    /// Announced maximum duration of a segment; `None` before the first.
+    pub target_duration: Option<Duration>,
+    /// Number of the newest complete segment; `None` before the first.
+    pub newest_segment: Option<u64>,
+    /// Complete segments that players can request.
+    pub n_segments: usize,
+    /// Bytes in memory.
+    pub bytes: usize,
+    /// Age of the newest media that players can request; `None` before the first.
+    pub latency: Option<Duration>,
+    /// Codecs, as playlists name them.
+    pub codecs: Option<String>,
+    /// Names of elementary streams that the container cannot carry, with reasons.
+    pub left_out: Vec<String>,
 }
 
 /// Status of one client.
@@ -65,6 +93,8 @@ pub struct ClientStatus {
     pub user_id: Option<UserId>,
     /// Output profile that changes the stream for the client.
     pub output_profile: Option<OutputProfileId>,
+    /// The form in which the client gets the stream.
+    pub format: StreamFormat,
     /// Time of the join, in milliseconds since 1970.
     pub joined_at: i64,
     /// Time since the join.

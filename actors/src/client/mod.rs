@@ -6,33 +6,41 @@
 
 mod actor;
 mod message;
+mod meter;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::sync::Arc;
 
 pub(crate) use self::actor::{Actor, State};
 pub(crate) use self::message::Message;
+pub(crate) use self::meter::ClientMeter;
+pub use self::meter::SegmentMeter;
 use ractor::ActorRef;
 
 use crate::seats::Seat;
 
-/// A guard inside a tail. Its drop reports to the client actor that the player left, and releases the seat.
-struct Departure {
+/// A guard inside of what a client reads from. Its drop reports to the client actor that the player left, and releases
+/// the seat.
+pub(crate) struct Departure {
     client: ActorRef<Message>,
     seat: Option<Arc<Seat>>,
 }
 
-impl Drop for Departure {
-    fn drop(&mut self) {
-        let why = self.seat.as_ref().and_then(|it| it.why_ended());
-        // The cast fails if the client actor ended first.
-        let _ = self.client.cast(Message::Left(why.unwrap_or("its stream was closed")));
+impl Departure {
+    pub(crate) fn new(client: ActorRef<Message>, seat: Option<Arc<Seat>>) -> Self {
+        Self { client, seat }
+    }
+
+    /// Returns why the gateway ended the session of the user, if it did.
+    pub(crate) fn why_ended(&self) -> Option<&'static str> {
+        self.seat.as_ref().and_then(|it| it.why_ended())
     }
 }
 
-/// Creates the guard for the tail of a client. The seat is held as long as the tail exists.
-pub(crate) fn departure(client: ActorRef<Message>, seat: Option<Arc<Seat>>) -> Box<dyn Any + Send + Sync> {
-    Box::new(Departure { client, seat })
+impl Drop for Departure {
+    fn drop(&mut self) {
+        // The cast fails if the client actor ended first.
+        let _ = self.client.cast(Message::Left(self.why_ended().unwrap_or("its stream was closed")));
+    }
 }

@@ -17,7 +17,7 @@ async fn client() -> (ActorRef<Message>, tokio::task::JoinHandle<()>, Arc<Connec
 #[tokio::test]
 async fn a_client_whose_tail_is_dropped_ends_and_leaves_the_connection_to_the_server() {
     let (actor, task, connection) = client().await;
-    drop(departure(actor, None));
+    drop(Departure::new(actor, None));
     task.await.unwrap();
     assert!(!connection.cancel.is_cancelled());
 }

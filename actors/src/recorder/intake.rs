@@ -73,7 +73,7 @@ impl Intake {
         };
         let tail = match reply {
             Ok(WatchReply::Tail { tail, .. }) => tail,
-            Ok(WatchReply::Redirect(_)) => return Err(REDIRECTED.to_owned()),
+            Ok(WatchReply::Redirect(_) | WatchReply::Segments { .. }) => return Err(REDIRECTED.to_owned()),
             Ok(WatchReply::Refused(refusal)) => return Err(refusal.to_string()),
             Err(cause) => return Err(cause.to_string()),
         };

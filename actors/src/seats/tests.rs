@@ -53,7 +53,7 @@ impl Scenario {
                 Ok(Watching { request, device: device.to_owned(), target, client, _tail: tail, connection })
             }
             WatchReply::Refused(refusal) => Err(refusal),
-            WatchReply::Redirect(_) => panic!("nothing is redirected here"),
+            WatchReply::Redirect(_) | WatchReply::Segments { .. } => panic!("nothing is redirected here"),
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::message::Message;
 use domain::ids::UserId;
 use domain::limits::SeatRules;
+use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
 use media::meter::Connection;
 use media::ring::EndReason;
@@ -66,6 +67,8 @@ pub struct WatchRequest {
     pub seat: Option<SeatRequest>,
     /// The rendition that the viewer gets; `None` is the stream as it is.
     pub rendition: Option<Arc<Rendition>>,
+    /// The form in which the viewer gets the stream.
+    pub format: StreamFormat,
 }
 
 /// Outcome of stopping a channel.
@@ -108,7 +111,7 @@ impl Switchboard {
     /// # Errors
     /// The switchboard does not reply in time, or the gateway is stopping.
     pub async fn watch(&self, request: WatchRequest) -> Result<WatchReply, AskError> {
-        let WatchRequest { target, viewer, connection, seat, rendition } = request;
+        let WatchRequest { target, viewer, connection, seat, rendition, format } = request;
         let settings = self.env.settings();
         let rules = SeatRules { at_limit: settings.at_limit, user_limits: settings.user_limits };
         let seat = match seat {
@@ -120,8 +123,8 @@ impl Switchboard {
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
         let seat_held = seat.as_ref().map(Arc::downgrade);
-        self.join(target, JoinRequest { viewer, connection, seat: seat_held, rendition, recording: None })
-            .await
+        let request = JoinRequest { viewer, connection, seat: seat_held, rendition, format, recording: None };
+        self.join(target, request).await
     }
 
     /// Joins a live channel as a recording: without a seat, at the newest random-access point when it begins to read. A
@@ -137,8 +140,15 @@ impl Switchboard {
     ) -> Result<WatchReply, AskError> {
         let agent = recording.agent().to_owned();
         let viewer = Viewer { user: None, address: connection.peer.ip(), agent };
-        let recording = Some(recording);
-        self.join(target, JoinRequest { viewer, connection, seat: None, rendition: None, recording }).await
+        let request = JoinRequest {
+            viewer,
+            connection,
+            seat: None,
+            rendition: None,
+            format: StreamFormat::Ts,
+            recording: Some(recording),
+        };
+        self.join(target, request).await
     }
 
     async fn join(&self, target: Target, request: JoinRequest) -> Result<WatchReply, AskError> {

@@ -60,6 +60,7 @@ use crate::guide::{
     WrittenGuides,
 };
 use crate::health::{self, HealthTable};
+use crate::hls::HlsSessions;
 use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::integrations::{Courier, IntegrationParts, Integrations, Outbox};
 use crate::live_settings::LiveSettings;
@@ -137,6 +138,7 @@ struct SystemState {
     stop: CancellationToken,
     trials: Trials,
     vod: Vod,
+    hls_sessions: HlsSessions,
     recorder: Recorder,
     time_shift: TimeShift,
     programs: Programs,
@@ -248,6 +250,7 @@ impl System {
         let time_shift =
             TimeShift::new(switchboard(), env.packets.clone(), counter.clone(), stop.child_token());
         let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
+        let hls_sessions = HlsSessions::new(switchboard(), stop.child_token());
         let recorder =
             Recorder::new(switchboard(), vod.clone(), env.clone(), time_shift.clone(), stop.child_token());
         let plugins = Plugins::new(
@@ -258,6 +261,7 @@ impl System {
         );
         let state = SystemState {
             vod,
+            hls_sessions,
             recorder,
             time_shift,
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
@@ -394,6 +398,11 @@ impl System {
     /// Returns the handle for films and episodes.
     pub fn vod(&self) -> Vod {
         self.state.vod.clone()
+    }
+
+    /// Returns the handle for the sessions of viewers with HLS.
+    pub fn hls_sessions(&self) -> HlsSessions {
+        self.state.hls_sessions.clone()
     }
 
     /// Returns the handle for recordings. None is made before [`System::record_into`].

@@ -41,7 +41,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::admission::{Admission, AdmissionGuard, LimitReached};
-use super::socket::{HangUpWatch, MeteredIo, prepare};
+use super::socket::{FileBody, HangUpWatch, MeteredIo, prepare};
 use super::stream::{Stream, StreamSender};
 
 /// Maximum size of a request head, and of the buffer that a connection reads and writes with, in bytes.
@@ -256,12 +256,14 @@ impl<H: Handler> Acceptor<H> {
             tasks: self.tasks.clone(),
         };
         let (context, stream) = (Arc::clone(&connection), Arc::clone(&take_over));
+        let of_response = Arc::clone(&socket);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Arc::clone(&context));
             request.extensions_mut().insert(guard.clone());
             request.extensions_mut().insert(local);
             let handler = handler.clone();
             let (version, take_over) = (request.version(), Arc::clone(&stream));
+            let socket = Arc::clone(&of_response);
             async move {
                 let response = handler.answer(request).await;
                 if let Some(stream) = Stream::take(&response, version) {
@@ -269,6 +271,8 @@ impl<H: Handler> Acceptor<H> {
                     // The library must not respond. Taking the stream drops this future.
                     std::future::pending::<()>().await;
                 }
+                // The response before has been written: the library reads the next request only then.
+                socket.set_file(response.extensions().get::<FileBody>().cloned());
                 Ok::<_, Infallible>(response)
             }
         });

@@ -1,6 +1,7 @@
 //! The account of a user and the address of the server, as a panel describes them.
 
 use actors::now_ms;
+use domain::output_format::{AllowedFormats, OutputFormat};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,8 +14,6 @@ use crate::rest::frame::call::Call;
 const NEVER: i32 = i32::MAX;
 /// The number of simultaneous streams of a user without a limit. Apps offer no second stream at 0.
 const UNLIMITED_STREAMS: u32 = 1000;
-/// Formats of streams that play. Apps choose the first one.
-const OUTPUT_FORMATS: [&str; 1] = ["ts"];
 
 #[derive(Debug, Serialize)]
 pub(super) struct AccountView {
@@ -38,7 +37,8 @@ struct UserInfo {
     /// When the user was created, in seconds since 1970.
     created_at: String,
     max_connections: String,
-    allowed_output_formats: [&'static str; 1],
+    /// Apps choose the first one, or let people choose.
+    allowed_output_formats: Vec<&'static str>,
 }
 
 /// Apps build the addresses of streams from `server_protocol`, `url` and `port`.
@@ -78,7 +78,7 @@ impl AccountView {
             active_cons: n_watched.to_string(),
             created_at: (user.joined_at / 1000).to_string(),
             max_connections: max_connections.to_string(),
-            allowed_output_formats: OUTPUT_FORMATS,
+            allowed_output_formats: AllowedFormats::of(user).iter().map(OutputFormat::name).collect(),
         };
         let server_info = ServerInfo::of(&call.player_origin(), now_ms()).ok_or_else(Refusal::bug)?;
         Ok(Self { user_info, server_info })

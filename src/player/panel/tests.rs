@@ -85,7 +85,7 @@ async fn the_account_has_every_field_with_the_type_that_apps_expect() {
         let user = json!({
             "username": "streamer", "password": format!("{SECRET} {STREAMER}"), "message": "", "auth": 1,
             "status": "Active", "exp_date": "2147483647", "is_trial": "0", "active_cons": "0",
-            "created_at": "1500000000", "max_connections": "3", "allowed_output_formats": ["ts"],
+            "created_at": "1500000000", "max_connections": "3", "allowed_output_formats": ["ts", "m3u8", "mp4"],
         });
         assert_eq!(answer.body["user_info"], user);
         let server = &answer.body["server_info"];

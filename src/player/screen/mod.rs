@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::core_settings::{STREAM_SETTINGS, reason_on_screen};
+use domain::output_format::OutputFormat;
 use futures_util::stream;
 use http::Method;
 use http::header::ACCEPT;
@@ -80,7 +81,9 @@ fn reason_of(call: &Call, refusal: &Refusal) -> Option<ScreenReason> {
     let reason = ScreenReason::of(option, status, error)?;
     let accepts = call.headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let reads_errors = accepts.contains("json") || call.app.tuner_seats.is_client(&call.caller);
-    (call.method == Method::GET && !reads_errors).then_some(reason)
+    // The clip is a transport stream.
+    let takes_clips = call.stream_format().is_none_or(|it| it == OutputFormat::Ts);
+    (call.method == Method::GET && !reads_errors && takes_clips).then_some(reason)
 }
 
 /// One connection that gets a clip.

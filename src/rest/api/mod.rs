@@ -17,7 +17,7 @@ mod tuner;
 mod vod;
 
 pub(crate) use self::channels::{ChannelMaker, ChannelRowCache, DeletedRules};
-pub(crate) use self::proxy::{past_sessions, pushed_past_stats, pushed_stats};
+pub(crate) use self::proxy::{SegmenterView, past_sessions, pushed_past_stats, pushed_stats};
 use crate::rest::frame::route::Route;
 
 /// Returns every operation of the API.

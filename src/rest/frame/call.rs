@@ -8,6 +8,7 @@ use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::ids::UserId;
 use domain::lineup::{ViewLimits, visible};
+use domain::output_format::OutputFormat;
 use domain::query::Query;
 use domain::secret::Secret;
 use domain::user::{User, UserLevel};
@@ -67,6 +68,8 @@ pub(crate) struct Parameters(Vec<(&'static str, Parameter)>);
 pub(super) enum Parameter {
     Number(u32),
     Uuid(Uuid),
+    /// A number, and the format that its extension names.
+    StreamFile(u32, Option<OutputFormat>),
     /// May be a password, so it does not print itself.
     Text(Secret),
 }
@@ -80,6 +83,8 @@ pub(crate) enum ParameterKind {
     Uuid,
     /// `{file}`: the id of a record as the name of a file, with or without `.ts`.
     File,
+    /// `{stream_file}`: the same with any extension that names a format of live streams.
+    StreamFile,
     /// All other names: any text that is not empty.
     Text,
 }
@@ -89,6 +94,7 @@ impl ParameterKind {
         match name {
             "uuid" => Self::Uuid,
             "file" => Self::File,
+            "stream_file" => Self::StreamFile,
             "id" => Self::Id,
             _ if name.ends_with("_id") => Self::Id,
             _ => Self::Text,
@@ -105,6 +111,16 @@ impl ParameterKind {
             Self::Id => number(text),
             Self::Uuid => Uuid::try_parse(text).ok().map(Parameter::Uuid),
             Self::File => number(text.strip_suffix(".ts").unwrap_or(text)),
+            Self::StreamFile => {
+                let has_extension =
+                    |it: &OutputFormat| text.rsplit_once('.').is_some_and(|(_, of)| of == it.name());
+                let format = OutputFormat::ALL.into_iter().find(has_extension);
+                let digits = format.and_then(|_| text.rsplit_once('.')).map_or(text, |it| it.0);
+                match number(digits)? {
+                    Parameter::Number(id) => Some(Parameter::StreamFile(id, format)),
+                    _ => None,
+                }
+            }
             Self::Text => (!text.is_empty()).then(|| Parameter::Text(Secret::new(text))),
         }
     }
@@ -131,15 +147,23 @@ impl Parameters {
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Parameter::Text(text) => Some(text.expose()),
-            Parameter::Number(_) | Parameter::Uuid(_) => None,
+            Parameter::Number(_) | Parameter::StreamFile(..) | Parameter::Uuid(_) => None,
         }
     }
 
     /// Returns the parameter of this name if its kind is an id or a file.
     pub(crate) fn number(&self, name: &str) -> Option<u32> {
         match self.get(name)? {
-            Parameter::Number(number) => Some(*number),
+            Parameter::Number(number) | Parameter::StreamFile(number, _) => Some(*number),
             Parameter::Uuid(_) | Parameter::Text(_) => None,
+        }
+    }
+
+    /// Returns the format that the extension of the parameter `{stream_file}` names, if it has one.
+    pub(crate) fn stream_format(&self) -> Option<OutputFormat> {
+        match self.get("stream_file")? {
+            Parameter::StreamFile(_, format) => *format,
+            Parameter::Number(_) | Parameter::Uuid(_) | Parameter::Text(_) => None,
         }
     }
 
@@ -147,7 +171,7 @@ impl Parameters {
     pub(crate) fn uuid(&self) -> Option<Uuid> {
         match self.get("uuid")? {
             Parameter::Uuid(uuid) => Some(*uuid),
-            Parameter::Number(_) | Parameter::Text(_) => None,
+            Parameter::Number(_) | Parameter::StreamFile(..) | Parameter::Text(_) => None,
         }
     }
 }
@@ -244,6 +268,11 @@ impl Call {
     /// Returns the id with this parameter name. A route whose path lacks it is a bug, and the answer is 500.
     pub(crate) fn id_of(&self, name: &str) -> Result<u32, Refusal> {
         self.parameters.number(name).ok_or_else(|| self.lacks(name))
+    }
+
+    /// Returns the format that the extension in the path names, if it has one.
+    pub(crate) fn stream_format(&self) -> Option<OutputFormat> {
+        self.parameters.stream_format()
     }
 
     /// Returns the parameter `{uuid}`.

@@ -204,6 +204,9 @@ fn path_parameter(name: &str) -> Value {
         ParameterKind::Id => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
         ParameterKind::Uuid => json!({ "type": "string", "format": "uuid" }),
         ParameterKind::File => json!({ "type": "string", "pattern": r"^[0-9]+(\.ts)?$", "example": "7.ts" }),
+        ParameterKind::StreamFile => {
+            json!({ "type": "string", "pattern": r"^[0-9]+(\.(ts|m3u8|mp4))?$", "example": "7.m3u8" })
+        }
         ParameterKind::Text => json!({ "type": "string", "minLength": 1 }),
     };
     json!({ "name": name, "in": "path", "required": true, "schema": schema })
@@ -264,13 +267,8 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
             let schema = json!({ "anyOf": [{ "type": "array", "items": item }, envelope(item.clone())] });
             json!({ "description": "The list, or the requested page of it.", "content": json_of(schema) })
         }
-        AnswerShape::Content(media_type) | AnswerShape::StreamOrRedirect(media_type) => {
-            let schema = match media_type.starts_with("text/") {
-                true => json!({ "type": "string" }),
-                false => json!({ "type": "string", "format": "binary" }),
-            };
-            json!({ "description": "Success.", "content": { media_type: { "schema": schema } } })
-        }
+        AnswerShape::Content(media_type) => content(&[media_type]),
+        AnswerShape::StreamOrRedirect(media_types) => content(media_types),
         AnswerShape::OneOf(media_types) => {
             let schema = |media_type: &str| match media_type.split('/').next() {
                 Some("application") => json!({}),
@@ -302,6 +300,17 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
         responses.insert(status.as_str().to_owned(), described);
     }
     responses
+}
+
+/// Describes a success with a text, or with bytes, of one of these media types.
+fn content(media_types: &[&str]) -> Value {
+    let schema = |media_type: &str| match media_type.starts_with("text/") {
+        true => json!({ "type": "string" }),
+        false => json!({ "type": "string", "format": "binary" }),
+    };
+    let content: Map<_, _> =
+        media_types.iter().map(|it| ((*it).to_owned(), json!({ "schema": schema(it) }))).collect();
+    json!({ "description": "Success.", "content": content })
 }
 
 fn redirect() -> Value {

@@ -78,8 +78,8 @@ pub(crate) enum AnswerShape {
     OneOf(&'static [&'static str]),
     /// The header `Location`.
     Redirect,
-    /// A stream of this media type, or 302 with the header `Location`.
-    StreamOrRedirect(&'static str),
+    /// A stream of one of these media types, or 302 with the header `Location`.
+    StreamOrRedirect(&'static [&'static str]),
 }
 
 /// Maximum size of the body of a user, in bytes, where the route sets no other.
@@ -481,7 +481,7 @@ pub(crate) enum StreamOrRedirect<M> {
 
 impl<M: MediaType> Answer for StreamOrRedirect<M> {
     const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(M::NAME);
+    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(&[M::NAME]);
 
     fn into_reply(self) -> Reply {
         let mut reply = match self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::event::ChannelRef;
 use domain::ids::ProfileId;
 use domain::recording::RecordingClaim;
-use media::ring::{EndReason, JoinPoint, Ring, Tail};
+use media::ring::{EndReason, JoinPoint, Ring};
 use ractor::{ActorId, RpcReplyPort};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
@@ -14,7 +14,10 @@ use super::context::Context;
 use crate::ask::answer;
 use crate::channel::clients::{Clients, DepartedClient};
 use crate::channel::renditions::Renditions;
-use crate::channel::{ClientStatus, Join, KICKING_MAX, Message, WAITING_MAX, WatchRefusal, WatchReply};
+use crate::channel::segmenters::{Segmenters, container_of};
+use crate::channel::{
+    ClientStatus, Join, KICKING_MAX, Message, SegmenterStatus, WAITING_MAX, WatchRefusal, WatchReply,
+};
 use crate::recorder::ReadingRecording;
 use crate::viewer::Viewer;
 
@@ -22,14 +25,14 @@ use crate::viewer::Viewer;
 pub(super) struct Admitted {
     pub(super) id: u64,
     pub(super) viewer: Viewer,
-    tail: Tail,
+    watch: WatchReply,
     reply: RpcReplyPort<WatchReply>,
 }
 
 impl Admitted {
-    /// Sends the tail to the caller.
+    /// Sends the tail or the window to the caller.
     pub(super) fn reply(self) {
-        answer(self.reply, WatchReply::Tail { client: self.id, tail: self.tail });
+        answer(self.reply, self.watch);
     }
 }
 
@@ -46,6 +49,7 @@ pub(super) struct Audience {
     /// Callers that wait until a client is gone; at most [`KICKING_MAX`].
     kicking: Vec<(u64, RpcReplyPort<bool>)>,
     renditions: Renditions,
+    segmenters: Segmenters,
 }
 
 impl Audience {
@@ -58,6 +62,7 @@ impl Audience {
             linger: None,
             kicking: Vec::new(),
             renditions: Renditions::default(),
+            segmenters: Segmenters::default(),
         }
     }
 
@@ -97,7 +102,7 @@ impl Audience {
         present.filter_map(|it| self.admit(it, context, ring)).collect()
     }
 
-    /// Gives a join its tail.
+    /// Gives a join its tail or its window of segments.
     pub(super) fn admit(&mut self, join: Join, context: &Context, ring: &Ring) -> Option<Admitted> {
         let seat = join.request.seat().ok()?;
         let ring = match &join.request.rendition {
@@ -118,15 +123,27 @@ impl Audience {
         };
         let entry = JoinPoint::Live { behind };
         let parent = context.myself.get_cell();
-        let tail = match self.clients.admit(id, &join.request, &ring, entry, parent, seat) {
-            Ok(tail) => tail,
+        let admitted = match container_of(join.request.format) {
+            None => {
+                let tail = self.clients.admit(id, &join.request, &ring, entry, parent, seat);
+                tail.map(|tail| WatchReply::Tail { client: id, tail })
+            }
+            Some(container) => {
+                let rendition = join.request.rendition.as_ref();
+                let window = self.segmenters.window_of(container, rendition, &ring, &context.env);
+                let viewing = self.clients.admit_to_segments(id, &join.request, window, parent, seat);
+                viewing.map(|it| WatchReply::Segments { client: id, viewing: Box::new(it) })
+            }
+        };
+        let watch = match admitted {
+            Ok(watch) => watch,
             Err(cause) => {
                 error!(channel.target = %context.target, "failed to start a client: {cause}");
                 answer(join.reply, WatchReply::Refused(WatchRefusal::Stopping));
                 return None;
             }
         };
-        Some(Admitted { id, viewer: join.request.viewer, tail, reply: join.reply })
+        Some(Admitted { id, viewer: join.request.viewer, watch, reply: join.reply })
     }
 
     /// Answers every waiting join with the same reply.
@@ -246,6 +263,21 @@ impl Audience {
     pub(super) fn update_renditions(&mut self, context: &Context) {
         let delay = || context.env.settings().channel_shutdown_delay;
         self.renditions.update_linger(|number| context.after(delay(), Message::RenditionLingered(number)));
+    }
+
+    /// Called after every message: segmenters without viewers end after the linger time of the channel.
+    pub(super) fn update_segmenters(&mut self, context: &Context) {
+        let delay = || context.env.settings().channel_shutdown_delay;
+        self.segmenters.update_linger(|number| context.after(delay(), Message::SegmenterLingered(number)));
+    }
+
+    /// Ends the segmenter whose timer has this number, unless a viewer has joined since.
+    pub(super) fn segmenter_lingered(&mut self, number: u64) {
+        self.segmenters.lingered(number);
+    }
+
+    pub(super) fn segmenter_status(&self) -> Vec<SegmenterStatus> {
+        self.segmenters.status()
     }
 
     /// Ends the rendition whose timer has this number, unless a viewer has joined since.

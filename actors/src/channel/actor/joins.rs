@@ -57,6 +57,7 @@ impl State {
 
     /// Called after every message: the linger timer runs exactly while nobody watches, from the latest departure on.
     pub(super) fn update_linger(&mut self) {
+        self.audience.update_segmenters(&self.context);
         self.audience.update_renditions(&self.context);
         self.update_purpose();
         if self.ending.is_some() || !self.audience.is_deserted() {

@@ -102,6 +102,7 @@ impl ractor::Actor for Actor {
             }
             Message::Lingered(number) => state.lingered(number),
             Message::RenditionLingered(number) => state.audience.rendition_lingered(number),
+            Message::SegmenterLingered(number) => state.audience.segmenter_lingered(number),
             Message::Retire(number) => state.retire(number),
             Message::Stop(end) => state.end(end),
             Message::Farewell => {
@@ -235,6 +236,7 @@ impl State {
             ring_bytes: ring.usage().bytes,
             clients: self.audience.status(),
             n_waiting: self.audience.n_waiting(),
+            segmenters: self.audience.segmenter_status(),
         }
     }
 }

@@ -12,6 +12,7 @@ use http::StatusCode;
 use uuid::Uuid;
 
 pub(crate) use self::catchup::{past_sessions, pushed_past_stats};
+pub(crate) use self::status::SegmenterView;
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
 use crate::http::reply::Refusal;

@@ -1,8 +1,9 @@
 //! `/proxy/ts/status`: live channels, their clients and their health.
 
-use actors::{ChannelOverview, ChannelStatus, ClientStatus, Target};
+use actors::{ChannelOverview, ChannelStatus, ClientStatus, SegmenterStatus, Target};
 use domain::ids::{OutputProfileId, ProfileId, StreamId};
 use domain::lineup::visible;
+use domain::output_format::SegmentContainer;
 use resource_derive::View;
 use serde::Serialize;
 use storage::Models;
@@ -85,6 +86,42 @@ pub(crate) struct LiveChannelView {
     client_count: usize,
     /// The clients; for admins.
     clients: Vec<LiveClientView>,
+    /// The tasks that make segments of the channel, for viewers with HLS or fMP4.
+    segmenters: Vec<SegmenterView>,
+}
+
+/// A segmenter, which serves all viewers of a channel with the same container and output profile.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct SegmenterView {
+    /// Container of the segments: `ts` or `fmp4`.
+    #[field(example = "fmp4")]
+    container: &'static str,
+    /// Id of the output profile that changes the stream before it; `null` without one.
+    #[field(example = "1")]
+    output_profile: Option<OutputProfileId>,
+    /// Number of viewers.
+    #[field(example = "3")]
+    viewers: usize,
+    /// Announced maximum duration of a segment, in seconds; `null` before the first one is complete.
+    #[field(example = "4")]
+    target_duration: Option<u64>,
+    /// Number of the newest complete segment.
+    #[field(example = "1764190000")]
+    newest_segment: Option<u64>,
+    /// Number of segments in playlists.
+    #[field(example = "6")]
+    segments: usize,
+    /// Bytes in memory.
+    #[field(example = "24000000")]
+    bytes: usize,
+    /// Age of the newest media that players can request, in seconds.
+    #[field(example = "1.5")]
+    latency: Option<f64>,
+    /// Codecs, as playlists name them.
+    #[field(example = "avc1.64001f,mp4a.40.2")]
+    codecs: Option<String>,
+    /// Names of elementary streams that the container cannot carry, with reasons.
+    left_out: Vec<String>,
 }
 
 /// A client of a live channel.
@@ -107,7 +144,7 @@ pub(crate) struct LiveClientView {
     username: Option<String>,
     /// When the client connected.
     connected_at: Time,
-    /// Format of the output.
+    /// Format of the output: `mpegts`, `hls-ts`, `hls-fmp4`, `ll-hls` or `fmp4`.
     #[field(example = "mpegts")]
     output_format: &'static str,
     /// Id of the output profile that changes the stream for the client; `null` without one.
@@ -224,6 +261,27 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         waiting: Some(status.n_waiting),
         client_count: clients.len(),
         clients,
+        segmenters: status.segmenters.iter().map(SegmenterView::of).collect(),
+    }
+}
+
+impl SegmenterView {
+    pub(crate) fn of(status: &SegmenterStatus) -> Self {
+        Self {
+            container: match status.container {
+                SegmentContainer::Ts => "ts",
+                SegmentContainer::Fmp4 => "fmp4",
+            },
+            output_profile: status.output_profile,
+            viewers: status.n_viewers,
+            target_duration: status.target_duration.map(|it| it.as_secs()),
+            newest_segment: status.newest_segment,
+            segments: status.n_segments,
+            bytes: status.bytes,
+            latency: status.latency.map(|it| tenths(it.as_secs_f64())),
+            codecs: status.codecs.clone(),
+            left_out: status.left_out.clone(),
+        }
     }
 }
 
@@ -235,7 +293,7 @@ fn client(client: ClientStatus) -> LiveClientView {
         user_id: client.user_id.map_or_else(|| "0".to_owned(), |it| it.to_string()),
         username: client.user,
         connected_at: Time(client.joined_at),
-        output_format: "mpegts",
+        output_format: client.format.name(),
         output_profile: client.output_profile,
         bytes_sent: client.bytes,
         misses: client.misses,
@@ -268,6 +326,7 @@ fn unanswered(models: &Models, target: Target) -> LiveChannelView {
         waiting: None,
         client_count: 0,
         clients: Vec::new(),
+        segmenters: Vec::new(),
     }
 }
 
@@ -282,6 +341,7 @@ mod tests {
     use domain::channel::Channel;
     use domain::event::StreamRef;
     use domain::ids::{ChannelId, UserId};
+    use domain::output_format::StreamFormat;
     use domain::source_url::SourceUrl;
     use domain::stream_profile::Delivery;
     use serde_json::{Value, json};
@@ -320,6 +380,7 @@ mod tests {
                 user: Some("anna".to_owned()),
                 user_id: Some(UserId(3)),
                 output_profile: Some(OutputProfileId(5)),
+                format: StreamFormat::LowLatencyHls,
                 joined_at: 1_000,
                 watching: Duration::from_secs(1),
                 bytes: 99,
@@ -327,6 +388,18 @@ mod tests {
                 misses: 1,
             }],
             n_waiting: 0,
+            segmenters: vec![SegmenterStatus {
+                container: SegmentContainer::Fmp4,
+                output_profile: None,
+                n_viewers: 1,
+                target_duration: Some(Duration::from_secs(4)),
+                newest_segment: Some(1_764_190_000),
+                n_segments: 6,
+                bytes: 24_000_000,
+                latency: Some(Duration::from_millis(1_540)),
+                codecs: Some("avc1.64001f,mp4a.40.2".to_owned()),
+                left_out: vec!["DVB subtitles: fMP4 has no form for it".to_owned()],
+            }],
         }
     }
 
@@ -360,11 +433,23 @@ mod tests {
                 "user_id": "3",
                 "username": "anna",
                 "connected_at": "1970-01-01T00:00:01.000Z",
-                "output_format": "mpegts",
+                "output_format": "ll-hls",
                 "output_profile": 5,
                 "bytes_sent": 99,
                 "misses": 1,
                 "missed_bytes": 5,
+            }],
+            "segmenters": [{
+                "container": "fmp4",
+                "output_profile": null,
+                "viewers": 1,
+                "target_duration": 4,
+                "newest_segment": 1_764_190_000_u64,
+                "segments": 6,
+                "bytes": 24_000_000,
+                "latency": 1.5,
+                "codecs": "avc1.64001f,mp4a.40.2",
+                "left_out": ["DVB subtitles: fMP4 has no form for it"],
             }],
         });
         assert_eq!(shown, expected);
