@@ -21,12 +21,14 @@ mod permit;
 pub mod pump;
 pub mod rendition;
 pub mod ring;
+pub mod rtp;
 pub mod sample;
 pub mod source;
 pub mod splice;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod ts;
+pub mod udp;
 
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::event::{ChannelRef, ClientRef, EventBody};
 use domain::ids::{OutputProfileId, UserId};
+use domain::udp_output::UdpOutputAddress;
 use media::meter::TailMeter;
 use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
@@ -27,6 +28,7 @@ struct Client {
     user_id: Option<UserId>,
     output_profile: Option<OutputProfileId>,
     recording: Option<ReadingRecording>,
+    datagrams: Option<UdpOutputAddress>,
     _registered: Registered,
 }
 
@@ -82,6 +84,7 @@ impl Clients {
             user_id,
             output_profile: request.rendition.as_ref().map(|it| it.profile),
             recording: request.recording.clone(),
+            datagrams: request.datagrams,
             _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
@@ -157,6 +160,7 @@ impl Clients {
                 user: client.viewer.user.clone(),
                 user_id: client.user_id,
                 output_profile: client.output_profile,
+                datagrams: client.datagrams,
                 joined_at: client.joined_at,
                 watching: client.since.elapsed(),
                 bytes: client.tail.bytes(),

@@ -22,6 +22,7 @@ pub(crate) use self::message::Message;
 use domain::ids::UserId;
 use domain::limits::SeatRules;
 use domain::output_profile::Rendition;
+use domain::udp_output::UdpOutputAddress;
 use media::meter::Connection;
 use media::ring::EndReason;
 use tracing::info;
@@ -35,6 +36,7 @@ use crate::plans::Target;
 use crate::recorder::ReadingRecording;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
+use crate::udp_outputs::OUTPUT_AGENT;
 use crate::viewer::Viewer;
 
 /// Maximum wait for the reply to a join: the farewell of an ending channel, the close of its sockets, and the wait for
@@ -120,8 +122,9 @@ impl Switchboard {
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
         let seat_held = seat.as_ref().map(Arc::downgrade);
-        self.join(target, JoinRequest { viewer, connection, seat: seat_held, rendition, recording: None })
-            .await
+        let request =
+            JoinRequest { viewer, connection, seat: seat_held, rendition, recording: None, datagrams: None };
+        self.join(target, request).await
     }
 
     /// Joins a live channel as a recording: without a seat, at the newest random-access point when it begins to read. A
@@ -138,7 +141,26 @@ impl Switchboard {
         let agent = recording.agent().to_owned();
         let viewer = Viewer { user: None, address: connection.peer.ip(), agent };
         let recording = Some(recording);
-        self.join(target, JoinRequest { viewer, connection, seat: None, rendition: None, recording }).await
+        let request =
+            JoinRequest { viewer, connection, seat: None, rendition: None, recording, datagrams: None };
+        self.join(target, request).await
+    }
+
+    /// Joins a live channel in order to send it as datagrams: without a seat, at the newest random-access point. It counts as
+    /// a viewer, so the slot is taken for viewers.
+    ///
+    /// # Errors
+    /// The switchboard does not reply in time, or the gateway is stopping.
+    pub(crate) async fn send_out(
+        &self,
+        target: Target,
+        connection: Arc<Connection>,
+        to: UdpOutputAddress,
+    ) -> Result<WatchReply, AskError> {
+        let viewer = Viewer { user: None, address: to.to.ip(), agent: OUTPUT_AGENT.to_owned() };
+        let (rendition, recording, datagrams) = (None, None, Some(to));
+        let request = JoinRequest { viewer, connection, seat: None, rendition, recording, datagrams };
+        self.join(target, request).await
     }
 
     async fn join(&self, target: Target, request: JoinRequest) -> Result<WatchReply, AskError> {

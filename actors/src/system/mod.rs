@@ -76,6 +76,7 @@ use crate::timeline::Timelines;
 use crate::timeshift::TimeShift;
 use crate::transcoders::Transcoders;
 use crate::trials::Trials;
+use crate::udp_outputs::UdpOutputs;
 use crate::vod::{FilmCacheSettings, Vod};
 use crate::{AddressRule, bandwidth, memory, reload};
 
@@ -139,6 +140,7 @@ struct SystemState {
     vod: Vod,
     recorder: Recorder,
     time_shift: TimeShift,
+    udp_outputs: UdpOutputs,
     programs: Programs,
     integrations: Integrations,
     outbox: Outbox,
@@ -247,6 +249,7 @@ impl System {
         let switchboard = || Switchboard::new(addresses.switchboard.clone(), env.clone(), seat_table.clone());
         let time_shift =
             TimeShift::new(switchboard(), env.packets.clone(), counter.clone(), stop.child_token());
+        let switchboard_of_outputs = switchboard();
         let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
         let recorder =
             Recorder::new(switchboard(), vod.clone(), env.clone(), time_shift.clone(), stop.child_token());
@@ -260,6 +263,7 @@ impl System {
             vod,
             recorder,
             time_shift,
+            udp_outputs: UdpOutputs::new(switchboard_of_outputs, env.packets.clone(), stop.child_token()),
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
             integrations: Integrations::new(
@@ -423,6 +427,11 @@ impl System {
         self.state.time_shift.start(models, folder, recordings);
     }
 
+    /// Starts to send the channels of a store that have an output. Only the first call has an effect.
+    pub fn send_outputs(&self, models: Models) {
+        self.state.udp_outputs.start(models);
+    }
+
     /// Returns the handle for programs that make a short transport stream.
     pub fn programs(&self) -> Programs {
         self.state.programs.clone()
@@ -548,6 +557,7 @@ impl System {
         // Before their channels end, so that no recording starts one again.
         self.state.recorder.ended().await;
         self.state.time_shift.ended().await;
+        self.state.udp_outputs.ended().await;
         self.state.plugins.ended().await;
         self.switchboard().close();
         // Covers a switchboard that is dead at this moment.
