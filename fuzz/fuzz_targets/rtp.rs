@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use domain::udp_output::UdpOutputAddress;
 use libfuzzer_sys::fuzz_target;
 use media::rtp::{REORDER_BYTES_MAX, REORDER_TIME_MAX, RtpHeader, RtpSequence, write_header};
+use media::source::check_udp_address;
 use tokio::time::Instant;
 
 /// A step: the time that passes before it in milliseconds, and a packet.
@@ -24,6 +25,7 @@ fuzz_target!(|input: (&[u8], Vec<Step>, &str)| {
         let (again, same) = RtpHeader::parse(&written).expect("our own packet is valid");
         assert_eq!((again, same), (header, payload));
     }
+    let _ = check_udp_address(address);
     if let Ok(read) = address.parse::<UdpOutputAddress>() {
         assert_eq!(read.to_string().parse(), Ok(read));
     }

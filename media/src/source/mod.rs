@@ -286,6 +286,14 @@ pub async fn open_with_output(
     }
 }
 
+/// Checks the form of an address. `None` if it is none of UDP or RTP.
+///
+/// # Errors
+/// The reason why it cannot be opened.
+pub fn check_udp_address(url: &str) -> Option<Result<(), String>> {
+    Some(udp::parse(url)?.map(drop).map_err(|cause| cause.to_string()))
+}
+
 /// Joins a group or opens a port, and waits for the first payload packet.
 async fn open_udp(
     target: UdpTarget,

@@ -110,7 +110,8 @@ fn join(group: IpAddr, address: &UdpAddress, settings: &UdpSettings) -> io::Resu
             let index = interface.map_or(Ok(0), Interface::index)?;
             let scope = if is_link_local(group) { index } else { 0 };
             socket.bind(&SocketAddr::from(SocketAddrV6::new(group, address.port, 0, scope)).into())?;
-            socket.set_multicast_all_v6(false)?;
+            // Kernels before 4.20 do not know the option; the address of the group keeps most others away, too.
+            let _ = socket.set_multicast_all_v6(false);
             socket.join_multicast_v6(&group, index)?;
         }
     }
