@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::BytesMut;
 use domain::udp_output::UdpOutputAddress;
 use libfuzzer_sys::fuzz_target;
+use media::check_udp_address;
 use media::rtp::{REORDER_BYTES_MAX, REORDER_TIME_MAX, RtpHeader, RtpSequence, write_header};
-use media::source::check_udp_address;
 use tokio::time::Instant;
 
 /// A step: the time that passes before it in milliseconds, and a packet.

@@ -39,7 +39,7 @@ pub use crate::launcher::{
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
-pub use crate::source::find_program;
+pub use crate::source::{check_udp_address, find_program};
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;
 pub use crate::ts::clock::{PCR_HZ, pcr_step};

@@ -23,8 +23,8 @@ const DATAGRAM: usize = 7 * 188;
 const INTERFACES: [(&str, &str, &str); 2] =
     [("mc0", "192.0.2.1/24", "2001:db8:1::1/64"), ("mc1", "198.51.100.1/24", "2001:db8:2::1/64")];
 
-/// Runs this test again in a network namespace of its own, with two interfaces and routes for multicast. Returns whether
-/// the caller is inside. Without the right to create one, it returns true, and the caller is not inside.
+/// Runs this test again in a network namespace of its own, with two interfaces and a route for multicast, which needs root.
+/// Returns whether the caller is inside.
 fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         for (name, v4, v6) in INTERFACES {

@@ -5,7 +5,7 @@ use domain::group::Group;
 use domain::ids::GroupId;
 use domain::source_url::{NETWORK_SCHEMES, SourceUrl};
 use domain::timeshift::TimeShiftMode;
-use media::source::check_udp_address;
+use media::check_udp_address;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use storage::{Table, Write};
