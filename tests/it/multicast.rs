@@ -423,11 +423,11 @@ mod slow {
                 let url = format!("{to}?localaddr=192.0.2.1&timeout=20000000");
                 let found = tools::text_of("ffprobe", &[&probe[..], &[&url]].concat()).await;
                 assert!(found.contains("h264") && found.contains("aac"), "{to}: {found}");
-                // Ten seconds decode without a complaint.
+                // Some seconds arrive without a gap.
                 let decode = ["-v", "warning", "-i", &url, "-t", "5", "-f", "null", "-"];
                 let decoded = tools::run("ffmpeg", &decode).await;
                 let errors = String::from_utf8_lossy(&decoded.stderr).into_owned();
-                assert!(decoded.status.success() && !errors.contains("corrupt"), "{to}: {errors}");
+                assert!(decoded.status.success() && !errors.contains("Packet corrupt"), "{to}: {errors}");
                 drop(gateway);
             }
         });
