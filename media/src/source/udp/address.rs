@@ -123,7 +123,6 @@ fn interface(text: &str) -> Result<Option<Interface>, &'static str> {
 }
 
 /// Splits `host:port`; returns the zone of an IPv6 address as well.
-#[expect(clippy::type_complexity, reason = "used in this file only")]
 fn split_host(text: &str) -> Result<(UdpHost, Option<u16>, Option<String>), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
