@@ -387,6 +387,7 @@ async fn start_system(
         system.keep_health(models.clone());
         system.import_vod(models.clone(), fetch.clone(), vod_interval);
         system.keep_past_in(models.clone(), past, recordings.clone());
+        system.send_outputs(models.clone());
         system.record_into(models.clone(), recordings);
         system.work_after_recordings(after_recordings);
         system.import_into(models, fetch, uploads);

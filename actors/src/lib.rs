@@ -6,8 +6,9 @@
 //!
 //! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
 //! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
-//! account profile), [`client`], [`bandwidth`], [`events`]. Viewers with HLS have a session instead of a connection: [`hls`]. Films have no channel: [`vod`]. Recordings read
-//! channels like clients: [`recorder`], and so does what keeps their past: [`timeshift`]. Independent of these:
+//! account profile), [`client`], [`bandwidth`], [`events`]. Viewers with HLS have a session instead of a connection:
+//! [`hls`]. Films have no channel: [`vod`]. Recordings read channels like clients: [`recorder`], and so does what keeps
+//! their past: [`timeshift`], and what sends them as datagrams: [`udp_outputs`]. Independent of these:
 //! [`importer`], which imports playlists into the store, [`catalogue`], which imports films and series, and [`trials`],
 //! which test stream profiles. Plugins are processes: [`plugins`].
 //!
@@ -52,6 +53,7 @@ mod timeline;
 mod timeshift;
 mod transcoders;
 mod trials;
+mod udp_outputs;
 mod viewer;
 mod vod;
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::ids::{AccountId, ChannelId, GroupId, GuideChannelId, LogoId, StreamId, StreamProfileId};
 use crate::timeshift::TimeShiftMode;
+use crate::udp_output::UdpOutput;
 use crate::user::UserLevel;
 
 /// A channel: a lineup entry that viewers choose, with the streams that can play it.
@@ -55,6 +56,9 @@ pub struct Channel {
     /// When its past is kept; `None` leaves it to the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeshift: Option<TimeShiftMode>,
+    /// Where it is also sent as datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_output: Option<Box<UdpOutput>>,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
     /// Present if a refresh created the channel for a stream of its group.
@@ -122,6 +126,7 @@ impl Channel {
             user_level: UserLevel::default(),
             is_adult: false,
             timeshift: None,
+            udp_output: None,
             custom_properties: Map::new(),
             auto: None,
             created_at: at,

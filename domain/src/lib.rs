@@ -81,6 +81,7 @@ pub mod template;
 pub mod time;
 pub mod timeshift;
 pub mod tuner;
+pub mod udp_output;
 pub mod undo;
 pub mod user;
 pub mod user_agent;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::stream_profile::Delivery;
+use crate::udp_output::is_interface;
 use crate::user_limits::UserLimits;
 
 /// Longest time for which a request for a slot waits when none is free.
@@ -89,6 +90,11 @@ pub struct Settings {
     /// Maximum number of programs that run at the same time for output profiles; one for all viewers of a channel with
     /// the same output profile. 0 runs none.
     pub transcoders_max: u32,
+    /// Name or address of the network interface on which multicast groups are received whose address names none. `None`
+    /// leaves the choice to the system.
+    pub multicast_interface: Option<String>,
+    /// Size of the receive buffer of each UDP or RTP source, in bytes. The system may limit it.
+    pub udp_receive_buffer_bytes: usize,
     /// The rules for a user who reaches the limit of streams. Set in the core settings only.
     #[serde(skip)]
     pub user_limits: UserLimits,
@@ -129,6 +135,8 @@ impl Default for Settings {
             at_limit: AtLimit::default(),
             default_stream_profile: Delivery::default(),
             transcoders_max: 4,
+            multicast_interface: None,
+            udp_receive_buffer_bytes: 4 * MIB,
             user_limits: UserLimits::default(),
         }
     }
@@ -146,6 +154,9 @@ pub struct SettingsError {
 
 /// The size of two chunks, the least amount of past data that makes sense.
 const RING_BYTES_MIN: usize = 128 * 1024;
+/// The sizes of a receive buffer that make sense: some tens of datagrams, and some seconds of a fast stream.
+const UDP_BUFFER_BYTES_MIN: usize = 64 * 1024;
+const UDP_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The largest number of transcoders that makes sense on one machine.
 const TRANSCODERS_MOST: u32 = 1_000;
 /// Longest time until a program that reads a stream writes its first packet: it has to start, connect and analyse its
@@ -184,6 +195,16 @@ impl Settings {
         }
         if self.transcoders_max > TRANSCODERS_MOST {
             return Err(wrong("transcoders_max", format!("must be at most {TRANSCODERS_MOST}")));
+        }
+        if self.multicast_interface.as_ref().is_some_and(|it| !is_interface(it)) {
+            return Err(wrong(
+                "multicast_interface",
+                "must be the name of an interface or one of its addresses",
+            ));
+        }
+        if !(UDP_BUFFER_BYTES_MIN..=UDP_BUFFER_BYTES_MAX).contains(&self.udp_receive_buffer_bytes) {
+            let reason = format!("must be from {UDP_BUFFER_BYTES_MIN} to {UDP_BUFFER_BYTES_MAX} bytes");
+            return Err(wrong("udp_receive_buffer_bytes", reason));
         }
         if self.default_stream_profile == Delivery::Command {
             return Err(wrong(
@@ -319,6 +340,8 @@ mod tests {
         check("ring_budget_bytes", 1000, "must be at least 131072 bytes");
         check("slow_client_limit", 0, "must be 1 or more");
         check("transcoders_max", 1001, "must be at most 1000");
+        check("multicast_interface", "a b", "must be the name of an interface or one of its addresses");
+        check("udp_receive_buffer_bytes", 1000, "must be from 65536 to 67108864 bytes");
         assert_eq!(with("channel_shutdown_delay", 0.into()).unwrap().check(), Ok(()), "at once is possible");
     }
 }

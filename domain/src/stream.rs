@@ -195,6 +195,7 @@ pub enum SourceKind {
     Dash,
     Rtsp,
     Rtmp,
+    Srt,
     Udp,
     Rtp,
     Unknown,
@@ -218,6 +219,7 @@ impl SourceKind {
             "file" => Self::File,
             "rtsp" | "rtsps" | "rtspu" | "rtspt" => Self::Rtsp,
             "rtmp" | "rtmps" | "rtmpe" | "rtmpt" | "rtmpte" | "rtmpts" => Self::Rtmp,
+            "srt" => Self::Srt,
             "udp" => Self::Udp,
             "rtp" => Self::Rtp,
             _ => Self::Unknown,
@@ -230,15 +232,14 @@ impl SourceKind {
     /// If nothing can read it. `has_ffmpeg` is whether ffmpeg is installed.
     pub fn reader(self, has_ffmpeg: bool) -> Result<StreamReader, Unplayable> {
         Err(Unplayable(match self {
-            Self::HttpTs | Self::File => return Ok(StreamReader::Gateway),
+            Self::HttpTs | Self::File | Self::Udp | Self::Rtp => return Ok(StreamReader::Gateway),
             Self::Unknown => "addresses of this kind are not supported",
             _ if has_ffmpeg => return Ok(StreamReader::Ffmpeg),
             Self::Hls => "HLS addresses need ffmpeg, which is not installed",
             Self::Dash => "DASH addresses need ffmpeg, which is not installed",
             Self::Rtsp => "RTSP addresses need ffmpeg, which is not installed",
             Self::Rtmp => "RTMP addresses need ffmpeg, which is not installed",
-            Self::Udp => "UDP addresses need ffmpeg, which is not installed",
-            Self::Rtp => "RTP addresses need ffmpeg, which is not installed",
+            Self::Srt => "SRT addresses need ffmpeg, which is not installed",
         }))
     }
 }
@@ -377,10 +378,11 @@ mod tests {
             ("file:///films/one.ts", SourceKind::File),
             ("rtsp://h/1", SourceKind::Rtsp),
             ("rtmp://h/1", SourceKind::Rtmp),
+            ("srt://h:1", SourceKind::Srt),
             ("udp://@239.0.0.1:1234", SourceKind::Udp),
             ("udp://239.0.0.1:1234", SourceKind::Udp),
             ("rtp://@239.0.0.1:1234", SourceKind::Rtp),
-            ("srt://h:1", SourceKind::Unknown),
+            ("rist://h:1", SourceKind::Unknown),
             ("plugin://x", SourceKind::Unknown),
             ("no address", SourceKind::Unknown),
         ] {

@@ -22,6 +22,7 @@ mod permit;
 pub mod pump;
 pub mod rendition;
 pub mod ring;
+pub mod rtp;
 pub mod sample;
 pub mod segment;
 pub mod source;
@@ -29,6 +30,7 @@ pub mod splice;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod ts;
+pub mod udp;
 
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
@@ -44,7 +46,7 @@ pub use crate::segment::{
     SegmentContainer, SegmentDescription, SegmentName, SegmentNames, SegmentSettings, SegmentTrack,
     SegmentWindow, WindowError,
 };
-pub use crate::source::find_program;
+pub use crate::source::{check_udp_address, find_program};
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;
 pub use crate::ts::clock::{PCR_HZ, pcr_step};

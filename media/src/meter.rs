@@ -40,6 +40,7 @@ pub struct RingMeter {
     pub(crate) random_access_points: Counter,
     pub(crate) filler_bytes: Counter,
     pub(crate) continuity_errors: Counter,
+    pub(crate) lost_datagrams: Counter,
     pub(crate) newest_arrival: Counter,
     tails: Mutex<Tails>,
 }
@@ -79,6 +80,7 @@ impl RingMeter {
             random_access_points: Counter::default(),
             filler_bytes: Counter::default(),
             continuity_errors: Counter::default(),
+            lost_datagrams: Counter::default(),
             newest_arrival: Counter::default(),
             tails: Mutex::default(),
         }
@@ -141,6 +143,11 @@ impl RingMeter {
     /// Returns the continuity counter errors that no packet declared.
     pub fn continuity_errors(&self) -> u64 {
         self.continuity_errors.get()
+    }
+
+    /// Returns the datagrams that the network lost on the way from providers, as far as they are numbered (RTP).
+    pub fn lost_datagrams(&self) -> u64 {
+        self.lost_datagrams.get()
     }
 
     /// Returns the bytes delivered to all tails, without filler.

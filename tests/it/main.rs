@@ -45,6 +45,7 @@ mod lineups;
 mod live;
 mod load_test;
 mod logging;
+mod multicast;
 mod openapi;
 mod operator;
 mod output_profiles;

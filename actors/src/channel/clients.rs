@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::event::{ChannelRef, ClientRef, EventBody};
 use domain::ids::{OutputProfileId, UserId};
 use domain::output_format::StreamFormat;
+use domain::udp_output::UdpOutputAddress;
 use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
@@ -29,6 +30,7 @@ struct Client {
     user_id: Option<UserId>,
     output_profile: Option<OutputProfileId>,
     recording: Option<ReadingRecording>,
+    datagrams: Option<UdpOutputAddress>,
     _registered: Registered,
 }
 
@@ -132,6 +134,7 @@ impl Clients {
             user_id,
             output_profile: request.rendition.as_ref().map(|it| it.profile),
             recording: request.recording.clone(),
+            datagrams: request.datagrams,
             _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
@@ -206,6 +209,7 @@ impl Clients {
                 user: client.viewer.user.clone(),
                 user_id: client.user_id,
                 output_profile: client.output_profile,
+                datagrams: client.datagrams,
                 joined_at: client.joined_at,
                 watching: client.since.elapsed(),
                 format: client.format_now(),

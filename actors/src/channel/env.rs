@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
 use media::ring::Budget;
-use media::source::Upstream;
+use media::source::{UdpSettings, Upstream};
 use tokio::runtime::Handle;
 
 use crate::events::Events;
@@ -50,6 +50,10 @@ impl LiveEnv {
         upstream.settings.connect_timeout = settings.connect_timeout;
         upstream.settings.first_packet_timeout = settings.first_packet_timeout;
         upstream.settings.program_start_timeout = PROGRAM_START_TIMEOUT.max(settings.first_packet_timeout);
+        upstream.settings.udp = UdpSettings {
+            interface: settings.multicast_interface.as_deref().and_then(|it| it.parse().ok()),
+            receive_buffer_bytes: settings.udp_receive_buffer_bytes,
+        };
         upstream
     }
 

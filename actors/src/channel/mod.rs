@@ -34,6 +34,7 @@ pub use self::status::{ChannelStatus, ClientStatus, SegmenterStatus};
 use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
 use domain::source_url::SourceUrl;
+use domain::udp_output::UdpOutputAddress;
 use media::meter::Connection;
 use media::ring::Tail;
 
@@ -148,6 +149,8 @@ pub(crate) struct JoinRequest {
     pub(crate) format: StreamFormat,
     /// The recording that reads, if one does: it starts at the newest random-access point instead of some seconds before.
     pub(crate) recording: Option<ReadingRecording>,
+    /// The receiver of the datagrams that the channel is sent as, if an output reads.
+    pub(crate) datagrams: Option<UdpOutputAddress>,
 }
 
 /// The caller of a join no longer waits for it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::event::StreamRef;
 use domain::ids::{OutputProfileId, ProfileId, StreamId, UserId};
 use domain::output_format::{SegmentContainer, StreamFormat};
+use domain::udp_output::UdpOutputAddress;
 use uuid::Uuid;
 
 use crate::plans::Target;
@@ -43,6 +44,8 @@ pub struct ChannelStatus {
     pub last_failure: Option<String>,
     /// Bytes written to the ring.
     pub bytes_in: u64,
+    /// Datagrams that the network lost on the way from providers, as far as they are numbered.
+    pub lost_datagrams: u64,
     /// Bytes in the ring now.
     pub ring_bytes: usize,
     /// Connected clients.
@@ -95,6 +98,8 @@ pub struct ClientStatus {
     pub output_profile: Option<OutputProfileId>,
     /// The form in which the client gets the stream.
     pub format: StreamFormat,
+    /// The receiver of datagrams, if the client is an output of the channel.
+    pub datagrams: Option<UdpOutputAddress>,
     /// Time of the join, in milliseconds since 1970.
     pub joined_at: i64,
     /// Time since the join.

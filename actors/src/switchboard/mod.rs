@@ -23,6 +23,7 @@ use domain::ids::UserId;
 use domain::limits::SeatRules;
 use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
+use domain::udp_output::UdpOutputAddress;
 use media::meter::Connection;
 use media::ring::EndReason;
 use tracing::info;
@@ -36,6 +37,7 @@ use crate::plans::Target;
 use crate::recorder::ReadingRecording;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
+use crate::udp_outputs::OUTPUT_AGENT;
 use crate::viewer::Viewer;
 
 /// Maximum wait for the reply to a join: the farewell of an ending channel, the close of its sockets, and the wait for
@@ -123,7 +125,15 @@ impl Switchboard {
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
         let seat_held = seat.as_ref().map(Arc::downgrade);
-        let request = JoinRequest { viewer, connection, seat: seat_held, rendition, format, recording: None };
+        let request = JoinRequest {
+            viewer,
+            connection,
+            seat: seat_held,
+            rendition,
+            format,
+            recording: None,
+            datagrams: None,
+        };
         self.join(target, request).await
     }
 
@@ -147,6 +157,31 @@ impl Switchboard {
             rendition: None,
             format: StreamFormat::Ts,
             recording: Some(recording),
+            datagrams: None,
+        };
+        self.join(target, request).await
+    }
+
+    /// Joins a live channel in order to send it as datagrams: without a seat, at the newest random-access point. It counts as
+    /// a viewer, so the slot is taken for viewers.
+    ///
+    /// # Errors
+    /// The switchboard does not reply in time, or the gateway is stopping.
+    pub(crate) async fn send_out(
+        &self,
+        target: Target,
+        connection: Arc<Connection>,
+        to: UdpOutputAddress,
+    ) -> Result<WatchReply, AskError> {
+        let viewer = Viewer { user: None, address: to.to.ip(), agent: OUTPUT_AGENT.to_owned() };
+        let request = JoinRequest {
+            viewer,
+            connection,
+            seat: None,
+            rendition: None,
+            format: StreamFormat::Ts,
+            recording: None,
+            datagrams: Some(to),
         };
         self.join(target, request).await
     }

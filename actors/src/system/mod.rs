@@ -77,6 +77,7 @@ use crate::timeline::Timelines;
 use crate::timeshift::TimeShift;
 use crate::transcoders::Transcoders;
 use crate::trials::Trials;
+use crate::udp_outputs::UdpOutputs;
 use crate::vod::{FilmCacheSettings, Vod};
 use crate::{AddressRule, bandwidth, memory, reload};
 
@@ -141,6 +142,7 @@ struct SystemState {
     hls_sessions: HlsSessions,
     recorder: Recorder,
     time_shift: TimeShift,
+    udp_outputs: UdpOutputs,
     programs: Programs,
     integrations: Integrations,
     outbox: Outbox,
@@ -249,6 +251,7 @@ impl System {
         let switchboard = || Switchboard::new(addresses.switchboard.clone(), env.clone(), seat_table.clone());
         let time_shift =
             TimeShift::new(switchboard(), env.packets.clone(), counter.clone(), stop.child_token());
+        let switchboard_of_outputs = switchboard();
         let vod = Vod::new(env.clone(), counter.clone(), seat_table.clone(), stop.child_token(), parts.films);
         let hls_sessions = HlsSessions::new(switchboard(), stop.child_token());
         let recorder =
@@ -264,6 +267,7 @@ impl System {
             hls_sessions,
             recorder,
             time_shift,
+            udp_outputs: UdpOutputs::new(switchboard_of_outputs, env.packets.clone(), stop.child_token()),
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             programs: Programs::new(env.clone(), stop.child_token()),
             integrations: Integrations::new(
@@ -432,6 +436,11 @@ impl System {
         self.state.time_shift.start(models, folder, recordings);
     }
 
+    /// Starts to send the channels of a store that have an output. Only the first call has an effect.
+    pub fn send_outputs(&self, models: Models) {
+        self.state.udp_outputs.start(models);
+    }
+
     /// Returns the handle for programs that make a short transport stream.
     pub fn programs(&self) -> Programs {
         self.state.programs.clone()
@@ -557,6 +566,7 @@ impl System {
         // Before their channels end, so that no recording starts one again.
         self.state.recorder.ended().await;
         self.state.time_shift.ended().await;
+        self.state.udp_outputs.ended().await;
         self.state.plugins.ended().await;
         self.switchboard().close();
         // Covers a switchboard that is dead at this moment.

@@ -250,8 +250,7 @@ fn inactive_and_deleted_records_are_omitted() {
 
 #[test]
 fn an_unplayable_stream_is_omitted_and_reported_once() {
-    let streams =
-        [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "udp://@239.0.0.1:1"), stream(3, 1, "http://h/3")];
+    let streams = [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "rtsp://h/2"), stream(3, 1, "http://h/3")];
     let plan = plan_of(&streams, &[account(1, 2)], Delivery::Proxy);
     assert_eq!(order(&plan), [(3, 11), (3, 10)]);
     let reasons: Vec<_> = plan.unplayable.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
@@ -259,7 +258,7 @@ fn an_unplayable_stream_is_omitted_and_reported_once() {
         reasons,
         [
             "1: HLS addresses need ffmpeg, which is not installed",
-            "2: UDP addresses need ffmpeg, which is not installed"
+            "2: RTSP addresses need ffmpeg, which is not installed"
         ]
     );
 }
@@ -280,12 +279,17 @@ fn streams_that_the_gateway_cannot_read_are_read_by_ffmpeg_if_installed() {
             assert!(command.arguments.iter().any(|it| it == url), "{url}");
         }
     };
-    for url in ["http://h/1.m3u8", "rtsp://h/1", "rtmp://h/1", "udp://@239.0.0.1:1", "rtp://@239.0.0.1:1"] {
+    for url in ["http://h/1.m3u8", "rtsp://h/1", "rtmp://h/1", "srt://h:1"] {
         check(url, Delivery::Proxy, Some(Delivery::Command));
+    }
+    for url in ["udp://@239.0.0.1:1", "rtp://@[ff15::1]:1", "udp://@:1234"] {
+        check(url, Delivery::Proxy, Some(Delivery::Proxy));
+        check(url, Delivery::Redirect, Some(Delivery::Proxy));
+        check(url, Delivery::Command, Some(Delivery::Command));
     }
     check("http://h/1.ts", Delivery::Proxy, Some(Delivery::Proxy));
     check("file:///1.ts", Delivery::Proxy, Some(Delivery::Proxy));
-    check("srt://h:1", Delivery::Proxy, None);
+    check("rist://h:1", Delivery::Proxy, None);
     check("http://h/1.m3u8", Delivery::Redirect, Some(Delivery::Redirect));
     check("rtsp://h/1", Delivery::Redirect, Some(Delivery::Command));
     check("http://h/1.ts", Delivery::Command, Some(Delivery::Command));

@@ -556,6 +556,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let now = Instant::now();
         let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
         reader.pacer.bytes(bytes.len());
+        self.writer.lost_datagrams(reader.source.take_lost());
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut batch = self.writer.batch(now);
@@ -645,6 +646,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let now = Instant::now();
         let Some(Prepared { reader, .. }) = &mut self.prepared else { return };
         reader.pacer.bytes(bytes.len());
+        self.writer.lost_datagrams(reader.source.take_lost());
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut has_payload = false;

@@ -109,6 +109,13 @@ impl Writer {
         self.shared.state.lock().begin_gap();
     }
 
+    /// Counts datagrams that the network lost on the way from the provider.
+    pub fn lost_datagrams(&self, n: u64) {
+        if n > 0 {
+            self.shared.meter.lost_datagrams.add(n);
+        }
+    }
+
     /// Returns the maximum number of bytes that the ring stores, apart from the newest group of pictures.
     pub fn bytes_max(&self) -> usize {
         self.shared.settings.bytes

@@ -15,6 +15,7 @@ mod request;
 mod target;
 #[cfg(test)]
 mod tests;
+mod udp;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -39,6 +40,8 @@ use crate::source::http::{HttpUpstream, is_headless};
 use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
+use crate::source::udp::{UdpSource, UdpTarget};
+use crate::udp::Interface;
 
 pub use crate::source::process::{
     FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, RunEnd, ScriptEnd, ScriptJob,
@@ -67,6 +70,23 @@ pub struct SourceSettings {
     pub program_start_timeout: Duration,
     /// Maximum number of redirects that are followed.
     pub redirects_max: usize,
+    /// How datagrams are received.
+    pub udp: UdpSettings,
+}
+
+/// Settings of sources that receive datagrams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UdpSettings {
+    /// The interface for groups whose address names none; `None` leaves the choice to the system.
+    pub interface: Option<Interface>,
+    /// Size of the receive buffer that is asked for. The system may limit it.
+    pub receive_buffer_bytes: usize,
+}
+
+impl Default for UdpSettings {
+    fn default() -> Self {
+        Self { interface: None, receive_buffer_bytes: 4 << 20 }
+    }
 }
 
 impl Default for SourceSettings {
@@ -76,6 +96,7 @@ impl Default for SourceSettings {
             first_packet_timeout: Duration::from_secs(4),
             program_start_timeout: Duration::from_secs(10),
             redirects_max: 5,
+            udp: UdpSettings::default(),
         }
     }
 }
@@ -153,6 +174,7 @@ enum SourceKind {
     Http(HttpUpstream),
     File(Box<FileSource>),
     Process(Box<ProcessSource>),
+    Udp(Box<UdpSource>),
 }
 
 /// The log output of a program.
@@ -224,6 +246,9 @@ pub async fn open_with_output(
             is_whole: false,
         });
     }
+    if let Some(target) = udp::parse(&request.url) {
+        return open_udp(target?, &request, permit, &upstream, started).await;
+    }
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
     let deadline = started + upstream.settings.first_packet_timeout;
@@ -261,6 +286,44 @@ pub async fn open_with_output(
     }
 }
 
+/// Checks the form of an address. `None` if it is none of UDP or RTP.
+///
+/// # Errors
+/// The reason why it cannot be opened.
+pub fn check_udp_address(url: &str) -> Option<Result<(), String>> {
+    Some(udp::parse(url)?.map(drop).map_err(|cause| cause.to_string()))
+}
+
+/// Joins a group or opens a port, and waits for the first payload packet.
+async fn open_udp(
+    target: UdpTarget,
+    request: &OpenRequest,
+    permit: Box<dyn Permit>,
+    upstream: &Upstream,
+    started: Instant,
+) -> Result<Source, UpstreamError> {
+    let Upstream { dial, closer, settings, .. } = upstream;
+    let policy = request.policy.as_deref();
+    let opening = UdpSource::open(target, policy, permit, &**dial, closer, settings);
+    let mut udp = Box::new(opening.await?);
+    let mut probe = Probe::new(None);
+    let first_payload = async {
+        let mut read_ahead = ReadAhead::default();
+        loop {
+            let bytes = udp.read().await?;
+            if read_ahead.first_payload(&mut probe, bytes)? {
+                return Ok::<_, UpstreamError>(read_ahead.pieces);
+            }
+        }
+    };
+    let read_ahead = timeout_at(started + settings.first_packet_timeout, first_payload).await;
+    let read_ahead = read_ahead.unwrap_or_else(|_| Err(cause_of_timeout(probe.is_scrambled()).into()))?;
+    udp.delivers();
+    let info = SourceInfo::new(udp.place(), started);
+    debug!(place = %info.place, "receiving datagrams");
+    Ok(Source { info, read_ahead, supply: Supply::Live, kind: SourceKind::Udp(udp), is_whole: false })
+}
+
 /// Checks the address that a program will connect to by itself. All addresses of its host have to be allowed, because the
 /// program may choose any.
 async fn check_for_program(request: &OpenRequest, upstream: &Upstream) -> Result<(), UpstreamError> {
@@ -296,12 +359,8 @@ async fn open_program(
         let mut read_ahead = ReadAhead::default();
         loop {
             let bytes = program.read().await?;
-            let probed = probe.push(&bytes)?;
-            read_ahead.push(bytes);
-            match probed {
-                Probed::More => {}
-                Probed::Payload => return Ok::<_, UpstreamError>(read_ahead.pieces),
-                Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
+            if read_ahead.first_payload(&mut probe, bytes)? {
+                return Ok::<_, UpstreamError>(read_ahead.pieces);
             }
         }
     };
@@ -340,6 +399,17 @@ struct ReadAhead {
 }
 
 impl ReadAhead {
+    /// Takes bytes of a source that has to be a stream. Returns whether they contain the first payload packet.
+    fn first_payload(&mut self, probe: &mut Probe, bytes: Bytes) -> Result<bool, UpstreamError> {
+        let probed = probe.push(&bytes)?;
+        self.push(bytes);
+        match probed {
+            Probed::More => Ok(false),
+            Probed::Payload => Ok(true),
+            Probed::Playlist(format) => Err(Cause::NotTs(format.description().to_owned()).into()),
+        }
+    }
+
     fn push(&mut self, bytes: Bytes) {
         self.n_bytes += bytes.len();
         self.pieces.push_back(bytes);
@@ -505,6 +575,15 @@ impl Source {
             },
             SourceKind::File(file) => file.read().await,
             SourceKind::Process(program) => program.read().await,
+            SourceKind::Udp(udp) => udp.read().await,
+        }
+    }
+
+    /// Returns the number of packets that the network lost since the last call, as far as they are numbered.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        match &mut self.kind {
+            SourceKind::Udp(udp) => udp.take_lost(),
+            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Process(_) => 0,
         }
     }
 
@@ -521,7 +600,7 @@ impl Source {
     pub fn is_complete(&self) -> bool {
         match &self.kind {
             SourceKind::Process(program) => program.has_succeeded(),
-            SourceKind::Http(_) | SourceKind::File(_) => self.is_whole,
+            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Udp(_) => self.is_whole,
         }
     }
 

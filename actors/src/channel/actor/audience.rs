@@ -117,9 +117,10 @@ impl Audience {
             }
         };
         let id = context.env.next_client_id();
-        let behind = match &join.request.recording {
-            Some(_) => Duration::ZERO,
-            None => context.env.settings().new_client_behind_seconds,
+        let is_immediate = join.request.recording.is_some() || join.request.datagrams.is_some();
+        let behind = match is_immediate {
+            true => Duration::ZERO,
+            false => context.env.settings().new_client_behind_seconds,
         };
         let entry = JoinPoint::Live { behind };
         let parent = context.myself.get_cell();

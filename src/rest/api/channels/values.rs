@@ -5,6 +5,7 @@ use domain::group::Group;
 use domain::ids::GroupId;
 use domain::source_url::{NETWORK_SCHEMES, SourceUrl};
 use domain::timeshift::TimeShiftMode;
+use media::check_udp_address;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use storage::{Table, Write};
@@ -188,6 +189,12 @@ impl Readable for StreamUrl {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         let Text(text) = Text::read(value, field)?;
         let is_plain = !text.contains(|it: char| it.is_whitespace() || it.is_control());
+        // They may have no host, such as `udp://@:1234`, and the zone of an IPv6 address.
+        match check_udp_address(&text) {
+            Some(Ok(())) if is_plain => return Ok(Self(SourceUrl::new(text))),
+            Some(Err(reason)) => return Err(format!("Enter a valid URL: {reason}.")),
+            _ => {}
+        }
         match Url::parse(&text) {
             Ok(url) if !url.cannot_be_a_base() && !NETWORK_SCHEMES.contains(&url.scheme()) => {
                 Err(format!("The scheme of the URL must be one of: {}.", NETWORK_SCHEMES.join(", ")))
@@ -265,6 +272,8 @@ mod tests {
             "HTTPS://user:secret@tv.example:8443/live?x=1",
             "rtsp://192.0.2.1/stream",
             "udp://@239.0.0.1:1234",
+            "udp://@:1234",
+            "rtp://[ff15::1%25eth0]:5004",
             "rtmp://[2001:db8::1]/live/1",
             "srt://192.0.2.1:9000",
         ] {
@@ -281,6 +290,8 @@ mod tests {
         ] {
             assert_eq!(read(url).unwrap_err(), "Enter a valid URL.", "{url}");
         }
+        let refused = read("udp://@239.0.0.1:0").unwrap_err();
+        assert_eq!(refused, "Enter a valid URL: invalid address: its port is 0.");
         for url in [
             "file://localhost/etc/passwd",
             "file:///etc/passwd",

@@ -78,6 +78,9 @@ pub(crate) struct LiveChannelView {
     /// Number of times that a stream was lost or failed to start.
     #[field(example = "0")]
     losses: Option<u64>,
+    /// Number of datagrams that the network lost on the way from providers, as far as they are numbered (RTP).
+    #[field(example = "0")]
+    lost_datagrams: Option<u64>,
     /// Number of viewers that wait for a slot.
     #[field(example = "0")]
     waiting: Option<usize>,
@@ -144,7 +147,8 @@ pub(crate) struct LiveClientView {
     username: Option<String>,
     /// When the client connected.
     connected_at: Time,
-    /// Format of the output: `mpegts`, `hls-ts`, `hls-fmp4`, `ll-hls` or `fmp4`.
+    /// Format of the output: `mpegts`, `hls-ts`, `hls-fmp4`, `ll-hls` or `fmp4`; `udp` or `rtp` for the output of the
+    /// channel as datagrams, whose receiver is `ip_address`.
     #[field(example = "mpegts")]
     output_format: &'static str,
     /// Id of the output profile that changes the stream for the client; `null` without one.
@@ -258,6 +262,7 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         avg_bitrate_kbps: since.map(|it| tenths(status.bytes_in as f64 * 8.0 / 1000.0 / it)),
         failovers: Some(status.n_failovers),
         losses: Some(status.n_losses),
+        lost_datagrams: Some(status.lost_datagrams),
         waiting: Some(status.n_waiting),
         client_count: clients.len(),
         clients,
@@ -293,7 +298,9 @@ fn client(client: ClientStatus) -> LiveClientView {
         user_id: client.user_id.map_or_else(|| "0".to_owned(), |it| it.to_string()),
         username: client.user,
         connected_at: Time(client.joined_at),
-        output_format: client.format.name(),
+        output_format: client
+            .datagrams
+            .map_or(client.format.name(), |it| if it.is_rtp { "rtp" } else { "udp" }),
         output_profile: client.output_profile,
         bytes_sent: client.bytes,
         misses: client.misses,
@@ -323,6 +330,7 @@ fn unanswered(models: &Models, target: Target) -> LiveChannelView {
         avg_bitrate_kbps: None,
         failovers: None,
         losses: None,
+        lost_datagrams: None,
         waiting: None,
         client_count: 0,
         clients: Vec::new(),
@@ -372,6 +380,7 @@ mod tests {
             n_failovers: 1,
             last_failure: None,
             bytes_in: 1_250_000,
+            lost_datagrams: 2,
             ring_bytes: 0,
             clients: vec![ClientStatus {
                 id: 17,
@@ -381,6 +390,7 @@ mod tests {
                 user_id: Some(UserId(3)),
                 output_profile: Some(OutputProfileId(5)),
                 format: StreamFormat::LowLatencyHls,
+                datagrams: None,
                 joined_at: 1_000,
                 watching: Duration::from_secs(1),
                 bytes: 99,
@@ -424,6 +434,7 @@ mod tests {
             "avg_bitrate_kbps": 1000.0,
             "failovers": 1,
             "losses": 3,
+            "lost_datagrams": 2,
             "waiting": 0,
             "client_count": 1,
             "clients": [{

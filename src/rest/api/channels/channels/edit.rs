@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::changed_fields::ChannelOverride;
 use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
+use super::udp_output::UdpOutputEdit;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
 use crate::rest::api::channels::logos::{LogoUrl, NamedBy, logo_of_address};
@@ -88,6 +89,8 @@ pub(crate) struct NewChannel {
     is_adult: Option<bool>,
     /// When the gateway keeps the past of the channel itself; `null` leaves it to `timeshift_settings`.
     timeshift: Option<Option<Named<TimeShiftMode>>>,
+    /// Where the channel is also sent as datagrams, for set-top boxes; `null` is nowhere.
+    udp_output: Option<Option<UdpOutputEdit>>,
     /// Data of clients, which the gateway does not interpret. At most 100,000 bytes.
     custom_properties: Option<Map<String, Value>>,
     /// Ids of the channel profiles in which a new channel is enabled; `[0]` is all and `[]` is none. By default each
@@ -182,6 +185,7 @@ impl ChannelEdit {
         set(&mut channel.user_level, self.user_level);
         set(&mut channel.is_adult, self.is_adult);
         set(&mut channel.timeshift, self.timeshift.map(|it| it.map(|it| it.0)));
+        set(&mut channel.udp_output, self.udp_output.map(|it| it.map(|it| Box::new(it.into()))));
         if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {
             set_guide(write, &mut channel, wanted, "epg_data_id", &mut errors, log)?;
         }

@@ -15,6 +15,7 @@ mod rename;
 pub(super) mod rows;
 mod selection;
 mod stats;
+mod udp_output;
 mod view;
 
 #[cfg(test)]

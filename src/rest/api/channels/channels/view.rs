@@ -16,6 +16,7 @@ use storage::Table;
 use uuid::Uuid;
 
 use super::guide::GuideLookup;
+use super::udp_output::UdpOutputView;
 use crate::archives::ChannelArchives;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
@@ -80,6 +81,8 @@ pub(crate) struct ChannelView {
     is_adult: bool,
     /// When the gateway keeps the past of the channel itself; `null` leaves it to `timeshift_settings`.
     timeshift: Option<Named<TimeShiftMode>>,
+    /// Where the channel is also sent as datagrams; `null` is nowhere, and for users of level 0.
+    udp_output: Option<UdpOutputView>,
     /// Whether the caller can watch past programmes: a stream of the channel has an archive at its provider, or the gateway
     /// keeps the past itself.
     is_catchup: bool,
@@ -131,6 +134,7 @@ impl ChannelView {
         ChannelView {
             streams: Vec::new(),
             stream_profile_id: None,
+            udp_output: None,
             effective_stream_profile_id: None,
             auto_created_by: None,
             auto_created_by_name: None,
@@ -320,6 +324,7 @@ impl Render for Channel {
             user_level: self.user_level,
             is_adult: self.is_adult,
             timeshift: self.timeshift.map(Named),
+            udp_output: self.udp_output.as_deref().map(UdpOutputView::of),
             is_catchup: catchup_days > 0,
             catchup_days,
             custom_properties: self.custom_properties.clone(),
