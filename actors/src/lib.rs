@@ -14,6 +14,7 @@
 //! Requests go down, notifications go up: an actor may wait for a reply only from an actor below it, and a live channel
 //! never waits for another actor. Every request has a deadline ([`ask`]).
 
+mod addresses;
 mod ask;
 mod bandwidth;
 mod catalogue;
@@ -54,6 +55,7 @@ mod trials;
 mod viewer;
 mod vod;
 
+pub use self::addresses::AccountAddresses;
 pub use self::ask::AskError;
 pub use self::catalogue::{
     DetailsUpdate, DetailsUpdateStart, EpisodeLoad, OpenOutcome, VOD_INTERVAL, VodError, VodImporter,
