@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use actors::{IntegrationStatus, PluginStatus, RecordingRoom, now_ms};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
+use domain::account_addresses::{AddressRecord, addresses_of};
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::integration::Integration;
@@ -47,6 +48,7 @@ pub(crate) enum ConditionKind {
     RestorePending,
     AccountExpiring,
     AccountExpired,
+    AccountAddress,
     IntegrationPaused,
     PluginFailed,
 }
@@ -99,11 +101,12 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     found.extend(DiskSpace::of(&config.data_dir).and_then(disk_condition));
     found.extend(recordings_condition(&app.recorder.room()));
     found.extend(guide_conditions(models, &app.guide_files));
-    let refreshes = models.refreshes.load();
+    let (refreshes, addresses) = (models.refreshes.load(), models.account_addresses.load());
     for account in models.accounts.load().iter().filter(|it| it.is_active) {
         if let Some(refresh) = refreshes.get(account.id.0) {
             found.extend(source_condition(account, refresh.outcome, &refresh.message));
         }
+        found.extend(addresses.get(account.id.0).and_then(|it| address_condition(account, it)));
         found.extend(account.active_profiles().filter_map(|it| expiry_condition(account, it, now)));
     }
     let states = models.guide_states.load();
@@ -281,6 +284,24 @@ fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -
         title: format!("The refresh of account \"{}\" {what}", account.name),
         message: message.to_owned(),
         advice: advice.to_owned(),
+    })
+}
+
+fn address_condition(account: &Account, record: &AddressRecord) -> Option<Condition> {
+    let addresses = addresses_of(account);
+    let active = record.in_use(&addresses).filter(|it| Some(*it) != addresses.first())?;
+    Some(Condition {
+        key: format!("account_address:{}:{}", account.id.0, record.changed_at),
+        kind: ConditionKind::AccountAddress,
+        severity: Severity::Warning,
+        title: format!("Account \"{}\" uses another address", account.name),
+        message: format!(
+            "The first server of account \"{}\" was dead ({}), so its streams and lists come from {active}.",
+            account.name, record.cause
+        ),
+        advice:
+            "Nothing, if the first server comes back: a refresh asks it again. Otherwise change the address."
+                .to_owned(),
     })
 }
 

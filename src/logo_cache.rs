@@ -15,8 +15,9 @@ use std::time::{Duration, SystemTime};
 use actors::{Fetch, FetchError, FetchLimits};
 use bytes::Bytes;
 use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
-use domain::ids::GuideSourceId;
+use domain::ids::{AccountId, GuideSourceId};
 use domain::logo::{Logo, logo_copy_path};
+use domain::proxy::ProxyAddress;
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -53,6 +54,34 @@ pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
     let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
     let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
     format!("{origin}{}?v={version}", logo_copy_path(logo.id))
+}
+
+/// The way to an image: how far its address may lead, and through which proxy.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageWay {
+    reach: Reach,
+    proxy: Option<ProxyAddress>,
+}
+
+impl ImageWay {
+    /// An image that this account named.
+    pub(crate) fn of_account(models: &Models, account: AccountId) -> Self {
+        match models.accounts.load().get(account.0) {
+            Some(account) => {
+                let refreshes = models.refreshes.load();
+                let refresh = refreshes.get(account.id.0).map(|it| &**it);
+                Self { reach: reach_of_account(account, refresh), proxy: account.proxy.clone() }
+            }
+            // The account was deleted.
+            None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist).into(),
+        }
+    }
+}
+
+impl From<Reach> for ImageWay {
+    fn from(reach: Reach) -> Self {
+        Self { reach, proxy: None }
+    }
 }
 
 /// The copies of logos.
@@ -99,17 +128,22 @@ impl LogoCache {
 
     /// Returns the copy of the image at an address, if there is one, without waiting for the network. A copy that is missing
     /// or old is fetched in the background.
-    pub(crate) async fn get(self: &Arc<Self>, url: &str, reach: Reach) -> Option<Bytes> {
-        self.look_up(url, reach).await.0
+    pub(crate) async fn get(self: &Arc<Self>, url: &str, way: impl Into<ImageWay>) -> Option<Bytes> {
+        self.look_up(url, way).await.0
     }
 
     /// Returns the copy, and the fetch that this call has started.
-    async fn look_up(self: &Arc<Self>, url: &str, reach: Reach) -> (Option<Bytes>, Option<JoinHandle<()>>) {
-        let name = file_name(url, reach);
+    async fn look_up(
+        self: &Arc<Self>,
+        url: &str,
+        way: impl Into<ImageWay>,
+    ) -> (Option<Bytes>, Option<JoinHandle<()>>) {
+        let way = way.into();
+        let name = file_name(url, way.reach);
         match self.read(&name).await {
             Some((bytes, true)) => (Some(bytes), None),
-            Some((bytes, false)) => (Some(bytes), self.fetch_in_background(name, url, reach)),
-            None => (None, self.fetch_in_background(name, url, reach)),
+            Some((bytes, false)) => (Some(bytes), self.fetch_in_background(name, url, way)),
+            None => (None, self.fetch_in_background(name, url, way)),
         }
     }
 
@@ -118,7 +152,7 @@ impl LogoCache {
         self: &Arc<Self>,
         name: String,
         url: &str,
-        reach: Reach,
+        way: ImageWay,
     ) -> Option<JoinHandle<()>> {
         {
             let mut state = self.state.lock();
@@ -132,25 +166,31 @@ impl LogoCache {
         }
         let fetching = Fetching { cache: Arc::clone(self), name };
         let url = url.to_owned();
-        Some(tokio::spawn(async move { fetching.run(&url, reach).await }))
+        Some(tokio::spawn(async move { fetching.run(&url, &way).await }))
     }
 
     /// Fetches an image and waits for it; a fresh copy is used. For work in the background.
     ///
     /// # Errors
     /// The reason why it cannot be fetched.
-    pub(crate) async fn fetch(self: &Arc<Self>, url: &str, reach: Reach) -> Result<Bytes, String> {
-        if let Some((bytes, true)) = self.read(&file_name(url, reach)).await {
+    pub(crate) async fn fetch(
+        self: &Arc<Self>,
+        url: &str,
+        way: impl Into<ImageWay>,
+    ) -> Result<Bytes, String> {
+        let way = way.into();
+        if let Some((bytes, true)) = self.read(&file_name(url, way.reach)).await {
             return Ok(bytes);
         }
         let _permit = self.fetches.acquire().await.map_err(|_| "the gateway stops")?;
-        self.download(url, reach).await
+        self.download(url, &way).await
     }
 
-    async fn download(&self, url: &str, reach: Reach) -> Result<Bytes, String> {
+    async fn download(&self, url: &str, way: &ImageWay) -> Result<Bytes, String> {
         let fetch = self.fetch.as_ref().ok_or("the HTTP client is not available")?;
+        let fetch = fetch.through(way.proxy.as_ref());
         let mut body =
-            fetch.get(url, &RequestHeaders::default(), reach).await.map_err(|it| it.with_causes())?;
+            fetch.get(url, &RequestHeaders::default(), way.reach).await.map_err(|it| it.with_causes())?;
         let mut bytes = Vec::new();
         while let Some(piece) = body.next().await.map_err(|it| it.with_causes())? {
             bytes.extend_from_slice(&piece);
@@ -219,10 +259,10 @@ impl Drop for Fetching {
 }
 
 impl Fetching {
-    async fn run(self, url: &str, reach: Reach) {
+    async fn run(self, url: &str, way: &ImageWay) {
         let cache = &self.cache;
         let Ok(_permit) = cache.fetches.acquire().await else { return };
-        let bytes = match cache.download(url, reach).await {
+        let bytes = match cache.download(url, way).await {
             Ok(bytes) => bytes,
             Err(reason) => {
                 debug!("failed to fetch a logo: {reason}");
@@ -276,24 +316,22 @@ impl Copies {
     }
 }
 
-/// Returns the addresses that a logo may lead to: no nearer than the playlist or guide that named it.
-pub(crate) fn reach_of_logo(models: &Models, logo: &Logo) -> Reach {
+/// Returns the way to a logo: no nearer than the playlist or guide that named it, and through the proxy of its account.
+pub(crate) fn way_to_logo(models: &Models, logo: &Logo) -> ImageWay {
     if let Some(source) = logo.guide_source {
-        return reach_of_guide(models, source);
+        return way_to_guide_image(models, source);
     }
-    let Some(account) = logo.named_by else { return Reach::default() };
-    match models.accounts.load().get(account.0) {
-        Some(account) => reach_of_account(account, models.refreshes.load().get(account.id.0).map(|it| &**it)),
-        // The account was deleted.
-        None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist),
-    }
+    logo.named_by.map_or_else(|| Reach::default().into(), |it| ImageWay::of_account(models, it))
 }
 
-/// Returns the addresses that an image may lead to: no nearer than the guide that named it.
-pub(crate) fn reach_of_guide(models: &Models, source: GuideSourceId) -> Reach {
+/// Returns the way to an image: no nearer than the guide that named it, and through the proxy of its account.
+pub(crate) fn way_to_guide_image(models: &Models, source: GuideSourceId) -> ImageWay {
     let origin = models.guide_states.load().get(source.0).and_then(|it| it.origin);
+    let account = models.guide_sources.load().get(source.0).and_then(|it| it.account);
     // A source that was deleted, or a file of an admin.
-    Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist)
+    let reach = Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist);
+    let proxy = account.and_then(|it| models.accounts.load().get(it.0)?.proxy.clone());
+    ImageWay { reach, proxy }
 }
 
 /// Returns the name of the copy of an address. An address that may lead farther has another copy, so that nobody gets an

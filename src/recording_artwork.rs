@@ -7,14 +7,13 @@ use std::sync::{Arc, Weak};
 
 use actors::{Artwork, FindArtwork};
 use bytes::Bytes;
-use domain::egress::Reach;
 use domain::logo::Logo;
 use domain::recording::{ArtworkOrigin, Recording};
 
 use crate::app::App;
 use crate::files::Folder;
 use crate::guide::{EntryId, GuideReader, read_guide};
-use crate::logo_cache::{reach_of_guide, reach_of_logo};
+use crate::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
 use crate::rest::frame::picture::PictureFormat;
 
 /// Finds pictures in the guides and logos of the gateway, as long as it runs.
@@ -34,8 +33,8 @@ impl FindArtwork for RecordingArtwork {
 
 async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, String> {
     let mut fault = None;
-    if let Some((url, reach)) = of_programme(app, recording).await {
-        match app.logo_cache.fetch(&url, reach).await.and_then(|it| artwork(it, ArtworkOrigin::Programme)) {
+    if let Some((url, way)) = of_programme(app, recording).await {
+        match app.logo_cache.fetch(&url, way).await.and_then(|it| artwork(it, ArtworkOrigin::Programme)) {
             Ok(found) => return Ok(Some(found)),
             Err(reason) => fault = Some(reason),
         }
@@ -52,7 +51,7 @@ async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, 
 }
 
 /// Returns the address of the picture that stands for a programme, and how far it may lead.
-async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, Reach)> {
+async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, ImageWay)> {
     let id: EntryId = recording.programme.as_ref()?.id.as_ref()?.parse().ok()?;
     let guides = GuideReader::load(app);
     let channels = app.models.channels.load();
@@ -67,13 +66,13 @@ async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, 
         .and_then(|(source, entry)| Some((source, entry.programme().picture()?.to_owned()))))
     });
     let (source, url) = found.await.ok().flatten()?;
-    let reach = reach_of_guide(&app.models, source);
-    Some((url, reach))
+    let way = way_to_guide_image(&app.models, source);
+    Some((url, way))
 }
 
 async fn of_logo(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
     let Some(file) = &logo.file else {
-        return app.logo_cache.fetch(&logo.url, reach_of_logo(&app.models, logo)).await;
+        return app.logo_cache.fetch(&logo.url, way_to_logo(&app.models, logo)).await;
     };
     let path = app.files.path(Folder::Logos, file).map_err(|error| error.to_string())?;
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;

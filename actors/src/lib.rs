@@ -15,6 +15,7 @@
 //! Requests go down, notifications go up: an actor may wait for a reply only from an actor below it, and a live channel
 //! never waits for another actor. Every request has a deadline ([`ask`]).
 
+mod addresses;
 mod ask;
 mod bandwidth;
 mod catalogue;
@@ -57,6 +58,7 @@ mod udp_outputs;
 mod viewer;
 mod vod;
 
+pub use self::addresses::AccountAddresses;
 pub use self::ask::AskError;
 pub use self::catalogue::{
     DetailsUpdate, DetailsUpdateStart, EpisodeLoad, OpenOutcome, VOD_INTERVAL, VodError, VodImporter,

@@ -107,6 +107,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
     let candidates = streams
         .iter()
         .map(|it| Candidate {
+            proxy: None,
             stream: StreamId(it.id),
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),

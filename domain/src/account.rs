@@ -12,6 +12,7 @@ use crate::panel::PanelLogin;
 use crate::pattern::Pattern;
 use crate::playlist::content::StreamContent;
 use crate::playlist::filters::StreamFilter;
+use crate::proxy::ProxyAddress;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
@@ -42,6 +43,13 @@ pub struct Account {
     /// The networks that addresses of this provider may lead into.
     #[serde(default)]
     pub allowed_networks: AllowedNetworks,
+    /// The proxy for everything of this provider: streams, lists, guides and logos.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyAddress>,
+    /// Further servers of the provider, for when the one of the list is dead; see
+    /// [`account_addresses`](crate::account_addresses).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_addresses: Vec<SourceUrl>,
     /// Time for which the provider keeps counting a closed connection. The slot becomes free afterwards.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
@@ -271,6 +279,8 @@ impl Account {
             headers: RequestHeaders::default(),
             headers_for_all_hosts: false,
             allowed_networks: AllowedNetworks::default(),
+            proxy: None,
+            further_addresses: Vec::new(),
             release_delay: Duration::ZERO,
             profiles: vec![profile],
             identity: StreamIdentity::default(),

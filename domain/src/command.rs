@@ -111,6 +111,12 @@ pub struct Argv {
 }
 
 impl Argv {
+    /// Returns whether it is ffmpeg with exactly one input, so that options for the input can be added.
+    pub(crate) fn is_ffmpeg_with_input(&self) -> bool {
+        let name = self.program.rsplit('/').next().unwrap_or_default();
+        name == "ffmpeg" && self.arguments.iter().filter(|it| *it == "-i").count() == 1
+    }
+
     /// Returns the command with further options for its input: in front of `-i`, as ffmpeg expects them.
     pub(crate) fn with_input_options(mut self, options: Vec<String>) -> Self {
         if let Some(at) = self.arguments.iter().position(|it| it == "-i") {

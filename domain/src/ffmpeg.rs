@@ -1,6 +1,7 @@
 //! How ffmpeg reads addresses that the gateway cannot read itself.
 
 use crate::command::{Argv, CommandTemplate, CommandValues};
+use crate::proxy::{ProxyAddress, ProxyScheme};
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
 use crate::stream_profile::{Delivery, StreamProfile};
@@ -21,6 +22,21 @@ pub struct FfmpegInput<'a> {
     pub cookies: &'a [String],
     /// The name of ffmpeg's input format; `None` if ffmpeg has to recognise it.
     pub format: Option<&'a str>,
+}
+
+/// Returns the options for an input that ffmpeg reads through a proxy, which it passes on to the segments of a playlist.
+/// `None` if ffmpeg does not know the protocol of the proxy.
+pub fn proxy_options(proxy: &ProxyAddress) -> Option<Vec<String>> {
+    match proxy.scheme {
+        ProxyScheme::Http => Some(vec!["-http_proxy".to_owned(), proxy.expose()]),
+        ProxyScheme::Https | ProxyScheme::Socks5 => None,
+    }
+}
+
+/// Returns the command for this input through a proxy that ffmpeg can use.
+pub fn playlist_command_through(input: &FfmpegInput<'_>, proxy: Option<&ProxyAddress>) -> Argv {
+    let options = proxy.and_then(proxy_options).unwrap_or_default();
+    playlist_command(input).with_input_options(options)
 }
 
 /// Returns the command of the built-in profile *FFmpeg copy* for this input.

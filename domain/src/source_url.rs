@@ -126,7 +126,8 @@ pub(crate) fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'-' | b'.'))
 }
 
-fn split_port(authority: &str) -> (&str, &str) {
+/// Splits host and port; an IPv6 address keeps its brackets. The port is empty if there is none.
+pub(crate) fn split_port(authority: &str) -> (&str, &str) {
     match authority.rsplit_once(':') {
         // In `[::1]` the last colon belongs to the address.
         Some((host, port)) if !port.contains(']') => (host, port),

@@ -257,6 +257,11 @@ impl Unplayable {
     /// The address may not be given to a program: without a scheme it could be mistaken for an option or a file, and
     /// some schemes read local files.
     pub(crate) const FOR_NO_PROGRAM: Self = Self("addresses of this kind cannot be passed to programs");
+    /// The account has a proxy that cannot carry the stream. The stream is refused, because the provider would see the real
+    /// address of the gateway otherwise.
+    pub(crate) const PROXY: Self = Self(
+        "the proxy of its account cannot carry it: only streams over HTTP can use a proxy, and programs only ffmpeg with an HTTP proxy",
+    );
     /// An old record, from before commands were checked.
     pub(crate) const COMMAND: Self = Self("the command of its stream profile is invalid");
 }

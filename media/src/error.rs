@@ -11,6 +11,8 @@ use std::{fmt, io};
 #[error("{cause}")]
 pub struct UpstreamError {
     cause: Cause,
+    /// The server that failed is one that the first server redirected to.
+    is_behind_redirect: bool,
 }
 
 /// The cause of an upstream error.
@@ -29,6 +31,12 @@ pub enum Cause {
     /// The TLS handshake failed, for example because of the certificate or the protocol version, or because the
     /// provider does not use TLS.
     Tls(String),
+    /// The proxy is out of reach, refuses the connection or does not speak its protocol. The text contains the reason.
+    Proxy(String),
+    /// The proxy requires a login, or refuses the one of the account.
+    ProxyLogin,
+    /// The proxy cannot reach the provider. The text contains its reason.
+    ProxyTarget(String),
     /// The provider answered with a status other than success.
     Status(u16),
     /// More redirects than the limit.
@@ -96,7 +104,18 @@ pub enum Scope {
 impl UpstreamError {
     /// Creates an error with this cause.
     pub fn new(cause: Cause) -> Self {
-        Self { cause }
+        Self { cause, is_behind_redirect: false }
+    }
+
+    /// Notes whether the server that failed is one that the first server redirected to.
+    #[must_use]
+    pub(crate) fn behind_redirect(self, is_behind_redirect: bool) -> Self {
+        Self { is_behind_redirect, ..self }
+    }
+
+    /// Returns whether the first server answered, with a redirect to the one that failed.
+    pub fn is_behind_redirect(&self) -> bool {
+        self.is_behind_redirect
     }
 
     /// Returns the cause.
@@ -109,6 +128,7 @@ impl UpstreamError {
         match self.cause {
             Cause::Address(_)
             | Cause::Forbidden(_)
+            | Cause::ProxyLogin
             | Cause::Unsupported(_)
             | Cause::NeedsProgram(_)
             | Cause::File(_)
@@ -145,6 +165,8 @@ impl UpstreamError {
         match self.cause {
             Cause::Dns
             | Cause::Connect(_)
+            | Cause::Proxy(_)
+            | Cause::ProxyTarget(_)
             | Cause::Ended
             | Cause::Reset(_)
             | Cause::SyncLost
@@ -163,6 +185,7 @@ impl UpstreamError {
             Cause::Address(_)
             | Cause::Forbidden(_)
             | Cause::Tls(_)
+            | Cause::ProxyLogin
             | Cause::TooManyRedirects
             | Cause::RedirectLoop
             | Cause::BadRedirect
@@ -180,6 +203,8 @@ impl UpstreamError {
             Cause::Dns
             | Cause::Connect(_)
             | Cause::ConnectTimeout
+            | Cause::Proxy(_)
+            | Cause::ProxyTarget(_)
             | Cause::Empty
             | Cause::FirstPacketTimeout
             | Cause::Stall
@@ -201,6 +226,9 @@ impl UpstreamError {
             Cause::Connect(_) => "connect",
             Cause::ConnectTimeout => "connect_timeout",
             Cause::Tls(_) => "tls",
+            Cause::Proxy(_) => "proxy",
+            Cause::ProxyLogin => "proxy_login",
+            Cause::ProxyTarget(_) => "proxy_target",
             Cause::Status(_) => "status",
             Cause::TooManyRedirects => "too_many_redirects",
             Cause::RedirectLoop => "redirect_loop",
@@ -258,6 +286,9 @@ impl fmt::Display for Cause {
             Cause::Connect(why) => write!(f, "connection failed: {why}"),
             Cause::ConnectTimeout => f.write_str("connection timed out"),
             Cause::Tls(why) => write!(f, "TLS handshake failed: {why}"),
+            Cause::Proxy(why) => write!(f, "the proxy failed: {why}"),
+            Cause::ProxyLogin => f.write_str("the proxy refuses the login of the account"),
+            Cause::ProxyTarget(why) => write!(f, "the proxy cannot reach the provider: {why}"),
             Cause::Status(status) => write!(f, "the provider answered with status {status}"),
             Cause::TooManyRedirects => f.write_str("too many redirects"),
             Cause::RedirectLoop => f.write_str("redirect loop"),

@@ -12,7 +12,9 @@
 #[global_allocator]
 static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
 
+mod account_addresses;
 mod account_groups;
+mod account_proxies;
 mod actor_failures;
 mod anonymous;
 mod backups;

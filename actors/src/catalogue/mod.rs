@@ -44,6 +44,7 @@ use self::queue::{AccountQueue, Next, Offer, Opened, SyncRequest, Update};
 use self::sync::{SyncJob, blocking};
 pub use self::updates::DetailsUpdate;
 use self::updates::DetailsUpdates;
+use crate::addresses::AccountAddresses;
 use crate::clock::now_ms;
 use crate::fetch::Fetch;
 
@@ -347,11 +348,12 @@ impl VodImporter {
         work(self.shared.queues.lock().entry(account).or_default())
     }
 
-    /// Returns the account and its login, if its films and series are wanted and it has a panel.
+    /// Returns the account and its login at the server in use, if its films and series are wanted and it has a panel.
     fn panel_of(&self, account: AccountId) -> Option<(Arc<Account>, PanelLogin)> {
-        let accounts = self.shared.parts.get()?.models.accounts.load();
+        let models = &self.shared.parts.get()?.models;
+        let accounts = models.accounts.load();
         let account = accounts.get(account.0).filter(|it| it.is_active && it.enable_vod)?.clone();
-        let login = account.list.panel()?.clone();
+        let login = AccountAddresses::new(models.clone()).login(&account, account.list.panel()?);
         Some((account, login))
     }
 

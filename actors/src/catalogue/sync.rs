@@ -20,6 +20,7 @@ use super::error::{VodError, words_of};
 use super::lists::{CATEGORY_QUESTIONS_MAX, Categories, Panel, ReadTitles};
 use super::progress::{VodPhase, VodProgress, VodRefreshStatus};
 use super::queue::SyncRequest;
+use crate::addresses::AccountAddresses;
 
 /// The result of a refresh of one kind.
 pub(super) struct KindSummary {
@@ -51,6 +52,10 @@ impl SyncJob<'_> {
                 Ok(summary) => sentences.push(summary.sentence()),
                 Err(error) => {
                     self.note_failure(kind, &error).await;
+                    if let VodError::Fetch(cause) = &error {
+                        let addresses = AccountAddresses::new(self.parts.models.clone());
+                        addresses.list_failed(&self.account, &login.server, cause);
+                    }
                     let (what, _) = words_of(kind);
                     sentences.push(format!("{}: {}", capital(what), error.sentence()));
                     worst = match (worst, error.outcome()) {
@@ -73,7 +78,8 @@ impl SyncJob<'_> {
 
     async fn kind(&self, login: &PanelLogin, kind: TitleKind) -> Result<KindSummary, VodError> {
         self.report(|it| it.phase = VodPhase::Categories);
-        let panel = Panel { fetch: &self.parts.fetch, account: &self.account, login, stop: &self.stop };
+        let fetch = self.parts.fetch.through(self.account.proxy.as_ref());
+        let panel = Panel { fetch: &fetch, account: &self.account, login, stop: &self.stop };
         let (found, mut skipped) = panel.categories(kind).await?;
         self.check_account()?;
         let (models, account, now) = (self.parts.models.clone(), self.account.clone(), (self.parts.now)());

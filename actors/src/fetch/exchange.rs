@@ -58,14 +58,14 @@ impl Fetch {
         let limit = self.limits.total_timeout;
         let deadline = Deadline { at: Instant::now() + limit, limit };
         let host = url.host_str().unwrap_or_default().to_owned();
-        let client = self.client_for(self.addresses(&url, &egress).await?)?;
+        let client = self.client_to(&url, &egress).await?;
         let mut sent = with_headers(client.request(method, url), headers)
             .header(USER_AGENT, headers.user_agent.as_deref().unwrap_or(&self.user_agent))
             .header(ACCEPT_ENCODING, "gzip");
         if let Some(body) = body {
             sent = sent.header(CONTENT_TYPE, "application/json").body(body.to_owned());
         }
-        let response = deadline.keep(&host, sent.send()).await?;
+        let response = self.judged(&host, deadline.keep(&host, sent.send()).await)?;
         Ok(Direct { response, host, deadline })
     }
 }

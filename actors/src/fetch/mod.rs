@@ -2,13 +2,14 @@
 //!
 //! Redirects are followed here and not by the library, so that every hop is checked: only `http` and `https`, a maximum
 //! number of hops, no credentials for another server, and only addresses that the rule of `domain::egress` allows. Names
-//! are resolved here for the same reason, once per hop, and the library connects to the checked addresses. Error texts
-//! contain no URL, because the address of a playlist often contains a password.
+//! are resolved here for the same reason, once per hop, and the library connects to the checked addresses. Only a proxy
+//! resolves names itself. Error texts contain no URL, because the address of a playlist often contains a password.
 //!
 //! Bodies are returned as received. [`Unpacked`] detects compression by the bytes, because the headers of servers are
 //! often wrong.
 
 mod exchange;
+mod proxied;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -23,13 +24,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::egress::{Distance, EgressError, Reach};
 use domain::ids::AccountId;
+use domain::proxy::ProxyAddress;
 use domain::stream::RequestHeaders;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     LAST_MODIFIED, LOCATION, REFERER, RETRY_AFTER, USER_AGENT,
 };
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Host;
@@ -103,6 +105,21 @@ pub enum FetchError {
         /// Host of the server.
         host: String,
     },
+    /// The proxy of the account failed, or cannot reach the server.
+    #[error("reach \"{host}\" through the proxy of the account")]
+    Proxy {
+        /// Host of the request.
+        host: String,
+        /// The error of the library.
+        #[source]
+        cause: reqwest::Error,
+    },
+    /// The name of the proxy has no address.
+    #[error("find the address of the proxy of the account")]
+    ProxyName(#[source] io::Error),
+    /// The proxy requires a login, or refuses the one of the account.
+    #[error("the proxy refuses the login of the account")]
+    ProxyLogin,
     /// The name of the server has no address.
     #[error("find the address of \"{host}\"")]
     Name {
@@ -165,6 +182,8 @@ pub struct Fetch {
     /// `User-Agent` for requests without one.
     user_agent: Arc<str>,
     turns: Turns,
+    /// The proxy of the account that is asked.
+    proxy: Option<Arc<ProxyAddress>>,
 }
 
 impl Fetch {
@@ -178,9 +197,10 @@ impl Fetch {
             limits,
             user_agent: DEFAULT_USER_AGENT.into(),
             turns: Turns::default(),
+            proxy: None,
         };
         // A client that cannot be created is reported at the start.
-        fetch.client_for(Vec::new())?;
+        fetch.client_for(Vec::new())?.build().map_err(FetchError::Client)?;
         Ok(fetch)
     }
 
@@ -191,16 +211,23 @@ impl Fetch {
 
     /// Creates a client that connects to these addresses, whatever the name. A client serves one request, so that no
     /// connection is reused that another rule has allowed.
-    fn client_for(&self, addresses: Vec<SocketAddr>) -> Result<Client, FetchError> {
-        Client::builder()
+    fn client_for(&self, addresses: Vec<SocketAddr>) -> Result<ClientBuilder, FetchError> {
+        Ok(Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.limits.connect_timeout)
             .read_timeout(self.limits.read_timeout)
             .dns_resolver(Arc::new(Resolved(addresses)))
-            // A proxy would resolve the name again.
-            .no_proxy()
-            .build()
-            .map_err(FetchError::Client)
+            // The environment of the process names no proxy for accounts.
+            .no_proxy())
+    }
+
+    /// Returns a client for a request to this server, which connects to checked addresses only.
+    async fn client_to(&self, url: &Url, egress: &Egress) -> Result<Client, FetchError> {
+        let builder = match &self.proxy {
+            Some(proxy) => self.through_proxy(proxy, url, egress).await?,
+            None => self.client_for(self.addresses(url, egress).await?)?,
+        };
+        builder.build().map_err(FetchError::Client)
     }
 
     /// Returns the addresses of a server that may be connected to.
@@ -285,14 +312,15 @@ impl Fetch {
                 return Err(FetchError::Address);
             }
             let host = url.host_str().unwrap_or_default().to_owned();
-            let client = self.client_for(self.addresses(&url, &egress).await?)?;
+            let client = self.client_to(&url, &egress).await?;
             let request = client.get(url.clone());
             let request =
                 if may_receive_headers(&first, &url) { with_headers(request, headers) } else { request };
             let user_agent = headers.user_agent.as_deref().unwrap_or(&self.user_agent);
             let request = request.header(USER_AGENT, user_agent).header(ACCEPT_ENCODING, "gzip");
-            let response = deadline.keep(&host, known.add_to(request).send()).await?;
-            let peer = response.remote_addr();
+            let sent = deadline.keep(&host, known.add_to(request).send()).await;
+            let response = self.judged(&host, sent)?;
+            let peer = self.peer_of(&url, &response);
             if response.status() == StatusCode::NOT_MODIFIED && *known != Validators::default() {
                 return Ok(None);
             }
@@ -552,6 +580,7 @@ impl FetchError {
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::Transfer { .. } | Self::Slow { .. } | Self::Name { .. } => true,
+            Self::Proxy { .. } | Self::ProxyName(_) => true,
             Self::Status { status, .. } => {
                 status.is_server_error()
                     || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(status)

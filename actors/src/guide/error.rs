@@ -67,9 +67,13 @@ impl GuideError {
     pub fn sentence(&self) -> String {
         match self {
             Self::Unread(_)
-            | Self::Fetch(FetchError::Transfer { .. } | FetchError::Name { .. } | FetchError::Client(_)) => {
-                sentence(&format!("failed to {self}"))
-            }
+            | Self::Fetch(
+                FetchError::Transfer { .. }
+                | FetchError::Name { .. }
+                | FetchError::Proxy { .. }
+                | FetchError::ProxyName(_)
+                | FetchError::Client(_),
+            ) => sentence(&format!("failed to {self}")),
             _ => sentence(&self.to_string()),
         }
     }

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::account::Account;
+use domain::account_addresses::addresses_of;
 use domain::egress::Reach;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::xmltv::{Item, XmltvError, XmltvLimits, XmltvReader};
+use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use sha2::{Digest, Sha256};
@@ -19,6 +21,7 @@ use super::download::{Download, download};
 use super::error::GuideError;
 use super::input::{ContentMark, GuideContent, GuideContext, GuideInput, GuideSink};
 use super::progress::GuidePhase;
+use crate::addresses::AccountAddresses;
 use crate::fetch::Unpacked;
 
 /// Number of elements between two reports of the progress.
@@ -35,7 +38,7 @@ pub(super) struct XmltvInput {
 /// The place of a guide.
 enum Place {
     Upload(String),
-    Url { url: SourceUrl, headers: RequestHeaders, reach: Reach },
+    Url { url: SourceUrl, headers: RequestHeaders, reach: Reach, proxy: Option<ProxyAddress> },
 }
 
 impl XmltvInput {
@@ -48,12 +51,25 @@ impl XmltvInput {
         if source.kind == GuideSourceKind::Panel {
             let accounts = self.context.models.accounts.load();
             let account = source.account.and_then(|it| accounts.get(it.0));
-            return account.and_then(|it| panel_place(it)).ok_or(GuideError::NoPanel);
+            let addresses = AccountAddresses::new(self.context.models.clone());
+            return account.and_then(|it| panel_place(it, &addresses)).ok_or(GuideError::NoPanel);
         }
         match (&source.file, &source.url) {
             (Some(name), _) => Ok(Place::Upload(name.clone())),
             (None, Some(url)) => {
-                Ok(Place::Url { url: url.clone(), headers: login_header(source), reach: Reach::default() })
+                let accounts = self.context.models.accounts.load();
+                let account = accounts.iter().find(|it| names_guide(it, url));
+                let addresses = AccountAddresses::new(self.context.models.clone());
+                let (headers, reach) = (login_header(source), Reach::default());
+                Ok(match account {
+                    Some(account) => Place::Url {
+                        url: addresses.place(account, url),
+                        headers,
+                        reach,
+                        proxy: account.proxy.clone(),
+                    },
+                    None => Place::Url { url: url.clone(), headers, reach, proxy: None },
+                })
             }
             (None, None) => Err(GuideError::NoLocation),
         }
@@ -61,7 +77,11 @@ impl XmltvInput {
 
     fn open(&self, sink: &mut dyn GuideSink) -> Result<Download, GuideError> {
         match self.place()? {
-            Place::Url { url, headers, reach } => download(&self.context, &url, &headers, reach, sink),
+            Place::Url { url, headers, reach, proxy } => {
+                let fetch = self.context.fetch.through(proxy.as_ref());
+                let context = GuideContext { fetch, ..self.context.clone() };
+                download(&context, &url, &headers, reach, sink)
+            }
             Place::Upload(name) => self.open_upload(&name),
         }
     }
@@ -82,13 +102,25 @@ impl XmltvInput {
     }
 }
 
+/// Returns whether a guide at this address is one of an account with a proxy or several addresses: the list of the account
+/// names it, or it is on one of the account's servers.
+fn names_guide(account: &Account, url: &SourceUrl) -> bool {
+    if account.proxy.is_none() && account.further_addresses.is_empty() {
+        return false;
+    }
+    let is_host =
+        |it: &SourceUrl| it.host().zip(url.host()).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host));
+    account.guide_urls.contains(url) || addresses_of(account).iter().any(is_host)
+}
+
 /// Returns the place of the guide of a panel account.
-fn panel_place(account: &Account) -> Option<Place> {
+fn panel_place(account: &Account, addresses: &AccountAddresses) -> Option<Place> {
     let login = account.list.panel().filter(|_| account.is_active)?;
     Some(Place::Url {
-        url: login.guide_url(),
+        url: addresses.place(account, &login.guide_url()),
         headers: account.headers.clone(),
         reach: Reach::typed(account.allowed_networks),
+        proxy: account.proxy.clone(),
     })
 }
 

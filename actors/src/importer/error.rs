@@ -96,9 +96,13 @@ impl ImportError {
         match self {
             Self::File(_)
             | Self::Unread(_)
-            | Self::Fetch(FetchError::Transfer { .. } | FetchError::Name { .. } | FetchError::Client(_)) => {
-                sentence(&format!("failed to {self}"))
-            }
+            | Self::Fetch(
+                FetchError::Transfer { .. }
+                | FetchError::Name { .. }
+                | FetchError::Proxy { .. }
+                | FetchError::ProxyName(_)
+                | FetchError::Client(_),
+            ) => sentence(&format!("failed to {self}")),
             Self::Store(storage::Error::Stopped(why)) => sentence(&format!("{self}; {}", why.advice())),
             _ => sentence(&self.to_string()),
         }

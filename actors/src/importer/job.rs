@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::Account;
+use domain::account_addresses::{addresses_of, at_address};
 use domain::auto_sync::AUTO_CHANNELS_MAX;
 use domain::event::{Event, EventBody, RefreshRef};
 use domain::playlist::content::ContentCounts;
 use domain::playlist::m3u;
+use domain::source_url::SourceUrl;
+use domain::stream::StreamProperties;
 use parking_lot::Mutex;
 use storage::Models;
 use tokio::time::Instant;
@@ -167,6 +170,7 @@ impl SyncSummary {
 }
 
 /// The part of an import that runs on a thread that may block.
+#[derive(Clone)]
 pub(super) struct Job {
     pub(super) models: Models,
     pub(super) account: Arc<Account>,
@@ -174,9 +178,33 @@ pub(super) struct Job {
     pub(super) stop: CancellationToken,
     pub(super) reporter: Arc<Reporter>,
     pub(super) began: Instant,
+    /// The address of the account that is asked; `None` for the only one.
+    pub(super) address: Option<SourceUrl>,
 }
 
 impl Job {
+    /// Returns an address of the provider as it is at the server that is asked.
+    pub(super) fn located(&self, url: &SourceUrl) -> SourceUrl {
+        match &self.address {
+            Some(address) => at_address(url, &addresses_of(&self.account), address),
+            None => url.clone(),
+        }
+    }
+
+    /// Changes the addresses of a stream to those of the first server of the account, so that a stream stays the same
+    /// whichever server has listed it.
+    pub(super) fn normalise(&self, stream: &mut StreamProperties) {
+        if self.address.is_none() {
+            return;
+        }
+        let addresses = addresses_of(&self.account);
+        let Some(first) = addresses.first() else { return };
+        stream.url = at_address(&stream.url, &addresses, first);
+        if let Some(source) = stream.archive.as_mut().and_then(|it| it.source.as_mut()) {
+            *source = at_address(source, &addresses, first);
+        }
+    }
+
     /// Returns the event of the end of this import, if somebody wants to know.
     pub(super) fn event(&self, imported: &ImportSummary) -> Option<StoredEvent> {
         let body = imported.event(&self.account, self.began.elapsed());

@@ -3,16 +3,19 @@
 use std::io::{Cursor, Read};
 
 use domain::account::{Account, AccountProfile};
+use domain::account_addresses::{addresses_of, at_address};
 use domain::egress::Reach;
 use domain::event::{Event, EventBody, RefreshRef};
 use domain::ids::{AccountId, ProfileId};
 use domain::panel::{
     ExpiryNotice, INFO_BYTES_MAX, LoginState, PanelAction, PanelAnswer, PanelLogin, ProfileInfo, due_notice,
 };
+use domain::source_url::SourceUrl;
 use storage::Models;
 use tracing::warn;
 
 use super::error::ImportError;
+use crate::addresses::AccountAddresses;
 use crate::fetch::{Fetch, Unpacked};
 
 /// Time after which a login is checked again, in milliseconds. Each refresh checks that of the default profile as well.
@@ -41,7 +44,9 @@ pub(super) async fn check_all(
     for id in profiles {
         let Some(account) = models.accounts.load().get(account.0).cloned() else { return };
         let Some(profile) = account.profiles.iter().find(|it| it.id == *id) else { continue };
-        if let Err(error) = check(models, fetch, &account, profile, now()).await {
+        let address = AccountAddresses::new(models.clone()).in_use(&account);
+        let checked = check(models, fetch, (&*account, address.as_ref()), profile, now());
+        if let Err(error) = checked.await {
             warn!(
                 account.id = %account.id, profile.id = %id,
                 "failed to check the login of account \"{}\", profile \"{}\": {error}", account.name, profile.name
@@ -50,19 +55,26 @@ pub(super) async fn check_all(
     }
 }
 
-/// Asks the panel about the login of a profile, and stores the answer or the error.
+/// Asks the panel about the login of a profile, at this address of the account, and stores the answer or the error.
 ///
 /// # Errors
 /// The panel does not answer like one.
 pub(super) async fn check(
     models: &Models,
     fetch: &Fetch,
-    account: &Account,
+    (account, address): (&Account, Option<&SourceUrl>),
     profile: &AccountProfile,
     now: i64,
 ) -> Result<PanelAnswer, ImportError> {
     let (answer, login) = match account.panel_login_of(profile) {
-        Some(login) => (ask_panel(fetch, account, &login).await, Some(login)),
+        Some(login) => {
+            let server = match address {
+                Some(address) => at_address(&login.server, &addresses_of(account), address),
+                None => login.server.clone(),
+            };
+            let located = PanelLogin { server, ..login.clone() };
+            (ask_panel(fetch, account, &located).await, Some(login))
+        }
         None => {
             let reason = "the pattern of the profile does not lead to a login of the panel";
             (Err(ImportError::Panel(reason.to_owned())), None)
@@ -85,6 +97,7 @@ pub async fn ask_panel(
     let url = login.api_url(PanelAction::AccountInfo);
     let reach = Reach::typed(account.allowed_networks);
     let _turn = fetch.turn(account.id).await;
+    let fetch = fetch.through(account.proxy.as_ref());
     let mut body = fetch.get(url.expose(), &account.headers, reach).await.map_err(ImportError::Fetch)?;
     let mut packed = Vec::new();
     while let Some(piece) = body.next().await.map_err(ImportError::Fetch)? {

@@ -26,16 +26,18 @@ use crate::playlist::{self, PlaylistBytes, PlaylistFindings, PlaylistSource};
 /// Fetches the streams of a panel and imports them.
 pub(super) async fn work(fetch: &Fetch, job: Job, login: PanelLogin) -> Result<ImportSummary, ImportError> {
     let account = job.account.clone();
+    let located = PanelLogin { server: job.located(&login.server), ..login.clone() };
     let stop = job.stop.clone();
     let default = account.default_profile().ok_or(ImportError::AccountChanged)?;
-    let asked = logins::check(&job.models, fetch, &account, default, job.options.now());
+    let asked =
+        logins::check(&job.models, fetch, (&*account, job.address.as_ref()), default, job.options.now());
     let answer = stop.run_until_cancelled(asked).await.ok_or(ImportError::Stopped)??;
     if let Some(reason) = answer.state.refusal() {
         return Err(ImportError::Panel(reason.to_owned()));
     }
     let source = |action| {
         let reach = domain::egress::Reach::typed(account.allowed_networks);
-        PlaylistSource::Url(login.api_url(action), account.headers.clone(), reach)
+        PlaylistSource::Url(located.api_url(action), account.headers.clone(), reach)
     };
     let turn = stop.run_until_cancelled(fetch.turn(account.id)).await.ok_or(ImportError::Stopped)?;
     let (fed, read) =

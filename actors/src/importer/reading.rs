@@ -39,7 +39,8 @@ pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportEr
     let findings = bytes.parse(
         job.options.limits,
         &mut |entry| {
-            let properties = properties(entry);
+            let mut properties = properties(entry);
+            job.normalise(&mut properties);
             contents.add(properties.content);
             entries.push(&properties)
         },

@@ -25,6 +25,7 @@ use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
 use super::{compare, panel, sync};
+use crate::addresses::AccountAddresses;
 use crate::catalogue::playlist::{TitleImport, has_titles};
 use crate::fetch::Fetch;
 use crate::playlist::{self, PlaylistBytes, PlaylistSource};
@@ -58,8 +59,9 @@ pub async fn import(
                 stop: stop.clone(),
                 reporter: reporter.clone(),
                 began: Instant::now(),
+                address: None,
             };
-            let done = work(fetch, job).await;
+            let done = work_at_addresses(fetch, job).await;
             let done = if stop.is_cancelled() && done.is_err() { Err(ImportError::Stopped) } else { done };
             if let Err(error) = &done {
                 record_failure(models, &account, error, options.now()).await;
@@ -82,6 +84,38 @@ fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportErro
     }
 }
 
+/// Imports the list of the first address of the account that sends one: the address in use, or the first one if that may
+/// be back.
+async fn work_at_addresses(fetch: &Fetch, mut job: Job) -> Result<ImportSummary, ImportError> {
+    let addresses = AccountAddresses::new(job.models.clone());
+    let fetch = fetch.through(job.account.proxy.as_ref());
+    let mut n_left = job.account.further_addresses.len();
+    job.address = addresses.for_refresh(&job.account);
+    loop {
+        let done = work(&fetch, job.clone()).await;
+        let Some(used) = job.address.take() else { return done };
+        let is_tried_again = match &done {
+            Ok(_) => {
+                addresses.answered(&job.account, &used);
+                false
+            }
+            Err(error) if error.outcome().is_none() => false,
+            // The server in use may still have what the first one does not send.
+            Err(_) if !addresses.uses(&job.account, &used) => {
+                addresses.trial_failed(&job.account, &used);
+                true
+            }
+            Err(ImportError::Fetch(error)) => addresses.list_failed(&job.account, &used, error),
+            Err(_) => false,
+        };
+        if !is_tried_again || n_left == 0 {
+            return done;
+        }
+        n_left -= 1;
+        job.address = addresses.in_use(&job.account);
+    }
+}
+
 /// Feeds the thread that does the work, and waits for it.
 async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     let stop = job.stop.clone();
@@ -96,7 +130,7 @@ async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
         }
         PlaylistLocation::Url(url) => {
             let reach = Reach::typed(job.account.allowed_networks);
-            PlaylistSource::Url(url.clone(), job.account.headers.clone(), reach)
+            PlaylistSource::Url(job.located(url), job.account.headers.clone(), reach)
         }
         PlaylistLocation::File(path) => PlaylistSource::RegularFile(path.into()),
         PlaylistLocation::None => return Err(ImportError::NoList),

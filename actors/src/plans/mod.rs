@@ -13,9 +13,10 @@ use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_use
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, ProfileId, RecordingId, StreamId, StreamProfileId};
 use domain::plan::{
-    self, ArchiveRefusal, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion,
+    self, ArchiveRefusal, Candidate, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion,
 };
 use domain::server_group::ServerGroupMembers;
+use domain::source_url::SourceUrl;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
 use parking_lot::Mutex;
@@ -23,6 +24,7 @@ use storage::Models;
 use tracing::error;
 use uuid::Uuid;
 
+use crate::addresses::AccountAddresses;
 use crate::health::HealthTable;
 
 /// A target that a client can watch. The variants cannot collide: a channel and a stream with the same number are
@@ -107,6 +109,16 @@ pub trait Plans: Send + Sync + 'static {
         PlanContext::default()
     }
 
+    /// Returns the servers of accounts that the plans use.
+    fn addresses(&self) -> AccountAddresses {
+        AccountAddresses::default()
+    }
+
+    /// Returns the address of a candidate that was made some time ago at the server that its account uses now.
+    fn addressed(&self, candidate: &Candidate) -> SourceUrl {
+        candidate.url.clone()
+    }
+
     /// Returns the health of streams that the plans consider.
     fn health(&self) -> HealthTable {
         HealthTable::default()
@@ -129,6 +141,7 @@ pub struct StorePlans {
     default: Delivery,
     conditions: PlanContext,
     health: HealthTable,
+    addresses: AccountAddresses,
     streams: Mutex<StreamCache>,
 }
 
@@ -137,6 +150,7 @@ impl StorePlans {
     /// settings name none either. The context is empty until [`StorePlans::under`] sets it.
     pub fn new(models: Models, default: Delivery) -> Self {
         Self {
+            addresses: AccountAddresses::new(models.clone()),
             models,
             default,
             conditions: PlanContext::default(),
@@ -178,6 +192,10 @@ impl PlanRecords for StorePlans {
 
     fn refresh(&self, account: AccountId) -> Option<Arc<RefreshRecord>> {
         self.models.refreshes.load().get(account.0).cloned()
+    }
+
+    fn active_address(&self, account: &Account) -> Option<SourceUrl> {
+        self.addresses.active(account)
     }
 
     fn server_group(&self, account: &Account) -> Option<ServerGroupMembers> {
@@ -262,6 +280,17 @@ impl Plans for StorePlans {
 
     fn conditions(&self) -> PlanContext {
         self.conditions.clone()
+    }
+
+    fn addresses(&self) -> AccountAddresses {
+        self.addresses.clone()
+    }
+
+    fn addressed(&self, candidate: &Candidate) -> SourceUrl {
+        match self.account(candidate.pool.account) {
+            Some(account) => self.addresses.place(&account, &candidate.url),
+            None => candidate.url.clone(),
+        }
     }
 
     fn health(&self) -> HealthTable {

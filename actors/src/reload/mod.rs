@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::Account;
+use domain::account_addresses::AddressRecord;
 use domain::channel::Channel;
 use domain::core_settings::{
     self, NETWORK_ACCESS, PROXY_SETTINGS, USER_LIMIT_SETTINGS, allows_adult_without_user,
@@ -33,8 +34,9 @@ use crate::switchboard::Switchboard;
 const ROUND_DELAY: Duration = Duration::from_millis(200);
 
 /// The collections that plans depend on.
-const OF_PLANS: [&str; 7] = [
+const OF_PLANS: [&str; 8] = [
     Account::COLLECTION,
+    AddressRecord::COLLECTION,
     Channel::COLLECTION,
     CoreSetting::COLLECTION,
     ServerGroup::COLLECTION,

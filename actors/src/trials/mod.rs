@@ -221,10 +221,11 @@ impl Trials {
         let conditions = self.env.plans.conditions();
         match source {
             TrialSource::Stream { stream, account, refresh, members } => {
-                plan::plan_trial(&stream, &account, refresh, members, profile, conditions)
+                let address = self.env.plans.addresses().active(&account);
+                plan::plan_trial(&stream, &account, refresh, members, address, profile, conditions)
             }
             TrialSource::Url(url) => {
-                plan::plan_trial(&stream_at(url), &no_account(), None, None, profile, conditions)
+                plan::plan_trial(&stream_at(url), &no_account(), None, None, None, profile, conditions)
             }
         }
     }

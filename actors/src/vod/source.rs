@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use domain::plan::TitleCandidate;
+use domain::plan::{Candidate, TitleCandidate};
 use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
 use domain::stream::SourceKind;
@@ -201,6 +201,8 @@ impl FileSource {
                     }
                     self.slot = None;
                 }
+                // With the slot that is held, at the next address of the account.
+                Err(error) if has_moved(&self.env, &slot.candidate, &error) => last = Some(error),
                 Err(error) => {
                     debug!(target = %self.target, account = slot.candidate.candidate.pool.account_name, "failed to open a file: {error}");
                     let is_limit = judge(&self.env, &error, &slot.candidate, slot.lease, &slot.holder);
@@ -349,6 +351,12 @@ impl FileSource {
     }
 }
 
+/// Returns whether the account has changed to another address because of this error.
+fn has_moved(env: &LiveEnv, candidate: &TitleCandidate, error: &UpstreamError) -> bool {
+    let Candidate { pool, url, .. } = &candidate.candidate;
+    env.plans.addresses().stream_failed(pool.account, url, error)
+}
+
 /// Records why a candidate failed. Returns whether the provider may count too many connections.
 fn judge(
     env: &LiveEnv,
@@ -398,7 +406,10 @@ impl HeldSlot {
         at: u64,
         expected: Option<&Expected>,
     ) -> Result<OpenedFile, UpstreamError> {
-        let request = open_request(&self.candidate.candidate, &env.plans.conditions(), None);
+        // As of now: the account may have changed to another address since the candidates were found.
+        let candidate = &mut self.candidate.candidate;
+        candidate.url = env.plans.addressed(candidate);
+        let request = open_request(candidate, &env.plans.conditions(), None);
         let file = self.candidate.file;
         let is_compared = match expected.filter(|it| it.version.file != file) {
             None => false,

@@ -25,6 +25,7 @@ struct Cinema {
 fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
     TitleCandidate {
         candidate: Candidate {
+            proxy: None,
             stream: StreamId(0),
             stream_name: "Film".to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{path}")),

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Candidate, PlanRecords, Rewrites, SlotPool, TitleCandidate};
+use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool, TitleCandidate};
 use crate::catchup::{Archive, ArchiveTimes};
 use crate::channel::Channel;
 use crate::egress::{account_headers, reach_of};
@@ -45,6 +45,9 @@ pub fn plan_archive(
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let Some(archive) = stream.provider.archive.as_deref() else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
+        let server = ActiveServer::of(&account, records);
+        // Nothing of the account may be fetched around its proxy.
+        let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
         for profile in account.active_profiles() {
             let live = rewrites.apply(profile, stream.url());
             let source = archive.source.as_ref().map(|it| rewrites.apply(profile, it));
@@ -65,7 +68,8 @@ pub fn plan_archive(
                 kind: SourceKind::of(&url),
                 reach: reach_of(&stream, &url, &profile.replace_pattern, &account, refresh.as_deref()),
                 headers,
-                url,
+                proxy: account.proxy.clone(),
+                url: server.place(url),
                 profile: delivery,
                 command: None,
                 pool: SlotPool::new(&account, profile, members.clone()),

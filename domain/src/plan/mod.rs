@@ -18,6 +18,7 @@ pub use self::archive::{ArchiveRefusal, plan_archive};
 use self::readers::StreamReaders;
 pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title};
 use crate::account::{Account, AccountProfile, RefreshRecord};
+use crate::account_addresses::{addresses_of, at_address};
 use crate::catchup::ProviderZone;
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
@@ -26,6 +27,7 @@ use crate::health::{SCORE_UNKNOWN, rank};
 use crate::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId, StreamProfileId};
 use crate::pattern::Pattern;
 use crate::playout::PlayoutCandidate;
+use crate::proxy::ProxyAddress;
 use crate::server_group::ServerGroupMembers;
 use crate::source_url::SourceUrl;
 use crate::stream::{RequestHeaders, SourceKind, Stream, Unplayable};
@@ -55,6 +57,8 @@ pub struct Candidate {
     pub headers: RequestHeaders,
     /// The addresses that may be connected to.
     pub reach: Reach,
+    /// The proxy of the account.
+    pub proxy: Option<ProxyAddress>,
     /// The delivery in force for this stream on this channel.
     pub profile: Delivery,
     /// The program that reads the stream instead of the gateway, if any.
@@ -159,6 +163,11 @@ pub trait PlanRecords {
     fn server_group(&self, account: &Account) -> Option<ServerGroupMembers>;
     /// Returns the last refresh of an account.
     fn refresh(&self, account: AccountId) -> Option<Arc<RefreshRecord>>;
+    /// Returns the address of an account that is in use instead of its first one.
+    fn active_address(&self, _: &Account) -> Option<SourceUrl> {
+        None
+    }
+
     /// Returns `None` for an inactive profile as well.
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
     /// Returns the profile for streams and channels without one.
@@ -213,6 +222,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let profile = profile.unwrap_or_else(|| records.default_profile());
         let refresh = records.refresh(account.id);
         let members = records.server_group(&account);
+        let server = ActiveServer::of(&account, records);
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
@@ -225,7 +235,8 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             }
             let replacement = &account_profile.replace_pattern;
             let reach = reach_of(&stream, &url, replacement, &account, refresh.as_deref());
-            match readers.of(&url, &account.list, &profile, &headers) {
+            let url = server.place(url);
+            match readers.of(&url, &account, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
@@ -233,6 +244,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                     url,
                     headers,
                     reach,
+                    proxy: account.proxy.clone(),
                     profile: delivery,
                     command,
                     pool: SlotPool::new(&account, account_profile, members.clone()),
@@ -245,6 +257,24 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         }
     }
     plan
+}
+
+/// The server of an account that is in use, if it is not the first one.
+struct ActiveServer(Option<(Vec<SourceUrl>, SourceUrl)>);
+
+impl ActiveServer {
+    fn of(account: &Account, records: &impl PlanRecords) -> Self {
+        Self(records.active_address(account).map(|it| (addresses_of(account), it)))
+    }
+
+    /// Returns an address of the provider as it is at this server. Headers and reach are those of the address that the
+    /// provider named: an admin entered all servers.
+    fn place(&self, url: SourceUrl) -> SourceUrl {
+        match &self.0 {
+            Some((all, active)) => at_address(&url, all, active),
+            None => url,
+        }
+    }
 }
 
 /// The patterns of account profiles, each compiled once per plan.
@@ -274,17 +304,19 @@ pub fn plan_preview(stream: &Stream, records: &impl PlanRecords) -> Plan {
 }
 
 /// Builds the plan of one stream with this profile instead of its own, even if the profile is inactive. Used for a
-/// trial of the profile.
+/// trial of the profile. `address` is the one of the account that is in use instead of the first one.
 pub fn plan_trial(
     stream: &Stream,
     account: &Account,
     refresh: Option<Arc<RefreshRecord>>,
     members: Option<ServerGroupMembers>,
+    address: Option<SourceUrl>,
     profile: &StreamProfile,
     conditions: PlanContext,
 ) -> Plan {
     let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
-    let records = TrialRecords { stream: Arc::new(stream), account, refresh, members, profile, conditions };
+    let stream = Arc::new(stream);
+    let records = TrialRecords { stream, account, refresh, members, address, profile, conditions };
     plan_preview(&records.stream, &records)
 }
 
@@ -294,6 +326,7 @@ struct TrialRecords<'a> {
     account: &'a Account,
     refresh: Option<Arc<RefreshRecord>>,
     members: Option<ServerGroupMembers>,
+    address: Option<SourceUrl>,
     profile: &'a StreamProfile,
     conditions: PlanContext,
 }
@@ -313,6 +346,10 @@ impl PlanRecords for TrialRecords<'_> {
 
     fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {
         self.refresh.clone()
+    }
+
+    fn active_address(&self, _: &Account) -> Option<SourceUrl> {
+        self.address.clone()
     }
 
     fn stream_profile(&self, _: StreamProfileId) -> Option<Arc<StreamProfile>> {

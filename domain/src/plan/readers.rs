@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use crate::account::PlaylistLocation;
+use crate::account::{Account, PlaylistLocation};
 use crate::command::{Argv, CommandTemplate, CommandTemplateError, CommandValues};
-use crate::ffmpeg::{FfmpegInput, input_options, protocols};
+use crate::ffmpeg::{FfmpegInput, input_options, protocols, proxy_options};
 use crate::ids::StreamProfileId;
+use crate::proxy::ProxyAddress;
 use crate::source_url::SourceUrl;
 use crate::stream::{RequestHeaders, SourceKind, StreamReader, Unplayable};
 use crate::stream_profile::{Delivery, StreamProfile};
@@ -29,28 +30,35 @@ impl StreamReaders {
     /// A redirect needs no reader, so any HTTP address is accepted. A file is proxied even under *redirect*, because
     /// its address would be useless to a viewer and would reveal local paths. A file is read only if `list`, the list of
     /// its account, is not from the network.
+    ///
+    /// With a proxy, a redirect is proxied as well, because nothing of the account may be fetched around the proxy. A stream
+    /// that the proxy cannot carry is refused.
     pub(super) fn of(
         &mut self,
         url: &SourceUrl,
-        list: &PlaylistLocation,
+        account: &Account,
         profile: &StreamProfile,
         headers: &RequestHeaders,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
+        let (list, proxy) = (&account.list, account.proxy.as_ref().filter(|_| !url.is_file()));
         if url.is_file() && list.is_foreign() {
             return Err(Unplayable::LOCAL_FILE);
         }
+        if proxy.is_some() && !url.is_http() {
+            return Err(Unplayable::PROXY);
+        }
         match profile.delivery {
-            Delivery::Redirect if url.is_http() => Ok((Delivery::Redirect, None)),
+            Delivery::Redirect if url.is_http() && proxy.is_none() => Ok((Delivery::Redirect, None)),
             Delivery::Proxy | Delivery::Redirect => match SourceKind::of(url).reader(self.has_ffmpeg)? {
                 StreamReader::Gateway => Ok((Delivery::Proxy, None)),
                 StreamReader::Ffmpeg => {
                     let ffmpeg = StreamProfile::of(Delivery::Command);
-                    let (delivery, argv) = self.command(url, list, &ffmpeg, headers)?;
+                    let (delivery, argv) = self.command(url, list, &ffmpeg, headers, proxy)?;
                     let input = FfmpegInput { url, headers, is_trusted: true, cookies: &[], format: None };
                     Ok((delivery, argv.map(|it| it.with_input_options(input_options(&input)))))
                 }
             },
-            Delivery::Command => self.command(url, list, profile, headers),
+            Delivery::Command => self.command(url, list, profile, headers, proxy),
         }
     }
 
@@ -60,6 +68,7 @@ impl StreamReaders {
         list: &PlaylistLocation,
         profile: &StreamProfile,
         headers: &RequestHeaders,
+        proxy: Option<&ProxyAddress>,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
         if !is_for_programs(url, list) {
             return Err(Unplayable::FOR_NO_PROGRAM);
@@ -73,7 +82,10 @@ impl StreamReaders {
             channel_id: &self.channel_id,
             protocols: protocols(url),
         });
-        Ok((Delivery::Command, Some(argv)))
+        let Some(proxy) = proxy else { return Ok((Delivery::Command, Some(argv))) };
+        let options =
+            proxy_options(proxy).filter(|_| argv.is_ffmpeg_with_input()).ok_or(Unplayable::PROXY)?;
+        Ok((Delivery::Command, Some(argv.with_input_options(options))))
     }
 }
 

@@ -34,6 +34,8 @@ struct TestRecords {
     conditions: PlanContext,
     /// The ranks of files that are read with these account profiles.
     file_ranks: Vec<(ProfileId, u8)>,
+    /// The address that all accounts use instead of their first one.
+    active_address: Option<SourceUrl>,
 }
 
 impl PlanRecords for TestRecords {
@@ -66,6 +68,10 @@ impl PlanRecords for TestRecords {
         &self.conditions
     }
 
+    fn active_address(&self, _: &Account) -> Option<SourceUrl> {
+        self.active_address.clone()
+    }
+
     /// Stream 3 is the healthiest; the others are equal.
     fn health_rank(&self, stream: StreamId) -> u8 {
         u8::from(stream != StreamId(3))
@@ -80,7 +86,15 @@ fn records(streams: &[Stream], accounts: &[Account], default: Delivery) -> TestR
     let profiles = StreamProfile::built_in().to_vec();
     let conditions = PlanContext::default();
     let (streams, accounts) = (streams.to_vec(), accounts.to_vec());
-    TestRecords { streams, accounts, profiles, default, conditions, file_ranks: Vec::new() }
+    TestRecords {
+        streams,
+        accounts,
+        profiles,
+        default,
+        conditions,
+        file_ranks: Vec::new(),
+        active_address: None,
+    }
 }
 
 fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan {
@@ -182,13 +196,82 @@ fn a_preview_has_one_stream_with_every_profile_of_its_account_and_its_own_uuid()
 }
 
 #[test]
+fn streams_of_an_account_are_played_at_the_address_in_use() {
+    let mut account = account(1, 1);
+    account.list = PlaylistLocation::Url(SourceUrl::new("http://tv.example/get.php?username=u"));
+    account.further_addresses = vec![SourceUrl::new("http://backup.example:8080")];
+    let streams = [
+        stream(1, 1, "http://tv.example/live/u/p/1.ts"),
+        stream(2, 1, "http://tv.example/live/u/p/2.m3u8"),
+        stream(3, 1, "http://cdn.example/3.ts"),
+    ];
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    channel.streams = streams.iter().map(|it| it.id).collect();
+    let mut records = records(&streams, &[account], Delivery::Proxy);
+    records.conditions.has_ffmpeg = true;
+    let first = plan_channel(&channel, &records);
+    records.active_address = Some(SourceUrl::new("http://backup.example:8080"));
+    let plan = plan_channel(&channel, &records);
+    let urls: Vec<_> = plan.candidates.iter().map(|it| it.url.expose()).collect();
+    assert_eq!(
+        urls,
+        [
+            "http://backup.example:8080/live/u/p/1.ts",
+            "http://backup.example:8080/live/u/p/2.m3u8",
+            "http://cdn.example/3.ts"
+        ]
+    );
+    for (before, after) in first.candidates.iter().zip(&plan.candidates) {
+        assert_eq!((before.reach, &before.headers, &before.pool), (after.reach, &after.headers, &after.pool));
+    }
+}
+
+/// The provider must never see the real address of the gateway or of a viewer.
+#[test]
+fn a_stream_that_the_proxy_of_its_account_cannot_carry_is_refused() {
+    let check = |proxy: &str, url: &str, profile: u32, expected: Option<(Delivery, bool)>| {
+        let mut account = account(1, 1);
+        account.proxy = Some(ProxyAddress::parse(proxy).unwrap());
+        let mut stream = stream(1, 1, url);
+        stream.stream_profile = Some(StreamProfileId(profile));
+        let mut records = records(&[stream.clone()], &[account], Delivery::Proxy);
+        records.conditions.has_ffmpeg = true;
+        let plan = plan_preview(&stream, &records);
+        let found = plan.candidates.first().map(|it| {
+            let arguments = it.command.iter().flat_map(|it| &it.arguments).cloned().collect::<Vec<_>>();
+            let has_proxy = arguments.windows(2).any(|it| it[0] == "-http_proxy" && it[1] == proxy);
+            (it.profile, has_proxy)
+        });
+        assert_eq!(found, expected, "{proxy} {url} {profile}");
+        assert_eq!(plan.unplayable.is_empty(), expected.is_some());
+    };
+    let id_of = |delivery: Delivery| {
+        StreamProfile::built_in().iter().find(|it| it.delivery == delivery).unwrap().id.0
+    };
+    let (proxied, redirected) = (id_of(Delivery::Proxy), id_of(Delivery::Redirect));
+    let program = StreamProfile::built_in().iter().find(|it| it.command == "ffmpeg").unwrap().id.0;
+    let (http, socks) = ("http://u:p@proxy:3128", "socks5://u:p@proxy:1080");
+    for proxy in [http, socks, "https://proxy:443"] {
+        check(proxy, "http://tv/1.ts", proxied, Some((Delivery::Proxy, false)));
+        check(proxy, "http://tv/1.ts", redirected, Some((Delivery::Proxy, false)));
+        for url in ["rtsp://tv/1", "udp://@239.0.0.1:1", "rtmp://tv/1", "srt://tv:1"] {
+            check(proxy, url, proxied, None);
+            check(proxy, url, program, None);
+        }
+        check(proxy, "file:///a.ts", proxied, Some((Delivery::Proxy, false)));
+    }
+    check(http, "http://tv/1.ts", program, Some((Delivery::Command, true)));
+    check(socks, "http://tv/1.ts", program, None);
+}
+
+#[test]
 fn a_trial_overrides_the_profile_of_the_stream() {
     let account = account(1, 2);
     let mut stream = stream(1, 1, "http://h/1.ts");
     stream.stream_profile = Some(StreamProfileId(2));
     for mut profile in StreamProfile::built_in() {
         (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
-        let plan = plan_trial(&stream, &account, None, None, &profile, PlanContext::default());
+        let plan = plan_trial(&stream, &account, None, None, None, &profile, PlanContext::default());
         assert_eq!(order(&plan), [(1, 11), (1, 10)]);
         let candidate = &plan.candidates[0];
         assert_eq!(candidate.profile, profile.delivery);

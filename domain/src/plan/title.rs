@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::{Candidate, PlanRecords, Rewrites, SlotPool};
+use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool};
 use crate::account::{Account, PlaylistLocation};
 use crate::egress::{account_headers, reach_of_version};
 use crate::ids::{AccountId, StreamId};
@@ -119,6 +119,9 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
         let (file, place) = (version.file(), (version.is_stale, std::cmp::Reverse(account.priority)));
         let Some(original) = version.url(&account).filter(SourceUrl::is_http) else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
+        let server = ActiveServer::of(&account, records);
+        // Nothing of the account may be fetched around its proxy.
+        let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
         for profile in account.active_profiles() {
             let url = rewrites.apply(profile, &original);
             let mut headers = account_headers(&account, &url);
@@ -135,7 +138,8 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     kind: SourceKind::of(&url),
                     reach: reach_of_version(&original, &url, replacement, &account, refresh.as_deref()),
                     headers,
-                    url,
+                    proxy: account.proxy.clone(),
+                    url: server.place(url),
                     profile: delivery,
                     command: None,
                     pool: SlotPool::new(&account, profile, members.clone()),

@@ -4,6 +4,7 @@
 //! that counts connections would see all of them. Instead the address that worked last is tried first.
 
 mod names;
+pub mod proxy;
 mod reset;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,8 @@ use tracing::{debug, warn};
 use self::names::Names;
 use self::reset::ResetOnDrop;
 use crate::error::{Cause, UpstreamError};
+
+pub use self::proxy::{Proxy, ProxyProtocol};
 
 /// Minimum time for an address of a name. An address that would get less is left for the next attempt.
 const SHARE_MIN: Duration = Duration::from_secs(1);
@@ -50,6 +53,9 @@ pub type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<Dialled, UpstreamEr
 /// The future of a name resolution.
 pub type ResolveFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, UpstreamError>> + Send + 'a>>;
+
+/// The future of a TLS handshake.
+pub type SecureFuture<'a> = Pin<Box<dyn Future<Output = Result<BoxedSocket, UpstreamError>> + Send + 'a>>;
 
 /// Decides whether an address may be connected to, or returns the reason why not. It is asked about numeric addresses,
 /// after name resolution, so that a name cannot lead elsewhere later.
@@ -78,6 +84,11 @@ pub trait Dial: Send + Sync + 'static {
 
     /// Returns the addresses of a host within `timeout`, for a program that connects by itself.
     fn resolve<'a>(&'a self, address: &'a DialAddress, timeout: Duration) -> ResolveFuture<'a>;
+
+    /// Begins TLS with a host over an open connection, for a server behind a proxy. The caller limits the time.
+    fn secure<'a>(&'a self, _socket: BoxedSocket, _host: &'a str) -> SecureFuture<'a> {
+        Box::pin(async { Err(Cause::Tls("not available".into()).into()) })
+    }
 }
 
 /// The host and port to connect to. Contains no credentials and may be printed.
@@ -183,7 +194,11 @@ impl TcpDial {
         if !address.secure {
             return Ok(Box::new(stream));
         }
-        let name = ServerName::try_from(address.host.clone())
+        self.begin_tls(stream, &address.host).await
+    }
+
+    async fn begin_tls(&self, stream: impl Socket + 'static, host: &str) -> Result<BoxedSocket, Cause> {
+        let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Cause::Tls("the host name is not valid in a certificate".into()))?;
         match self.tls.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
@@ -215,6 +230,10 @@ impl Dial for TcpDial {
 
     fn resolve<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> ResolveFuture<'a> {
         Box::pin(async move { Ok(self.names.resolve(address, limit).await?) })
+    }
+
+    fn secure<'a>(&'a self, socket: BoxedSocket, host: &'a str) -> SecureFuture<'a> {
+        Box::pin(async move { Ok(self.begin_tls(socket, host).await?) })
     }
 }
 

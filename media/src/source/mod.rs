@@ -19,6 +19,7 @@ mod udp;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,8 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use crate::closer::Closer;
-use crate::dial::Dial;
+use crate::dial::proxy::ProxyDial;
+use crate::dial::{Dial, Proxy};
 use crate::error::{Cause, UpstreamError};
 use crate::launcher::Launcher;
 use crate::permit::Permit;
@@ -48,6 +50,7 @@ pub use crate::source::process::{
     find_program, run_job, run_script,
 };
 pub use crate::source::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
+pub(crate) use crate::source::request::base64;
 pub use crate::source::request::{
     AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,
 };
@@ -125,6 +128,16 @@ pub struct Upstream {
     pub launcher: Launcher,
     /// Time limits.
     pub settings: SourceSettings,
+}
+
+impl Upstream {
+    /// Returns the same with connections through a proxy, if there is one.
+    pub(crate) fn through(self, proxy: Option<&Arc<Proxy>>) -> Self {
+        match proxy {
+            Some(proxy) => Self { dial: Arc::new(ProxyDial::new(self.dial, proxy.clone())), ..self },
+            None => self,
+        }
+    }
 }
 
 /// Facts about an opened source.
@@ -249,6 +262,7 @@ pub async fn open_with_output(
     if let Some(target) = udp::parse(&request.url) {
         return open_udp(target?, &request, permit, &upstream, started).await;
     }
+    let upstream = upstream.through(request.proxy.as_ref());
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
     let deadline = started + upstream.settings.first_packet_timeout;
@@ -274,7 +288,10 @@ pub async fn open_with_output(
         OpenedBody::Playlist(found) => {
             let format = found.format;
             debug!(%place, n_redirects, ?format, "upstream sends a playlist of segments");
-            let needs_program = || Cause::NeedsProgram(format.description().to_owned());
+            let needs_program = || match request.proxy {
+                Some(_) => Cause::Unsupported(format!("{} through this proxy", format.description())),
+                None => Cause::NeedsProgram(format.description().to_owned()),
+            };
             let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
             // The provider must never see the program's connection beside this one.
             let permit = http.into_permit().await.ok_or(Cause::Panicked)?;
@@ -329,6 +346,13 @@ async fn open_udp(
 async fn check_for_program(request: &OpenRequest, upstream: &Upstream) -> Result<(), UpstreamError> {
     let Some(policy) = request.policy.as_ref().filter(|it| !it.trusts_request()) else { return Ok(()) };
     let Some(address) = program_address(&request.url)? else { return Ok(()) };
+    if request.proxy.is_some() {
+        // The proxy resolves names.
+        return match address.host.parse() {
+            Ok(ip) => Ok(policy.check(SocketAddr::new(ip, address.port), None).map_err(Cause::Forbidden)?),
+            Err(_) => Ok(()),
+        };
+    }
     let addresses = upstream.dial.resolve(&address, upstream.settings.connect_timeout).await?;
     let check = |it| policy.check(it, None).map_err(Cause::Forbidden);
     Ok(addresses.into_iter().try_for_each(check)?)
@@ -450,9 +474,11 @@ async fn open_http(
         let is_trusted = first.may_share_secrets_with(&target);
         let outgoing = request::request(request, &target, is_trusted, &cookies.pairs(&target))?;
         let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, redirected_by));
-        let peer =
-            http.dial(&*upstream.dial, &target.address, &check, upstream.settings.connect_timeout).await?;
-        let response = http.send(outgoing).await?;
+        let is_redirected = visited.len() > 1;
+        let dial = &*upstream.dial;
+        let dialled = http.dial(dial, &target.address, &check, upstream.settings.connect_timeout).await;
+        let peer = dialled.map_err(|it| it.behind_redirect(is_redirected))?;
+        let response = http.send(outgoing).await.map_err(|it| it.behind_redirect(is_redirected))?;
         let status = response.status();
         cookies.store(&target, response.headers());
         if let Some(location) = location(status, response.headers()) {
@@ -473,7 +499,10 @@ async fn open_http(
         }
         match status {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => return Err(Cause::Empty.into()),
-            _ if !status.is_success() => return Err(Cause::Status(status.as_u16()).into()),
+            _ if !status.is_success() => {
+                let error = UpstreamError::new(Cause::Status(status.as_u16()));
+                return Err(error.behind_redirect(is_redirected));
+            }
             _ => {}
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());

@@ -196,9 +196,11 @@ impl RemoteFile {
             let mut outgoing = request::request(request, target, is_trusted, &cookies.pairs(target))?;
             outgoing.headers_mut().insert(RANGE, range(at, end));
             let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, *named_by));
-            let dial = &*self.upstream.dial;
-            let peer = self.http.dial(dial, &target.address, &check, settings.connect_timeout).await?;
-            let response = self.http.send(outgoing).await?;
+            let dial = self.upstream.clone().through(request.proxy.as_ref()).dial;
+            let is_redirected = *target != first;
+            let dialled = self.http.dial(&*dial, &target.address, &check, settings.connect_timeout).await;
+            let peer = dialled.map_err(|it| it.behind_redirect(is_redirected))?;
+            let response = self.http.send(outgoing).await.map_err(|it| it.behind_redirect(is_redirected))?;
             cookies.store(target, response.headers());
             if let Some(location) = location(response.status(), response.headers()) {
                 let next = (target.join(&location?)?, cookies.n_changes());
@@ -216,7 +218,7 @@ impl RemoteFile {
             }
             let is_redirected = place.target != first;
             let address = place.target.address.to_string();
-            let head = PartHead::of(&response, at)?;
+            let head = PartHead::of(&response, at).map_err(|it| it.behind_redirect(is_redirected))?;
             (self.n_skipped, self.n_left) = (head.n_skipped, head.n_bytes);
             self.http.read_plainly(&response)?;
             // Panels declare playlists as anything; a film is never that short.

@@ -13,6 +13,7 @@ use http::{Method, Request, Uri};
 use http_body_util::Empty;
 use tracing::debug;
 
+use crate::dial::Proxy;
 use crate::error::Cause;
 use crate::source::target::HttpTarget;
 
@@ -33,6 +34,8 @@ pub struct OpenRequest {
     /// A program that is run instead of opening the address: its name or absolute path, then its arguments. The
     /// arguments contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
+    /// The proxy to connect through. A program has to be told by its command.
+    pub proxy: Option<Arc<Proxy>>,
     /// The addresses that may be connected to. `None` allows all.
     pub policy: Option<Arc<dyn AddressPolicy>>,
     /// The program for an address that leads to a playlist of segments. `None` if none is installed.
@@ -205,7 +208,7 @@ fn cookie_header(of_user: Option<&HeaderValue>, of_server: &[(&str, &str)]) -> S
 }
 
 /// Encodes as Base64 with padding, for an `Authorization` header.
-fn base64(text: &str) -> String {
+pub(crate) fn base64(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(text.len().div_ceil(3) * 4);
     for group in text.as_bytes().chunks(3) {

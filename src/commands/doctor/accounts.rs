@@ -59,7 +59,9 @@ pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut Report) {
     };
     for account in accounts.iter().filter(|it| it.is_active && !it.is_custom()) {
         let subject = format!("account \"{}\"", account.name);
-        if let Some(slow) = address_of(account).and_then(|it| resolution_finding(&subject, it)) {
+        // A proxy resolves names itself.
+        let resolved = address_of(account).filter(|_| account.proxy.is_none());
+        if let Some(slow) = resolved.and_then(|it| resolution_finding(&subject, it)) {
             report.add(slow);
         }
         for finding in runtime.block_on(findings(&fetch, account, &subject)) {
@@ -107,6 +109,7 @@ async fn findings(fetch: &Fetch, account: &Account, subject: &str) -> Vec<Findin
 async fn list_finding(fetch: &Fetch, account: &Account, subject: &str, url: &SourceUrl) -> Finding {
     const ADVICE: &str = "Open the address of the playlist in a browser on this machine; ask the provider.";
     let reach = Reach::typed(account.allowed_networks);
+    let fetch = fetch.through(account.proxy.as_ref());
     let first = async { fetch.get(url.expose(), &account.headers, reach).await?.next().await };
     match first.await {
         Ok(Some(_)) => Finding::good(subject, "the server sends a playlist"),

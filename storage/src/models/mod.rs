@@ -10,6 +10,7 @@ pub(crate) mod vod;
 pub(crate) mod vod_index;
 
 use domain::account::{Account, RefreshRecord};
+use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::Group;
@@ -53,6 +54,7 @@ use crate::store::Store;
 pub struct Models {
     pub store: Store,
     pub accounts: View<Table<Account>>,
+    pub account_addresses: View<Table<AddressRecord>>,
     pub account_groups: View<Table<AccountGroup>>,
     pub refreshes: View<Table<RefreshRecord>>,
     pub profile_infos: View<Table<ProfileInfo>>,
@@ -101,6 +103,7 @@ impl Models {
     pub fn of(store: Store) -> Result<Self> {
         Ok(Self {
             accounts: store.table()?,
+            account_addresses: store.table()?,
             account_groups: store.table()?,
             refreshes: store.table()?,
             profile_infos: store.table()?,

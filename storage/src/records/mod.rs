@@ -1,6 +1,7 @@
 //! The record types of the gateway: the collection and the index keys of each.
 
 mod account;
+mod account_addresses;
 mod account_group;
 mod audit;
 mod channel;
@@ -50,6 +51,7 @@ pub fn schema() -> Schema {
     Schema::new()
         .with::<domain::account::Account>()
         .with::<domain::account::RefreshRecord>()
+        .with::<domain::account_addresses::AddressRecord>()
         .with::<domain::account_group::AccountGroup>()
         .with::<domain::audit::AuditEntry>()
         .with::<domain::channel::Channel>()

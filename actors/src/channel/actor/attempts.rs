@@ -8,9 +8,11 @@ use domain::ffmpeg::{self, FfmpegInput};
 use domain::ids::ProfileId;
 use domain::plan::{Candidate, PlanContext};
 use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
+use domain::proxy::{ProxyAddress, ProxyScheme};
 use domain::recording::RecordingClaim;
 use domain::settings::AtLimit;
 use domain::source_url::SourceUrl;
+use media::dial::{Proxy, ProxyProtocol};
 use media::error::{self, Cause, UpstreamError};
 use media::source::{self, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader, Source};
 use tokio::time::Instant;
@@ -187,6 +189,12 @@ impl State {
             error::Scope::Candidate => FailureScope::Candidate,
         };
         let (candidate, was_playing) = (lost.candidate, lost.was_playing);
+        // The same stream is tried at the next address of its account, before others.
+        let has_moved =
+            self.context.env.plans.addresses().stream_failed(candidate.pool.account, &candidate.url, &cause);
+        if has_moved {
+            self.reload();
+        }
         let can_be_limit = cause.can_be_connection_limit();
         let slots = &self.context.env.slots;
         let is_crowded = can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream);
@@ -200,8 +208,8 @@ impl State {
         let counts_late = lost.waits_for_release && lost.just_released && is_refused;
         let failure = Failure {
             scope,
-            retry: cause.can_retry(),
-            is_permanent: cause.is_permanent() && !counts_late,
+            retry: cause.can_retry() || has_moved,
+            is_permanent: cause.is_permanent() && !counts_late && !has_moved,
             just_released: counts_late || (is_crowded && lost.waits_for_release),
         };
         self.push_reported(
@@ -276,7 +284,8 @@ pub(crate) fn open_request(
     known: Option<PlaylistFormat>,
 ) -> OpenRequest {
     let command = candidate.command.as_ref().map(words);
-    let playlist_reader = conditions.has_ffmpeg.then(|| playlist_reader(candidate));
+    let can_use_proxy = candidate.proxy.as_ref().is_none_or(|it| ffmpeg::proxy_options(it).is_some());
+    let playlist_reader = (conditions.has_ffmpeg && can_use_proxy).then(|| playlist_reader(candidate));
     let of_playlist = playlist_reader.as_ref().zip(known).map(|(command_of, format)| {
         let url = candidate.url.expose().to_owned();
         command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new() })
@@ -289,20 +298,36 @@ pub(crate) fn open_request(
         command: command.or(of_playlist),
         policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
+        proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
+    }
+}
+
+/// Returns a proxy as the dialer knows it.
+fn media_proxy(address: &ProxyAddress) -> Proxy {
+    Proxy {
+        protocol: match address.scheme {
+            ProxyScheme::Http => ProxyProtocol::Http,
+            ProxyScheme::Https => ProxyProtocol::Https,
+            ProxyScheme::Socks5 => ProxyProtocol::Socks5,
+        },
+        host: address.host.clone(),
+        port: address.port,
+        login: address.login.as_ref().map(|(user, password)| (user.clone(), password.expose().to_owned())),
     }
 }
 
 /// Returns the reader of the playlists of segments that a candidate leads to.
 fn playlist_reader(candidate: &Candidate) -> PlaylistReader {
-    let headers = candidate.headers.clone();
+    let (headers, proxy) = (candidate.headers.clone(), candidate.proxy.clone());
     Arc::new(move |found| {
-        words(&ffmpeg::playlist_command(&FfmpegInput {
+        let input = FfmpegInput {
             url: &SourceUrl::new(found.url.as_str()),
             headers: &headers,
             is_trusted: found.is_trusted,
             cookies: &found.cookies,
             format: Some(found.format.ffmpeg_name()),
-        }))
+        };
+        words(&ffmpeg::playlist_command_through(&input, proxy.as_ref()))
     })
 }
 

@@ -118,6 +118,7 @@ choice!(ConditionKind {
     RestorePending = "restore_pending",
     AccountExpiring = "account_expiring",
     AccountExpired = "account_expired",
+    AccountAddress = "account_address",
     IntegrationPaused = "integration_paused",
     PluginFailed = "plugin_failed",
 });

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use actors::now_ms;
 use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
+use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::ids::{AccountId, StreamId};
@@ -108,7 +109,7 @@ async fn create(
     (new, file): (NewM3UAccount, Option<Upload>),
 ) -> Result<Created<M3UAccountView>, Refusal> {
     let wants_guide = new.create_epg == Some(true);
-    let change = Change::of(new.into(), &PlaylistLocation::None).await?;
+    let change = Change::of(new.into(), &PlaylistLocation::None, None).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let at = now_ms();
@@ -145,7 +146,8 @@ async fn update(
         return Err(Refusal::bad_request(LOCKED));
     }
     let wants_guide = edit.create_epg == Some(true);
-    let change = Change::of(edit, &before.list).await?;
+    let uses_first_address = edit.use_first_address == Some(true);
+    let change = Change::of(edit, &before.list, before.proxy.as_ref()).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let (account, then, guide, has_new_list, has_new_reading) = call
@@ -158,6 +160,9 @@ async fn update(
                 logins::forget_answers(write, &mut account)?;
                 guide::forget_guides(write, &account)?;
             }
+            if uses_first_address || account.list != before.list {
+                write.remove::<AddressRecord>(id)?;
+            }
             if account != before {
                 server_groups::check(write, &account)?;
                 account.updated_at = now_ms();
@@ -165,8 +170,9 @@ async fn update(
             }
             let guide = if wants_guide { guide::create(write, &account)? } else { None };
             let has_new_list = account.list != before.list || account.is_active && !before.is_active;
-            let reading =
-                |it: &Account| (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity);
+            let reading = |it: &Account| {
+                (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity, it.proxy.clone())
+            };
             let has_new_list = has_new_list || vod::moves_entries(&before, &account);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);
             Ok((account, before, guide, has_new_list, has_new_reading))
@@ -259,6 +265,7 @@ pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -
     }
     write.remove_owner::<Stream>(owner);
     write.remove::<RefreshRecord>(id)?;
+    write.remove::<AddressRecord>(id)?;
     write.remove::<Account>(id)?;
     Ok(true)
 }

@@ -8,7 +8,10 @@ use std::time::Duration;
 use actors::check_cron;
 use domain::account::{Account, PlaylistLocation, Rule};
 use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
+use domain::panel::PanelAddress;
 use domain::playlist::rules::Rules;
+use domain::proxy::ProxyAddress;
+use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use serde_json::{Map, Value};
 
@@ -26,12 +29,18 @@ pub(super) struct Change {
     headers: Option<RequestHeaders>,
     rules: Option<Vec<Rule>>,
     release_delay: Option<Duration>,
+    proxy: Option<Option<ProxyAddress>>,
+    further_addresses: Option<Vec<SourceUrl>>,
     others: M3UAccountEdit,
 }
 
 impl Change {
-    /// Checks an edit of an account with this list. Checks the file if it is another one.
-    pub(super) async fn of(mut edit: M3UAccountEdit, now: &PlaylistLocation) -> Result<Self, Refusal> {
+    /// Checks an edit of an account with this list and proxy. Checks the file if it is another one.
+    pub(super) async fn of(
+        mut edit: M3UAccountEdit,
+        now: &PlaylistLocation,
+        known_proxy: Option<&ProxyAddress>,
+    ) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
         let location = location_of(&mut edit, now, &mut errors);
         if let LocationChange::Is(PlaylistLocation::File(path)) = &location
@@ -73,7 +82,26 @@ impl Change {
             Some(Ok(delay)) => Some(delay),
             None => None,
         };
-        Ok(errors.or(Change { location, user_agent, headers, rules, release_delay, others: edit })?)
+        let proxy = edit.proxy.take().map(|it| it.filter(|it| !it.trim().is_empty()));
+        let proxy = proxy.map(|it| it.map(|it| ProxyAddress::parse_edited(&it, known_proxy)).transpose());
+        let proxy = match proxy.transpose() {
+            Ok(proxy) => proxy,
+            Err(error) => {
+                errors.add("proxy", sentence(error));
+                None
+            }
+        };
+        let further_addresses = edit.further_addresses.take().map(|it| addresses_of(it, &mut errors));
+        Ok(errors.or(Change {
+            proxy,
+            further_addresses,
+            location,
+            user_agent,
+            headers,
+            rules,
+            release_delay,
+            others: edit,
+        })?)
     }
 
     /// Returns whether it sets the location of the playlist.
@@ -91,6 +119,8 @@ impl Change {
         }
         set(&mut account.rules, self.rules);
         set(&mut account.release_delay, self.release_delay);
+        set(&mut account.proxy, self.proxy);
+        set(&mut account.further_addresses, self.further_addresses);
         set(&mut account.headers_for_all_hosts, edit.headers_for_all_hosts);
         set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));
         set(&mut account.name, edit.name);
@@ -123,6 +153,20 @@ impl Change {
         set(&mut account.enable_vod, edit.enable_vod);
         set(&mut account.load_all_episodes, edit.load_all_episodes);
     }
+}
+
+/// Returns base addresses in the order of the admin. Each is read like the address of a panel; a login in it is left out,
+/// because all servers of an account have the same.
+fn addresses_of(texts: Vec<String>, errors: &mut FieldErrors) -> Vec<SourceUrl> {
+    let mut addresses = Vec::new();
+    for text in texts.iter().filter(|it| !it.trim().is_empty()) {
+        match PanelAddress::of(text) {
+            Ok(address) if !addresses.contains(&address.server) => addresses.push(address.server),
+            Ok(_) => {}
+            Err(error) => errors.add("further_addresses", sentence(error)),
+        }
+    }
+    addresses
 }
 
 /// Returns these headers. The user agent has a field of its own.

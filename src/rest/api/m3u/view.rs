@@ -7,6 +7,7 @@ use actors::{Importer, RefreshPhase};
 use domain::account::{
     Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity,
 };
+use domain::account_addresses::{AddressRecord, FURTHER_ADDRESSES_MAX, addresses_of};
 use domain::account_group::AccountGroup;
 use domain::egress::AllowedNetworks;
 use domain::group::Group;
@@ -113,6 +114,29 @@ pub(crate) struct M3UAccountView {
     /// metadata services and the gateway's own ports are never allowed. Addresses that admins enter are not limited.
     #[field(edit, example = "of_playlist")]
     allowed_networks: Named<AllowedNetworks>,
+    /// Proxy for everything of the provider: streams, lists, guides and logos, as `http://`, `https://` or
+    /// `socks5://user:password@host:port`. It resolves the names of the provider. `***` stands for its user and password,
+    /// and keeps them when it is sent back with the same host. Streams that it cannot carry are refused. Visible to admins
+    /// only.
+    #[field(edit, blank, chars_max = 2_048, example = "socks5://***@proxy.example:1080")]
+    proxy: Option<String>,
+    /// Further servers of the provider, such as `http://backup.example:8080`. When the server in use is dead, the next one is
+    /// used for all streams and lists. Replaces all that were set before. Only for accounts with a URL. Visible to admins
+    /// only.
+    #[field(edit, items_max = FURTHER_ADDRESSES_MAX, chars_max = 2_048)]
+    further_addresses: Vec<String>,
+    /// The server that is in use, if the account has several. Visible to admins only.
+    #[field(example = "http://backup.example:8080")]
+    active_address: Option<String>,
+    /// When this server was chosen; `null` for the first one that was never left.
+    active_address_since: Option<Time>,
+    /// Why the previous server was left, such as `connect_timeout`; `null` while the first one is in use.
+    #[field(example = "connect")]
+    active_address_cause: Option<String>,
+    /// Returns to the first server at once. It is asked again with a refresh anyway, 15 minutes after its last failure.
+    #[field(write_only)]
+    #[serde(skip)]
+    use_first_address: WriteOnly<bool>,
     /// Hours between two refreshes; 0 disables them.
     #[field(edit, at_most = 8_760, example = "24")]
     refresh_interval: u32,
@@ -295,6 +319,7 @@ pub(crate) struct AccountLookup {
     refreshes: Arc<Table<RefreshRecord>>,
     groups: Arc<Table<Group>>,
     account_groups: Arc<Table<AccountGroup>>,
+    addresses: Arc<Table<AddressRecord>>,
     infos: Arc<Table<ProfileInfo>>,
     streams: Arc<StreamSnapshot>,
     /// Connections in use by profile.
@@ -312,6 +337,7 @@ impl Lookup for AccountLookup {
             refreshes: call.app.models.refreshes.load(),
             groups: call.app.models.groups.load(),
             account_groups: call.app.models.account_groups.load(),
+            addresses: call.app.models.account_addresses.load(),
             infos: call.app.models.profile_infos.load(),
             streams: call.app.models.streams.load(),
             connections,
@@ -338,6 +364,10 @@ impl Render for Account {
             _ => None,
         };
         let username = self.list.panel().filter(|_| lookup.is_admin).map(|it| it.username.clone());
+        let has_choice = !self.further_addresses.is_empty();
+        let addresses = if has_choice { addresses_of(self) } else { Vec::new() };
+        let address = lookup.addresses.get(self.id.0).map(|it| (**it).clone());
+        let address = address.unwrap_or_else(|| AddressRecord::new(self.id));
         let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
         profiles.sort_by_key(|it| !it.is_default);
         let streams = lookup.app.models.store.collection::<Stream>();
@@ -369,6 +399,13 @@ impl Render for Account {
             headers: lookup.headers(&self.headers),
             headers_for_all_hosts: self.headers_for_all_hosts,
             allowed_networks: Named(self.allowed_networks),
+            proxy: lookup.if_admin(|| self.proxy.as_ref().map(ToString::to_string)),
+            further_addresses: lookup
+                .if_admin(|| self.further_addresses.iter().map(|it| it.expose().to_owned()).collect()),
+            active_address: lookup.if_admin(|| address.in_use(&addresses).map(|it| it.expose().to_owned())),
+            active_address_since: Some(address.changed_at).filter(|it| *it != 0 && has_choice).map(Time),
+            active_address_cause: Some(address.cause.clone()).filter(|it| !it.is_empty() && has_choice),
+            use_first_address: WriteOnly::HIDDEN,
             refresh_interval: self.schedule.interval_hours,
             cron_expression: self.schedule.cron.clone(),
             stale_stream_days: self.stale_stream_days,

@@ -3,7 +3,7 @@
 //! Players and media servers fetch pictures without credentials. Every title has one at once: a placeholder, where the
 //! gateway has no copy or none yet.
 
-use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
+use domain::egress::Reach;
 use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
@@ -14,6 +14,7 @@ use super::titles::find_id;
 use super::view::{VodLogoView, VodLookup, unknown};
 use crate::http::reply::Refusal;
 use crate::images::Image;
+use crate::logo_cache::ImageWay;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
@@ -130,19 +131,16 @@ fn named_by(title: &Title) -> Option<AccountId> {
 /// Returns the copy of a picture, which this account named.
 async fn image(call: &Call, picture: Option<(String, Option<AccountId>)>) -> Image {
     let Some((url, account)) = picture else { return Image::placeholder(&call.headers) };
-    let bytes = call.app.logo_cache.get(&url, reach(call, account)).await;
+    let bytes = call.app.logo_cache.get(&url, way(call, account)).await;
     let image = bytes.and_then(|it| Image::new(it, &call.headers));
     image.unwrap_or_else(|| Image::placeholder(&call.headers))
 }
 
-/// Returns the addresses that a picture may lead to: no nearer than the list that named it.
-fn reach(call: &Call, account: Option<AccountId>) -> Reach {
-    let Some(account) = account else { return Reach::default() };
-    let models = &call.app.models;
-    match models.accounts.load().get(account.0) {
-        Some(account) => reach_of_account(account, models.refreshes.load().get(account.id.0).map(|it| &**it)),
-        // The account was deleted.
-        None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist),
+/// Returns the way to a picture: no nearer than the list that named it.
+fn way(call: &Call, account: Option<AccountId>) -> ImageWay {
+    match account {
+        Some(account) => ImageWay::of_account(&call.app.models, account),
+        None => Reach::default().into(),
     }
 }
 

@@ -40,6 +40,17 @@ it('empty secrets stay as they are, and empty dates are removed', () => {
 	expect(bodyOf({ exp_date: '2026-05-01' })).toEqual({ exp_date: '2026-05-01T00:00:00Z' });
 });
 
+it('addresses are sent as a list, and an empty proxy is removed', () => {
+	expect(bodyOf({ proxy: '', further_addresses: 'http://b.example\n\n https://c.example ' })).toEqual({
+		proxy: null,
+		further_addresses: ['http://b.example', 'https://c.example'],
+	});
+	expect(bodyOf({ proxy: 'http://***@p:1', further_addresses: '' })).toEqual({
+		proxy: 'http://***@p:1',
+		further_addresses: [],
+	});
+});
+
 it('an address is shown without its credentials', () => {
 	expect(hostOf('http://anna:secret@tv.example:8080/get.php?password=x')).toBe('http://tv.example:8080');
 	expect(hostOf('nonsense')).toBe('');

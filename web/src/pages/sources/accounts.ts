@@ -45,6 +45,9 @@ export interface AccountValues {
 	priority: number | null;
 	release_delay: number | null;
 	user_agent: string;
+	proxy: string;
+	/** One per line. */
+	further_addresses: string;
 	auto_enable_new_groups_live: boolean;
 	enable_vod: boolean;
 	auto_enable_new_groups_vod: boolean;
@@ -67,6 +70,8 @@ export function valuesOf(account: Account): AccountValues {
 		priority: account.priority,
 		release_delay: account.release_delay,
 		user_agent: account.user_agent ?? '',
+		proxy: account.proxy ?? '',
+		further_addresses: account.further_addresses.join('\n'),
 		auto_enable_new_groups_live: account.auto_enable_new_groups_live,
 		enable_vod: account.enable_vod,
 		auto_enable_new_groups_vod: account.auto_enable_new_groups_vod,
@@ -81,9 +86,19 @@ export function bodyOf(changed: Partial<AccountValues>): Record<string, unknown>
 	const body: Record<string, unknown> = { ...changed };
 	if (changed.password === '') delete body.password;
 	if (changed.user_agent === '') body.user_agent = null;
+	if (changed.proxy === '') body.proxy = null;
+	if (changed.further_addresses !== undefined) body.further_addresses = linesOf(changed.further_addresses);
 	if (changed.exp_date !== undefined)
 		body.exp_date = changed.exp_date === '' ? null : `${changed.exp_date}T00:00:00Z`;
 	return body;
+}
+
+/** Returns the lines of a text that are not blank. */
+export function linesOf(text: string): string[] {
+	return text
+		.split('\n')
+		.map((it) => it.trim())
+		.filter((it) => it !== '');
 }
 
 /** Returns scheme and host of an address: its path and query may hold credentials. */

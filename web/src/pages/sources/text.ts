@@ -92,6 +92,14 @@ export const text = texts({
 		priorityHint: 'Sources with a larger number are preferred.',
 		releaseDelay: 'Seconds until a closed connection is free again',
 		userAgent: 'User agent',
+		proxy: 'Proxy',
+		proxyHint:
+			'Everything of this source goes through it: http://, https:// or socks5://user:password@host:port.',
+		furtherAddresses: 'Further addresses',
+		furtherAddressesHint:
+			'Other servers of the same provider, one per line. The next one is used when a server is dead.',
+		activeAddress: (address: string) => `In use: ${address}`,
+		useFirstAddress: 'Use the first address again',
 		newGroups: 'Import groups that are new in the list',
 		vod: 'Films and series',
 		vodHintPanel: 'Imports the titles of the categories that you enable.',

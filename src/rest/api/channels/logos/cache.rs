@@ -7,7 +7,7 @@ use domain::logo::Logo;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::Image;
-use crate::logo_cache::reach_of_logo;
+use crate::logo_cache::way_to_logo;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
@@ -15,7 +15,7 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let logo = logo.ok_or_else(Refusal::unknown::<Logo>)?;
     let bytes = match &logo.file {
         Some(file) => uploaded(&call, file).await,
-        None => call.app.logo_cache.get(&logo.url, reach_of_logo(&call.app.models, &logo)).await,
+        None => call.app.logo_cache.get(&logo.url, way_to_logo(&call.app.models, &logo)).await,
     };
     let image = bytes.and_then(|it| Image::new(it, &call.headers));
     Ok(image.unwrap_or_else(|| Image::placeholder(&call.headers)))

@@ -4,7 +4,7 @@ use super::values::unknown;
 use crate::guide::{EntryId, GuideReader, read_guide};
 use crate::http::reply::Refusal;
 use crate::images::Image;
-use crate::logo_cache::reach_of_guide;
+use crate::logo_cache::way_to_guide_image;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
@@ -29,7 +29,7 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     .await?;
     let image = match (url, source) {
         (Some(url), Some(source)) => {
-            let copy = call.app.logo_cache.get(&url, reach_of_guide(&call.app.models, source.id)).await;
+            let copy = call.app.logo_cache.get(&url, way_to_guide_image(&call.app.models, source.id)).await;
             copy.and_then(|it| Image::new(it, &call.headers))
         }
         _ => None,
