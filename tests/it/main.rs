@@ -33,6 +33,7 @@ mod first_start;
 mod full_disk;
 mod guessing;
 mod guide;
+mod hls_input;
 mod http_server;
 mod import;
 mod import_from;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
+use media::hls::VariantLimits;
 use media::ring::Budget;
 use media::source::Upstream;
 use tokio::runtime::Handle;
@@ -50,6 +51,10 @@ impl LiveEnv {
         upstream.settings.connect_timeout = settings.connect_timeout;
         upstream.settings.first_packet_timeout = settings.first_packet_timeout;
         upstream.settings.program_start_timeout = PROGRAM_START_TIMEOUT.max(settings.first_packet_timeout);
+        upstream.settings.variant_limits = VariantLimits {
+            height_max: settings.hls_height_max,
+            bits_per_second_max: settings.hls_bits_per_second_max,
+        };
         upstream
     }
 

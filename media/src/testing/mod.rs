@@ -2,7 +2,7 @@
 //!
 //! - [`MemoryDial`] connects to registered in-memory providers.
 //! - [`MemoryProvider`] counts the sockets that it sees and behaves as configured.
-//! - [`TestFile`] is a file that such a provider sends.
+//! - [`TestFile`] is a file that such a provider sends, and [`TestPage`] a short response over a connection for several.
 //! - [`TsSource`] generates a transport stream that contains its own name.
 //! - [`TsReader`] checks the stream of a viewer against the standard and the clock.
 //! - [`TestPermit`] reports when it is returned.
@@ -10,6 +10,7 @@
 //! Paused time does not work with real sockets, so all connections are in-memory pairs.
 
 mod file;
+mod page;
 mod permit;
 #[cfg(test)]
 mod processes;
@@ -19,6 +20,7 @@ mod socket;
 mod ts;
 
 pub use self::file::TestFile;
+pub use self::page::TestPage;
 pub use self::permit::{PermitCount, TestPermit};
 #[cfg(test)]
 pub(crate) use self::processes::{group, until};

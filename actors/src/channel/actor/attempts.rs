@@ -289,6 +289,7 @@ pub(crate) fn open_request(
         command: command.or(of_playlist),
         policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
+        prefers_program: false,
     }
 }
 
