@@ -290,6 +290,7 @@ fn streams_that_the_gateway_cannot_read_are_read_by_ffmpeg_if_installed() {
     check("http://h/1.m3u8", Delivery::Redirect, Some(Delivery::Redirect));
     check("rtsp://h/1", Delivery::Redirect, Some(Delivery::Command));
     check("http://h/1.ts", Delivery::Command, Some(Delivery::Command));
+    check("http://h/1.m3u8", Delivery::Command, Some(Delivery::Command));
     check("srt://h:1", Delivery::Command, Some(Delivery::Command));
     for url in ["-f", "/etc/passwd", "concat:///etc/passwd", "crypto+file:///x", "subfile,,:/x", "pipe://0"] {
         check(url, Delivery::Command, None);

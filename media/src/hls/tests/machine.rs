@@ -197,7 +197,7 @@ fn a_change_of_numbers_or_names_neither_repeats_nor_loses_a_segment() {
             (&list(1, "b c"), "c"),
         ],
     );
-    check(&list(0, "a b"), &[(&list(1, "b |c d"), "|c d"), (&list(3, "|x |y"), "|x |y")]);
+    check(&list(0, "a b"), &[(&list(1, "b |c d"), "|c d"), (&list(4, "|x |y"), "|x |y")]);
 }
 
 #[test]
