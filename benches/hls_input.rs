@@ -142,7 +142,7 @@ fn starts(provider: SocketAddr) -> (Vec<f64>, Vec<f64>) {
 
 async fn opened(provider: SocketAddr, number: u64) -> Source {
     let upstream = Upstream {
-        dial: Arc::new(TcpDial::new(DialSettings::default())),
+        dial: Arc::new(TcpDial::new(DialSettings::default()).expect("a dialer")),
         closer: Closer::new(Handle::current()),
         launcher: Launcher::default(),
         settings: SourceSettings::default(),

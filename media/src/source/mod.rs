@@ -416,7 +416,7 @@ enum OpenedBody {
 
 /// A playlist of segments, which has been read in part.
 struct FoundPlaylist {
-    /// What a program has to know.
+    /// The facts that a program needs.
     address: PlaylistAddress,
     response: PlaylistResponse,
 }

@@ -96,7 +96,8 @@ pub(crate) struct Gathering {
 impl Gathering {
     /// Creates the start of packets that follow the last output directly, whenever they arrive.
     pub(crate) fn directly_after() -> Self {
-        Self { is_direct: true, ..Self::new() }
+        // When they arrive says nothing about their times.
+        Self { is_direct: true, is_burst_over: true, ..Self::new() }
     }
 
     pub(crate) fn new() -> Self {

@@ -39,7 +39,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(6);
 pub(super) struct HlsSource {
     driver: Pin<Box<dyn Future<Output = (HlsClient, UpstreamError)> + Send>>,
     outlet: Outlet,
-    /// What the driver left behind when it ended.
+    /// The client and the reason, after the driver has ended.
     end: Option<(HlsClient, UpstreamError)>,
     /// The relation of the piece that was returned last to the data before it.
     breaks: Option<StreamBreak>,
