@@ -71,7 +71,10 @@ fn main() {
     let slow = serve(segments, Some(START_RATE));
     let (mut own, mut plain) = starts(slow);
     let [own, plain] = [&mut own, &mut plain].map(|it| percentile(it, 0.5));
-    println!("start: {own:.3} s; playlist and one segment by a plain client: {plain:.3} s; {:.2} times", own / plain);
+    println!(
+        "start: {own:.3} s; playlist and one segment by a plain client: {plain:.3} s; {:.2} times",
+        own / plain
+    );
     record(
         "hls_input",
         json!({

@@ -115,9 +115,8 @@ mod slow {
         player.received(|r| r.ts.assert_clean());
         let overlaps = provider.overlaps("anna");
         assert_eq!((provider.peak_of("anna"), provider.refusals()), (1, 0), "{overlaps:?}");
-        let is_own = |it: &RecordedRequest| {
-            it.header("user-agent").is_some_and(|it| it.starts_with("Headwater/"))
-        };
+        let is_own =
+            |it: &RecordedRequest| it.header("user-agent").is_some_and(|it| it.starts_with("Headwater/"));
         assert!(provider.requests().iter().all(is_own), "a program read the stream");
         assert_eq!(gateway.n_events("channel_start"), 1);
         drop(player);
@@ -155,7 +154,8 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_slow_provider_and_one_that_closes_every_connection_lose_no_segment() {
         let live = Live::new().await;
-        let slow = plays(&live, |live, request| Some(live.answer(request)?.after(Duration::from_millis(250))));
+        let slow =
+            plays(&live, |live, request| Some(live.answer(request)?.after(Duration::from_millis(250))));
         let closing = plays(&live, |live, request| match name(request) {
             "list.m3u8" => Some(live.plain_list()),
             other => Some(MockResponse::text("video/mp2t", live.segments.get(number(other)?)?.clone())),
@@ -171,7 +171,8 @@ mod slow {
         let provider = plays(&live, |live, request| match name(request) {
             "list.m3u8" => {
                 let token = live.began.elapsed().as_millis();
-                let list = live.list(live.listed().start, |n| format!("#EXTINF:1,\n/go/anna/{n}.ts?t={token}\n"));
+                let list =
+                    live.list(live.listed().start, |n| format!("#EXTINF:1,\n/go/anna/{n}.ts?t={token}\n"));
                 Some(list.with_header("Set-Cookie", &format!("session={token}; Path=/")))
             }
             _ if request.path.starts_with("/go/") => {
@@ -243,7 +244,9 @@ mod slow {
         let restart = |live: &Live, request: &RecordedRequest| match name(request) {
             "list.m3u8" => {
                 let start = live.listed().start;
-                Some(live.list(if start < 4 { start } else { start - 4 }, |n| format!("#EXTINF:1,\n{n}.ts\n")))
+                Some(
+                    live.list(if start < 4 { start } else { start - 4 }, |n| format!("#EXTINF:1,\n{n}.ts\n")),
+                )
             }
             other => live.segment(number(other)?),
         };
@@ -270,7 +273,10 @@ mod slow {
         let provider = Provider::start();
         let began = Instant::now();
         provider.computes(move |request| {
-            let live = Live { began: if began.elapsed().as_secs() < 4 { began } else { Instant::now() }, ..live.clone() };
+            let live = Live {
+                began: if began.elapsed().as_secs() < 4 { began } else { Instant::now() },
+                ..live.clone()
+            };
             live.answer(request)
         });
         provider.path("/second.ts").plays(Picture::new("second"));

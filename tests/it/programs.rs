@@ -248,7 +248,8 @@ mod slow {
         let file = folder.path().join("list.m3u8").display().to_string();
         let inputs = ["-f", "lavfi", "-i", "testsrc=size=160x90:rate=25", "-f", "lavfi", "-i", "sine"];
         let codecs = ["-t", "12", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"];
-        let muxer = ["-f", "hls", "-hls_segment_type", "fmp4", "-hls_time", "2", "-hls_list_size", "0", &file];
+        let muxer =
+            ["-f", "hls", "-hls_segment_type", "fmp4", "-hls_time", "2", "-hls_list_size", "0", &file];
         let arguments = [&["-v", "error"][..], &inputs, &codecs, &muxer].concat();
         tools::text_of("ffmpeg", &arguments).await;
         let mut list = std::fs::read_to_string(&file).unwrap();

@@ -226,8 +226,16 @@ mod slow {
         fixture.provider.path("/live/anna/3").answers(MockResponse::text("video/mp2t", fmp4));
         let provider = fixture.provider.address.to_string();
         for (path, body, by) in [
-            (PROXY, json!({ "url": fixture.provider.url("/live/anna/1.m3u8"), "seconds": 2 }), ("proxy", &*provider)),
-            (PROXY, json!({ "url": fixture.provider.url("/live/anna/2"), "seconds": 2 }), ("proxy", &*provider)),
+            (
+                PROXY,
+                json!({ "url": fixture.provider.url("/live/anna/1.m3u8"), "seconds": 2 }),
+                ("proxy", &*provider),
+            ),
+            (
+                PROXY,
+                json!({ "url": fixture.provider.url("/live/anna/2"), "seconds": 2 }),
+                ("proxy", &*provider),
+            ),
             (
                 "/api/core/streamprofiles/4/test/",
                 json!({ "stream": fixture.stream(), "seconds": 2 }),

@@ -349,8 +349,8 @@ fn variant(attributes: &AttributeList<'_>) -> Variant {
         let codec = codec.trim().to_ascii_lowercase();
         ["mp4a", "ac-3", "ec-3", "ac-4", "opus", "flac", "mp3"].iter().any(|it| codec.starts_with(it))
     };
-    let is_audio_only = height.is_none()
-        && attributes.get("CODECS").is_some_and(|it| it.split(',').all(is_audio));
+    let is_audio_only =
+        height.is_none() && attributes.get("CODECS").is_some_and(|it| it.split(',').all(is_audio));
     Variant {
         address: String::new(),
         bits_per_second: attributes

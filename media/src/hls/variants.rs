@@ -22,8 +22,7 @@ impl Variants {
     /// Orders the variants: the highest bit rate within the limits, then lower ones, then those beyond the limits, the
     /// lowest first. Variants without a picture come last. Those whose sound is in playlists of its own are left out.
     pub fn new(master: MasterPlaylist, limits: VariantLimits) -> Self {
-        let mut variants: Vec<_> =
-            master.variants.into_iter().filter(|it| !it.has_separate_audio).collect();
+        let mut variants: Vec<_> = master.variants.into_iter().filter(|it| !it.has_separate_audio).collect();
         let is_within = |it: &Variant| {
             let is_high = it.height.zip(limits.height_max).is_some_and(|(height, max)| height > max);
             let is_fast = limits.bits_per_second_max.is_some_and(|max| it.bits_per_second > max);

@@ -150,8 +150,7 @@ impl HttpUpstream {
             .handshake(TokioIo::new(socket))
             .await
             .map_err(|error| from_head(&error))?;
-        self.state =
-            ConnectionState::Http(Box::new(Http { body: None, connection, is_done: false, sender }));
+        self.state = ConnectionState::Http(Box::new(Http { body: None, connection, is_done: false, sender }));
         let ConnectionState::Http(http) = &mut self.state else { unreachable!("set in the line above") };
         http.exchange(request).await
     }
@@ -275,9 +274,7 @@ impl Http {
     /// Returns whether the connection waits for the next request.
     fn is_idle(&mut self, cx: &mut Context<'_>) -> bool {
         let has_ended = self.body.as_ref().is_none_or(Body::is_end_stream);
-        has_ended
-            && self.drive(cx).is_pending()
-            && matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())))
+        has_ended && self.drive(cx).is_pending() && matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())))
     }
 
     /// Moves bytes between socket and body. Errors are reported to the task that waits for the response or

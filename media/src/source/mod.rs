@@ -268,7 +268,13 @@ pub async fn open_with_output(
                     Ok(read_ahead) => {
                         let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
                         let kind = SourceKind::Hls(hls);
-                        return Ok(Source { info, read_ahead, supply: Supply::Segments, kind, is_whole: false });
+                        return Ok(Source {
+                            info,
+                            read_ahead,
+                            supply: Supply::Segments,
+                            kind,
+                            is_whole: false,
+                        });
                     }
                     Err(error) => match error.cause() {
                         Cause::NeedsProgram(reason) => what.clone_from(reason),

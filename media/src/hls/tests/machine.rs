@@ -169,14 +169,21 @@ fn a_change_of_numbers_or_names_neither_repeats_nor_loses_a_segment() {
     // Tokens that change in every version.
     check(
         &list(1, "x/a?t=1 x/b?t=1 x/c?t=1"),
-        &[(&list(2, "y/b?t=2 y/c?t=2 y/d?t=2"), "y/d?t=2"), (&list(3, "t1 t2 t3"), "t3"), (&list(4, "t4 t5 t6"), "t6")],
+        &[
+            (&list(2, "y/b?t=2 y/c?t=2 y/d?t=2"), "y/d?t=2"),
+            (&list(3, "t1 t2 t3"), "t3"),
+            (&list(4, "t4 t5 t6"), "t6"),
+        ],
     );
     // The number never changes, or is missing.
     check(&list(0, "a b c"), &[(&list(0, "b c d"), "d"), (&list(0, "d e f"), "e f")]);
     let without = |names: &str| list(0, names).replace("#EXT-X-MEDIA-SEQUENCE:0\n", "");
     check(&without("a b c"), &[(&without("b c d"), "d"), (&without("x y"), "|x y")]);
     // The number starts again, while the names continue.
-    check(&list(99, "a b c"), &[(&list(0, "b c d"), "d"), (&list(1, "c d e"), "e"), (&list(7_000, "e f"), "f")]);
+    check(
+        &list(99, "a b c"),
+        &[(&list(0, "b c d"), "d"), (&list(1, "c d e"), "e"), (&list(7_000, "e f"), "f")],
+    );
     // Everything starts again.
     check(&list(99, "a b c"), &[(&list(0, "x"), "|x"), (&list(0, "x y"), "y")]);
     check(&list(99, "a b c"), &[(&list(98, "x y z"), "|x y z"), (&list(99, "y z w"), "w")]);

@@ -67,7 +67,10 @@ fn media_playlists_are_read_as_the_standard_and_as_providers_write_them() {
     check("#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:x\n#EXTINF:1,\na.ts", "0/1 a.ts:1000");
     check("#EXTM3U\n# a comment\n#EXT-X-NEW:1\n#EXTINF:1,\na.ts", "0/1 a.ts:1000");
     // Discontinuities, gaps and sections of fMP4.
-    check("#EXTM3U\n#EXTINF:1,\na\n#EXT-X-DISCONTINUITY\n#EXTINF:1,\nb\n#EXTINF:1,\nc", "0/1 a:1000 |b:1000 c:1000");
+    check(
+        "#EXTM3U\n#EXTINF:1,\na\n#EXT-X-DISCONTINUITY\n#EXTINF:1,\nb\n#EXTINF:1,\nc",
+        "0/1 a:1000 |b:1000 c:1000",
+    );
     check("#EXTM3U\n#EXT-X-GAP\n#EXTINF:1,\na\n#EXTINF:1,\nb", "0/1 -a:1000 b:1000");
     check("#EXTM3U\n#EXT-X-MAP:URI=\"i.mp4\"\n#EXTINF:1,\na", "0/1 ma:1000");
     // Ranges continue the one before them in the same file.
@@ -88,12 +91,18 @@ fn keys_apply_to_the_segments_after_them() {
     }
     check("#EXT-X-KEY:METHOD=AES-128,URI=\"k?t=1,2\"", "!k?t=1,2");
     check("#EXT-X-KEY:METHOD=AES-128,URI=k,IV=0x1F", "!k:1f");
-    check("#EXT-X-KEY:METHOD=aes-128,URI=\"k\",IV=0X000102030405060708090a0b0c0d0e0f", "!k:102030405060708090a0b0c0d0e0f");
+    check(
+        "#EXT-X-KEY:METHOD=aes-128,URI=\"k\",IV=0X000102030405060708090a0b0c0d0e0f",
+        "!k:102030405060708090a0b0c0d0e0f",
+    );
     check("#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0xzz", "!k");
     check("#EXT-X-KEY:METHOD=NONE", "");
     check("#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\"", "!(SAMPLE-AES)");
     check("#EXT-X-KEY:METHOD=AES-128", "!(AES-128)");
-    check("#EXT-X-KEY:METHOD=AES-128,URI=\"k\",KEYFORMAT=\"com.apple.streamingkeydelivery\"", "!(com.apple.streamingkeydelivery)");
+    check(
+        "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",KEYFORMAT=\"com.apple.streamingkeydelivery\"",
+        "!(com.apple.streamingkeydelivery)",
+    );
     check("#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"s\"", "!k");
     check("#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"s\"\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"", "!k");
     let changed = "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"1\"\n#EXTINF:1,\na\n#EXTINF:1,\nb\n\
@@ -141,7 +150,8 @@ fn the_best_variant_within_the_limits_comes_first() {
 #[test]
 fn other_texts_and_endless_ones_are_refused() {
     let refusal = |text: &str| HlsPlaylist::parse(text.as_bytes()).err();
-    for text in ["", "<html>", "{\"error\":1}", "Account expired\n", "# only a comment\n", "http://h/1.ts\n"] {
+    for text in ["", "<html>", "{\"error\":1}", "Account expired\n", "# only a comment\n", "http://h/1.ts\n"]
+    {
         assert_eq!(refusal(text), Some(HlsError::NotAPlaylist), "{text}");
     }
     let long = "x".repeat(ADDRESS_BYTES_MAX + 1);

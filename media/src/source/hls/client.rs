@@ -194,8 +194,7 @@ impl HlsClient {
     ) -> Result<(Response<()>, Option<SocketAddr>), UpstreamError> {
         let is_trusted = self.first.may_share_secrets_with(target);
         // Built before dialling, so that an invalid request opens no connection.
-        let mut outgoing =
-            request::request(&self.request, target, is_trusted, &self.cookies.pairs(target))?;
+        let mut outgoing = request::request(&self.request, target, is_trusted, &self.cookies.pairs(target))?;
         outgoing.headers_mut().insert(CONNECTION, HeaderValue::from_static("keep-alive"));
         if let Some((start, end)) = part {
             outgoing.headers_mut().insert(RANGE, range(start, end));

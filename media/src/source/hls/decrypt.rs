@@ -42,7 +42,10 @@ impl Decryptor {
         let padding = last.last().map_or(0, |it| usize::from(*it));
         let is_padding = |it: &[u8]| it.iter().all(|it| usize::from(*it) == padding);
         // Some providers forget the padding.
-        if (1..=BLOCK).contains(&padding) && padding <= last.len() && is_padding(&last[last.len() - padding..]) {
+        if (1..=BLOCK).contains(&padding)
+            && padding <= last.len()
+            && is_padding(&last[last.len() - padding..])
+        {
             last.truncate(last.len() - padding);
         }
         last.freeze()

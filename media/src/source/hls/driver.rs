@@ -89,7 +89,12 @@ struct Transfer {
 }
 
 impl Driver {
-    pub(super) fn new(client: HlsClient, outlet: Outlet, limits: VariantLimits, first: &FirstPlaylist) -> Self {
+    pub(super) fn new(
+        client: HlsClient,
+        outlet: Outlet,
+        limits: VariantLimits,
+        first: &FirstPlaylist,
+    ) -> Self {
         Self {
             client,
             outlet,
@@ -237,7 +242,9 @@ impl Driver {
         self.check(&answer.response).await?;
         let body = self.client.read_all([], KEY_BYTES_MAX).await?;
         let key = body[..].try_into();
-        key.map_err(|_| Cause::Protocol("the key of the segments has another length than 16 bytes".into()).into())
+        key.map_err(|_| {
+            Cause::Protocol("the key of the segments has another length than 16 bytes".into()).into()
+        })
     }
 
     async fn segment(&mut self, job: SegmentJob) -> Result<(), UpstreamError> {
@@ -246,8 +253,7 @@ impl Driver {
             Err(error) => return self.segment_failed(error),
         };
         let decryptor = job.cipher.map(Decryptor::new);
-        let mut transfer =
-            Transfer { job, place, decryptor, n_received: 0, length: None, has_sent: false };
+        let mut transfer = Transfer { job, place, decryptor, n_received: 0, length: None, has_sent: false };
         let mut n_resumes = 0;
         let error = loop {
             match self.transfer(&mut transfer).await {
@@ -364,7 +370,9 @@ impl Driver {
                     self.probe = None;
                 }
                 Ok(Probed::Playlist(_)) => {
-                    return Err(SegmentFailure::Source(Cause::NotTs("a playlist instead of a segment".into()).into()));
+                    return Err(SegmentFailure::Source(
+                        Cause::NotTs("a playlist instead of a segment".into()).into(),
+                    ));
                 }
                 Err(cause) => return Err(SegmentFailure::Source(cause.into())),
             }
@@ -447,14 +455,15 @@ mod tests {
 
     #[test]
     fn the_position_of_a_body_follows_from_its_head() {
-        let check = |status: u16, headers: &[(&str, &str)], start: u64, expected: Option<(u64, Option<u64>)>| {
-            let mut response = Response::builder().status(status);
-            for (name, value) in headers {
-                response = response.header(*name, *value);
-            }
-            let position = BodyPosition::of(&response.body(()).unwrap(), start).ok();
-            assert_eq!(position.map(|it| (it.n_skipped, it.left)), expected, "{status} {headers:?}");
-        };
+        let check =
+            |status: u16, headers: &[(&str, &str)], start: u64, expected: Option<(u64, Option<u64>)>| {
+                let mut response = Response::builder().status(status);
+                for (name, value) in headers {
+                    response = response.header(*name, *value);
+                }
+                let position = BodyPosition::of(&response.body(()).unwrap(), start).ok();
+                assert_eq!(position.map(|it| (it.n_skipped, it.left)), expected, "{status} {headers:?}");
+            };
         let length = ("content-length", "100");
         check(200, &[length], 0, Some((0, Some(100))));
         check(200, &[], 0, Some((0, None)));

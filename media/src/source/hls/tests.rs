@@ -256,14 +256,20 @@ async fn a_playlist_that_fails_now_and_then_or_moves_is_requested_again() {
     let setup = Setup::new();
     setup.a.script(
         "/list",
-        [
-            Behaviour::Redirect("/token/1/list".into()),
-            Behaviour::Redirect("/token/2/list".into()),
-        ],
+        [Behaviour::Redirect("/token/1/list".into()), Behaviour::Redirect("/token/2/list".into())],
     );
     // The first token expires.
-    setup.a.script("/token/1/list", [page(&list(0..3).replace("\n0", "\n/0").replace("\n1", "\n/1").replace("\n2.", "\n/2.")), Behaviour::Status(403)]);
-    setup.a.set("/token/2/list", page(&ended(0..4).replace(".ts", ".ts?t=2").replace("#EXTINF:2,\n", "#EXTINF:2,\n/")));
+    setup.a.script(
+        "/token/1/list",
+        [
+            page(&list(0..3).replace("\n0", "\n/0").replace("\n1", "\n/1").replace("\n2.", "\n/2.")),
+            Behaviour::Status(403),
+        ],
+    );
+    setup.a.set(
+        "/token/2/list",
+        page(&ended(0..4).replace(".ts", ".ts?t=2").replace("#EXTINF:2,\n", "#EXTINF:2,\n/")),
+    );
     setup.a.set("/3.ts?t=2", page_of(&setup, 3));
     assert_eq!(setup.plays().await, (vec![0, 1, 2, 3], Cause::Ended));
 }
