@@ -28,7 +28,7 @@ mod slow {
         let inputs = ["-f", "lavfi", "-i", &picture, "-f", "lavfi", "-i", "sine"];
         let codecs = ["-t", "40", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"];
         let muxer = ["-f", "hls", "-hls_time", "1", "-hls_list_size", "0"];
-        let arguments = [&["-v", "error"][..], &inputs, &codecs, &muxer, options, &[&file]].concat();
+        let arguments = [&["-v", "error"][..], &inputs, &codecs, &muxer, options, &[file.as_str()]].concat();
         tools::text_of("ffmpeg", &arguments).await;
         let read = |n| std::fs::read(folder.path().join(format!("list{n}.ts"))).ok();
         let segments: Vec<_> = (0..).map_while(read).collect();

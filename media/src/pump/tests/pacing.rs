@@ -324,9 +324,13 @@ async fn segments_that_arrive_in_bursts_are_neither_silent_nor_lost() {
         let ts = TsSource { bitrate: 500_000, ..TsSource::new("x") };
         let length = Duration::from_secs(seconds);
         let n_segments = 90 / seconds as u32;
+        let mut stream = ts.stream(Duration::ZERO);
         for n in 0..n_segments {
-            let page = TestPage::new(ts.bytes(length * n, length));
-            setup.provider.set(&format!("/{n}.ts"), Behaviour::Page(page));
+            let mut bytes = BytesMut::new();
+            while stream.at() < length * (n + 1) {
+                bytes.extend_from_slice(&stream.frame());
+            }
+            setup.provider.set(&format!("/{n}.ts"), Behaviour::Page(TestPage::new(bytes)));
         }
         // Each version of the list has one more segment, and is requested after the duration of one.
         let list = |n: u32| {
