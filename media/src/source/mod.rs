@@ -257,7 +257,7 @@ pub async fn open_with_output(
             })
         }
         OpenedBody::Playlist(found) => {
-            let FoundPlaylist { address: found, response } = found;
+            let FoundPlaylist { address: found, response } = *found;
             let format = found.format;
             debug!(%place, n_redirects, ?format, "upstream sends a playlist of segments");
             let mut what = format.description().to_owned();
@@ -417,7 +417,7 @@ struct OpenedHttp {
 enum OpenedBody {
     /// A transport stream: its bytes up to and including the first payload packet.
     Stream(VecDeque<Bytes>),
-    Playlist(FoundPlaylist),
+    Playlist(Box<FoundPlaylist>),
 }
 
 /// A playlist of segments, which has been read in part.
@@ -479,7 +479,7 @@ async fn open_http(
                 let requested = NamedTarget { target: first, named_by: None };
                 let found = NamedTarget { target: target.clone(), named_by: peer };
                 let response = PlaylistResponse { early: early.into(), requested, found, cookies };
-                OpenedBody::Playlist(FoundPlaylist { address, response })
+                OpenedBody::Playlist(Box::new(FoundPlaylist { address, response }))
             }
         };
         let supply = supply_of(response.headers());
