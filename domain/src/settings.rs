@@ -77,6 +77,10 @@ pub struct Settings {
     /// a web server.
     #[serde(with = "seconds")]
     pub recording_lead_seconds: Duration,
+    /// Maximum height of the picture of an HLS stream that is offered in several variants. `None` is any.
+    pub hls_height_max: Option<u32>,
+    /// Maximum bit rate of an HLS stream that is offered in several variants. `None` is any.
+    pub hls_bits_per_second_max: Option<u64>,
     /// Memory for the past data of all channels together, in bytes. `None` is a quarter of the memory.
     pub ring_budget_bytes: Option<u64>,
     /// A client that falls behind the kept data more often than this within a minute is disconnected.
@@ -129,6 +133,8 @@ impl Default for Settings {
             ring_bytes: 16 * MIB,
             ring_gop_bytes: 32 * MIB,
             recording_lead_seconds: Duration::from_secs(25),
+            hls_height_max: None,
+            hls_bits_per_second_max: None,
             ring_budget_bytes: None,
             slow_client_limit: 6,
             return_to_preferred_after: None,
@@ -187,6 +193,12 @@ impl Settings {
             return Err(wrong("ring_gop_bytes", "must not be less than ring_bytes"));
         }
         above_zero("recording_lead_seconds", self.recording_lead_seconds)?;
+        if self.hls_height_max == Some(0) {
+            return Err(wrong("hls_height_max", "must be 1 or more"));
+        }
+        if self.hls_bits_per_second_max == Some(0) {
+            return Err(wrong("hls_bits_per_second_max", "must be 1 or more"));
+        }
         if let Some(budget) = self.ring_budget_bytes {
             at_least("ring_budget_bytes", budget, RING_BYTES_MIN as u64)?;
         }
@@ -298,6 +310,7 @@ mod tests {
             connect_timeout: Duration::from_millis(250),
             return_to_preferred_after: Some(Duration::from_secs(90)),
             ring_budget_bytes: Some(1 << 30),
+            hls_height_max: Some(1_080),
             at_limit: AtLimit::Refuse,
             default_stream_profile: Delivery::Redirect,
             ..Settings::default()
@@ -337,6 +350,8 @@ mod tests {
         check("ring_bytes", 1000, "must be at least 131072 bytes");
         check("ring_gop_bytes", 1000, "must not be less than ring_bytes");
         check("recording_lead_seconds", 0, "must be more than 0 seconds");
+        check("hls_height_max", 0, "must be 1 or more");
+        check("hls_bits_per_second_max", 0, "must be 1 or more");
         check("ring_budget_bytes", 1000, "must be at least 131072 bytes");
         check("slow_client_limit", 0, "must be 1 or more");
         check("transcoders_max", 1001, "must be at most 1000");

@@ -232,10 +232,9 @@ impl SourceKind {
     /// If nothing can read it. `has_ffmpeg` is whether ffmpeg is installed.
     pub fn reader(self, has_ffmpeg: bool) -> Result<StreamReader, Unplayable> {
         Err(Unplayable(match self {
-            Self::HttpTs | Self::File | Self::Udp | Self::Rtp => return Ok(StreamReader::Gateway),
+            Self::HttpTs | Self::Hls | Self::File | Self::Udp | Self::Rtp => return Ok(StreamReader::Gateway),
             Self::Unknown => "addresses of this kind are not supported",
             _ if has_ffmpeg => return Ok(StreamReader::Ffmpeg),
-            Self::Hls => "HLS addresses need ffmpeg, which is not installed",
             Self::Dash => "DASH addresses need ffmpeg, which is not installed",
             Self::Rtsp => "RTSP addresses need ffmpeg, which is not installed",
             Self::Rtmp => "RTMP addresses need ffmpeg, which is not installed",
@@ -427,9 +426,10 @@ mod tests {
     #[test]
     fn an_unplayable_kind_has_a_reason() {
         assert_eq!(SourceKind::HttpTs.reader(false), Ok(StreamReader::Gateway));
-        assert_eq!(SourceKind::Hls.reader(true), Ok(StreamReader::Ffmpeg));
+        assert_eq!(SourceKind::Hls.reader(false), Ok(StreamReader::Gateway));
+        assert_eq!(SourceKind::Dash.reader(true), Ok(StreamReader::Ffmpeg));
         let refusal = |kind: SourceKind, has_ffmpeg| kind.reader(has_ffmpeg).unwrap_err().to_string();
-        assert_eq!(refusal(SourceKind::Hls, false), "HLS addresses need ffmpeg, which is not installed");
+        assert_eq!(refusal(SourceKind::Dash, false), "DASH addresses need ffmpeg, which is not installed");
         assert_eq!(refusal(SourceKind::Unknown, true), "addresses of this kind are not supported");
     }
 

@@ -35,6 +35,7 @@ mod first_start;
 mod full_disk;
 mod guessing;
 mod guide;
+mod hls_input;
 mod hls_output;
 mod http_server;
 mod import;

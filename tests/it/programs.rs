@@ -222,7 +222,7 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn an_hls_url_plays_through_ffmpeg() {
+    async fn an_hls_url_with_one_endless_segment_plays_without_a_program() {
         let provider = Provider::start();
         let playlist = format!(
             "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:20\n#EXT-X-MEDIA-SEQUENCE:1\n#EXTINF:20,\n{}\n",
@@ -236,25 +236,30 @@ mod slow {
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
         assert_eq!(codecs(&player).await, ["aac", "h264"]);
         assert_eq!(gateway.n_events("channel_start"), 1);
+        assert_eq!(readers(&provider).1, [""; 0]);
         drop(player);
         gateway.until_idle().await;
     }
 
-    /// Makes an HLS playlist of twelve seconds with ffmpeg, and serves the segments as `/segments/anna/N.ts`. Returns the
-    /// text of the playlist.
+    /// Makes an HLS playlist of twelve seconds with ffmpeg, and serves the segments as `/segments/anna/N.m4s`. They are fMP4,
+    /// which the gateway does not read itself. Returns the text of the playlist.
     async fn hls(provider: &Provider) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("list.m3u8").display().to_string();
         let inputs = ["-f", "lavfi", "-i", "testsrc=size=160x90:rate=25", "-f", "lavfi", "-i", "sine"];
         let codecs = ["-t", "12", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"];
-        let muxer = ["-f", "hls", "-hls_time", "2", "-hls_list_size", "0", &file];
+        let muxer =
+            ["-f", "hls", "-hls_segment_type", "fmp4", "-hls_time", "2", "-hls_list_size", "0", &file];
         let arguments = [&["-v", "error"][..], &inputs, &codecs, &muxer].concat();
         tools::text_of("ffmpeg", &arguments).await;
         let mut list = std::fs::read_to_string(&file).unwrap();
+        let init = std::fs::read(folder.path().join("init.mp4")).unwrap();
+        provider.path("/segments/anna/init.mp4").answers(MockResponse::text("video/mp4", init));
+        list = list.replace("init.mp4", "/segments/anna/init.mp4");
         for n in 0.. {
-            let (name, path) = (format!("list{n}.ts"), format!("/segments/anna/{n}.ts"));
+            let (name, path) = (format!("list{n}.m4s"), format!("/segments/anna/{n}.m4s"));
             let Ok(segment) = std::fs::read(folder.path().join(&name)) else { break };
-            provider.path(&path).answers(MockResponse::text("video/mp2t", segment));
+            provider.path(&path).answers(MockResponse::text("video/mp4", segment));
             list = list.replace(&name, &path);
         }
         list
@@ -350,11 +355,27 @@ mod slow {
         let names = [("one", "One", "/live/anna/1"), ("two", "Two", "/live/anna/2.m3u8")];
         let setup = Setup::new().list(&provider.playlist(&names));
         let gateway = setup.engine(|it| it.start_timeout = Duration::from_secs(5)).start().await;
-        for name in ["One", "Two"] {
-            let player = Player::ask(gateway.address, gateway.get(name)).await;
-            assert_eq!(player.status().await, 503, "{name}");
-        }
-        // ffmpeg read the playlists, and nothing of the files.
+        let are_refused = async || {
+            for name in ["One", "Two"] {
+                let player = Player::ask(gateway.address, gateway.get(name)).await;
+                assert_eq!(player.status().await, 503, "{name}");
+            }
+        };
+        are_refused().await;
+        assert_eq!(readers(&provider).1, [""; 0], "the gateway reads them itself");
+        let streams = ["One", "Two"].map(|it| gateway.channel(it).streams[0]);
+        gateway
+            .change(move |write| {
+                for stream in streams {
+                    let mut stream = write.get::<domain::stream::Stream>(stream.0)?.expect("a stream");
+                    stream.stream_profile = Some(StreamProfileId(3));
+                    write.put(&stream)?;
+                }
+                Ok(())
+            })
+            .await;
+        are_refused().await;
+        // ffmpeg read the playlists, because the profile says so, and nothing of the files.
         let (_, program) = readers(&provider);
         for path in ["/live/anna/1", "/live/anna/2.m3u8"] {
             assert!(program.iter().any(|it| it == path), "{program:?}");

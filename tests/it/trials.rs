@@ -222,17 +222,35 @@ mod slow {
         hls.answers(MockResponse::text("application/vnd.apple.mpegurl", playlist.clone()));
         fixture.provider.path("/live/anna/2").answers(MockResponse::text("video/mp2t", playlist));
         fixture.provider.path(NEWS).answers(MockResponse::play(clip));
-        // The profile is "proxy", but the URL needs a program.
-        for (path, body) in [
-            (PROXY, json!({ "url": fixture.provider.url("/live/anna/1.m3u8"), "seconds": 2 })),
-            (PROXY, json!({ "url": fixture.provider.url("/live/anna/2"), "seconds": 2 })),
-            ("/api/core/streamprofiles/4/test/", json!({ "stream": fixture.stream(), "seconds": 2 })),
+        let fmp4 = "#EXTM3U\n#EXT-X-MAP:URI=\"i.mp4\"\n#EXTINF:20,\n1.m4s\n";
+        fixture.provider.path("/live/anna/3").answers(MockResponse::text("video/mp2t", fmp4));
+        let provider = fixture.provider.address.to_string();
+        for (path, body, by) in [
+            (
+                PROXY,
+                json!({ "url": fixture.provider.url("/live/anna/1.m3u8"), "seconds": 2 }),
+                ("proxy", &*provider),
+            ),
+            (
+                PROXY,
+                json!({ "url": fixture.provider.url("/live/anna/2"), "seconds": 2 }),
+                ("proxy", &*provider),
+            ),
+            (
+                "/api/core/streamprofiles/4/test/",
+                json!({ "stream": fixture.stream(), "seconds": 2 }),
+                ("command", "ffmpeg"),
+            ),
         ] {
             let reply = fixture.tried(path, body).await;
             let keys = ["success", "delivery", "place", "video_codec", "resolution", "audio_codecs"];
-            let expected = json!([true, "command", "ffmpeg", "H.264", "320x180", ["AAC"]]);
+            let expected = json!([true, by.0, by.1, "H.264", "320x180", ["AAC"]]);
             assert_eq!(of(&reply, &keys), expected, "{reply:?}");
         }
+        // The profile is "proxy", but fMP4 needs a program, which does not find these segments.
+        let body = json!({ "url": fixture.provider.url("/live/anna/3"), "seconds": 2 });
+        let reply = fixture.tried(PROXY, body).await;
+        assert_eq!(of(&reply, &["success", "cause"]), json!([false, "exited"]), "{reply:?}");
         fixture.provider.path("/gone.ts").answers(MockResponse::status(404));
         let reply = fixture
             .tried(

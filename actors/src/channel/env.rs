@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
+use media::hls::VariantLimits;
 use media::ring::Budget;
 use media::source::{UdpSettings, Upstream};
 use tokio::runtime::Handle;
@@ -53,6 +54,10 @@ impl LiveEnv {
         upstream.settings.udp = UdpSettings {
             interface: settings.multicast_interface.as_deref().and_then(|it| it.parse().ok()),
             receive_buffer_bytes: settings.udp_receive_buffer_bytes,
+        };
+        upstream.settings.variant_limits = VariantLimits {
+            height_max: settings.hls_height_max,
+            bits_per_second_max: settings.hls_bits_per_second_max,
         };
         upstream
     }

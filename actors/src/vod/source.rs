@@ -251,6 +251,7 @@ impl FileSource {
             }
             let Some(HeldSlot { file, candidate, lease, holder, .. }) = self.slot.take() else { continue };
             let request = open_request(&candidate.candidate, &self.env.plans.conditions(), None);
+            let request = OpenRequest { prefers_program: true, ..request };
             let opened = match file.into_permit().await {
                 Some(permit) => source::open(request, permit, self.env.upstream()).await,
                 None => Err(Cause::Panicked.into()),

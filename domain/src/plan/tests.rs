@@ -333,14 +333,14 @@ fn inactive_and_deleted_records_are_omitted() {
 
 #[test]
 fn an_unplayable_stream_is_omitted_and_reported_once() {
-    let streams = [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "rtsp://h/2"), stream(3, 1, "http://h/3")];
+    let streams = [stream(1, 1, "http://h/1.mpd"), stream(2, 1, "rtsp://h/2"), stream(3, 1, "http://h/3")];
     let plan = plan_of(&streams, &[account(1, 2)], Delivery::Proxy);
     assert_eq!(order(&plan), [(3, 11), (3, 10)]);
     let reasons: Vec<_> = plan.unplayable.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
     assert_eq!(
         reasons,
         [
-            "1: HLS addresses need ffmpeg, which is not installed",
+            "1: DASH addresses need ffmpeg, which is not installed",
             "2: RTSP addresses need ffmpeg, which is not installed"
         ]
     );
@@ -362,7 +362,7 @@ fn streams_that_the_gateway_cannot_read_are_read_by_ffmpeg_if_installed() {
             assert!(command.arguments.iter().any(|it| it == url), "{url}");
         }
     };
-    for url in ["http://h/1.m3u8", "rtsp://h/1", "rtmp://h/1", "srt://h:1"] {
+    for url in ["http://h/1.mpd", "rtsp://h/1", "rtmp://h/1", "srt://h:1"] {
         check(url, Delivery::Proxy, Some(Delivery::Command));
     }
     for url in ["udp://@239.0.0.1:1", "rtp://@[ff15::1]:1", "udp://@:1234"] {
@@ -371,11 +371,13 @@ fn streams_that_the_gateway_cannot_read_are_read_by_ffmpeg_if_installed() {
         check(url, Delivery::Command, Some(Delivery::Command));
     }
     check("http://h/1.ts", Delivery::Proxy, Some(Delivery::Proxy));
+    check("http://h/1.m3u8", Delivery::Proxy, Some(Delivery::Proxy));
     check("file:///1.ts", Delivery::Proxy, Some(Delivery::Proxy));
     check("rist://h:1", Delivery::Proxy, None);
     check("http://h/1.m3u8", Delivery::Redirect, Some(Delivery::Redirect));
     check("rtsp://h/1", Delivery::Redirect, Some(Delivery::Command));
     check("http://h/1.ts", Delivery::Command, Some(Delivery::Command));
+    check("http://h/1.m3u8", Delivery::Command, Some(Delivery::Command));
     check("srt://h:1", Delivery::Command, Some(Delivery::Command));
     for url in ["-f", "/etc/passwd", "concat:///etc/passwd", "crypto+file:///x", "subfile,,:/x", "pipe://0"] {
         check(url, Delivery::Command, None);
@@ -436,10 +438,10 @@ fn only_a_list_that_is_a_file_of_the_operator_names_local_files_for_programs() {
 }
 
 #[test]
-fn ffmpeg_gets_the_referrer_of_an_hls_address() {
-    let mut hls = stream(1, 1, "http://h/1.m3u8");
-    assert!(hls.provider.headers.set("Referer", "http://site.example/"));
-    let mut records = records(&[hls], &[account(1, 1)], Delivery::Proxy);
+fn ffmpeg_gets_the_referrer_of_a_dash_address() {
+    let mut dash = stream(1, 1, "http://h/1.mpd");
+    assert!(dash.provider.headers.set("Referer", "http://site.example/"));
+    let mut records = records(&[dash], &[account(1, 1)], Delivery::Proxy);
     records.conditions.has_ffmpeg = true;
     let plan = plan_preview(&records.streams[0], &records);
     let arguments = plan.candidates[0].command.clone().unwrap().arguments;

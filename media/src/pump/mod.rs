@@ -30,6 +30,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, trace};
 
 use crate::error::{Cause, UpstreamError};
+use crate::hls::StreamBreak;
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
 use crate::pump::silence::SilenceMonitor;
@@ -205,6 +206,8 @@ struct SourceReader {
     source: Box<Source>,
     /// Bytes that were read and not processed yet.
     pending: Bytes,
+    /// How the bytes that were read last relate to those before them, if they do not continue them.
+    breaks: Option<StreamBreak>,
     aligner: Aligner,
     pacer: Pacer,
     silence: SilenceMonitor,
@@ -222,6 +225,7 @@ impl SourceReader {
         Self {
             source,
             pending: Bytes::new(),
+            breaks: None,
             aligner: Aligner::new(),
             pacer,
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
@@ -237,6 +241,7 @@ impl SourceReader {
     async fn read(&mut self) -> Result<Bytes, UpstreamError> {
         if self.pending.is_empty() {
             self.pending = self.source.read().await?;
+            self.breaks = self.source.take_break();
         }
         let n_bytes = if self.pacer.is_paced() { PACED_BYTES } else { usize::MAX };
         Ok(self.pending.split_to(n_bytes.min(self.pending.len())))
@@ -273,6 +278,16 @@ impl SourceReader {
         is_stalled.then(|| self.payload.cause_of_silence())
     }
 
+    /// Returns how the bytes that were read last relate to those before them, once. After a break no packet continues.
+    fn take_break(&mut self) -> Option<StreamBreak> {
+        let breaks = self.breaks.take()?;
+        debug!(?breaks, "the segments of a source do not continue");
+        self.aligner = Aligner::new();
+        self.picture = None;
+        self.pacer.forget_clock();
+        Some(breaks)
+    }
+
     /// Notes what bytes that were just read show. Returns whether they end a silence that was reported, and the end of
     /// the pause in reading that they lead to.
     fn was_read(&mut self, has_payload: bool, now: Instant) -> (bool, Option<Instant>) {
@@ -283,6 +298,10 @@ impl SourceReader {
             // Time without reading does not count as time without data.
             self.silence.pause(until);
             self.unsynced_since = self.unsynced_since.map(|_| until);
+        }
+        if has_payload && self.source.supply() == Supply::Segments {
+            // Silence begins when everything has played that was received: until then the next segment is not late.
+            self.silence.pause(self.pacer.due().max(now));
         }
         (has_resumed, paused_until)
     }
@@ -488,7 +507,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
         let due = self.recorded_until.take().unwrap_or(now);
         match supply {
-            Supply::Program => Pacer::new(program_lead_max, now),
+            Supply::Program | Supply::Segments => Pacer::new(program_lead_max, now),
             Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
             Supply::Live => Pacer::live(lead_max, now),
         }
@@ -555,10 +574,22 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn take(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
+        let at = now - self.began;
+        if let Some(breaks) = reader.take_break() {
+            let mut batch = self.writer.batch(now);
+            match breaks {
+                StreamBreak::NewTimeline => self.splice.change_directly(at, &mut batch),
+                StreamBreak::Gap => self.splice.change(at, &mut batch),
+            }
+            batch.close();
+            self.writer.flush(now);
+            if self.has_played {
+                self.writer.discontinuity_next();
+            }
+        }
         reader.pacer.bytes(bytes.len());
         self.writer.lost_datagrams(reader.source.take_lost());
         reader.aligner.push(bytes);
-        let at = now - self.began;
         let mut batch = self.writer.batch(now);
         let mut has_payload = false;
         while let Some(run) = reader.aligner.next() {
@@ -586,7 +617,10 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let has_output = batch.close() > 0;
         // The bursts of a paced source are made by its pauses.
         let is_paced = reader.pacer.is_paced();
-        let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
+        let expected = match is_paced {
+            true => reader.source.usual_silence(),
+            false => self.shared.silence_to_expect(),
+        };
         reader.silence.expect(expected, self.settings.stall_timeout);
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
@@ -645,6 +679,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn take_prepared(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(Prepared { reader, .. }) = &mut self.prepared else { return };
+        if reader.take_break().is_some() {
+            self.splice.prepare();
+        }
         reader.pacer.bytes(bytes.len());
         self.writer.lost_datagrams(reader.source.take_lost());
         reader.aligner.push(bytes);

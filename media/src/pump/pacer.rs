@@ -90,6 +90,11 @@ impl Pacer {
         self.due = self.due.clamp(now - LATE_MAX, now + self.lead() + PAUSE_MAX);
     }
 
+    /// The next clock reference has nothing to do with the last one.
+    pub(super) fn forget_clock(&mut self) {
+        self.last_pcr = None;
+    }
+
     /// Returns whether the source is read no faster than its programme runs.
     pub(super) fn is_paced(&self) -> bool {
         self.is_paced

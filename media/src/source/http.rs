@@ -72,7 +72,7 @@ struct Http {
     /// The connection has finished and must not be polled again.
     is_done: bool,
     /// Kept until the end: without a sender hyper closes an idle connection.
-    _sender: http1::SendRequest<Empty<Bytes>>,
+    sender: http1::SendRequest<Empty<Bytes>>,
 }
 
 impl HttpUpstream {
@@ -80,7 +80,7 @@ impl HttpUpstream {
         Self { state: ConnectionState::Closed, permit: Some(permit), closer, read_bytes_max: READ_BYTES_MAX }
     }
 
-    /// Sets the maximum number of bytes that are read ahead.
+    /// Sets the maximum number of bytes that are read ahead on connections that open from now on.
     pub(super) fn with_read_bytes(mut self, read_bytes_max: usize) -> Self {
         self.read_bytes_max = read_bytes_max;
         self
@@ -109,6 +109,25 @@ impl HttpUpstream {
         Ok(peer)
     }
 
+    /// Returns whether the open connection takes another request: the last response was read to its end, and neither side
+    /// has asked to close it. The server may still close it before the next request arrives.
+    pub(super) async fn can_send_again(&mut self) -> bool {
+        let ConnectionState::Http(http) = &mut self.state else { return false };
+        poll_fn(|cx| Poll::Ready(http.is_idle(cx))).await
+    }
+
+    /// Sends the request over a connection that [`HttpUpstream::can_send_again`] was true for, and waits for the head of the
+    /// response.
+    pub(super) async fn send_again(
+        &mut self,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Response<()>, UpstreamError> {
+        match &mut self.state {
+            ConnectionState::Http(http) => http.exchange(request).await,
+            _ => Err(Cause::Connect("not connected".into()).into()),
+        }
+    }
+
     /// Sends the request and waits for the head of the response. The body is then read with
     /// [`HttpUpstream::read`].
     pub(super) async fn send(
@@ -120,7 +139,7 @@ impl HttpUpstream {
         };
         // The handshake only builds values and never waits, so the socket is never inside a future that could
         // be dropped.
-        let (mut sender, connection) = http1::Builder::new()
+        let (sender, connection) = http1::Builder::new()
             .http09_responses(true)
             .ignore_invalid_headers_in_responses(true)
             .allow_spaces_after_header_name_in_responses(true)
@@ -131,31 +150,9 @@ impl HttpUpstream {
             .handshake(TokioIo::new(socket))
             .await
             .map_err(|error| from_head(&error))?;
-        let response = sender.send_request(request);
-        self.state =
-            ConnectionState::Http(Box::new(Http { body: None, connection, is_done: false, _sender: sender }));
+        self.state = ConnectionState::Http(Box::new(Http { body: None, connection, is_done: false, sender }));
         let ConnectionState::Http(http) = &mut self.state else { unreachable!("set in the line above") };
-
-        let mut response = pin!(response);
-        let response = poll_fn(|cx| {
-            if let Poll::Ready(response) = response.as_mut().poll(cx) {
-                return Poll::Ready(response.map_err(|error| from_head(&error)));
-            }
-            let done = http.drive(cx);
-            if let Poll::Ready(response) = response.as_mut().poll(cx) {
-                return Poll::Ready(response.map_err(|error| from_head(&error)));
-            }
-            match done {
-                Poll::Pending => Poll::Pending,
-                // The connection ended without a response. hyper reports errors through the response future,
-                // so this is a plain end.
-                Poll::Ready(()) => Poll::Ready(Err(Cause::Ended.into())),
-            }
-        })
-        .await?;
-        let (parts, body) = response.into_parts();
-        http.body = Some(body);
-        Ok(Response::from_parts(parts, ()))
+        http.exchange(request).await
     }
 
     /// Reads the next piece of the body; `None` at its end. Cancel-safe.
@@ -250,16 +247,40 @@ impl Drop for HttpUpstream {
 }
 
 impl Http {
+    /// Sends a request and waits for the head of the response.
+    async fn exchange(&mut self, request: Request<Empty<Bytes>>) -> Result<Response<()>, UpstreamError> {
+        let mut response = pin!(self.sender.send_request(request));
+        let response = poll_fn(|cx| {
+            if let Poll::Ready(response) = response.as_mut().poll(cx) {
+                return Poll::Ready(response.map_err(|error| from_head(&error)));
+            }
+            let done = drive(&mut self.connection, &mut self.is_done, cx);
+            if let Poll::Ready(response) = response.as_mut().poll(cx) {
+                return Poll::Ready(response.map_err(|error| from_head(&error)));
+            }
+            match done {
+                Poll::Pending => Poll::Pending,
+                // The connection ended without a response. hyper reports errors through the response future,
+                // so this is a plain end.
+                Poll::Ready(()) => Poll::Ready(Err(Cause::Ended.into())),
+            }
+        })
+        .await?;
+        let (parts, body) = response.into_parts();
+        self.body = Some(body);
+        Ok(Response::from_parts(parts, ()))
+    }
+
+    /// Returns whether the connection waits for the next request.
+    fn is_idle(&mut self, cx: &mut Context<'_>) -> bool {
+        let has_ended = self.body.as_ref().is_none_or(Body::is_end_stream);
+        has_ended && self.drive(cx).is_pending() && matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())))
+    }
+
     /// Moves bytes between socket and body. Errors are reported to the task that waits for the response or
     /// the body.
     fn drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_done {
-            return Poll::Ready(());
-        }
-        // Without hyper's own shutdown: the closer shuts the connection down.
-        let polled = self.connection.poll_without_shutdown(cx);
-        self.is_done = polled.is_ready();
-        polled.map(|_| ())
+        drive(&mut self.connection, &mut self.is_done, cx)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, UpstreamError>> {
@@ -277,8 +298,27 @@ impl Http {
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, UpstreamError>> {
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(None)) };
-        poll_body(body, cx)
+        let read = poll_body(body, cx);
+        if matches!(read, Poll::Ready(Ok(None))) {
+            // It must not be polled again.
+            self.body = None;
+        }
+        read
     }
+}
+
+fn drive(
+    connection: &mut http1::Connection<TokioIo<BoxedSocket>, Empty<Bytes>>,
+    is_done: &mut bool,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    if *is_done {
+        return Poll::Ready(());
+    }
+    // Without hyper's own shutdown: the closer shuts the connection down.
+    let polled = connection.poll_without_shutdown(cx);
+    *is_done = polled.is_ready();
+    polled.map(|_| ())
 }
 
 impl Plain {

@@ -6,6 +6,7 @@
 
 mod cookies;
 mod file;
+mod hls;
 mod http;
 pub(crate) mod payload;
 mod probe;
@@ -34,10 +35,12 @@ use crate::closer::Closer;
 use crate::dial::proxy::ProxyDial;
 use crate::dial::{Dial, Proxy};
 use crate::error::{Cause, UpstreamError};
+use crate::hls::{StreamBreak, VariantLimits};
 use crate::launcher::Launcher;
 use crate::permit::Permit;
 use crate::source::cookies::CookieJar;
 use crate::source::file::FileSource;
+use crate::source::hls::{HlsSource, NamedTarget, PlaylistResponse};
 use crate::source::http::{HttpUpstream, is_headless};
 use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
@@ -69,12 +72,15 @@ pub struct SourceSettings {
     pub connect_timeout: Duration,
     /// Time limit from the first connection attempt to the first payload packet, including redirects.
     pub first_packet_timeout: Duration,
-    /// The same limit for a program, which has to start, connect and analyse its input.
+    /// The same limit for a program, which has to start, connect and analyse its input, and for a playlist of segments,
+    /// which takes several requests.
     pub program_start_timeout: Duration,
     /// Maximum number of redirects that are followed.
     pub redirects_max: usize,
     /// How datagrams are received.
     pub udp: UdpSettings,
+    /// The variants of an HLS stream that are chosen.
+    pub variant_limits: VariantLimits,
 }
 
 /// Settings of sources that receive datagrams.
@@ -100,6 +106,7 @@ impl Default for SourceSettings {
             program_start_timeout: Duration::from_secs(10),
             redirects_max: 5,
             udp: UdpSettings::default(),
+            variant_limits: VariantLimits::default(),
         }
     }
 }
@@ -179,12 +186,15 @@ pub(crate) enum Supply {
     Program,
     /// A server keeps the data: the length of the response is known, so it is a recording.
     Recording,
+    /// A server keeps the segments of a playlist for a while. They arrive in bursts, long before they are due.
+    Segments,
     /// Unknown. A live provider does not wait, and what is not read in time may be lost.
     Live,
 }
 
 enum SourceKind {
     Http(HttpUpstream),
+    Hls(Box<HlsSource>),
     File(Box<FileSource>),
     Process(Box<ProcessSource>),
     Udp(Box<UdpSource>),
@@ -286,11 +296,38 @@ pub async fn open_with_output(
             })
         }
         OpenedBody::Playlist(found) => {
+            let FoundPlaylist { address: found, response } = *found;
             let format = found.format;
             debug!(%place, n_redirects, ?format, "upstream sends a playlist of segments");
+            let mut what = format.description().to_owned();
+            let prefers_program = request.prefers_program && request.playlist_reader.is_some();
+            if format == PlaylistFormat::Hls && !prefers_program {
+                let mut hls = Box::new(HlsSource::new(http, &upstream, &request, response));
+                match first_payload_of(&mut hls, started + upstream.settings.program_start_timeout).await {
+                    Ok(read_ahead) => {
+                        let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
+                        let kind = SourceKind::Hls(hls);
+                        return Ok(Source {
+                            info,
+                            read_ahead,
+                            supply: Supply::Segments,
+                            kind,
+                            is_whole: false,
+                        });
+                    }
+                    Err(error) => match error.cause() {
+                        Cause::NeedsProgram(reason) => what.clone_from(reason),
+                        // Segments of another container.
+                        Cause::NotTs(_) if request.playlist_reader.is_some() => {}
+                        _ => return Err(error),
+                    },
+                }
+                http = hls.into_http().ok_or(Cause::Panicked)?;
+                debug!(what, "a program reads the playlist");
+            }
             let needs_program = || match request.proxy {
-                Some(_) => Cause::Unsupported(format!("{} through this proxy", format.description())),
-                None => Cause::NeedsProgram(format.description().to_owned()),
+                Some(_) => Cause::Unsupported(format!("{what} through this proxy")),
+                None => Cause::NeedsProgram(what),
             };
             let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
             // The provider must never see the program's connection beside this one.
@@ -405,6 +442,27 @@ async fn open_program(
     })
 }
 
+/// Reads an HLS source until its first payload packet.
+async fn first_payload_of(hls: &mut HlsSource, deadline: Instant) -> Result<VecDeque<Bytes>, UpstreamError> {
+    let mut probe = Probe::new(None);
+    let reading = async {
+        let mut read_ahead = ReadAhead::default();
+        loop {
+            let bytes = hls.read().await?;
+            let probed = probe.push(&bytes)?;
+            read_ahead.push(bytes);
+            match probed {
+                Probed::More => {}
+                Probed::Payload => return Ok::<_, UpstreamError>(read_ahead.pieces),
+                Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
+            }
+        }
+    };
+    let opened = timeout_at(deadline, reading).await;
+    let late = || cause_of_timeout(probe.is_scrambled()).into();
+    opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))
+}
+
 /// Returns the cause if the first payload packet did not arrive in time.
 fn cause_of_timeout(is_scrambled: bool) -> Cause {
     if is_scrambled { Cause::Scrambled } else { Cause::FirstPacketTimeout }
@@ -454,7 +512,14 @@ struct OpenedHttp {
 enum OpenedBody {
     /// A transport stream: its bytes up to and including the first payload packet.
     Stream(VecDeque<Bytes>),
-    Playlist(PlaylistAddress),
+    Playlist(Box<FoundPlaylist>),
+}
+
+/// A playlist of segments, which has been read in part.
+struct FoundPlaylist {
+    /// The facts that a program needs.
+    address: PlaylistAddress,
+    response: PlaylistResponse,
 }
 
 async fn open_http(
@@ -508,9 +573,13 @@ async fn open_http(
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let body = match first_bytes(http, content_type, is_headless(&response), is_scrambled).await? {
             FirstBytes::Payload(read_ahead) => OpenedBody::Stream(read_ahead),
-            FirstBytes::Playlist(format) => {
-                let (url, cookies) = (target.expose(), cookies.described(&target));
-                OpenedBody::Playlist(PlaylistAddress { format, url, cookies, is_trusted })
+            FirstBytes::Playlist(format, early) => {
+                let (url, described) = (target.expose(), cookies.described(&target));
+                let address = PlaylistAddress { format, url, cookies: described, is_trusted };
+                let requested = NamedTarget { target: first, named_by: None };
+                let found = NamedTarget { target: target.clone(), named_by: peer };
+                let response = PlaylistResponse { early: early.into(), requested, found, cookies };
+                OpenedBody::Playlist(Box::new(FoundPlaylist { address, response }))
             }
         };
         let supply = supply_of(response.headers());
@@ -532,7 +601,8 @@ fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<String, Up
 enum FirstBytes {
     /// Everything up to and including the first payload packet.
     Payload(VecDeque<Bytes>),
-    Playlist(PlaylistFormat),
+    /// A playlist, with everything that was read of it.
+    Playlist(PlaylistFormat, VecDeque<Bytes>),
 }
 
 /// Returns whether a response is a recording. A live stream has no length; some servers declare an absurd one.
@@ -568,10 +638,10 @@ async fn first_bytes(
         match probed {
             Probed::More => {}
             Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces)),
-            Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format)),
+            Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format, read_ahead.pieces)),
         }
     }
-    Ok(FirstBytes::Playlist(probe.end()?))
+    Ok(FirstBytes::Playlist(probe.end()?, read_ahead.pieces))
 }
 
 /// Returns the path of a file address; `None` for other addresses.
@@ -602,6 +672,7 @@ impl Source {
                     Err(Cause::Ended.into())
                 }
             },
+            SourceKind::Hls(hls) => hls.read().await,
             SourceKind::File(file) => file.read().await,
             SourceKind::Process(program) => program.read().await,
             SourceKind::Udp(udp) => udp.read().await,
@@ -612,7 +683,23 @@ impl Source {
     pub(crate) fn take_lost(&mut self) -> u64 {
         match &mut self.kind {
             SourceKind::Udp(udp) => udp.take_lost(),
-            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Process(_) => 0,
+            SourceKind::Http(_) | SourceKind::Hls(_) | SourceKind::File(_) | SourceKind::Process(_) => 0,
+        }
+    }
+
+    /// Returns how the bytes that were returned last relate to those before them, once; `None` if they continue them.
+    pub(crate) fn take_break(&mut self) -> Option<StreamBreak> {
+        match &mut self.kind {
+            SourceKind::Hls(hls) => hls.take_break(),
+            _ => None,
+        }
+    }
+
+    /// Returns the silence that is usual after everything has played that was received; zero if none is.
+    pub(crate) fn usual_silence(&self) -> Duration {
+        match &self.kind {
+            SourceKind::Hls(hls) => hls.usual_silence(),
+            _ => Duration::ZERO,
         }
     }
 
@@ -629,6 +716,7 @@ impl Source {
     pub fn is_complete(&self) -> bool {
         match &self.kind {
             SourceKind::Process(program) => program.has_succeeded(),
+            SourceKind::Hls(hls) => hls.is_whole(),
             SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Udp(_) => self.is_whole,
         }
     }

@@ -315,7 +315,7 @@ impl PartHead {
 }
 
 /// Returns the value of `Range`.
-fn range(at: u64, end: Option<u64>) -> HeaderValue {
+pub(super) fn range(at: u64, end: Option<u64>) -> HeaderValue {
     let last = end.map(|it| it.saturating_sub(1).to_string()).unwrap_or_default();
     HeaderValue::try_from(format!("bytes={at}-{last}")).expect("digits are valid in a header")
 }

@@ -38,8 +38,11 @@ pub struct OpenRequest {
     pub proxy: Option<Arc<Proxy>>,
     /// The addresses that may be connected to. `None` allows all.
     pub policy: Option<Arc<dyn AddressPolicy>>,
-    /// The program for an address that leads to a playlist of segments. `None` if none is installed.
+    /// The program for an address that leads to a playlist of segments which the gateway does not read itself. `None` if none
+    /// is installed.
     pub playlist_reader: Option<PlaylistReader>,
+    /// Whether that program reads HLS playlists that the gateway could read itself. For films, which are no live streams.
+    pub prefers_program: bool,
 }
 
 /// Decides which addresses a request may lead to.

@@ -167,7 +167,8 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         ("204", Behaviour::Raw("HTTP/1.1 204 None\r\n\r\n".into()), Cause::Empty, Duration::ZERO),
         ("html", Behaviour::Html, not_ts("text/html"), Duration::ZERO),
         ("json", Behaviour::Json, not_ts("application/json"), Duration::ZERO),
-        ("hls", Behaviour::Hls, Cause::NeedsProgram("an HLS playlist".into()), Duration::ZERO),
+        // A segment is requested twice.
+        ("hls", Behaviour::Hls, Cause::Status(404), Duration::from_millis(500)),
         ("empty", Behaviour::Empty, Cause::Empty, Duration::ZERO),
         ("close", Behaviour::Close, Cause::Reset("closed without a response".into()), Duration::ZERO),
         ("reset", Behaviour::Reset, Cause::Reset("connection reset".into()), Duration::ZERO),
@@ -711,10 +712,11 @@ fn playlist_reader(folder: &std::path::Path) -> (PlaylistReader, Arc<Mutex<Vec<P
     (reader, asked)
 }
 
-/// Returns a response with an HLS playlist that stays open.
+/// Returns a response with an HLS playlist that the gateway cannot read itself.
 fn open_playlist() -> Behaviour {
     Behaviour::Raw(
-        "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n\r\n#EXTM3U\n#EXT-X-VERSION:3\n".into(),
+        "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n\r\n#EXTM3U\n#EXT-X-MAP:URI=\"i.mp4\"\n#EXTINF:2,\n1.m4s\n"
+            .into(),
     )
 }
 
@@ -762,7 +764,7 @@ async fn a_playlist_whose_program_fails_returns_its_permit() {
         setup.is_clean().await;
     }
     let error = setup.open("http://a/x").await.expect_err("should not open");
-    assert_eq!(error.to_string(), "an HLS playlist needs ffmpeg, which is not installed");
+    assert_eq!(error.to_string(), "an HLS playlist with fMP4 segments needs ffmpeg, which is not installed");
     assert_eq!((error.side(), error.is_permanent()), (Side::Gateway, true));
     setup.is_clean().await;
 }

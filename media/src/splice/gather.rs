@@ -89,9 +89,17 @@ pub(crate) struct Gathering {
     /// Index of the first packet that was not examined as a start point.
     n_examined: usize,
     pub(crate) n_table_changes: u32,
+    /// Whether the packets follow the last output directly, whenever they arrive.
+    is_direct: bool,
 }
 
 impl Gathering {
+    /// Creates the start of packets that follow the last output directly, whenever they arrive.
+    pub(crate) fn directly_after() -> Self {
+        // When they arrive says nothing about their times.
+        Self { is_direct: true, is_burst_over: true, ..Self::new() }
+    }
+
     pub(crate) fn new() -> Self {
         Gathering {
             held: Vec::new(),
@@ -110,6 +118,7 @@ impl Gathering {
             keeps_clock: true,
             n_examined: 0,
             n_table_changes: 0,
+            is_direct: false,
         }
     }
 
@@ -165,6 +174,9 @@ impl Gathering {
         }
         let is_overdue = waiting >= wait + OVERDUE_AFTER;
         let is_first = output.tables.is_none();
+        if self.is_direct && !is_first {
+            return self.find_direct_start(now, output);
+        }
         if !self.is_burst_over {
             self.is_burst_over = is_first || waiting >= settings.burst_max || self.has_settled(now);
         }
@@ -216,6 +228,20 @@ impl Gathering {
         if self.n_examined > 2 * HELD_BEFORE_START {
             self.held.drain(..self.n_examined - HELD_BEFORE_START);
             self.n_examined = HELD_BEFORE_START;
+        }
+        None
+    }
+
+    /// Returns the first packet at which the output can continue directly after its last picture.
+    fn find_direct_start(&mut self, now: Duration, output: &mut Output) -> Option<StartPoint> {
+        while self.n_examined < self.held.len() {
+            let index = self.n_examined;
+            self.n_examined += 1;
+            let mark = self.held[index].mark;
+            let can_start = mark == Mark::Access || mark == Mark::Start && self.has_waited;
+            if can_start && let Some(start) = self.direct_start(index, true, now, Duration::ZERO, output) {
+                return Some(start);
+            }
         }
         None
     }

@@ -90,9 +90,18 @@ impl Splice {
     /// has not started are dropped.
     pub fn change(&mut self, now: Duration, out: &mut impl PacketSink) {
         tracing::trace!(now_ms = now.as_millis(), "change of source");
-        if let Phase::Forwarding(forwarder) =
-            std::mem::replace(&mut self.phase, Phase::Gathering(Gathering::new()))
-        {
+        self.gather(Gathering::new(), out);
+    }
+
+    /// Announces that the next packets have other streams or times, although nothing is missing between them and the last
+    /// ones: the output continues directly, whenever they arrive.
+    pub fn change_directly(&mut self, now: Duration, out: &mut impl PacketSink) {
+        tracing::trace!(now_ms = now.as_millis(), "change within a source");
+        self.gather(Gathering::directly_after(), out);
+    }
+
+    fn gather(&mut self, next: Gathering, out: &mut impl PacketSink) {
+        if let Phase::Forwarding(forwarder) = std::mem::replace(&mut self.phase, Phase::Gathering(next)) {
             forwarder.finish(&mut self.output, out);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! - [`MemoryDial`] connects to registered in-memory providers.
 //! - [`MemoryProvider`] counts the sockets that it sees and behaves as configured.
-//! - [`TestFile`] is a file that such a provider sends.
+//! - [`TestFile`] is a file that such a provider sends, and [`TestPage`] a short response over a connection for several.
 //! - [`TsSource`] generates a transport stream that contains its own name.
 //! - [`HlsChecker`] checks playlists and segments against the standards.
 //! - [`TsReader`] checks the stream of a viewer against the standard and the clock.
@@ -12,6 +12,7 @@
 
 mod file;
 mod hls_check;
+mod page;
 mod permit;
 #[cfg(test)]
 mod processes;
@@ -22,6 +23,7 @@ mod ts;
 
 pub use self::file::TestFile;
 pub use self::hls_check::{HlsChecker, ListedPart, ListedSegment, boxes};
+pub use self::page::TestPage;
 pub use self::permit::{PermitCount, TestPermit};
 #[cfg(test)]
 pub(crate) use self::processes::{group, until};

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::dial::{AddressCheck, BoxedSocket, Dial, DialAddress, DialFuture, Dialled, ResolveFuture};
 use crate::error::{Cause, UpstreamError};
 use crate::testing::file::TestFile;
+use crate::testing::page::TestPage;
 use crate::testing::socket::{MemorySocket, SocketState};
 use crate::testing::ts::{TsSource, TsStream};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, null_packet, packets_mut, set_pid};
@@ -102,6 +103,8 @@ pub enum Behaviour {
     Redirect(String),
     /// Sends a file, or the requested part of it.
     File(TestFile),
+    /// Sends a response, and waits for the next request over the same connection.
+    Page(TestPage),
     /// Responds with 200 and endless bytes that are not a transport stream.
     Garbage,
     /// Sends exactly these bytes, including the head, and closes.
@@ -356,20 +359,32 @@ impl MemoryProvider {
         Ok(Box::new(socket))
     }
 
+    /// Records a request and returns what it leads to.
+    fn next_behaviour(&self, request: &SeenRequest) -> Behaviour {
+        let mut inner = self.inner.lock();
+        inner.requests.push(request.clone());
+        let next = match inner.scripts.get_mut(&request.path) {
+            Some(script) if script.len() > 1 => script.pop_front(),
+            Some(script) => script.front().cloned(),
+            None => inner.fallback.clone(),
+        };
+        match inner.limit {
+            Some((n, status)) if inner.n_open() > n => Behaviour::Status(status),
+            _ => next.unwrap_or(Behaviour::Status(UNKNOWN_PATH)),
+        }
+    }
+
     async fn serve(self, mut stream: DuplexStream, state: Arc<SocketState>) {
-        let Some((path, headers)) = read_head(&mut stream).await else { return };
-        let request = SeenRequest { at: Instant::now(), path: path.clone(), headers };
-        let behaviour = {
-            let mut inner = self.inner.lock();
-            inner.requests.push(request.clone());
-            let next = match inner.scripts.get_mut(&path) {
-                Some(script) if script.len() > 1 => script.pop_front(),
-                Some(script) => script.front().cloned(),
-                None => inner.fallback.clone(),
-            };
-            match inner.limit {
-                Some((n, status)) if inner.n_open() > n => Behaviour::Status(status),
-                _ => next.unwrap_or(Behaviour::Status(UNKNOWN_PATH)),
+        let (request, behaviour) = loop {
+            let Some((path, headers)) = read_head(&mut stream).await else { return };
+            let request = SeenRequest { at: Instant::now(), path: path.clone(), headers };
+            match self.next_behaviour(&request) {
+                Behaviour::Page(page) => {
+                    if !page.send(&request, &mut stream).await.is_ok_and(|it| it) {
+                        return;
+                    }
+                }
+                behaviour => break (request, behaviour),
             }
         };
         let (mut from_client, mut to_client) = tokio::io::split(stream);
@@ -399,6 +414,7 @@ impl MemoryProvider {
         match behaviour {
             Behaviour::Play(play) => return self.play(&request.path, play, out, state).await,
             Behaviour::File(file) => file.send(request, out).await?,
+            Behaviour::Page(page) => drop(page.send(request, out).await?),
             Behaviour::Status(status) => {
                 answer(out, &format!("{status} Refused"), "text/plain", "no").await?
             }

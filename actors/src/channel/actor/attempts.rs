@@ -299,6 +299,7 @@ pub(crate) fn open_request(
         policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
+        prefers_program: false,
     }
 }
 

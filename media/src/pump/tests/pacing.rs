@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::*;
 use crate::ring::RingSettings;
-use crate::testing::{Behaviour, Break, Play, ResponseHead, TsSource, labels_in};
+use crate::testing::{Behaviour, Break, Play, ResponseHead, TestPage, TsSource, labels_in};
 use crate::ts::clock::PCR_HZ;
 use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
 
@@ -315,4 +315,55 @@ async fn commands_are_handled_at_once_while_a_program_is_paused() {
         let n_left = if command == "follow" { 1 } else { 0 };
         assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (n_left, n_left), "{command}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn segments_that_arrive_in_bursts_are_neither_silent_nor_lost() {
+    for (seconds, n_at_start) in [(2, 3), (6, 3), (6, 1), (10, 3), (10, 1)] {
+        let mut setup = Setup::new();
+        let ts = TsSource { bitrate: 500_000, ..TsSource::new("x") };
+        let length = Duration::from_secs(seconds);
+        let n_segments = 90 / seconds as u32;
+        let mut stream = ts.stream(Duration::ZERO);
+        for n in 0..n_segments {
+            let mut bytes = BytesMut::new();
+            while stream.at() < length * (n + 1) {
+                bytes.extend_from_slice(&stream.frame());
+            }
+            setup.provider.set(&format!("/{n}.ts"), Behaviour::Page(TestPage::new(bytes)));
+        }
+        // Each version of the list has one more segment, and is requested after the duration of one.
+        let list = |n: u32| {
+            let segments: String = (0..n).map(|n| format!("#EXTINF:{seconds},\n{n}.ts\n")).collect();
+            Behaviour::Page(TestPage::new(format!("#EXTM3U\n#EXT-X-TARGETDURATION:{seconds}\n{segments}")))
+        };
+        setup.provider.script("/list", (n_at_start..=n_segments).map(list));
+        setup.follow(1, "/list").await;
+        setup.plays(1).await;
+        let mut tail = setup.tail();
+        let bytes = watch(&mut tail, Duration::from_secs(60)).await;
+        check_whole(&bytes);
+        let played = programme(&bytes);
+        assert!(played > 59.0, "{played} s of segments of {seconds} s");
+        assert!(setup.messages.try_recv().is_err(), "segments of {seconds} s");
+        assert!(setup.pump.clock().is_some_and(|it| it.behind < Duration::from_secs(2)));
+        assert_eq!(setup.provider.peak(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_streams_within_a_source_continue_the_output_directly() {
+    let mut setup = Setup::new();
+    let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-DISCONTINUITY\n#EXTINF:4,\nb.ts\n\
+                #EXT-X-ENDLIST\n";
+    setup.provider.set("/list", Behaviour::Page(TestPage::new(list)));
+    setup.provider.set("/a.ts", Behaviour::Page(TestPage::new(stretch(100, 4))));
+    setup.provider.set("/b.ts", Behaviour::Page(TestPage::new(stretch(7, 4))));
+    setup.follow(1, "/list").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    let bytes = all_for(&mut tail, Duration::from_secs(20)).await;
+    let played = programme(&bytes);
+    assert!((7.5..8.5).contains(&played), "{played} s");
+    assert_eq!(setup.loses(1).await, Cause::Ended);
 }

@@ -50,29 +50,38 @@ pub(super) async fn serve(state: &Mutex<State>, began: Instant, id: u64, socket:
 
 /// Serves one connection until its end; returns `None` if it must end with a reset.
 async fn converse(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStream) -> Option<()> {
-    let Some(head) = read_head(socket).await else { return Some(()) };
-    let mut words = head.split(' ');
-    let method = words.next().unwrap_or_default().to_owned();
-    let path = words.next().unwrap_or_default().to_owned();
-    let (refused, answer) = {
-        let mut state = state.lock();
-        let refused = state.assign(id, &path);
-        state.requests.push(RecordedRequest { at: Instant::now(), method, path: path.clone(), head });
-        let first = state.first_answers.get_mut(&path).and_then(VecDeque::pop_front);
-        (refused, first.or_else(|| state.answers.get(&path).cloned()))
-    };
-    let answer = match refused {
-        Some(code) => MockResponse::status(code),
-        None => answer.unwrap_or_else(|| MockResponse::status(404)),
-    };
-    let exchange = Exchange { state, id, socket, path };
-    let Some(end) = exchange.answer(answer, began).await else { return Some(()) };
-    match end {
-        Cut::Reset => None,
-        Cut::End => Some(()),
-        Cut::Stall => {
-            exchange.hold().await;
-            Some(())
+    let mut is_first = true;
+    loop {
+        let Some(head) = read_head(socket).await else { return Some(()) };
+        let mut words = head.split(' ');
+        let method = words.next().unwrap_or_default().to_owned();
+        let path = words.next().unwrap_or_default().to_owned();
+        let request = RecordedRequest { at: Instant::now(), method, path: path.clone(), head };
+        let (refused, answer, computed) = {
+            let mut state = state.lock();
+            let refused = if is_first { state.assign(id, &path) } else { None };
+            state.requests.push(request.clone());
+            let first = state.first_answers.get_mut(&path).and_then(VecDeque::pop_front);
+            (refused, first.or_else(|| state.answers.get(&path).cloned()), state.computed.clone())
+        };
+        is_first = false;
+        let answer = match refused {
+            Some(code) => MockResponse::status(code),
+            None => answer
+                .or_else(|| computed.and_then(|it| it.answer(&request)))
+                .unwrap_or_else(|| MockResponse::status(404)),
+        };
+        let is_kept = answer.is_kept;
+        let exchange = Exchange { state, id, socket, path };
+        let Some(end) = exchange.answer(answer, began).await else { return Some(()) };
+        match end {
+            Cut::Reset => return None,
+            Cut::End if is_kept => {}
+            Cut::End => return Some(()),
+            Cut::Stall => {
+                exchange.hold().await;
+                return Some(());
+            }
         }
     }
 }
@@ -113,16 +122,18 @@ impl Exchange<'_> {
             _ => "Content-Type: video/mp2t\r\n".into(),
         };
         let chunked = matches!(answer.head, Head::Chunked);
+        let type_of_body = format!("{}{type_of_body}", answer.headers);
+        let close = if answer.is_kept { "" } else { "Connection: close\r\n" };
         let head = match &answer.head {
-            Head::Plain => format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{type_of_body}\r\n"),
+            Head::Plain => format!("HTTP/1.1 200 OK\r\n{close}{type_of_body}\r\n"),
             Head::Chunked => format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{type_of_body}\r\n"),
             Head::Icy => "ICY 200 OK\r\nicy-name: test\r\nContent-Type: video/mp2t\r\n\r\n".into(),
             Head::None => String::new(),
             Head::Status(code, more) => {
-                format!("HTTP/1.1 {code} Whatever\r\nConnection: close\r\n{more}{type_of_body}\r\n")
+                format!("HTTP/1.1 {code} Whatever\r\n{close}{more}{type_of_body}\r\n")
             }
             Head::Redirect(to) => {
-                format!("HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: {to}\r\n{type_of_body}\r\n")
+                format!("HTTP/1.1 302 Found\r\n{close}Location: {to}\r\n{type_of_body}\r\n")
             }
             Head::Never => return Some(Cut::Stall),
         };

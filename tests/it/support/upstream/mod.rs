@@ -7,6 +7,7 @@ mod connection;
 mod response;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,22 @@ struct Account {
     release: Duration,
 }
 
+/// Computes responses.
+#[derive(Clone)]
+struct Computed(Arc<dyn Fn(&RecordedRequest) -> Option<MockResponse> + Send + Sync>);
+
+impl Computed {
+    fn answer(&self, request: &RecordedRequest) -> Option<MockResponse> {
+        (self.0)(request)
+    }
+}
+
+impl fmt::Debug for Computed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Computed")
+    }
+}
+
 #[derive(Debug)]
 struct Connection {
     socket: Option<Arc<TcpStream>>,
@@ -74,6 +91,8 @@ struct State {
     answers: BTreeMap<String, MockResponse>,
     /// Responses to the next requests, each used once, before those of `answers`.
     first_answers: BTreeMap<String, VecDeque<MockResponse>>,
+    /// Computes the responses to requests for other paths.
+    computed: Option<Computed>,
     behaviors: BTreeMap<String, Behavior>,
     cuts: BTreeMap<String, Vec<Cut>>,
     accounts: BTreeMap<String, Account>,
@@ -186,6 +205,14 @@ impl Provider {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Computes the responses to requests for paths that have no response of their own.
+    pub fn computes<F>(&self, answer: F)
+    where
+        F: Fn(&RecordedRequest) -> Option<MockResponse> + Send + Sync + 'static,
+    {
+        self.state.lock().computed = Some(Computed(Arc::new(answer)));
     }
 
     /// Returns the start time of its programmes.

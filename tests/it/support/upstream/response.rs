@@ -17,6 +17,10 @@ pub struct MockResponse {
     pub(super) clump: Duration,
     /// Number of body bytes after which this connection ends by itself.
     pub(super) ends_after: Option<(u64, Cut)>,
+    /// Further header lines, each with its CR LF.
+    pub(super) headers: String,
+    /// Whether the connection waits for another request after a complete body.
+    pub(super) is_kept: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -104,7 +108,31 @@ impl MockResponse {
             burst: Duration::ZERO,
             clump: Duration::ZERO,
             ends_after: None,
+            headers: String::new(),
+            is_kept: false,
         }
+    }
+
+    /// Responds to a range of bytes with that part of a file.
+    pub fn part(content_type: &'static str, file: &[u8], first: usize, last: usize) -> MockResponse {
+        let last = last.min(file.len().saturating_sub(1));
+        let body = file.get(first..=last).unwrap_or_default();
+        let mut answer = MockResponse::text(content_type, body);
+        let range = format!("Content-Range: bytes {first}-{last}/{}\r\n", file.len());
+        answer.head = Head::Status(206, range);
+        answer
+    }
+
+    /// Adds a header line.
+    pub fn with_header(mut self, name: &str, value: &str) -> MockResponse {
+        self.headers.push_str(&format!("{name}: {value}\r\n"));
+        self
+    }
+
+    /// Keeps the connection for another request after a complete body.
+    pub fn kept(mut self) -> MockResponse {
+        self.is_kept = true;
+        self
     }
 
     pub fn chunked(mut self) -> MockResponse {

@@ -32,6 +32,11 @@ const said: Record<string, Said> = {
 	ring_bytes: ['Past data that a channel keeps, in size', inBytes],
 	ring_gop_bytes: ['Size of the last group of pictures that is always kept', inBytes],
 	recording_lead_seconds: ['Lead with which a source is read that is faster than real time', seconds],
+	hls_height_max: ['Maximum height of the picture of HLS streams with variants', 'In lines. Empty: any.'],
+	hls_bits_per_second_max: [
+		'Maximum bit rate of HLS streams with variants',
+		'In bits per second. Empty: any.',
+	],
 	ring_budget_bytes: [
 		'Memory for the past data of all channels',
 		'In bytes. Empty: a quarter of the memory.',

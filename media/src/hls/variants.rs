@@ -1,0 +1,50 @@
+//! The choice among the variants of a master playlist.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use crate::hls::playlist::{MasterPlaylist, Variant};
+
+/// Limits of the variants that are chosen, if the provider offers others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VariantLimits {
+    /// Maximum height of the picture.
+    pub height_max: Option<u32>,
+    /// Maximum bit rate.
+    pub bits_per_second_max: Option<u64>,
+}
+
+/// The variants that are still to be tried, the preferred one first.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Variants(VecDeque<Variant>);
+
+impl Variants {
+    /// Orders the variants: the highest bit rate within the limits, then lower ones, then those beyond the limits, the
+    /// lowest first. Variants without a picture come last. Those whose sound is in playlists of its own are left out.
+    pub fn new(master: MasterPlaylist, limits: VariantLimits) -> Self {
+        let mut variants: Vec<_> = master.variants.into_iter().filter(|it| !it.has_separate_audio).collect();
+        let is_within = |it: &Variant| {
+            let is_high = it.height.zip(limits.height_max).is_some_and(|(height, max)| height > max);
+            let is_fast = limits.bits_per_second_max.is_some_and(|max| it.bits_per_second > max);
+            !is_high && !is_fast
+        };
+        variants.sort_by_cached_key(|it| {
+            let is_within = is_within(it);
+            let (height, bits) = (it.height.unwrap_or(0), it.bits_per_second);
+            let downwards = is_within.then_some(Reverse((bits, height)));
+            let upwards = (!is_within).then_some((bits, height));
+            (it.is_audio_only, !is_within, downwards, upwards)
+        });
+        Self(variants.into())
+    }
+
+    /// Takes the next variant to try.
+    pub fn take_next(&mut self) -> Option<Variant> {
+        self.0.pop_front()
+    }
+
+    /// Returns whether no variant is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

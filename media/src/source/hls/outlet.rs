@@ -1,0 +1,72 @@
+//! Passes bytes from the future that fetches segments to the source that is read.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::error::UpstreamError;
+use crate::hls::StreamBreak;
+
+/// The place for one piece of data, and what is known of the source.
+#[derive(Clone, Default)]
+pub(super) struct Outlet(Arc<Mutex<OutletState>>);
+
+#[derive(Default)]
+struct OutletState {
+    /// At most one piece; the next one is fetched after it was taken.
+    piece: Option<(Option<StreamBreak>, Bytes)>,
+    target: Option<Duration>,
+    n_skipped: u64,
+    /// The reason of the last failure.
+    error: Option<UpstreamError>,
+}
+
+impl Outlet {
+    /// Puts a piece, and waits until it is taken. `breaks` is its relation to the data before it.
+    pub(super) async fn send(&self, breaks: Option<StreamBreak>, bytes: Bytes) {
+        self.0.lock().piece = Some((breaks, bytes));
+        // Nobody has to be woken: the reader takes the piece before it polls this future again.
+        poll_fn(|_| if self.0.lock().piece.is_some() { Poll::Pending } else { Poll::Ready(()) }).await;
+    }
+
+    pub(super) fn take(&self) -> Option<(Option<StreamBreak>, Bytes)> {
+        self.0.lock().piece.take()
+    }
+
+    /// Returns whether a piece waits.
+    pub(super) fn has_piece(&self) -> bool {
+        self.0.lock().piece.is_some()
+    }
+
+    pub(super) fn set_target(&self, target: Duration) {
+        self.0.lock().target = Some(target);
+    }
+
+    /// Returns the maximum duration of a segment, once it is known.
+    pub(super) fn target(&self) -> Option<Duration> {
+        self.0.lock().target
+    }
+
+    pub(super) fn count_skipped(&self, n_skipped: u64) {
+        self.0.lock().n_skipped = n_skipped;
+    }
+
+    /// Returns the number of segments that were skipped.
+    #[cfg(test)]
+    pub(super) fn n_skipped(&self) -> u64 {
+        self.0.lock().n_skipped
+    }
+
+    pub(super) fn set_error(&self, error: UpstreamError) {
+        self.0.lock().error = Some(error);
+    }
+
+    /// Returns the reason of the last failure.
+    pub(super) fn error(&self) -> Option<UpstreamError> {
+        self.0.lock().error.clone()
+    }
+}
