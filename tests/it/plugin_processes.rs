@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use domain::plugin::{Gap, Manifest, Plugin, PluginKey};
+use domain::plugin::{Manifest, Plugin, PluginGap, PluginKey};
 use serde_json::{Value, json};
 use storage::Store;
 use storage::records::schema;
@@ -57,7 +57,7 @@ fn install(root: &Path, code: &str, actions: &Value) {
         was_enabled: true,
         granted: Some(Manifest::parse(manifest.as_bytes()).unwrap().permissions),
         allowed_packages: Vec::new(),
-        accepted_gaps: Gap::ALL.into(),
+        accepted_gaps: PluginGap::ALL.into(),
         limits: Default::default(),
         settings: Default::default(),
         version: "1".to_owned(),
