@@ -285,9 +285,7 @@ pub(super) fn recordings_refreshed(counts: RecordingCounts) -> Arc<Notification>
 pub(super) fn recording_progress(running: &[(RecordingId, Option<UserId>, u64)]) -> Arc<Notification> {
     let frame = |is_wanted: &dyn Fn(Option<UserId>) -> bool| {
         let wanted = running.iter().filter(|it| is_wanted(it.1));
-        let of = |it: &(RecordingId, Option<UserId>, u64)| {
-            json!({ "recording_id": it.0.to_string(), "bytes_written": it.2 })
-        };
+        let of = |it: &(RecordingId, Option<UserId>, u64)| json!({ "recording_id": it.0.to_string(), "bytes_written": it.2 });
         let recordings: Vec<Value> = wanted.map(of).collect();
         update(&json!({ "type": "recording_progress", "success": true, "recordings": recordings }))
     };
@@ -644,8 +642,11 @@ mod tests {
 
     #[test]
     fn each_user_gets_the_progress_of_their_own_recordings() {
-        let running =
-            [(RecordingId(1), None, 10), (RecordingId(2), Some(UserId(4)), 20), (RecordingId(3), Some(UserId(5)), 30)];
+        let running = [
+            (RecordingId(1), None, 10),
+            (RecordingId(2), Some(UserId(4)), 20),
+            (RecordingId(3), Some(UserId(5)), 30),
+        ];
         let frame = recording_progress(&running);
         let sizes = |text: &str| {
             let data = serde_json::from_str::<Value>(text).unwrap()["data"].clone();
@@ -667,12 +668,16 @@ mod tests {
             program_title: "The news".into(),
             file_path: "/srv/a.ts".into(),
         };
-        let started = event(&Event { at: 0, body: EventBody::RecordingStart { channel, recording } }).unwrap();
+        let started =
+            event(&Event { at: 0, body: EventBody::RecordingStart { channel, recording } }).unwrap();
         let admin = &serde_json::from_str::<Value>(&started.admin).unwrap()["data"];
         assert_eq!((&admin["channel"], &admin["file_path"]), (&json!("News"), &json!("/srv/a.ts")));
         let ForOthers::OfOwners(own) = &started.others else { panic!("{started:?}") };
         let data = &serde_json::from_str::<Value>(&own[0].1).unwrap()["data"];
-        assert_eq!((own[0].0, &data["type"], &data["recording_id"]), (UserId(4), &json!("recording_started"), &json!("3")));
+        assert_eq!(
+            (own[0].0, &data["type"], &data["recording_id"]),
+            (UserId(4), &json!("recording_started"), &json!("3"))
+        );
         assert!(!own[0].1.contains("/srv"), "{}", own[0].1);
     }
 
@@ -683,8 +688,12 @@ mod tests {
         let client =
             || ClientRef { connection_id: 1, ip, user_agent: "VLC".into(), user: Some("anna".into()) };
         let attempt = || CallerRef { user: Some("anna".into()), ip, user_agent: "VLC".into() };
-        let recording =
-            || RecordingRef { id: 3, owner: None, program_title: "The news".into(), file_path: "/srv/a.ts".into() };
+        let recording = || RecordingRef {
+            id: 3,
+            owner: None,
+            program_title: "The news".into(),
+            file_path: "/srv/a.ts".into(),
+        };
         let source = || RefreshRef { id: 4, name: "panel".into() };
         let error_message = "no stream of panel works".to_owned();
         let error = EventBody::ChannelError { channel: channel(), error_message, stream: None };

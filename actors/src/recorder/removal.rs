@@ -44,7 +44,10 @@ impl Recorder {
             recording: recording_ref(recording, self.folder()),
             duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
             file_size_bytes: bytes.max(file.bytes),
-            interrupted: matches!(recording.status, RecordingStatus::Recording | RecordingStatus::Interrupted),
+            interrupted: matches!(
+                recording.status,
+                RecordingStatus::Recording | RecordingStatus::Interrupted
+            ),
         };
         let stored = StoredEvent { events: self.shared.env.events.clone(), event: Event { at, body } };
         stored.enqueue(write)?;
