@@ -13,12 +13,13 @@ use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::guide::source::GuideSourceKind;
 use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
-use domain::lineup::{ViewLimits, visible};
+use domain::lineup::{Lineup, ViewLimits, visible};
 use domain::recording::rules::{
     Airing, GuideScan, HORIZON_MS, KnownMatches, MatchCache, MatchKey, PlanInput, PlannedChange,
     RecordingRule, RuleList, RuleMemory, RuleSelection, RuleSet, RuleSubject, plan,
 };
 use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording};
+use domain::setting::CoreSetting;
 use domain::user::{User, UserLevel};
 use jiff::tz::TimeZone;
 use storage::{ChangeMessage, Record, Write};
@@ -33,6 +34,8 @@ use crate::http::reply::Refusal;
 const PERIOD: Duration = Duration::from_secs(15 * 60);
 /// Changes within this time after the first one are applied together.
 const SETTLE_TIME: Duration = Duration::from_secs(2);
+/// Collections on which the rights of the owners of rules depend.
+const RIGHTS: [&str; 3] = [User::COLLECTION, CoreSetting::COLLECTION, Lineup::COLLECTION];
 /// How far beyond the horizon guides are read, in seconds, so that what was found can be used again while time passes.
 const READ_AHEAD_SECONDS: i64 = 24 * 60 * 60;
 
@@ -60,14 +63,15 @@ pub(crate) struct RulePreview {
     pub(crate) is_too_much: bool,
 }
 
-/// Applies the rules after each change of a guide, of a rule or of a finished recording, and periodically.
+/// Applies the rules after each change of a guide, of a rule, of what users may record or of a finished recording, and
+/// periodically.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut changes = app.models.store.changes();
     loop {
         if let Err(refusal) = evaluate(&app, RuleScope::All).await {
             warn!("failed to apply the rules of recordings: {refusal:?}");
         }
-        let n_over = n_over(&app);
+        let (n_over, rights) = (n_over(&app), rights(&app));
         // Ends without a change when the period is over.
         let _ = timeout(PERIOD, async {
             loop {
@@ -75,7 +79,9 @@ pub(crate) async fn follow(app: Arc<App>) {
                     ChangeMessage::Changed(change) => {
                         let matters =
                             [GuideState::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
-                        let has_changed = matters.iter().any(|it| change.of(it).is_some());
+                        let touches = |all: &[&str]| all.iter().any(|it| change.of(it).is_some());
+                        let has_other_rights = touches(&RIGHTS) && self::rights(&app) != rights;
+                        let has_changed = touches(&matters) || has_other_rights;
                         let has_ended =
                             change.of(Recording::COLLECTION).is_some() && self::n_over(&app) != n_over;
                         if has_changed || has_ended {
@@ -96,6 +102,16 @@ pub(crate) async fn follow(app: Arc<App>) {
 fn n_over(app: &App) -> usize {
     let recordings = app.models.recordings.load();
     recordings.iter().filter(|it| it.rule().is_some() && it.status.is_final()).count()
+}
+
+/// Returns what each owner of a rule may record: whether anything, and what they may see. Users are written at every login,
+/// which changes none of this.
+fn rights(app: &App) -> BTreeMap<u32, (bool, ViewLimits)> {
+    let dvr = dvr_settings(app);
+    let right = |user: &User| (dvr.permit(user), view_limits(&app.models, Some(user)));
+    let (rules, users) = (app.models.recording_rules.load(), app.models.users.load());
+    let owners = rules.iter().filter_map(|it| users.get(it.owner?.0));
+    owners.map(|it| (it.id.0, right(it))).collect()
 }
 
 /// Applies rules to the guides as they are now.

@@ -103,7 +103,7 @@ pub use self::plugins::{
 pub use self::programs::Programs;
 pub use self::recorder::{
     AccessPoint, AfterSettings, Artwork, FindArtwork, Recorder, RecordingIndex, RecordingPools,
-    RecordingProgress, RecordingRoom, RecordingsFolder, SeenRecordings, remember_deleted,
+    RecordingProgress, RecordingRoom, RecordingsFolder, RemovalReport, SeenRecordings, remember_deleted,
 };
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};

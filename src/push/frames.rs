@@ -1,5 +1,6 @@
 //! The JSON of frames: `{"type": "update", "data": {"type": KIND, …}}`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actors::{
@@ -9,12 +10,12 @@ use actors::{
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::guide::state::GuideStatus;
-use domain::ids::RecordingId;
-use domain::recording::Recording;
+use domain::ids::{RecordingId, UserId};
+use domain::recording::{Recording, RecordingStatus};
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
-use storage::{Change, ChangedIds, Record, StopReason};
+use storage::{Change, ChangedIds, StopReason};
 use uuid::Uuid;
 
 use super::statistics::ClientsOf;
@@ -36,8 +37,6 @@ const NOT_REPORTED: [&str; 9] = [
 ];
 /// The collection of the notices for users.
 const NOTICES: &str = "notices";
-/// Maximum number of recordings that are named one by one after a commit.
-const RECORDINGS_NAMED_MAX: usize = 20;
 
 /// A notification, with the frame for each audience.
 #[derive(Debug)]
@@ -53,6 +52,10 @@ pub(super) enum ForOthers {
     Nothing,
     /// For users from level 1 on who may see this channel.
     OfChannel(Uuid, String),
+    /// For the owners of recordings, as long as they may record: a frame for each.
+    OfOwners(Vec<(UserId, String)>),
+    /// For users from level 1 on who may record.
+    ForRecorders(String),
     /// For every user.
     ForAll(String),
 }
@@ -60,6 +63,16 @@ pub(super) enum ForOthers {
 impl Notification {
     fn for_admins(data: Value) -> Arc<Self> {
         Arc::new(Self { admin: update(&data), others: ForOthers::Nothing })
+    }
+
+    /// For admins and, if a user made the recording, for that user.
+    fn of_recording(owner: Option<UserId>, data: &Value) -> Arc<Self> {
+        let frame = update(data);
+        let others = match owner {
+            Some(owner) => ForOthers::OfOwners(vec![(owner, frame.clone())]),
+            None => ForOthers::Nothing,
+        };
+        Arc::new(Self { admin: frame, others })
     }
 
     fn for_all(data: &Value) -> Arc<Self> {
@@ -147,12 +160,27 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
             | EventBody::ChannelFailover { .. }
             | EventBody::StreamSwitch { .. }
     );
+    let recording = match &event.body {
+        EventBody::RecordingStart { recording, .. }
+        | EventBody::RecordingEnd { recording, .. }
+        | EventBody::ComskipStatus { recording, .. } => Some(recording),
+        _ => None,
+    };
+    if recording.is_some() {
+        data["channel"] = data["channel_name"].clone();
+    }
     let only = |keys: &[&str]| {
         let fields: Map<String, Value> =
             keys.iter().map(|key| ((*key).to_owned(), data[*key].clone())).collect();
         update(&Value::Object(fields))
     };
     let others = match (&event.body, event.body.channel()) {
+        _ if let Some(owner) = recording.and_then(|it| it.owner) => {
+            let mut own = data.clone();
+            // A path of the machine is for admins.
+            own.as_object_mut().into_iter().for_each(|it| drop(it.remove("file_path")));
+            ForOthers::OfOwners(vec![(owner, update(&own))])
+        }
         // Not the name of the back-up.
         (EventBody::RestorePending { .. }, _) => {
             ForOthers::ForAll(only(&["type", "success", "event_type", "timestamp", "restarts_now"]))
@@ -190,31 +218,81 @@ pub(super) fn notices_changed(change: &Change) -> Option<Arc<Notification>> {
     has_notices.then(|| Notification::for_all(&json!({ "type": "notifications_changed", "success": true })))
 }
 
-/// Builds the notifications of a commit to recordings: one for each changed or deleted recording, or that the list should be
-/// reloaded because many have changed.
-pub(super) fn recordings_changed(change: &Change, exists: impl Fn(u32) -> bool) -> Vec<Arc<Notification>> {
-    let Some(ids) = change.of(Recording::COLLECTION) else { return Vec::new() };
-    match ids {
-        ChangedIds::Few(ids) if ids.len() <= RECORDINGS_NAMED_MAX => {
-            let kind = |id| if exists(id) { "recording_updated" } else { "recording_cancelled" };
-            let of = |id: &u32| {
-                let data = json!({ "type": kind(*id), "success": true, "recording_id": id.to_string() });
-                Notification::for_admins(data)
-            };
-            ids.iter().map(of).collect()
+/// Builds the notifications of a recording that was created, changed or deleted.
+pub(super) fn recording_changed(
+    before: Option<&Recording>,
+    after: Option<&Recording>,
+) -> Vec<Arc<Notification>> {
+    let frame = |kind: &str, it: &Recording, members: Value| {
+        let mut data = json!({
+            "type": kind,
+            "success": true,
+            "recording_id": it.id.to_string(),
+            "channel": it.channel_name,
+            "channel_id": it.channel_uuid,
+        });
+        for (name, value) in members.as_object().into_iter().flatten() {
+            data[name] = value.clone();
         }
-        _ => vec![Notification::for_admins(json!({ "type": "recordings_refreshed", "success": true }))],
+        Notification::of_recording(it.owner, &data)
+    };
+    let (before, after) = match (before, after) {
+        (None, None) => return Vec::new(),
+        (None, Some(after)) => return vec![frame("recording_updated", after, Value::Null)],
+        (Some(before), None) => {
+            let was_in_progress = before.status == RecordingStatus::Recording;
+            return vec![frame("recording_cancelled", before, json!({ "was_in_progress": was_in_progress }))];
+        }
+        (Some(before), Some(after)) => (before, after),
+    };
+    if before == after {
+        return Vec::new();
     }
+    let mut frames = vec![frame("recording_updated", after, Value::Null)];
+    if before.status == RecordingStatus::Recording && after.status == RecordingStatus::Stopped {
+        frames.push(frame("recording_stopped", after, Value::Null));
+    }
+    if !after.status.is_final() && before.start == after.start && after.end > before.end {
+        let extra_minutes = after.end.saturating_sub(before.end) / 60_000;
+        let members = json!({ "extra_minutes": extra_minutes, "new_end_time": iso_millis(after.end) });
+        frames.push(frame("recording_extended", after, members));
+    }
+    frames
 }
 
-/// Builds the sizes of the files of recordings that run.
-pub(super) fn recording_progress(running: &[(RecordingId, u64)]) -> Arc<Notification> {
-    let of =
-        |(id, bytes): &(RecordingId, u64)| json!({ "recording_id": id.to_string(), "bytes_written": bytes });
-    let recordings: Vec<Value> = running.iter().map(of).collect();
-    Notification::for_admins(
-        json!({ "type": "recording_progress", "success": true, "recordings": recordings }),
-    )
+/// How many recordings a commit to many of them has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RecordingCounts {
+    pub(super) scheduled: usize,
+    pub(super) removed: usize,
+    /// Recordings with other times or on another channel.
+    pub(super) rescheduled: usize,
+}
+
+/// Builds the notification that the list of recordings should be read again. Only admins get the numbers, which are those
+/// of all users.
+pub(super) fn recordings_refreshed(counts: RecordingCounts) -> Arc<Notification> {
+    let mut data = json!({ "type": "recordings_refreshed", "success": true });
+    let others = ForOthers::ForRecorders(update(&data));
+    let RecordingCounts { scheduled, removed, rescheduled } = counts;
+    for (name, n) in [("scheduled", scheduled), ("removed", removed), ("rescheduled", rescheduled)] {
+        data[name] = json!(n);
+    }
+    Arc::new(Notification { admin: update(&data), others })
+}
+
+/// Builds the sizes of the files of recordings that run, with their owners.
+pub(super) fn recording_progress(running: &[(RecordingId, Option<UserId>, u64)]) -> Arc<Notification> {
+    let frame = |is_wanted: &dyn Fn(Option<UserId>) -> bool| {
+        let wanted = running.iter().filter(|it| is_wanted(it.1));
+        let of = |it: &(RecordingId, Option<UserId>, u64)| json!({ "recording_id": it.0.to_string(), "bytes_written": it.2 });
+        let recordings: Vec<Value> = wanted.map(of).collect();
+        update(&json!({ "type": "recording_progress", "success": true, "recordings": recordings }))
+    };
+    let owners: BTreeSet<_> = running.iter().filter_map(|it| it.1).collect();
+    let own = |id: UserId| (id, frame(&|owner| owner == Some(id)));
+    let others = ForOthers::OfOwners(owners.into_iter().map(own).collect());
+    Arc::new(Notification { admin: frame(&|_| true), others })
 }
 
 /// Builds the notification of a commit. `ids` is `null` if so many records changed that clients should reload the list.
@@ -465,7 +543,7 @@ fn progress_percent(total: usize, remaining: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use domain::event::{CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef};
-    use domain::ids::{AccountId, GuideSourceId};
+    use domain::ids::{AccountId, ChannelId, GuideSourceId};
 
     use super::*;
 
@@ -491,22 +569,116 @@ mod tests {
         assert_eq!(frame["data"], data);
     }
 
+    const MINUTE: i64 = 60_000;
+
+    fn recording(status: RecordingStatus) -> Recording {
+        let (id, channel) = (RecordingId(7), ChannelId(1));
+        let new = Recording::new(id, channel, Uuid::from_u128(9), "News", 0..60 * MINUTE, 0);
+        Recording { status, owner: Some(UserId(4)), ..new }
+    }
+
+    /// Returns the data of frames, which the owner of the recording gets too.
+    fn data_of(frames: &[Arc<Notification>]) -> Vec<Value> {
+        for it in frames {
+            assert_eq!(it.others, ForOthers::OfOwners(vec![(UserId(4), it.admin.clone())]));
+        }
+        let data = |it: &Arc<Notification>| serde_json::from_str::<Value>(&it.admin).unwrap()["data"].clone();
+        frames.iter().map(data).collect()
+    }
+
     #[test]
-    fn changed_recordings_are_named_one_by_one_unless_they_are_many() {
-        let of = |ids: ChangedIds| {
-            let changed = storage::CollectionChange { collection: Recording::COLLECTION, ids };
-            let frames = recordings_changed(&Change { version: 1, collections: vec![changed] }, |id| id == 7);
-            assert!(frames.iter().all(|it| it.others == ForOthers::Nothing));
-            let data =
-                |it: &Arc<Notification>| serde_json::from_str::<Value>(&it.admin).unwrap()["data"].clone();
-            frames.iter().map(data).collect::<Vec<_>>()
+    fn a_change_of_a_recording_is_reported_as_what_happened_to_it() {
+        use RecordingStatus::{Completed, Recording as Running, Scheduled, Stopped};
+        let later = |status, minutes: i64| Recording { end: (60 + minutes) * MINUTE, ..recording(status) };
+        let named = |kind: &str, members: Value| {
+            let mut data = json!({ "type": kind, "success": true, "recording_id": "7", "channel": "News",
+                "channel_id": Uuid::from_u128(9) });
+            data.as_object_mut().unwrap().extend(members.as_object().cloned().unwrap_or_default());
+            data
         };
-        let named = |kind, id| json!({ "type": kind, "success": true, "recording_id": id });
-        let few = [named("recording_updated", "7"), named("recording_cancelled", "8")];
-        assert_eq!(of(ChangedIds::Few(vec![7, 8])), few);
-        let refreshed = [json!({ "type": "recordings_refreshed", "success": true })];
-        assert_eq!(of(ChangedIds::Few((0..30).collect())), refreshed);
-        assert_eq!(of(ChangedIds::Many), refreshed);
+        let updated = || named("recording_updated", Value::Null);
+        let extended = |minutes: i64, end: &str| {
+            let members = json!({ "extra_minutes": minutes, "new_end_time": end });
+            named("recording_extended", members)
+        };
+        let cancelled = |it: bool| named("recording_cancelled", json!({ "was_in_progress": it }));
+        let cases = [
+            (None, None, vec![]),
+            (None, Some(recording(Scheduled)), vec![updated()]),
+            (Some(recording(Scheduled)), Some(recording(Scheduled)), vec![]),
+            (Some(recording(Scheduled)), None, vec![cancelled(false)]),
+            (Some(recording(Running)), None, vec![cancelled(true)]),
+            (
+                Some(recording(Running)),
+                Some(recording(Stopped)),
+                vec![updated(), named("recording_stopped", Value::Null)],
+            ),
+            (Some(recording(Running)), Some(recording(Completed)), vec![updated()]),
+            (
+                Some(recording(Running)),
+                Some(later(Running, 15)),
+                vec![updated(), extended(15, "1970-01-01T01:15:00.000Z")],
+            ),
+            (Some(later(Running, 15)), Some(recording(Running)), vec![updated()]),
+            (Some(recording(Running)), Some(later(Completed, 15)), vec![updated()]),
+        ];
+        for (before, after, expected) in cases {
+            let frames = recording_changed(before.as_ref(), after.as_ref());
+            assert_eq!(data_of(&frames), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_many_recordings_is_counted_for_admins() {
+        let frame = recordings_refreshed(RecordingCounts { scheduled: 30, removed: 2, rescheduled: 1 });
+        let data = &serde_json::from_str::<Value>(&frame.admin).unwrap()["data"];
+        let expected = json!({ "type": "recordings_refreshed", "success": true, "scheduled": 30,
+            "removed": 2, "rescheduled": 1 });
+        assert_eq!(data, &expected);
+        let ForOthers::ForRecorders(text) = &frame.others else { panic!("{frame:?}") };
+        let data = &serde_json::from_str::<Value>(text).unwrap()["data"];
+        assert_eq!(data, &json!({ "type": "recordings_refreshed", "success": true }));
+    }
+
+    #[test]
+    fn each_user_gets_the_progress_of_their_own_recordings() {
+        let running = [
+            (RecordingId(1), None, 10),
+            (RecordingId(2), Some(UserId(4)), 20),
+            (RecordingId(3), Some(UserId(5)), 30),
+        ];
+        let frame = recording_progress(&running);
+        let sizes = |text: &str| {
+            let data = serde_json::from_str::<Value>(text).unwrap()["data"].clone();
+            let rows = data["recordings"].as_array().unwrap().iter();
+            rows.map(|it| it["bytes_written"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&frame.admin), [10, 20, 30]);
+        let ForOthers::OfOwners(own) = &frame.others else { panic!("{frame:?}") };
+        let own: Vec<_> = own.iter().map(|it| (it.0, sizes(&it.1))).collect();
+        assert_eq!(own, [(UserId(4), vec![20]), (UserId(5), vec![30])]);
+    }
+
+    #[test]
+    fn the_owner_of_a_recording_gets_its_events_without_the_path() {
+        let channel = ChannelRef { uuid: Uuid::from_u128(7), name: "News".into(), number: None };
+        let recording = RecordingRef {
+            id: 3,
+            owner: Some(UserId(4)),
+            program_title: "The news".into(),
+            file_path: "/srv/a.ts".into(),
+        };
+        let started =
+            event(&Event { at: 0, body: EventBody::RecordingStart { channel, recording } }).unwrap();
+        let admin = &serde_json::from_str::<Value>(&started.admin).unwrap()["data"];
+        assert_eq!((&admin["channel"], &admin["file_path"]), (&json!("News"), &json!("/srv/a.ts")));
+        let ForOthers::OfOwners(own) = &started.others else { panic!("{started:?}") };
+        let data = &serde_json::from_str::<Value>(&own[0].1).unwrap()["data"];
+        assert_eq!(
+            (own[0].0, &data["type"], &data["recording_id"]),
+            (UserId(4), &json!("recording_started"), &json!("3"))
+        );
+        assert!(!own[0].1.contains("/srv"), "{}", own[0].1);
     }
 
     #[test]
@@ -516,8 +688,12 @@ mod tests {
         let client =
             || ClientRef { connection_id: 1, ip, user_agent: "VLC".into(), user: Some("anna".into()) };
         let attempt = || CallerRef { user: Some("anna".into()), ip, user_agent: "VLC".into() };
-        let recording =
-            || RecordingRef { id: 3, program_title: "The news".into(), file_path: "/srv/a.ts".into() };
+        let recording = || RecordingRef {
+            id: 3,
+            owner: None,
+            program_title: "The news".into(),
+            file_path: "/srv/a.ts".into(),
+        };
         let source = || RefreshRef { id: 4, name: "panel".into() };
         let error_message = "no stream of panel works".to_owned();
         let error = EventBody::ChannelError { channel: channel(), error_message, stream: None };

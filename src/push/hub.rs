@@ -10,23 +10,25 @@ use actors::{
     now_ms,
 };
 use domain::event::{Event, EventBody};
-use domain::ids::{AccountId, GuideSourceId, RecordingId};
-use domain::recording::RecordingStatus;
+use domain::ids::{AccountId, GuideSourceId, RecordingId, UserId};
+use domain::recording::{Recording, RecordingStatus};
 use parking_lot::Mutex;
-use storage::{ChangeMessage, Changes};
+use storage::{ChangeMessage, ChangedIds, Changes, Record, Table};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use super::frames::{self, Notification};
+use super::frames::{self, Notification, RecordingCounts};
 use super::statistics::{Statistics, StatisticsReader};
 use crate::app::App;
 use crate::rest::{past_sessions, pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);
+/// Maximum number of recordings that are named one by one after a commit.
+const RECORDINGS_NAMED_MAX: usize = 20;
 /// Notifications that a slow socket may lag behind before it loses the oldest.
 const LAG_MAX: usize = 256;
 
@@ -118,10 +120,11 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
     let (sender, receiver) = broadcast::channel(LAG_MAX);
     let (newest, statistics) = watch::channel(None);
     let (events, changes) = (app.events.subscribe(), app.models.store.changes());
+    let known = KnownRecordings(app.models.recordings.load());
     let notifications = sender.downgrade();
     let task = tokio::spawn(async move {
         let _panic_log = PanicLog;
-        tokio::join!(measure(&app, &newest), forward(&app, events, changes, &sender));
+        tokio::join!(measure(&app, &newest), forward(&app, (events, changes, known), &sender));
     });
     (receiver, Arc::new(Running { notifications, statistics, _task: AbortOnDropHandle::new(task) }))
 }
@@ -159,8 +162,7 @@ async fn live(app: &App) -> Vec<(Target, ChannelStatus)> {
 
 async fn forward(
     app: &App,
-    mut events: broadcast::Receiver<Arc<Event>>,
-    mut changes: Changes,
+    (mut events, mut changes, mut known): (broadcast::Receiver<Arc<Event>>, Changes, KnownRecordings),
     sender: &broadcast::Sender<Arc<Notification>>,
 ) {
     // An error only means that there is no listener.
@@ -189,11 +191,14 @@ async fn forward(
                 ChangeMessage::Changed(change) => {
                     frames::changed(&change).into_iter().for_each(send);
                     frames::notices_changed(&change).into_iter().for_each(send);
-                    let recordings = app.models.recordings.load();
-                    let exists = |id| recordings.get(id).is_some();
-                    frames::recordings_changed(&change, exists).into_iter().for_each(send);
+                    if let Some(ids) = change.of(Recording::COLLECTION) {
+                        known.changed(app, Some(ids)).into_iter().for_each(send);
+                    }
                 }
-                ChangeMessage::Lagged => send(frames::changed_unknown()),
+                ChangeMessage::Lagged => {
+                    send(frames::changed_unknown());
+                    known.changed(app, None).into_iter().for_each(send);
+                }
                 ChangeMessage::Closed => is_open = false,
             },
             _ = ticks.tick() => {
@@ -332,10 +337,41 @@ impl Sessions {
     }
 }
 
-/// The sizes of the files of running recordings that were sent last.
+/// The recordings as the last notifications described them.
+struct KnownRecordings(Arc<Table<Recording>>);
+
+impl KnownRecordings {
+    /// Returns the notifications of what has changed since: one by one if these few records may have changed.
+    fn changed(&mut self, app: &App, ids: Option<&ChangedIds>) -> Vec<Arc<Notification>> {
+        let after = app.models.recordings.load();
+        let before = std::mem::replace(&mut self.0, after.clone());
+        if let Some(ChangedIds::Few(ids)) = ids
+            && ids.len() <= RECORDINGS_NAMED_MAX
+        {
+            let of = |id: &u32| {
+                let record = |it: &Arc<Table<Recording>>| it.get(*id).cloned();
+                frames::recording_changed(record(&before).as_deref(), record(&after).as_deref())
+            };
+            return ids.iter().flat_map(of).collect();
+        }
+        let mut counts = RecordingCounts::default();
+        let place = |it: &Recording| (it.channel, it.start, it.end, it.padding_before, it.padding_after);
+        for it in after.iter() {
+            match before.get(it.id.0) {
+                None => counts.scheduled += 1,
+                Some(other) if place(other) != place(it) => counts.rescheduled += 1,
+                Some(_) => {}
+            }
+        }
+        counts.removed = before.iter().filter(|it| after.get(it.id.0).is_none()).count();
+        vec![frames::recordings_refreshed(counts)]
+    }
+}
+
+/// The sizes of the files of running recordings that were sent last, with their owners.
 #[derive(Default)]
 struct Recordings {
-    sent: Vec<(RecordingId, u64)>,
+    sent: Vec<(RecordingId, Option<UserId>, u64)>,
 }
 
 impl Recordings {
@@ -343,8 +379,8 @@ impl Recordings {
     fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
         let recordings = app.models.recordings.load();
         let running = recordings.iter().filter(|it| it.status == RecordingStatus::Recording);
-        let size = |id| app.recorder.progress(id).map(|it| (id, it.bytes));
-        let now: Vec<_> = running.filter_map(|it| size(it.id)).collect();
+        let size = |it: &Arc<Recording>| Some((it.id, it.owner, app.recorder.progress(it.id)?.bytes));
+        let now: Vec<_> = running.filter_map(size).collect();
         if now != self.sent && !now.is_empty() {
             send(frames::recording_progress(&now));
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::view_limits;
-use domain::user::UserLevel;
+use domain::user::{User, UserLevel};
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -29,6 +29,7 @@ use super::statistics::{ClientsOf, may_see};
 use crate::app::App;
 use crate::http::accept::ConnectionGuard;
 use crate::http::caller::Caller;
+use crate::recording_rules::dvr_settings;
 
 /// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -162,6 +163,11 @@ impl Session {
         Message::text(reply)
     }
 
+    /// Returns whether a user finds recordings in the interface.
+    fn may_record(&self, user: &User) -> bool {
+        dvr_settings(&self.app).permit(user)
+    }
+
     /// Returns the frame for this user, or `None` if the message is not meant for them.
     fn frame(&self, message: HubMessage) -> Option<String> {
         let user = self.access.user();
@@ -173,6 +179,11 @@ impl Session {
                 let (channel, text) = match &it.others {
                     ForOthers::ForAll(text) => return Some(text.clone()),
                     ForOthers::OfChannel(channel, text) if user.may(UserLevel::Standard) => (channel, text),
+                    ForOthers::OfOwners(own) => {
+                        let own = own.iter().find(|it| it.0 == user.id);
+                        return own.filter(|_| self.may_record(user)).map(|it| it.1.clone());
+                    }
+                    ForOthers::ForRecorders(text) => return self.may_record(user).then(|| text.clone()),
                     ForOthers::OfChannel(..) | ForOthers::Nothing => return None,
                 };
                 let limits = view_limits(&self.app.models, Some(user));

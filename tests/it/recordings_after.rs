@@ -427,6 +427,8 @@ async fn a_recording_is_converted_to_mp4_with_its_index_at_the_begin() {
     let address = format!("{LIST}{id}/file/?token={}", token.text("access"));
     let whole = fetch(studio.address, Request::head(address)).await;
     assert_eq!((whole.status(), whole.header("content-type")), (200, Some("video/mp4")));
+    let address = format!("{LIST}{id}/hls/?token={}", token.text("access"));
+    assert_eq!(fetch(studio.address, Request::head(address)).await.status(), 404);
     assert_eq!(names_with(converted.parent().unwrap(), ".ts"), Vec::<String>::new());
 }
 

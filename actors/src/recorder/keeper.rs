@@ -155,6 +155,7 @@ impl Shared {
 
     /// Removes a finished recording with its file, unless it was protected meanwhile.
     async fn remove_recording(self: &Arc<Self>, parts: &Parts, id: RecordingId, cause: RetentionCause) {
+        let recorder = Recorder { shared: Arc::clone(self) };
         let removed = parts.models.store.write(move |write: &mut Write<'_>| {
             let may_go = |it: &Recording| it.status.is_final() && !it.protected;
             let Some(recording) = write.get::<Recording>(id.0)?.filter(may_go) else { return Ok(None) };
@@ -162,10 +163,14 @@ impl Shared {
             if recording.file.is_some() {
                 remember_deleted(write, &recording)?;
             }
-            Ok::<_, storage::Error>(Some(recording))
+            let report = recorder.report_removal(write, &recording)?;
+            Ok::<_, storage::Error>(Some((recording, report)))
         });
         let recording = match removed.await {
-            Ok(Some(recording)) => recording,
+            Ok(Some((recording, report))) => {
+                report.announce();
+                recording
+            }
             Ok(None) => return,
             // A full disk can be the reason. The record goes when the store can be written again.
             Err(error) => {

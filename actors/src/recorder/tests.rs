@@ -5,11 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::channel::Channel;
+use domain::core_settings::DVR_SETTINGS;
 use domain::event::EventBody;
-use domain::ids::{ChannelId, RecordingId};
+use domain::ids::{ChannelId, LineupId, RecordingId, UserId};
+use domain::lineup::Lineup;
 use domain::recording::{
     FilledFile, Gap, MissedWork, RecordedFile, Recording, RecordingInput, RecordingStatus,
 };
+use domain::setting::CoreSetting;
+use domain::user::{RECORDINGS_ENABLED, User, UserLevel};
 use media::testing::{Behaviour, TsSource, labels_in};
 use media::ts::packet::{NULL_PID, PACKET, Packet, packets};
 use storage::Models;
@@ -17,6 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use super::RecordingsFolder;
 use super::file::{Arrived, RecordingFile};
+use super::permission::owner_refusal;
 use crate::clock::now_ms;
 use crate::slots::LeasePurpose;
 use crate::testing::{Scenario, Stream, channel, models, settings, stream};
@@ -187,6 +193,18 @@ impl Studio {
             assert!(Instant::now() < deadline, "the file does not grow: {:?}", self.get(id));
             sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Deletes a recording as the interface does.
+    async fn remove(&self, recording: &Recording) {
+        let (recorder, removed) = (self.scenario.system.recorder(), recording.clone());
+        let reporting = recorder.clone();
+        let report = self.models.store.write(move |write| {
+            write.remove::<Recording>(removed.id.0)?;
+            reporting.report_removal(write, &removed)
+        });
+        report.await.unwrap().announce();
+        recorder.remove_file(recording).await;
     }
 
     fn n_events(&self, name: &str) -> usize {
@@ -439,6 +457,108 @@ async fn many_recordings_that_are_due_at_once_start_once_each() {
     studio.scenario.is_quiet().await;
 }
 
+/// A user lost the right to record, and what was scheduled before was recorded all the same.
+#[tokio::test]
+async fn a_recording_begins_only_while_its_owner_may_make_it() {
+    let studio = Studio::new().await;
+    let user = |is_active| {
+        let custom_properties = [(RECORDINGS_ENABLED.to_owned(), true.into())].into_iter().collect();
+        User { is_active, custom_properties, ..User::new(UserId(7), "anna", UserLevel::Standard, 0) }
+    };
+    let put = async |user: User| studio.models.store.write(move |write| write.put(&user)).await.unwrap();
+    put(user(false)).await;
+    let now = now_ms();
+    studio.record_channel(1, 1, now..now + HOUR, |it| it.owner = Some(UserId(7))).await;
+    studio.record_channel(1, 2, now..now + HOUR, |it| it.owner = Some(UserId(9))).await;
+    studio.record_channel(1, 3, now - HOUR..now - 1_000, |it| it.owner = Some(UserId(9))).await;
+    for (id, reason) in [(1, "inactive"), (2, "deleted"), (3, "deleted")] {
+        let waiting = studio.until(id, |it| it.reason.is_some()).await;
+        assert!(waiting.reason.as_ref().is_some_and(|it| it.contains(reason)), "{waiting:?}");
+    }
+    let failed = studio.until(3, |it| it.status.is_final()).await;
+    assert_eq!((failed.status, &failed.file), (RecordingStatus::Failed, &None), "{failed:?}");
+    assert_eq!(studio.scenario.provider.n_accepted(), 0);
+    put(user(true)).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    assert_eq!(studio.get(2).map(|it| it.status), Some(RecordingStatus::Scheduled));
+    studio.apply(1, RecordingInput::Stop).await;
+    studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
+}
+
+#[tokio::test]
+async fn the_right_to_record_is_that_of_the_user_the_settings_and_the_lineups_now() {
+    let studio = Studio::new().await;
+    let (channel, at) = (channel(1).uuid(), now_ms());
+    let user = User { lineups: vec![LineupId(3)], ..User::new(UserId(7), "anna", UserLevel::Standard, 0) };
+    let settings = studio.models.settings.load();
+    let seeded = CoreSetting::clone(settings.one_by("key", DVR_SETTINGS).expect("a seeded setting"));
+    let setting = |is_on: bool| {
+        let value = serde_json::json!({ "standard_users_record": is_on });
+        CoreSetting { value, ..seeded.clone() }
+    };
+    let written = studio.models.store.write({
+        let user = user.clone();
+        let setting = setting(true);
+        move |write| {
+            write.put(&Channel::new(ChannelId(1), channel, "News", 0))?;
+            write.put(&Lineup::new(LineupId(3), "all", true))?;
+            write.put(&setting)?;
+            write.put(&user)
+        }
+    });
+    written.await.unwrap();
+    let own = |id| Recording {
+        owner: Some(UserId(id)),
+        ..Recording::new(RecordingId(1), ChannelId(1), channel, "News", at..at + HOUR, at)
+    };
+    let check = |id: u32, expected: Option<&str>| {
+        let found = owner_refusal(&studio.models, &own(id));
+        assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+        assert!(found.zip(expected).is_none_or(|(found, part)| found.contains(part)), "{found:?}");
+    };
+    check(7, None);
+    check(8, Some("deleted"));
+    let put = async |lineup: Lineup, setting: CoreSetting, user: User| {
+        let written = studio.models.store.write(move |write| {
+            write.put(&lineup)?;
+            write.put(&setting)?;
+            write.put(&user)
+        });
+        written.await.unwrap();
+    };
+    let (all, none) = (Lineup::new(LineupId(3), "all", true), Lineup::new(LineupId(3), "all", false));
+    put(none.clone(), setting(true), user.clone()).await;
+    check(7, Some("watch"));
+    put(all, setting(false), user.clone()).await;
+    check(7, Some("no longer record"));
+    put(none, setting(false), User { is_superuser: true, ..user.clone() }).await;
+    check(7, None);
+    assert_eq!(owner_refusal(&studio.models, &Recording { owner: None, ..own(7) }), None);
+}
+
+/// What listens for the end, such as a script that moves files, would wait for it for ever.
+#[tokio::test]
+async fn the_end_of_a_running_recording_that_is_deleted_is_reported_once() {
+    let studio = Studio::new().await;
+    let now = now_ms();
+    studio.record(1, now, now + HOUR).await;
+    studio.record(2, now + HOUR, now + 2 * HOUR).await;
+    studio.until(1, |it| it.status == RecordingStatus::Recording).await;
+    studio.until_longer(1, 100_000).await;
+    for id in [1, 2] {
+        studio.remove(&studio.get(id).unwrap()).await;
+    }
+    studio.scenario.is_quiet().await;
+    let ends = studio.scenario.system.events().recent();
+    let ends = ends.iter().filter_map(|it| match &it.body {
+        EventBody::RecordingEnd { recording, interrupted, file_size_bytes, .. } => {
+            Some((recording.id, *interrupted, *file_size_bytes > 0))
+        }
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [(1, true, true)], "the other one had not begun");
+}
+
 #[tokio::test]
 async fn a_deleted_recording_ends_and_its_file_goes() {
     let studio = Studio::new().await;
@@ -450,8 +570,7 @@ async fn a_deleted_recording_ends_and_its_file_goes() {
         studio.until(id, |it| it.status == RecordingStatus::Recording).await;
     }
     let deleted = studio.get(1).unwrap();
-    studio.models.store.write(|write| write.remove::<Recording>(1)).await.unwrap();
-    studio.scenario.system.recorder().remove_file(&deleted).await;
+    studio.remove(&deleted).await;
     assert!(!studio.path(&deleted).exists());
     studio.until_longer(2, 300_000).await;
     studio.apply(2, RecordingInput::Stop).await;

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::channel::ChannelNumber;
-use crate::ids::StreamId;
+use crate::ids::{StreamId, UserId};
 use crate::source_url::SourceUrl;
 use crate::stream_profile::Delivery;
 use crate::time::iso_millis;
@@ -209,6 +209,8 @@ pub struct ClientRef {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordingRef {
     pub id: u32,
+    /// The user who made it. Not part of the event as it is sent.
+    pub owner: Option<UserId>,
     pub program_title: String,
     pub file_path: String,
 }

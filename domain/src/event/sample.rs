@@ -43,8 +43,12 @@ impl EventBody {
 
 fn samples() -> Vec<EventBody> {
     let source = || RefreshRef { id: 3, name: "Provider".to_owned() };
-    let recording =
-        || RecordingRef { id: 5, program_title: "Film".to_owned(), file_path: "/data/film.ts".to_owned() };
+    let recording = || RecordingRef {
+        id: 5,
+        owner: None,
+        program_title: "Film".to_owned(),
+        file_path: "/data/film.ts".to_owned(),
+    };
     let (cause, reason) = (|| "stall".to_owned(), || "closed".to_owned());
     vec![
         EventBody::ChannelStart { channel: channel(), stream: stream(1) },

@@ -25,6 +25,7 @@ use tracing::warn;
 
 pub use self::artwork::{Artwork, FindArtwork};
 use super::folder::FolderError;
+use super::run::recording_ref;
 use super::{Shared, any_changed};
 
 /// Pause after work that has to wait, such as for a disk that is not mounted.
@@ -228,13 +229,7 @@ impl Shared {
     }
 
     fn recording_ref(&self, recording: &Recording) -> RecordingRef {
-        let folder = self.parts.get().map(|it| &it.folder);
-        let path = recording.file.as_ref().zip(folder).map(|(file, folder)| folder.display(&file.path));
-        RecordingRef {
-            id: recording.id.0,
-            program_title: recording.title().to_owned(),
-            file_path: path.unwrap_or_default(),
-        }
+        recording_ref(recording, self.parts.get().map(|it| &it.folder))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::recorder::file::{Arrived, RecordingFile};
 use crate::recorder::folder::FolderError;
 use crate::recorder::index;
 use crate::recorder::missed::{Fetched, MissedPart};
+use crate::recorder::permission::owner_refusal;
 
 /// Reason of gaps in an archive.
 const NOT_IN_ARCHIVE: &str = "the archive has nothing of this time";
@@ -28,6 +29,14 @@ impl Run {
             self.note_wait(&cause.to_string()).await;
             self.pause_fetch(RETRY_MAX).await;
             return false;
+        }
+        if recording.status == RecordingStatus::Scheduled
+            && let Some(reason) = owner_refusal(&self.parts().models, &recording)
+        {
+            warn!(recording.id = %self.id, "a recording is not fetched from the archive: {reason}");
+            self.change(move |it| it.reason = Some(reason.to_owned())).await;
+            self.finish().await;
+            return true;
         }
         let begin = self.last_at.unwrap_or(recording.begins_at());
         let mut part = MissedPart::new(&self.shared, recording.channel_uuid, begin..recording.ends_at());

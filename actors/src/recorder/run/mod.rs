@@ -16,8 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 use super::file::{Arrived, RecordingFile};
-use super::folder::FolderError;
+use super::folder::{FolderError, RecordingsFolder};
 use super::intake::{Batch, Intake, IntakeEnd, WRITE_PERIOD};
+use super::permission::owner_refusal;
 use super::{Parts, ReadingRecording, RunCounters, Shared, index};
 use crate::clock::now_ms;
 use crate::events::StoredEvent;
@@ -207,6 +208,11 @@ impl Run {
         let Some(recording) = self.recording() else { return Ok(false) };
         if self.file.is_none() && recording.file.is_some() {
             self.resume().await?;
+        }
+        if recording.status == RecordingStatus::Scheduled
+            && let Some(reason) = owner_refusal(&self.parts().models, &recording)
+        {
+            return Err(Fault::Retry(reason.to_owned()));
         }
         if self.file.is_none()
             && let Some(cause) = self.shared.room.lock().refusal(&recording)
@@ -613,12 +619,7 @@ impl Run {
     ) -> impl FnOnce(&Recording) -> Event + Send + 'static {
         let folder = self.parts().folder.clone();
         move |it: &Recording| {
-            let path = it.file.as_ref().map(|it| folder.display(&it.path));
-            let recording = RecordingRef {
-                id: it.id.0,
-                program_title: it.title().to_owned(),
-                file_path: path.unwrap_or_default(),
-            };
+            let recording = recording_ref(it, Some(&folder));
             Event { at: now_ms(), body: body(channel_ref(it), recording, it) }
         }
     }
@@ -626,6 +627,16 @@ impl Run {
 
 pub(super) fn channel_ref(recording: &Recording) -> ChannelRef {
     ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
+}
+
+pub(super) fn recording_ref(recording: &Recording, folder: Option<&RecordingsFolder>) -> RecordingRef {
+    let path = recording.file.as_ref().zip(folder).map(|(file, folder)| folder.display(&file.path));
+    RecordingRef {
+        id: recording.id.0,
+        owner: recording.owner,
+        program_title: recording.title().to_owned(),
+        file_path: path.unwrap_or_default(),
+    }
 }
 
 /// Runs a function on a thread that may block.

@@ -1,5 +1,6 @@
 //! `/api/channels/series-rules/`: programmes that are recorded by guide id, title and description.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use actors::remember_deleted;
@@ -492,11 +493,20 @@ async fn bulk_remove(call: Call, removal: SeriesRemoval) -> Result<RemovedSeries
     let title = title
         .filter(|_| removal.scope.is_none_or(|it| it.0 == RemovalScope::Title))
         .map(|it| it.to_lowercase());
-    let rules: Vec<_> = seen(&call)?.iter().map(|it| it.id).collect();
-    let is_wanted = move |it: &Recording| {
+    let rules: HashMap<_, _> = seen(&call)?.into_iter().map(|it| (it.id, it)).collect();
+    let channels = call.app.models.channels.load();
+    let is_listed = |it: &str| ids.contains(&it.trim().to_lowercase());
+    // As for rules: an id is that of the guide channel, or the one that the channel itself has.
+    let has_id = |it: &Recording| {
+        let of_rule = it.rule().and_then(|id| test_of(rules.get(&id)?)?.tvg_id.as_deref());
+        let of_channel = channels.get(it.channel.0).and_then(|it| it.tvg_id.as_deref());
+        let of_guide = it.followed.as_ref().map(|it| it.guide_key.as_str());
+        [of_rule, of_channel, of_guide].into_iter().flatten().any(is_listed)
+    };
+    let is_wanted = |it: &Recording| {
         let programme = it.programme.as_ref();
-        it.rule().is_some_and(|rule| rules.contains(&rule))
-            && it.followed.as_ref().is_some_and(|it| ids.contains(&it.guide_key.to_lowercase()))
+        it.rule().is_some_and(|rule| rules.contains_key(&rule))
+            && has_id(it)
             && title
                 .as_ref()
                 .is_none_or(|title| programme.is_some_and(|it| it.title.to_lowercase() == *title))

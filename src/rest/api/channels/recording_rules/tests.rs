@@ -1,15 +1,17 @@
+use std::time::Duration;
+
 use domain::channel::Channel;
 use domain::guide::programme::{EpisodeNumber, Programme};
 use domain::guide::source::GuideSourceKind;
-use domain::ids::ChannelId;
+use domain::ids::{ChannelId, GuideChannelId};
 use domain::time::iso_millis;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::guide::testing::{HOUR, guide_source, now, programme, put_guide};
-use crate::recording_rules::{RuleScope, evaluate};
-use crate::rest::frame::testing::{Answer, Rest};
+use crate::recording_rules::{RuleScope, evaluate, follow};
+use crate::rest::frame::testing::{Answer, Rest, STANDARD};
 
 const SERIES: &str = "/api/channels/series-rules/";
 const RECURRING: &str = "/api/channels/recurring-rules/";
@@ -255,6 +257,36 @@ async fn removing_the_recordings_of_a_series_keeps_the_rule() {
     assert_field(&rest.admin("DELETE", SERIES, Value::Null).await, "tvg_id");
 }
 
+/// The guide names its channel `two.guide`, the channel has the id `own.two`, and the rule looks in all channels or in that
+/// one.
+#[tokio::test]
+async fn the_recordings_of_a_series_are_removed_by_the_id_of_the_channel_too() {
+    let (rest, now) = (stage().await, now());
+    let mapped = Channel {
+        tvg_id: Some("own.two".to_owned()),
+        guide_channel: Some(GuideChannelId(20)),
+        ..Channel::new(ChannelId(2), Uuid::from_u128(2), "channel 2", 0)
+    };
+    rest.put([mapped]).await;
+    let shows = || vec![episode(now, 2, "Show", 1), episode(now, 4, "Other", 1)];
+    put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(20, "two.guide", shows())]).await;
+    let remove = async |id: &str| {
+        let removed = rest.admin("POST", &format!("{SERIES}bulk-remove/"), json!({ "tvg_ids": [id] })).await;
+        assert_eq!(removed.status, 200, "{}", removed.text);
+        removed.body["removed"].clone()
+    };
+    for (rule, id) in [
+        (json!({ "tvg_id": "own.two", "title": "Show" }), "OWN.two"),
+        (json!({ "title": "Other" }), "own.two"),
+    ] {
+        assert_eq!(rest.admin("POST", SERIES, rule.clone()).await.status, 200);
+        assert_eq!(recordings(&rest, now).await.len(), 1, "{rule}");
+        assert_eq!(remove("own").await, 0);
+        assert_eq!(remove(id).await, 1, "{rule}");
+        assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
+    }
+}
+
 #[tokio::test]
 async fn users_of_level_1_make_rules_for_what_they_see_if_the_settings_allow_it() {
     let (rest, now) = (stage().await, now());
@@ -277,6 +309,31 @@ async fn users_of_level_1_make_rules_for_what_they_see_if_the_settings_allow_it(
         assert_eq!(rest.standard(method, &path, Value::Null).await.status, 404);
     }
     assert_eq!(rest.streamer("GET", SERIES, Value::Null).await.status, 403);
+}
+
+/// A rule was applied a quarter of an hour after its owner got the right to record.
+#[tokio::test]
+async fn rules_are_applied_when_their_owners_get_the_right_to_record() {
+    let (rest, now) = (stage().await, now());
+    allow(&rest).await;
+    assert_eq!(rest.standard("POST", SERIES, json!({ "title": "Show" })).await.status, 200);
+    let standard = format!("/api/accounts/users/{STANDARD}/");
+    let set = async |it: Value| {
+        let body = json!({ "custom_properties": { "recordings_enabled": it } });
+        assert_eq!(rest.admin("PATCH", &standard, body).await.status, 200);
+    };
+    set(json!(false)).await;
+    guide(&rest, vec![], vec![episode(now, 9, "Show", 1)], vec![]).await;
+    evaluate(&rest.app, RuleScope::All).await.unwrap();
+    assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
+    let following = tokio::spawn(follow(rest.app.clone()));
+    set(json!(true)).await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while recordings(&rest, now).await != ["2@9 scheduled"] {
+        assert!(tokio::time::Instant::now() < deadline, "the rule is not applied");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    following.abort();
 }
 
 #[tokio::test]

@@ -379,14 +379,16 @@ const ENDED_BY_USER: &str = "ended by a user";
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     check_may_schedule(&call)?;
     seen(&call)?;
-    let id = call.id()?;
+    let (id, recorder) = (call.id()?, call.app.recorder.clone());
     let removed = call.write(move |write| {
         let recording = find::<Recording>(write, id)?;
         write.remove::<Recording>(id)?;
         remember_deleted(write, &recording)?;
-        Ok(recording)
+        let report = recorder.report_removal(write, &recording)?;
+        Ok((recording, report))
     });
-    let removed = removed.await?;
+    let (removed, report) = removed.await?;
+    report.announce();
     call.app.recorder.remove_file(&removed).await;
     Ok(NoContent)
 }

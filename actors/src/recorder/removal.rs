@@ -1,0 +1,56 @@
+//! The end of recordings that are deleted before their end.
+
+use domain::event::{Event, EventBody};
+use domain::recording::{Recording, RecordingStatus};
+use storage::Write;
+
+use super::Recorder;
+use super::run::{channel_ref, recording_ref};
+use crate::clock::now_ms;
+use crate::events::StoredEvent;
+
+/// The report that a recording ended because it was deleted. It is stored for integrations with the removal.
+#[must_use = "nobody learns of the end unless it is announced after the write"]
+pub struct RemovalReport(Option<StoredEvent>);
+
+impl RemovalReport {
+    /// Reports the end to subscribers, after the removal was committed.
+    pub fn announce(self) {
+        if let Some(StoredEvent { events, event }) = self.0 {
+            events.announce(event);
+        }
+    }
+}
+
+impl Recorder {
+    /// Adds the end of a recording to the write that removes its record, if its start was reported and its end was not. Its
+    /// run finds no record afterwards and reports nothing, so the end is reported once.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub fn report_removal(
+        &self,
+        write: &mut Write<'_>,
+        recording: &Recording,
+    ) -> storage::Result<RemovalReport> {
+        let growing = recording.file.as_ref().filter(|it| it.ended_at.is_none());
+        let has_begun = !matches!(recording.status, RecordingStatus::Scheduled | RecordingStatus::Failed);
+        let Some(file) = growing.filter(|_| has_begun) else { return Ok(RemovalReport(None)) };
+        let at = now_ms();
+        let bytes = self.progress(recording.id).map_or(0, |it| it.bytes);
+        let length_ms = at.min(recording.ends_at()).saturating_sub(file.started_at);
+        let body = EventBody::RecordingEnd {
+            channel: channel_ref(recording),
+            recording: recording_ref(recording, self.folder()),
+            duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
+            file_size_bytes: bytes.max(file.bytes),
+            interrupted: matches!(
+                recording.status,
+                RecordingStatus::Recording | RecordingStatus::Interrupted
+            ),
+        };
+        let stored = StoredEvent { events: self.shared.env.events.clone(), event: Event { at, body } };
+        stored.enqueue(write)?;
+        Ok(RemovalReport(Some(stored)))
+    }
+}
