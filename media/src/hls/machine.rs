@@ -40,6 +40,8 @@ const TRIES_AT_START_MAX: u32 = 2;
 const FAILED_SEGMENTS_MAX: u32 = 3;
 /// A number that is this much greater than expected belongs to another numbering.
 const JUMP_MIN: u64 = 1_000;
+/// Added to the numbers that a provider declares, so that segments before its first one have numbers as well.
+const NUMBER_BASE: u64 = 1 << 32;
 /// Number of segments that are remembered, to recognise an older version of the list.
 const PASSED_MAX: usize = 64;
 /// Number of keys that are remembered.
@@ -141,7 +143,7 @@ impl HlsMachine {
         Self {
             list: None,
             next: 0,
-            offset: 0,
+            offset: NUMBER_BASE,
             passed: VecDeque::new(),
             older_end: None,
             next_load: now,
@@ -314,6 +316,8 @@ impl HlsMachine {
     /// Takes over a version of the list. Returns whether it contains anything new.
     fn adopt(&mut self, mut list: MediaPlaylist) -> bool {
         let names = SegmentName::all_of(&list);
+        let declared = list.sequence;
+        list.sequence = declared.wrapping_add(self.offset);
         let Some(old) = &mut self.list else {
             if list.segments.is_empty() && !list.is_ended {
                 return false;
@@ -332,8 +336,6 @@ impl HlsMachine {
             old.list.is_ended |= list.is_ended;
             return has_ended;
         }
-        let declared = list.sequence;
-        list.sequence = declared.wrapping_add(self.offset);
         let new = Listed { list, names };
         match relation(old, &new, &self.passed) {
             Relation::Older if self.is_restart(&new) => self.restart(new, declared),
@@ -356,8 +358,8 @@ impl HlsMachine {
     }
 
     fn restart(&mut self, mut new: Listed, declared: u64) -> bool {
-        new.list.sequence = declared;
-        self.offset = 0;
+        self.offset = NUMBER_BASE;
+        new.list.sequence = declared + NUMBER_BASE;
         self.next = behind(&new.list, RESTART_BEHIND);
         self.passed.clear();
         (self.older_end, self.retry) = (None, None);
@@ -426,5 +428,5 @@ fn aligned(old: &Listed, new: &Listed) -> Option<u64> {
     }
     let before = new.names[..=at].iter().rev();
     let is_same = before.zip(old.names.iter().rev()).all(|(new, old)| new == old);
-    is_same.then(|| old.list.end().wrapping_sub(1).wrapping_sub(at as u64))
+    old.list.end().checked_sub(1 + at as u64).filter(|_| is_same)
 }

@@ -191,6 +191,8 @@ fn a_change_of_numbers_or_names_neither_repeats_nor_loses_a_segment() {
     // The same names again, with and without numbers that continue.
     check(&list(1, "a b c"), &[(&list(4, "a b c"), "a b c"), (&list(7, "a b"), "a b")]);
     check(&list(1, "s s s"), &[(&list(2, "s s s"), "s"), (&list(2, "s s s"), "")]);
+    // A list that shows more of the past than before.
+    check(&list(0, "c"), &[(&list(0, "a b c"), ""), (&list(1, "b c d"), "d")]);
     // A server that is behind.
     check(&list(5, "e f g"), &[(&list(4, "d e f"), ""), (&list(5, "e f g"), ""), (&list(6, "f g h"), "h")]);
     // An encoder that starts again with the same names.
