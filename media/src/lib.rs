@@ -40,8 +40,9 @@ pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::segment::{
-    FragmentEnd, FragmentReader, LeftOutTrack, MediaPlaylist, PlaylistRequest, SegmentBody, SegmentContainer,
-    SegmentDescription, SegmentName, SegmentNames, SegmentSettings, SegmentTrack, SegmentWindow, WindowError,
+    Fragment, FragmentEnd, FragmentReader, LeftOutTrack, MediaPlaylist, PlaylistRequest, SegmentBody,
+    SegmentContainer, SegmentDescription, SegmentName, SegmentNames, SegmentSettings, SegmentTrack,
+    SegmentWindow, WindowError,
 };
 pub use crate::source::find_program;
 #[cfg(any(test, feature = "testing"))]

@@ -75,8 +75,16 @@ pub(super) fn init_segment(video: Option<&VideoConfig>, audio: Option<&AudioConf
         .flatten()
         .map(|id| full_box(b"trex", 0, 0, &[&id.to_be_bytes(), &1_u32.to_be_bytes(), &[0; 12]]))
         .collect();
-    let header = [&[0; 8][..], &1000_u32.to_be_bytes(), &[0; 4], &[0, 1, 0, 0, 1, 0, 0, 0], &[0; 8], &MATRIX, &[0; 24]]
-        .concat();
+    let header = [
+        &[0; 8][..],
+        &1000_u32.to_be_bytes(),
+        &[0; 4],
+        &[0, 1, 0, 0, 1, 0, 0, 0],
+        &[0; 8],
+        &MATRIX,
+        &[0; 24],
+    ]
+    .concat();
     let header = full_box(b"mvhd", 0, 0, &[&header, &3_u32.to_be_bytes()]);
     out.extend(make_box(b"moov", &[&header, &tracks.concat(), &make_box(b"mvex", &[&extends.concat()])]));
     out.into()
@@ -178,7 +186,9 @@ fn track(
 /// sample of each track.
 pub(super) fn fragment(sequence: u32, is_first: bool, video: &[Sample], audio: &[Sample]) -> Bytes {
     let sequence = full_box(b"mfhd", 0, 0, &[&sequence.to_be_bytes()]);
-    let run_bytes = |n_samples: usize, per_sample: usize| if n_samples == 0 { 0 } else { 8 + 16 + 20 + 20 + n_samples * per_sample };
+    let run_bytes = |n_samples: usize, per_sample: usize| {
+        if n_samples == 0 { 0 } else { 8 + 16 + 20 + 20 + n_samples * per_sample }
+    };
     let moof_bytes = 8 + sequence.len() + run_bytes(video.len(), 16) + run_bytes(audio.len(), 8);
     let n_video: usize = video.iter().map(|it| it.data.len()).sum();
     let n_audio: usize = audio.iter().map(|it| it.data.len()).sum();

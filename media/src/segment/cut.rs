@@ -61,7 +61,8 @@ pub(super) struct Cutter {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: u64,
-    /// The latest presentation time.
+    /// The earliest and the latest presentation time. Leading pictures are shown before the first one.
+    oldest: u64,
     newest: u64,
     n_pictures: u64,
 }
@@ -96,7 +97,7 @@ impl Cutter {
         let elapsed = time.saturating_sub(open.start);
         let is_break = is_back || is_change && is_point || has_hole && elapsed > self.limit();
         if is_point {
-            self.count_point(time, is_back);
+            self.count_point(time, is_back || has_hole);
         }
         if is_break {
             let is_too_long = is_back || elapsed > self.limit() || has_hole;
@@ -106,8 +107,8 @@ impl Cutter {
         if is_full || elapsed >= self.limit() || is_point && self.is_good_end(elapsed) {
             return self.cut(time, elapsed.min(self.limit()), false);
         }
-        let open = Open { newest: open.newest.max(time), n_pictures: open.n_pictures + 1, ..open };
-        self.open = Some(open);
+        let (oldest, newest) = (open.oldest.min(time), open.newest.max(time));
+        self.open = Some(Open { oldest, newest, n_pictures: open.n_pictures + 1, ..open });
         Decision::Continue
     }
 
@@ -122,7 +123,7 @@ impl Cutter {
     /// Moves the beginning of the segment that is being made to this time, because all times change with it.
     pub(super) fn rebase(&mut self, time: u64) {
         if let Some(open) = &mut self.open {
-            (open.start, open.newest) = (time, time);
+            (open.start, open.oldest, open.newest) = (time, time, time);
         }
         self.last_point = self.last_point.map(|_| time);
     }
@@ -136,13 +137,13 @@ impl Cutter {
         if is_point {
             self.last_point = Some(time);
         }
-        self.open = Some(Open { start: time, newest: time, n_pictures: 1 });
+        self.open = Some(Open { start: time, oldest: time, newest: time, n_pictures: 1 });
         self.n_started = 1;
         Decision::Start
     }
 
-    fn count_point(&mut self, time: u64, is_back: bool) {
-        let step = self.last_point.replace(time).and_then(|it| time.checked_sub(it)).filter(|_| !is_back);
+    fn count_point(&mut self, time: u64, is_jump: bool) {
+        let step = self.last_point.replace(time).and_then(|it| time.checked_sub(it)).filter(|_| !is_jump);
         if let Some(step) = step {
             self.distance = step.min(self.longest).max(self.distance - self.distance / 8);
         }
@@ -163,14 +164,14 @@ impl Cutter {
 
     /// Returns the length up to the end of the last picture.
     fn own_length(&self, open: Open) -> u64 {
-        let shown = open.newest - open.start;
+        let shown = open.newest - open.oldest;
         let picture = if open.n_pictures > 1 { shown / (open.n_pictures - 1) } else { STAMP_HZ / 25 };
         (shown + picture.min(STEP_MAX)).clamp(1, self.limit())
     }
 
     fn cut(&mut self, time: u64, length: u64, is_break: bool) -> Decision {
         self.fix_target_duration(length);
-        self.open = Some(Open { start: time, newest: time, n_pictures: 1 });
+        self.open = Some(Open { start: time, oldest: time, newest: time, n_pictures: 1 });
         self.n_started = self.n_started.saturating_add(1);
         Decision::Cut { length: length.max(1), is_break }
     }
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_segment_without_a_random_access_point_is_cut_at_the_longest_length() {
         let (all, target) = segments(regular(0, 60_000, 1_000_000));
-        assert_eq!(all[..3], ["10000", "10000", "10000"]);
+        assert_eq!(all[..3], ["10000", "10400", "10400"]);
         assert_eq!(target, Some(10));
         // The target duration holds if random-access points become rarer later.
         let (all, target) = segments(regular(0, 20_000, 2000).chain(regular(20_000, 60_000, 30_000)));
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn a_short_hole_belongs_to_the_segment_and_a_long_one_or_a_step_back_is_a_break() {
         let around = |from, to| regular(0, 10_000, 2000).chain(regular(from, to, 2000));
-        assert_eq!(segments(around(11_500, 20_000)).0, ["2000", "2000", "4000", "3500", "4000"]);
+        assert_eq!(segments(around(11_500, 20_000)).0, ["2000", "2000", "4000", "3500", "4000", "4000"]);
         assert_eq!(segments(around(90_000, 98_000)).0, ["2000", "2000", "4000", "2000!", "4000"]);
         assert_eq!(segments(around(3000, 9000)).0, ["2000", "2000", "4000", "2000!", "4000"]);
     }
@@ -256,6 +257,6 @@ mod tests {
     #[test]
     fn a_stream_without_recognised_random_access_points_is_cut_by_time() {
         let (all, _) = segments((0..1500).map(|it| (it * 40, '-')));
-        assert_eq!(all[..2], ["10000", "10000"]);
+        assert_eq!(all[..2], ["10000", "10400"]);
     }
 }

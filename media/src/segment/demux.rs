@@ -32,7 +32,13 @@ pub(super) struct PesCollector {
 
 impl PesCollector {
     pub(super) fn new() -> Self {
-        Self { bytes: BytesMut::new(), length: None, is_open: false, is_point: false, arrived: Instant::now() }
+        Self {
+            bytes: BytesMut::new(),
+            length: None,
+            is_open: false,
+            is_point: false,
+            arrived: Instant::now(),
+        }
     }
 
     /// Takes the next packet of the stream, and returns the PES packets that it completes: the one before, and its own.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::time::Instant;
 
-use super::boxes::{Sample, fragment, init_segment};
+use super::boxes::{Sample, VIDEO_SCALE, fragment, init_segment};
 use super::codec::audio::{AudioConfig, AudioFormat, Found};
 use super::codec::video::{Picture, VideoConfig, VideoFormat, VideoReader};
 use super::cut::{Cutter, Decision};
@@ -24,10 +24,12 @@ use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance};
 use crate::ts::packet::{Packet, packets};
 use crate::ts::random_access::RandomAccess;
 use crate::ts::table_reader::TableReader;
-use crate::ts::tables::{ElementaryStream, StreamKind, Tables, descriptors};
+use crate::ts::tables::{ElementaryStream, StreamKind, Tables};
 
-/// The first time in a window, so that sound before the first picture has no negative time.
-const FIRST_TIME: u64 = 10 * STAMP_HZ;
+/// The first time in a window, as late as time stamps can go back.
+const FIRST_TIME: u64 = STAMP_MODULUS / STAMP_HZ * STAMP_HZ;
+/// The time that fragments count from: the first one begins at ten seconds, so that no sound has a negative time.
+const FRAGMENTS_FROM: u64 = FIRST_TIME - 10 * STAMP_HZ;
 /// A part waits for its sound until pictures are this much further.
 const SOUND_DELAY_MAX: u64 = STAMP_HZ;
 /// A longer step between two samples is a hole.
@@ -240,11 +242,8 @@ impl FragmentSegmenter {
         let Some(length) = self.cutter.finish() else { return };
         let newest = self.pictures.back().map(|it| it.sample.time + u64::from(it.sample.duration));
         let decode = newest.or(self.frames.back().map(|it| it.end)).unwrap_or(0);
-        let end = SegmentEnd {
-            length,
-            target_duration: self.cutter.target_duration().unwrap_or(1),
-            next: None,
-        };
+        let end =
+            SegmentEnd { length, target_duration: self.cutter.target_duration().unwrap_or(1), next: None };
         self.push_boundary(decode, u64::MAX, Instant::now(), Some(end));
         self.resolve(true);
     }
@@ -264,7 +263,7 @@ impl FragmentSegmenter {
                     found.ok_or("fMP4 cannot carry its codec")
                 }
                 StreamKind::Audio => {
-                    let found = audio_format(stream).map(|it| audio = Some((stream, it)));
+                    let found = AudioFormat::of(stream).map(|it| audio = Some((stream, it)));
                     found.ok_or("fMP4 cannot carry its codec")
                 }
             };
@@ -395,12 +394,8 @@ impl FragmentSegmenter {
             Decision::Start => (None, false),
             Decision::Cut { length, is_break } => (Some(length), is_break),
         };
-        let start = SegmentStart {
-            arrived: at.arrived,
-            is_independent: at.is_point,
-            is_break,
-            video: video.clone(),
-        };
+        let start =
+            SegmentStart { arrived: at.arrived, is_independent: at.is_point, is_break, video: video.clone() };
         (self.segment_video, self.has_other_tracks) = (video, false);
         let Some(length) = length else {
             (self.starting, self.is_started, self.sound_from) = (Some(start), true, at.time);
@@ -470,7 +465,12 @@ impl FragmentSegmenter {
 
     fn make_part(&mut self, boundary: Boundary) {
         let n_pictures = boundary.n_pictures.min(self.pictures.len());
-        let pictures: Vec<Sample> = self.pictures.drain(..n_pictures).map(|it| it.sample).collect();
+        let shifted = |sample: Sample, scale: u32| {
+            let time = sample.time.saturating_sub(to_samples(FRAGMENTS_FROM, scale));
+            Sample { time, ..sample }
+        };
+        let pictures = self.pictures.drain(..n_pictures).map(|it| shifted(it.sample, VIDEO_SCALE));
+        let pictures: Vec<Sample> = pictures.collect();
         let n_frames = self.frames.iter().take_while(|it| it.time < boundary.sound_until).count();
         let frames: Vec<QueuedFrame> = self.frames.drain(..n_frames).collect();
         let bytes_of = |all: &mut dyn Iterator<Item = &Sample>| all.map(|it| it.data.len()).sum::<usize>();
@@ -484,7 +484,7 @@ impl FragmentSegmenter {
         let frames: Vec<Sample> = frames
             .into_iter()
             .filter(|it| it.time >= self.sound_from && planned.is_some_and(|planned| *planned == it.config))
-            .map(|it| it.sample)
+            .map(|it| shifted(it.sample, it.config.rate))
             .collect();
         let length = self.part_length(&boundary);
         if !pictures.is_empty() || !frames.is_empty() {
@@ -555,7 +555,12 @@ impl FragmentSegmenter {
         let plan = self.plan.as_ref();
         let video = self.video.as_ref().zip(plan.and_then(|it| it.video.as_ref()));
         let audio = self.audio.as_ref().zip(plan.and_then(|it| it.audio.as_ref()));
-        let track = |pid, name, codec: &str, is_video| SegmentTrack { pid, name, codec: Some(codec.to_owned()), is_video };
+        let track = |pid, name, codec: &str, is_video| SegmentTrack {
+            pid,
+            name,
+            codec: Some(codec.to_owned()),
+            is_video,
+        };
         let mut left_out = self.left_out.clone();
         if let Some(track) = self.audio.as_ref().filter(|_| audio.is_none()) {
             let reason = "no frame was found in it, or it is scrambled";
@@ -669,7 +674,9 @@ impl AudioTrack {
                 // Time stamps are less precise than the lengths of frames.
                 (Some(next), Some(stamped)) if next.abs_diff(stamped) <= half => next,
                 // Sound that overlaps the frame before.
-                (Some(next), Some(stamped)) if stamped < next && next - stamped < u64::from(config.rate) => continue,
+                (Some(next), Some(stamped)) if stamped < next && next - stamped < u64::from(config.rate) => {
+                    continue;
+                }
                 (_, Some(stamped)) => stamped,
                 (Some(next), None) => next,
                 // Sound before the first time stamp.
@@ -753,23 +760,5 @@ fn stream_type_of(format: VideoFormat) -> u8 {
         VideoFormat::H265 => super::codec::H265,
         VideoFormat::Mpeg1 => 0x01,
         VideoFormat::Mpeg2 => 0x02,
-    }
-}
-
-fn audio_format(stream: &ElementaryStream) -> Option<AudioFormat> {
-    match (stream.codec(), stream.stream_type) {
-        // The other types carry AAC without headers of their own.
-        ("AAC", 0x0F) => Some(AudioFormat::Adts),
-        ("AC-3" | "E-AC-3", _) => Some(AudioFormat::Ac3),
-        ("MPEG audio", _) => Some(AudioFormat::Mpeg),
-        ("Opus", _) => {
-            // The extension descriptor with this tag has the channel configuration.
-            let code = descriptors(&stream.descriptors).find_map(|it| match it {
-                (0x7F, [0x80, code, ..]) => Some(*code),
-                _ => None,
-            });
-            Some(AudioFormat::Opus(code.unwrap_or(2)))
-        }
-        _ => None,
     }
 }

@@ -18,6 +18,8 @@ mod fragments;
 mod names;
 mod playlist;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod ts;
 mod window;
 

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::body::BodyBuilder;
 use super::codec;
+use super::codec::audio::AudioFormat;
 use super::cut::{Cutter, Decision};
 use super::description::SegmentTrack;
 use super::window::{Completed, SegmentWindow, StreamFacts};
@@ -58,6 +59,9 @@ type Signature = (Vec<(u8, u16)>, Vec<u8>);
 #[derive(Debug)]
 struct OpenStream {
     pid: u16,
+    /// The format of audio, until the name of its codec is known.
+    audio: Option<AudioFormat>,
+    codec: Option<String>,
     /// Bytes that are missing of the current PES packet.
     n_missing: usize,
 }
@@ -246,8 +250,13 @@ impl TsSegmenter {
             pat.iter().chain(&pmt).for_each(|it| body.push(Bytes::copy_from_slice(it)));
             let known = std::mem::take(&mut self.streams);
             let n_missing = |pid: u16| known.iter().find(|it| it.pid == pid).map_or(0, |it| it.n_missing);
-            let pids = tables.pids().take(STREAMS_MAX);
-            self.streams = pids.map(|pid| OpenStream { pid, n_missing: n_missing(pid) }).collect();
+            let audio = |pid: u16| {
+                let stream = tables.pmt.streams.iter().find(|it| it.pid == pid);
+                stream.filter(|it| tables.pmt.kind(it) == StreamKind::Audio).and_then(AudioFormat::of)
+            };
+            let open =
+                |pid: u16| OpenStream { pid, audio: audio(pid), codec: None, n_missing: n_missing(pid) };
+            self.streams = tables.pids().take(STREAMS_MAX).map(open).collect();
         }
         self.open = Some(body);
     }
@@ -264,6 +273,11 @@ impl TsSegmenter {
         }
         let was_open = stream.n_missing > 0;
         if packet.pusi() {
+            if let Some(format) = stream.audio
+                && let Some(codec) = codec::audio_name(packet, format)
+            {
+                (stream.audio, stream.codec) = (None, Some(codec));
+            }
             let length = if packet.is_scrambled() { None } else { pes_length(packet.payload()) };
             stream.n_missing = length.unwrap_or(0).saturating_sub(packet.payload().len());
         } else {
@@ -311,7 +325,7 @@ impl TsSegmenter {
 
     fn facts(&mut self) -> StreamFacts {
         let Some(tables) = self.reader.tables() else { return StreamFacts::default() };
-        let tracks = tracks(tables, &self.signature.1);
+        let tracks = tracks(tables, &self.signature.1, &self.streams);
         StreamFacts {
             tracks,
             left_out: Vec::new(),
@@ -321,11 +335,12 @@ impl TsSegmenter {
 }
 
 /// Describes audio and video.
-fn tracks(tables: &Tables, parameter_set: &[u8]) -> Vec<SegmentTrack> {
+fn tracks(tables: &Tables, parameter_set: &[u8], known: &[OpenStream]) -> Vec<SegmentTrack> {
     let streams = tables.pmt.streams.iter().filter_map(|stream| {
         let kind = tables.pmt.kind(stream);
         let is_video = kind == StreamKind::Video;
-        let codec = codec::codec_name(stream, if is_video { parameter_set } else { &[] });
+        let known = known.iter().find(|it| it.pid == stream.pid).and_then(|it| it.codec.clone());
+        let codec = known.or_else(|| codec::codec_name(stream, if is_video { parameter_set } else { &[] }));
         (kind != StreamKind::Other).then(|| SegmentTrack {
             pid: stream.pid,
             name: stream.codec(),

@@ -116,7 +116,6 @@ pub(super) struct OpenSegment {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentHead {
     pub(super) number: u64,
-    pub(super) is_independent: bool,
     pub(super) is_discontinuity: bool,
     /// Discontinuities up to the beginning of the segment.
     pub(super) n_discontinuities: u64,
@@ -331,7 +330,6 @@ impl SegmentWindow {
         state.picture = facts.picture.or(state.picture.filter(|_| !is_discontinuity));
         let head = SegmentHead {
             number: state.next,
-            is_independent,
             is_discontinuity,
             n_discontinuities: state.n_discontinuities,
             date,

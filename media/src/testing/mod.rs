@@ -4,12 +4,14 @@
 //! - [`MemoryProvider`] counts the sockets that it sees and behaves as configured.
 //! - [`TestFile`] is a file that such a provider sends.
 //! - [`TsSource`] generates a transport stream that contains its own name.
+//! - [`HlsChecker`] checks playlists and segments against the standards.
 //! - [`TsReader`] checks the stream of a viewer against the standard and the clock.
 //! - [`TestPermit`] reports when it is returned.
 //!
 //! Paused time does not work with real sockets, so all connections are in-memory pairs.
 
 mod file;
+mod hls_check;
 mod permit;
 #[cfg(test)]
 mod processes;
@@ -19,6 +21,7 @@ mod socket;
 mod ts;
 
 pub use self::file::TestFile;
+pub use self::hls_check::{HlsChecker, ListedPart, ListedSegment, boxes};
 pub use self::permit::{PermitCount, TestPermit};
 #[cfg(test)]
 pub(crate) use self::processes::{group, until};

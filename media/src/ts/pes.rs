@@ -72,7 +72,10 @@ pub(crate) fn pes_header(pes: &[u8]) -> Option<(Stamps, usize)> {
     }
     let (pts, dts) = stamp_flags(pes);
     let data = PES_PTS + usize::from(*pes.get(PES_PTS - 1)?);
-    let stamps = Stamps { pts: pts.then(|| read_stamp(&pes[PES_PTS..])), dts: dts.then(|| read_stamp(&pes[PES_DTS..])) };
+    let stamps = Stamps {
+        pts: pts.then(|| read_stamp(&pes[PES_PTS..])),
+        dts: dts.then(|| read_stamp(&pes[PES_DTS..])),
+    };
     (pes.len() >= data).then_some((stamps, data))
 }
 

@@ -1,6 +1,7 @@
 //! Frames of audio codecs, and how fMP4 describes them.
 
 use crate::segment::boxes::{esds, make_box};
+use crate::ts::tables::{ElementaryStream, descriptors};
 
 /// The properties of an audio stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,25 @@ pub(crate) struct Frame {
 }
 
 impl AudioFormat {
+    /// Returns the format of a stream; `None` for one that fMP4 cannot carry.
+    pub(crate) fn of(stream: &ElementaryStream) -> Option<Self> {
+        match (stream.codec(), stream.stream_type) {
+            // The other types carry AAC without headers of their own.
+            ("AAC", 0x0F) => Some(Self::Adts),
+            ("AC-3" | "E-AC-3", _) => Some(Self::Ac3),
+            ("MPEG audio", _) => Some(Self::Mpeg),
+            ("Opus", _) => {
+                // The extension descriptor with this tag has the channel configuration.
+                let code = descriptors(&stream.descriptors).find_map(|it| match it {
+                    (0x7F, [0x80, code, ..]) => Some(*code),
+                    _ => None,
+                });
+                Some(Self::Opus(code.unwrap_or(2)))
+            }
+            _ => None,
+        }
+    }
+
     /// Finds a frame at the beginning of `bytes`.
     pub(crate) fn find(self, bytes: &[u8]) -> Found {
         match self {
@@ -70,8 +90,9 @@ fn skip_to(bytes: &[u8], value: u8) -> Found {
 }
 
 fn adts(bytes: &[u8]) -> Found {
-    const RATES: [u32; 13] =
-        [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
+    const RATES: [u32; 13] = [
+        96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
+    ];
     let Some(head) = bytes.first_chunk::<7>() else { return Found::Short };
     if head[0] != 0xFF || head[1] & 0xF6 != 0xF0 {
         return skip_to(bytes, 0xFF);
@@ -108,7 +129,9 @@ fn ac3(bytes: &[u8]) -> Found {
     }
     let (code, bsid) = (head[4] >> 6, head[5] >> 3);
     let frame = if bsid <= 10 { ac3_frame(head) } else { eac3_frame(head) };
-    let Some((length, mode, has_lfe, box_of, n_blocks, is_continuation)) = frame else { return skip_to(bytes, 0x0B) };
+    let Some((length, mode, has_lfe, box_of, n_blocks, is_continuation)) = frame else {
+        return skip_to(bytes, 0x0B);
+    };
     if bytes.len() < length {
         return Found::Short;
     }
@@ -143,7 +166,8 @@ fn ac3_frame(head: &[u8; 8]) -> Option<Ac3Frame> {
     };
     let (bsid, bsmod, mode) = (head[5] >> 3, head[5] & 7, head[6] >> 5);
     // The flag for the low-frequency channel follows two bits for each of these fields.
-    let n_fields = usize::from(mode & 1 == 1 && mode != 1) + usize::from(mode & 4 != 0) + usize::from(mode == 2);
+    let n_fields =
+        usize::from(mode & 1 == 1 && mode != 1) + usize::from(mode & 4 != 0) + usize::from(mode == 2);
     let bits = u16::from_be_bytes([head[6], head[7]]);
     let has_lfe = bits >> (12 - 2 * n_fields) & 1 == 1;
     let value = u32::from(code) << 22
@@ -253,7 +277,9 @@ fn opus(bytes: &[u8], channels: u8) -> Found {
         return Found::Short;
     }
     let n_samples = opus_samples(&bytes[header..length]);
-    let (Some(n_samples), Some(config)) = (n_samples, opus_config(channels)) else { return Found::Garbage(length) };
+    let (Some(n_samples), Some(config)) = (n_samples, opus_config(channels)) else {
+        return Found::Garbage(length);
+    };
     Found::Frame(Frame { length, header, n_samples, config, is_continuation: false })
 }
 
@@ -294,5 +320,11 @@ fn opus_config(code: u8) -> Option<AudioConfig> {
         }
         _ => return None,
     };
-    Some(AudioConfig { codec: "opus".to_owned(), entry: *b"Opus", rate: 48_000, channels: channels.into(), config })
+    Some(AudioConfig {
+        codec: "opus".to_owned(),
+        entry: *b"Opus",
+        rate: 48_000,
+        channels: channels.into(),
+        config,
+    })
 }

@@ -3,6 +3,7 @@
 pub(super) mod audio;
 pub(super) mod video;
 
+use self::audio::{AudioFormat, Found};
 use crate::ts::packet::Packet;
 use crate::ts::random_access::RandomAccess;
 use crate::ts::tables::ElementaryStream;
@@ -38,6 +39,21 @@ fn is_sequence_set(unit: &[u8], stream_type: u8) -> bool {
         [header, _, ..] if stream_type == H265 => header >> 1 & 0x3F == 33,
         [0xB3, ..] => matches!(stream_type, 0x01 | 0x02),
         _ => false,
+    }
+}
+
+/// Returns the name of the codec of the audio frame with which a PES packet begins.
+pub(crate) fn audio_name(packet: Packet<'_>, format: AudioFormat) -> Option<String> {
+    /// Longer than any frame.
+    const FRAME_BYTES_MAX: usize = 16 << 10;
+    let payload = if packet.is_scrambled() { return None } else { packet.payload() };
+    let [0, 0, 1, _, _, _, _, _, header, rest @ ..] = payload else { return None };
+    // The name follows from the first bytes; the others may be anything.
+    let mut bytes = rest.get(usize::from(*header)..)?.to_vec();
+    bytes.resize(FRAME_BYTES_MAX, 0);
+    match format.find(&bytes) {
+        Found::Frame(frame) => Some(frame.config.codec),
+        Found::Short | Found::Garbage(_) => None,
     }
 }
 

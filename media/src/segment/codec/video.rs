@@ -158,7 +158,10 @@ impl VideoReader {
             let identity = vec![vec![*a, *b, *c, rest.first().copied().unwrap_or(0)]];
             let sides = u32::from_be_bytes([0, *a, *b, *c]);
             let size = PictureSize { width: sides >> 12, height: sides & 0xFFF };
-            if size.width > 0 && size.height > 0 && self.config.as_ref().is_none_or(|it| it.identity != identity) {
+            if size.width > 0
+                && size.height > 0
+                && self.config.as_ref().is_none_or(|it| it.identity != identity)
+            {
                 let headers = mpeg_headers(data);
                 let (object_type, codec) =
                     if self.format == VideoFormat::Mpeg2 { (0x61, "mp4v.61") } else { (0x6A, "mp4v.6A") };
@@ -325,7 +328,14 @@ fn h265_config(sets: &Sets) -> Option<VideoConfig> {
     let is_nested = plain[2] & 1;
     let mut record = vec![1];
     record.extend(profile);
-    record.extend([0xF0, 0, 0xFC, 0xFC | chroma as u8 & 3, 0xF8 | depths.0 as u8 & 7, 0xF8 | depths.1 as u8 & 7]);
+    record.extend([
+        0xF0,
+        0,
+        0xFC,
+        0xFC | chroma as u8 & 3,
+        0xF8 | depths.0 as u8 & 7,
+        0xF8 | depths.1 as u8 & 7,
+    ]);
     record.extend([0, 0, n_layers << 3 | is_nested << 2 | 3]);
     let lists = sets.lists.iter().zip([32_u8, 33, 34]).filter(|(list, _)| !list.is_empty());
     record.push(lists.clone().count() as u8);

@@ -1,0 +1,370 @@
+//! Windows over failovers, changes of codecs, hours and wraps of clocks, as strict players see them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::*;
+use crate::ring::{Budget, JoinPoint, RingSettings, ring};
+use crate::testing::{HlsChecker, TsSource, boxes, labels_in};
+use crate::ts::clock::STAMP_MODULUS;
+use crate::ts::packet::{PACKET, Packet, PacketBytes, SYNC, packets, packets_mut, set_cc, set_pid};
+
+const BOTH: [SegmentContainer; 2] = [SegmentContainer::Ts, SegmentContainer::Fmp4];
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_764_201_600)
+}
+
+/// A small stream with a key frame every two seconds.
+fn source(label: &str) -> TsSource {
+    TsSource { bitrate: 200_000, gop: 50, ..TsSource::new(label) }
+}
+
+/// Plays sources one after the other, and checks everything that players see at each moment.
+struct Viewing {
+    window: Arc<SegmentWindow>,
+    packager: Packager,
+    plain: HlsChecker,
+    low_latency: HlsChecker,
+    start: Instant,
+    counters: HashMap<u16, u8>,
+    last_read: Option<u64>,
+    labels: Vec<String>,
+    longest_memory: usize,
+}
+
+impl Viewing {
+    fn new(container: SegmentContainer) -> Self {
+        let window = Arc::new(SegmentWindow::new(container, SegmentSettings::default(), now()));
+        Self {
+            packager: Packager::new(Arc::clone(&window)),
+            window,
+            plain: HlsChecker::new(),
+            low_latency: HlsChecker::new(),
+            start: Instant::now(),
+            counters: HashMap::new(),
+            last_read: None,
+            labels: Vec::new(),
+            longest_memory: 0,
+        }
+    }
+
+    /// Plays a part of a source, at the same times of the wall clock.
+    fn play(&mut self, source: &TsSource, from: u64, to: u64) -> &mut Self {
+        let (from, to) = (Duration::from_secs(from), Duration::from_secs(to));
+        let mut stream = source.stream(from);
+        while stream.at() < to {
+            let arrived = self.start + stream.at();
+            let frame = self.counted(&stream.frame());
+            self.packager.push(&frame, arrived);
+            self.look();
+        }
+        self
+    }
+
+    /// Continues the counters of the source before, as the splice does.
+    fn counted(&mut self, frame: &Bytes) -> Bytes {
+        let mut frame = frame.to_vec();
+        for packet in packets_mut(&mut frame) {
+            let counter = self.counters.entry(Packet::new(packet).pid()).or_insert(0);
+            *counter = (*counter + 1) & 0x0F;
+            set_cc(packet, *counter);
+        }
+        frame.into()
+    }
+
+    fn look(&mut self) {
+        let Ok(plain) = self.window.playlist(&PlaylistRequest::default()) else { return };
+        if self.last_read != Some(plain.newest_sequence) {
+            self.plain.playlist(&plain.text);
+            self.read(plain.newest_sequence);
+        }
+        if self.window.container() == SegmentContainer::Fmp4 {
+            let request = PlaylistRequest { low_latency: true, skip: true, names: SegmentNames::default() };
+            self.low_latency.playlist(&self.window.playlist(&request).unwrap().text);
+        }
+    }
+
+    fn read(&mut self, newest: u64) {
+        for number in self.last_read.map_or(newest, |it| it + 1)..=newest {
+            let bytes = self.window.segment(number).unwrap().to_bytes();
+            match self.window.container() {
+                SegmentContainer::Ts => self.plain.ts_segment(number, &bytes),
+                SegmentContainer::Fmp4 => self.plain.fmp4_segment(number, &bytes),
+            }
+            self.labels.extend(labels_in(&bytes));
+        }
+        self.last_read = Some(newest);
+        self.labels.dedup();
+        self.longest_memory = self.longest_memory.max(self.window.description().bytes);
+    }
+
+    fn finish(&mut self) -> &mut Self {
+        self.packager.finish();
+        self.look();
+        self
+    }
+
+    fn n_discontinuities(&self) -> usize {
+        self.plain.segments().values().filter(|it| it.is_discontinuity).count()
+    }
+
+    /// Returns the length of all segments.
+    fn seconds(&self) -> f64 {
+        self.plain.segments().values().map(|it| it.duration).sum()
+    }
+}
+
+#[test]
+fn a_failover_with_the_same_codecs_changes_nothing() {
+    for container in BOTH {
+        let mut viewing = Viewing::new(container);
+        let second = TsSource { start: source("one").start + 45_000, ..source("two") };
+        viewing.play(&source("one"), 0, 21).play(&second, 22, 40).finish();
+        assert_eq!(viewing.n_discontinuities(), 0, "{container:?}");
+        assert_eq!(viewing.labels, ["one", "two"]);
+        let seconds = viewing.seconds();
+        assert!((seconds - 40.5).abs() < 0.2, "{container:?}: {seconds} s");
+        assert_eq!(
+            viewing.window.description().init_version,
+            (container == SegmentContainer::Fmp4).then_some(1)
+        );
+    }
+}
+
+#[test]
+fn a_long_gap_is_a_discontinuity() {
+    for container in BOTH {
+        let mut viewing = Viewing::new(container);
+        viewing.play(&source("one"), 0, 21).play(&source("two"), 50, 70).finish();
+        assert_eq!(viewing.n_discontinuities(), 1, "{container:?}");
+        let seconds = viewing.seconds();
+        assert!((seconds - 41.0).abs() < 0.3, "{container:?}: {seconds} s");
+    }
+}
+
+#[test]
+fn a_change_of_codecs_is_a_discontinuity_with_a_new_initialisation_segment() {
+    for container in BOTH {
+        let mut viewing = Viewing::new(container);
+        let radio = TsSource { video: None, ..source("radio") };
+        viewing.play(&source("one"), 0, 21).play(&radio, 22, 42).play(&source("two"), 43, 62).finish();
+        assert_eq!(viewing.n_discontinuities(), 2, "{container:?}");
+        assert_eq!(viewing.labels, ["one", "radio", "two"]);
+        let description = viewing.window.description();
+        assert_eq!(description.codecs().as_deref(), Some("avc1.42c01e,mp4a.40.2"));
+        assert_eq!(description.init_version, (container == SegmentContainer::Fmp4).then_some(3));
+    }
+}
+
+#[test]
+fn another_video_codec_is_a_discontinuity() {
+    let mut viewing = Viewing::new(SegmentContainer::Ts);
+    let hevc = TsSource { video: Some((0x100, 0x24)), ..source("two") };
+    viewing.play(&source("one"), 0, 21).play(&hevc, 21, 40).finish();
+    assert_eq!(viewing.n_discontinuities(), 1);
+}
+
+#[test]
+fn an_hour_with_a_wrap_of_the_clock_plays_in_bounded_memory() {
+    for container in BOTH {
+        let mut viewing = Viewing::new(container);
+        let start = STAMP_MODULUS - 600 * 90_000;
+        let source = TsSource { bitrate: 60_000, frame_rate: 5, gop: 10, start, ..TsSource::new("one") };
+        viewing.play(&source, 0, 3600).finish();
+        assert_eq!(viewing.n_discontinuities(), 0, "{container:?}");
+        let seconds = viewing.seconds();
+        assert!((seconds - 3600.0).abs() < 0.5, "{container:?}: {seconds} s");
+        let rate = viewing.window.description().average_bandwidth.unwrap() as usize / 8;
+        // Twelve segments, the one that is being made, and what is stored for each of them.
+        assert!(
+            viewing.longest_memory < rate * 4 * 14 + 20_000,
+            "{} of {rate} a second",
+            viewing.longest_memory
+        );
+    }
+}
+
+#[test]
+fn time_stamps_that_go_back_are_a_discontinuity() {
+    for container in BOTH {
+        let mut viewing = Viewing::new(container);
+        let second = TsSource { start: 5 * 90_000, ..source("two") };
+        viewing
+            .play(&TsSource { start: 900 * 90_000, ..source("one") }, 0, 21)
+            .play(&second, 21, 41)
+            .finish();
+        assert_eq!(viewing.n_discontinuities(), 1, "{container:?}");
+        assert_eq!(viewing.labels, ["one", "two"], "{container:?}");
+    }
+}
+
+#[test]
+fn numbers_begin_with_the_seconds_since_1970_or_behind_the_last_window() {
+    let first = |first_number_min| {
+        let settings = SegmentSettings { first_number_min, ..SegmentSettings::default() };
+        SegmentWindow::new(SegmentContainer::Ts, settings, now()).next_number()
+    };
+    assert_eq!(first(0), 1_764_201_600);
+    assert_eq!(first(1_800_000_000), 1_800_000_000);
+}
+
+#[test]
+fn a_segment_of_a_stream_without_key_frames_ends_before_it_is_too_large() {
+    for container in BOTH {
+        let settings = SegmentSettings { bytes: 4 << 20, ..SegmentSettings::default() };
+        let window = Arc::new(SegmentWindow::new(container, settings, now()));
+        let mut packager = Packager::new(Arc::clone(&window));
+        let source = TsSource { bitrate: 20_000_000, gop: 100_000, ..TsSource::new("one") };
+        let start = Instant::now();
+        let mut stream = source.stream(Duration::ZERO);
+        while stream.at() < Duration::from_secs(12) {
+            let arrived = start + stream.at();
+            packager.push(&stream.frame(), arrived);
+            assert!(window.description().bytes < 8 << 20, "{container:?}");
+        }
+        assert!(
+            window.description().newest_sequence.unwrap() > window.description().oldest_sequence.unwrap()
+        );
+    }
+}
+
+#[test]
+fn sound_that_begins_before_a_segment_ends_in_its_own() {
+    const SOUND: u16 = 0x101;
+    let sound = |index: usize| -> PacketBytes {
+        let mut packet = [0x21; PACKET];
+        packet[..4].copy_from_slice(&[SYNC, if index == 0 { 0x40 } else { 0 }, 0, 0x10]);
+        if index == 0 {
+            let [high, low] = (3 * (PACKET as u16 - 4) - 6).to_be_bytes();
+            packet[4..13].copy_from_slice(&[0, 0, 1, 0xC0, high, low, 0x80, 0, 0]);
+        }
+        set_pid(&mut packet, SOUND);
+        packet
+    };
+    let window = Arc::new(SegmentWindow::new(SegmentContainer::Ts, SegmentSettings::default(), now()));
+    let mut packager = Packager::new(Arc::clone(&window));
+    let (start, mut stream) = (Instant::now(), source("one").stream(Duration::ZERO));
+    let mut n_sent = 0;
+    while stream.at() < Duration::from_secs(30) {
+        let arrived = start + stream.at();
+        let frame = stream.frame();
+        // The picture comes between the packets of the sound.
+        let picture = packets(&frame).filter(|it| Packet::new(it).pid() != SOUND).flatten().copied();
+        let mut all: Vec<u8> = picture.collect();
+        if n_sent > 0 {
+            all.extend([sound(1), sound(2)].concat());
+        }
+        all.extend(sound(0));
+        n_sent += 1;
+        packager.push(&all.into(), arrived);
+    }
+    let description = window.description();
+    for number in description.oldest_sequence.unwrap()..=description.newest_sequence.unwrap() {
+        let bytes = window.segment(number).unwrap().to_bytes();
+        let starts: Vec<bool> =
+            packets(&bytes).map(Packet::new).filter(|it| it.pid() == SOUND).map(Packet::pusi).collect();
+        assert!(
+            starts.len() > 60 && starts.chunks(3).all(|it| it == [true, false, false]),
+            "{number}: {starts:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocking_reload_waits_for_its_part_and_refuses_what_is_too_far_ahead() {
+    let budget = Budget::new(usize::MAX);
+    let (mut writer, ring) = ring(RingSettings::default(), &budget);
+    let (window, task) = segmenter(
+        ring.uncounted_tail(JoinPoint::Oldest),
+        SegmentContainer::Fmp4,
+        SegmentSettings::default(),
+        now(),
+    );
+    let task = tokio::spawn(task);
+    let start = Instant::now();
+    let writing = tokio::spawn(async move {
+        let mut stream = source("one").stream(Duration::ZERO);
+        while stream.at() < Duration::from_secs(30) {
+            tokio::time::sleep_until(start + stream.at()).await;
+            writer.push_packets(&stream.frame(), Instant::now());
+            writer.flush(Instant::now());
+        }
+        writer.filler(Instant::now());
+        writer
+    });
+    assert_eq!(window.playlist(&PlaylistRequest::default()), Err(WindowError::NotReady));
+    window.ready().await.unwrap();
+    // The sound of a picture comes with it, so a segment is complete with the first picture of the next one.
+    assert!(start.elapsed() < Duration::from_millis(2500), "{:?}", start.elapsed());
+    let newest = window.description().newest_sequence.unwrap();
+    window.wait_for(newest, None).await.unwrap();
+    window.wait_for(newest + 1, Some(0)).await.unwrap();
+    let before = start.elapsed();
+    let part = window.part(newest + 1, 1).await.unwrap();
+    assert!(start.elapsed() > before && start.elapsed() - before < Duration::from_millis(700));
+    assert_eq!(boxes(&part.to_bytes()).iter().map(|it| it.0).collect::<Vec<_>>(), [*b"moof", *b"mdat"]);
+    // A part after the last one of a segment is the first one of the next.
+    window.wait_for(newest, Some(500)).await.unwrap();
+    assert_eq!(window.wait_for(newest + 1, Some(500)).await, Err(WindowError::TooFarAhead));
+    assert_eq!(window.wait_for(newest + 9, None).await, Err(WindowError::TooFarAhead));
+    assert!(window.part(newest + 1, 500).await.is_none());
+    window.wait_for(newest + 1, None).await.unwrap();
+    let whole = window.segment(newest + 1).unwrap().to_bytes();
+    assert!(whole.windows(part.len()).any(|it| it == part.to_bytes()), "a segment is its parts");
+    // After the stream ended, a request does not wait for ever.
+    let writer = writing.await.unwrap();
+    let next = window.next_number();
+    assert_eq!(window.wait_for(next, None).await, Err(WindowError::Timeout));
+    let waiting = {
+        let window = Arc::clone(&window);
+        tokio::spawn(async move { window.wait_for(next, None).await })
+    };
+    yield_now().await;
+    drop(writer);
+    assert_eq!(waiting.await.unwrap(), Err(WindowError::Ended(EndReason::Closed)));
+    task.await.unwrap();
+    assert!(window.playlist(&PlaylistRequest::default()).is_ok(), "the last segments are still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fragments_over_one_response_are_those_of_the_segments_without_loss() {
+    let window = Arc::new(SegmentWindow::new(SegmentContainer::Fmp4, SegmentSettings::default(), now()));
+    let mut packager = Packager::new(Arc::clone(&window));
+    let start = Instant::now();
+    let mut stream = source("one").stream(Duration::ZERO);
+    let mut push_until = |packager: &mut Packager, seconds: u64| {
+        while stream.at() < Duration::from_secs(seconds) {
+            let arrived = start + stream.at();
+            packager.push(&stream.frame(), arrived);
+        }
+    };
+    push_until(&mut packager, 10);
+    let (mut keen, mut slow) = (window.fragments(), window.fragments());
+    let init = keen.next().await.unwrap().bytes;
+    assert_eq!(boxes(&init).iter().map(|it| it.0).collect::<Vec<_>>(), [*b"ftyp", *b"moov"]);
+    slow.next().await.unwrap();
+    let first = window.description().newest_sequence.unwrap();
+    let mut read = Vec::new();
+    for second in 11..40 {
+        push_until(&mut packager, second);
+        while let Ok(Ok(fragment)) = tokio::time::timeout(Duration::from_millis(1), keen.next()).await {
+            assert!(!fragment.is_after_loss);
+            read.extend_from_slice(&fragment.bytes);
+        }
+    }
+    let newest = window.description().newest_sequence.unwrap();
+    let whole: Vec<u8> = (first..=newest).flat_map(|it| window.segment(it).unwrap().to_bytes()).collect();
+    assert!(read.starts_with(&whole));
+    push_until(&mut packager, 120);
+    assert!(slow.next().await.unwrap().is_after_loss);
+    window.end(EndReason::Stopped);
+    while keen.next().await.is_ok() {}
+    assert_eq!(keen.next().await.unwrap_err(), FragmentEnd::Window(EndReason::Stopped));
+    let ts = Arc::new(SegmentWindow::new(SegmentContainer::Ts, SegmentSettings::default(), now()));
+    assert_eq!(ts.fragments().next().await.unwrap_err(), FragmentEnd::NotFragmented);
+}
