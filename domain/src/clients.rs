@@ -102,8 +102,8 @@ pub fn segment_container(agent: &str) -> SegmentContainer {
 }
 
 /// Sounds, as RFC 6381 names them, that browsers and Apple devices do not play in fMP4 although it carries them. Only those
-/// of Apple play AC-3 and E-AC-3; `mp4a.40.34` is MPEG audio, which is layer II in nearly all broadcasts, and none plays it.
-const SOUNDS_OF_TELEVISION: [&str; 3] = ["ac-3", "ec-3", "mp4a.40.34"];
+/// of Apple play AC-3 and E-AC-3; `mp4a.40.33` and `mp4a.40.34` are MPEG audio of the layers II and III.
+const SOUNDS_OF_TELEVISION: [&str; 4] = ["ac-3", "ec-3", "mp4a.40.33", "mp4a.40.34"];
 
 /// Returns whether the program with this user agent plays a sound in fMP4. Programs that are not known play everything.
 pub fn plays_sound(agent: &str, codec: &str) -> bool {
@@ -127,6 +127,7 @@ mod tests {
         for (agent, codec, expected) in [
             (CHROME, "mp4a.40.2", true),
             (CHROME, "ac-3", false),
+            (CHROME, "mp4a.40.33", false),
             (CHROME, "mp4a.40.34", false),
             (CHROME, "opus", true),
             (SAFARI, "ac-3", true),

@@ -518,12 +518,14 @@ mod slow {
             let path = format!("{}{query}", open(&gateway, "News"));
             let page = format!(
                 "{library};
-                document.body.innerHTML = '<video muted></video>';
+                const video = document.createElement('video');
+                video.muted = true;
+                document.body.replaceChildren(video);
                 window.errors = [];
                 window.hls = new Hls({{ enableWorker: false, lowLatencyMode: true }});
                 hls.on(Hls.Events.ERROR, (_, it) => {{ if (it.fatal) errors.push(it.details); }});
-                hls.on(Hls.Events.MANIFEST_PARSED, () => document.querySelector('video').play());
-                hls.attachMedia(document.querySelector('video'));
+                hls.on(Hls.Events.MANIFEST_PARSED, () => video.play());
+                hls.attachMedia(video);
                 hls.loadSource('{path}');"
             );
             web.browser.script(&page).await;

@@ -66,7 +66,7 @@ pub struct SegmentViewing {
     meter: Arc<SegmentMeter>,
     registry: Arc<Registry>,
     /// Fields are dropped in this order: the segmenter has one viewer less when the channel hears of the end.
-    viewer: Arc<()>,
+    _viewer: Arc<()>,
     departure: Departure,
 }
 
@@ -77,7 +77,7 @@ impl SegmentViewing {
         departure: Departure,
         registry: Arc<Registry>,
     ) -> Self {
-        Self { window: shared.window, meter, registry, viewer: shared.viewer, departure }
+        Self { window: shared.window, meter, registry, _viewer: shared.viewer, departure }
     }
 
     /// Returns the segments.
@@ -97,9 +97,9 @@ impl SegmentViewing {
     }
 
     /// Returns the number of viewers of the window.
-    pub fn nviewers(&self) -> usize {
+    pub fn n_viewers(&self) -> usize {
         // The segmenter has one reference too.
-        Arc::strong_count(&self.viewer).saturating_sub(1)
+        Arc::strong_count(&self._viewer).saturating_sub(1)
     }
 
     /// Returns why the gateway ended the session of the user, if it did.
@@ -119,7 +119,7 @@ impl fmt::Debug for SegmentViewing {
 }
 
 impl RunningSegmenter {
-    fn nviewers(&self) -> usize {
+    fn n_viewers(&self) -> usize {
         Arc::strong_count(&self.viewers) - 1
     }
 }
@@ -149,7 +149,7 @@ impl Segmenters {
     /// starts the timer with a number, which is passed to [`Self::lingered`].
     pub(super) fn update_linger(&mut self, start_timer: impl Fn(u64) -> AbortOnDropHandle<()>) {
         for running in &mut self.running {
-            if running.nviewers() > 0 {
+            if running.n_viewers() > 0 {
                 running.lingering = None;
             } else if running.lingering.is_none() {
                 self.last_timer += 1;
@@ -161,7 +161,7 @@ impl Segmenters {
     /// Ends the segmenter whose timer has this number, unless a viewer has joined since.
     pub(super) fn lingered(&mut self, number: u64) {
         let has_lingered = |it: &RunningSegmenter| it.lingering.as_ref().is_some_and(|it| it.0 == number);
-        self.drop_segmenters(|it| has_lingered(it) && it.nviewers() == 0);
+        self.drop_segmenters(|it| has_lingered(it) && it.n_viewers() == 0);
     }
 
     /// Ends segmenters, and remembers the numbers of their segments: those of another one must differ, because players and
@@ -202,7 +202,7 @@ fn status(running: &RunningSegmenter) -> SegmenterStatus {
     SegmenterStatus {
         container: running.container,
         output_profile: running.rendition.as_ref().map(|it| it.profile),
-        nviewers: running.nviewers(),
+        n_viewers: running.n_viewers(),
         target_duration: description.target_duration,
         newest_segment: description.newest_sequence,
         n_segments: description.n_segments,
