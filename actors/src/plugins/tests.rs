@@ -741,7 +741,7 @@ async fn a_new_version_keeps_no_permission_that_it_does_not_declare() {
     let bench = Bench::new();
     let code = acting(
         "def connect():\n    try:\n        socket.socket()\n        return True\n    except OSError:\n        return False\n\
-         return {'socket': connect(), 'scopes': context.api('GET', '/x/')}",
+         return {'socket': connect(), 'scopes': context.api('GET', '/x/')['body']['scopes']}",
     );
     let wide = json!({"permissions": {"network": true, "api": ["channels:write", "vod:read"]}});
     let key = bench.install("demo", &code, wide);

@@ -181,14 +181,14 @@ fn json_is_checked_in_branches_that_the_sample_does_not_reach() {
         "{% if gap_ms > 100 %}{}{% endif %}{% if gap_ms <= 100 %}[]{% endif %}",
     ] {
         let checked = Template::parse(source, None).unwrap().check(&values());
-        assert_eq!(checked, Ok(()), "{source}");
+        assert!(checked.is_ok(), "{source}: {checked:?}");
     }
 }
 
 #[test]
 fn the_work_of_a_check_is_bounded_however_many_branches_a_template_has() {
     let condition = |n: usize| format!("{{% if channel_name == \"{n}\" and v{n} > {n} %}}{n}{{% endif %}}");
-    let source: String = (0..200).map(condition).collect();
+    let source: String = (0..50).map(condition).collect();
     let template = Template::parse(&source, None).unwrap();
     assert_eq!(branches::samples(&template.nodes, &values()).len(), 64);
 }
