@@ -252,3 +252,84 @@ async fn a_plugin_calls_the_api_within_its_scopes_over_pipes_and_with_its_token(
     assert!(limited.status == 400 && limited.body["memory_mib"].is_array(), "{limited:?}");
     stop(program).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_version_is_back_over_rest_if_the_new_one_does_not_start() {
+    let data = tempfile::tempdir().unwrap();
+    let program = Binary::start(&["serve", "--data-dir", &data.path().display().to_string()]);
+    let address = program.address().await;
+    let admin = Api::stranger_at(address).become_first_admin().await;
+    let token = admin.token(ADMIN, PASSWORD).await.text("access").to_owned();
+    let package = |version: &str, code: &str| {
+        let manifest = json!({
+            "name": "Demo", "version": version, "description": "", "permissions": {},
+            "fields": [{ "id": "word", "label": "Word", "type": "string", "default": "hi" }],
+            "actions": [{ "id": "main", "label": "Main" }],
+        });
+        let manifest = manifest.to_string();
+        archive(&[part("demo/plugin.json", manifest.as_bytes()), part("demo/plugin.py", code.as_bytes())])
+    };
+    let works = "class Plugin:\n    def run(self, action, params, context):\n        \
+                 return {'status': 'ok', 'word': context['settings']['word']}\n";
+    let imported = import(address, &token, &package("1.0.0", works), false).await;
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    let enabled =
+        admin.post(&format!("{PLUGINS}demo/enabled/"), json!({ "enabled": true, "accept_gaps": true })).await;
+    assert_eq!((enabled.status, &enabled.body["plugin"]["state"]), (200, &json!("ready")), "{enabled:?}");
+    let saved = json!({ "settings": { "word": "hello" } });
+    assert_eq!(admin.post(&format!("{PLUGINS}demo/settings/"), saved).await.status, 200);
+    let before = admin.get(PLUGINS).await.body["plugins"][0].clone();
+
+    let broken = package("2.0.0", "raise RuntimeError('broken on purpose')\n");
+    let refused = import(address, &token, &broken, true).await;
+    assert!(refused.starts_with("HTTP/1.1 400") && refused.contains("old one is back"), "{refused}");
+    let after = admin.get(PLUGINS).await.body["plugins"][0].clone();
+    for member in ["version", "settings", "enabled", "granted_permissions"] {
+        assert_eq!(after[member], before[member], "{member}: {after}");
+    }
+    let run = admin.post(&format!("{PLUGINS}demo/run/"), json!({ "action": "main", "params": {} })).await;
+    assert_eq!((run.status, &run.body["result"]["word"]), (200, &json!("hello")), "{run:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_end_of_a_run_has_its_status() {
+    let data = tempfile::tempdir().unwrap();
+    let program = Binary::start(&["serve", "--data-dir", &data.path().display().to_string()]);
+    let address = program.address().await;
+    let admin = Api::stranger_at(address).become_first_admin().await;
+    let token = admin.token(ADMIN, PASSWORD).await.text("access").to_owned();
+    let code = "import os, time\nclass Plugin:\n    def run(self, action, params, context):\n        \
+                if action == 'crash':\n            os._exit(3)\n        \
+                if action == 'raise':\n            raise ValueError('on purpose')\n        \
+                if action == 'late':\n            time.sleep(600)\n        \
+                return {'status': 'ok'}\n";
+    let actions = ["main", "raise", "crash", "late"].map(|id| match id {
+        "late" => json!({ "id": id, "label": id, "timeout": 1 }),
+        _ => json!({ "id": id, "label": id }),
+    });
+    let manifest = json!({
+        "name": "Demo", "version": "1.0.0", "description": "", "permissions": {}, "actions": actions,
+    });
+    let manifest = manifest.to_string();
+    let package =
+        archive(&[part("demo/plugin.json", manifest.as_bytes()), part("demo/plugin.py", code.as_bytes())]);
+    let imported = import(address, &token, &package, false).await;
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    let run = async |key: &str, action: &str| {
+        admin.post(&format!("{PLUGINS}{key}/run/"), json!({ "action": action, "params": {} })).await
+    };
+    assert_eq!(run("demo", "main").await.status, 403, "disabled");
+    let enabling = json!({ "enabled": true, "accept_gaps": true });
+    assert_eq!(admin.post(&format!("{PLUGINS}demo/enabled/"), enabling).await.status, 200);
+    for (key, action, status) in [
+        ("nobody", "main", 404),
+        ("demo", "main", 200),
+        ("demo", "raise", 500),
+        ("demo", "crash", 502),
+        // It does not end when it is asked to, so its process ends.
+        ("demo", "late", 504),
+    ] {
+        let answer = run(key, action).await;
+        assert_eq!(answer.status, status, "{key} {action}: {answer:?}");
+    }
+}

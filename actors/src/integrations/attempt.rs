@@ -134,29 +134,35 @@ impl Attempted {
     }
 }
 
-/// Sends an example of an event, and logs it. It changes nothing else.
+/// Sends an example of an event. Returns the entry for the log, without its id.
 pub(super) async fn test(
-    shared: &Arc<Shared>,
-    running: &Running,
-    lane: &Arc<Lane>,
-    integration: &Arc<Integration>,
+    shared: Arc<Shared>,
+    lane: Arc<Lane>,
+    integration: Arc<Integration>,
     body: EventBody,
-) -> Result<DeliveryLogEntry, storage::Error> {
+) -> DeliveryLogEntry {
     let now = now_ms();
     let (event_id, event, summary) = (Uuid::new_v4(), body.name().to_owned(), body.summary());
     let mut payload = payload(&Event { at: now, body }, event_id);
     payload.insert("test".to_owned(), true.into());
     let payload = Value::Object(payload).to_string();
     let happened = Happened { event_id, event, payload, summary, run_id: event_id };
-    let destination = Destination::Integration(integration.clone());
+    let destination = Destination::Integration(integration);
     let began = Instant::now();
     let time_max = if destination.action().is_some() { TESTED_RUN_MAX } else { Duration::MAX };
-    let attempted = match timeout(time_max, send(shared, lane, &destination, happened.clone())).await {
+    let attempted = match timeout(time_max, send(&shared, &lane, &destination, happened.clone())).await {
         Ok(Ok(attempted)) => attempted,
         Ok(Err(NotBegun(reason))) => Attempted::never(reason),
         Err(_) => Attempted::never(format!("the action still runs after {} s", TESTED_RUN_MAX.as_secs())),
     };
-    let entry = entry(&destination, &happened, None, 1, began.elapsed(), &attempted);
+    entry(&destination, &happened, None, 1, began.elapsed(), &attempted)
+}
+
+/// Logs a test, which changes nothing else. Returns the entry with its id.
+pub(super) async fn log_test(
+    running: &Running,
+    entry: DeliveryLogEntry,
+) -> Result<DeliveryLogEntry, storage::Error> {
     let excess = running.log_excess(&entry);
     let (removed, logged) = (excess.clone(), entry.clone());
     let id = running.models.store.write(move |write| append(write, logged, &removed)).await?;

@@ -29,7 +29,7 @@ mod script;
 mod tests;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +51,7 @@ use storage::Models;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use self::lane::Lane;
@@ -65,6 +66,8 @@ use crate::tasks::{self, RespawnedTask};
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of scripts that run at the same time.
 const SCRIPTS_MAX: usize = 4;
+/// Maximum number of events that a test of an integration sends at the same time.
+const TESTS_MAX: usize = 4;
 /// Maximum number of dead letters that are replayed or deleted in one write.
 const DEAD_PER_WRITE: usize = 1_000;
 /// Maximum number of runs by buttons that wait for the log.
@@ -151,7 +154,7 @@ pub struct DeliveryFilter {
     /// Name of the event.
     pub event: Option<String>,
     /// These deliveries only.
-    pub ids: Option<Vec<DeliveryId>>,
+    pub ids: Option<BTreeSet<DeliveryId>>,
     /// Those of events from this time on, in milliseconds since 1970.
     pub since: Option<i64>,
     /// Those of events before this time, in milliseconds since 1970.
@@ -192,6 +195,8 @@ pub enum IntegrationError {
     NoEvents,
     #[error("integrations do not run")]
     NotRunning,
+    #[error("a bug: the test of an integration panicked")]
+    TestPanicked,
     #[error(transparent)]
     Store(#[from] storage::Error),
 }
@@ -340,8 +345,9 @@ impl Integrations {
         running.models.integrations.load().iter().map(|it| self.shared.status(running, it.id)).collect()
     }
 
-    /// Sends an example of each enabled event, one after the other, whether the integration is enabled or not. Each is
-    /// logged. An answer in time is not guaranteed: each event may take as long as its target.
+    /// Sends an example of each enabled event, a few at the same time, whether the integration is enabled or not. Each is
+    /// logged, in the order of the events. An answer in time is not guaranteed: each event may take as long as its
+    /// target.
     ///
     /// # Errors
     /// There is no such integration, or it has no enabled event.
@@ -355,11 +361,22 @@ impl Integrations {
         if names.is_empty() {
             return Err(IntegrationError::NoEvents);
         }
-        let mut results = Vec::with_capacity(names.len());
-        for event in names {
-            let Some(body) = EventBody::sample(&event) else { continue };
-            let entry = attempt::test(&self.shared, running, &lane, &integration, body).await?;
-            results.push(TestResult { event, entry });
+        let turn = Arc::new(Semaphore::new(TESTS_MAX));
+        let begin = |body: EventBody| {
+            let (shared, lane, integration) = (self.shared.clone(), lane.clone(), integration.clone());
+            let turn = turn.clone();
+            // Ends with the request.
+            AbortOnDropHandle::new(tokio::spawn(async move {
+                let _permit = turn.acquire_owned().await;
+                attempt::test(shared, lane, integration, body).await
+            }))
+        };
+        let samples = names.into_iter().filter_map(|event| Some((EventBody::sample(&event)?, event)));
+        let tests: Vec<_> = samples.map(|(body, event)| (event, begin(body))).collect();
+        let mut results = Vec::with_capacity(tests.len());
+        for (event, test) in tests {
+            let entry = test.await.map_err(|_| IntegrationError::TestPanicked)?;
+            results.push(TestResult { event, entry: attempt::log_test(running, entry).await? });
         }
         Ok(results)
     }
@@ -409,11 +426,14 @@ impl Integrations {
         Ok(Page { n_all, items })
     }
 
-    /// Returns the dead letters that a filter selects, in parts that are changed in one write each.
+    /// Returns the dead letters that a filter selects, in parts that are changed in one write each. Blocks: there may be
+    /// many.
     pub fn dead_letters(&self, filter: &DeliveryFilter) -> Vec<DeadLetters> {
         let Some(running) = self.shared.running.get() else { return Vec::new() };
         let filter = DeliveryFilter { is_dead: Some(true), ..filter.clone() };
         let ids = running.delivery_ids(&filter);
+        // The parts have only ids that it selects.
+        let filter = DeliveryFilter { ids: None, ..filter };
         let part = |ids: &[DeliveryId]| DeadLetters { ids: ids.to_vec(), filter: filter.clone() };
         ids.chunks(DEAD_PER_WRITE).map(part).collect()
     }

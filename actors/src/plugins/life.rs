@@ -524,7 +524,7 @@ async fn prepare(
     }
     let (settings, manifest) = (&parts.settings, &installed.manifest);
     // Permissions that were not granted do not count.
-    let permissions = installed.record.granted.clone().ok_or("its permissions have not been granted")?;
+    let permissions = installed.permissions().ok_or("its permissions have not been granted")?;
     if let Some(reason) =
         new_gaps(&PluginGap::of(&permissions, &parts.enforced), &installed.record.accepted_gaps)
     {

@@ -111,6 +111,12 @@ impl InstalledPlugin {
     pub fn limits(&self) -> Limits {
         self.record.limits.over(self.manifest.limits)
     }
+
+    /// Returns the permissions that an admin granted and the installed version still declares; `None` before they are
+    /// granted.
+    pub fn permissions(&self) -> Option<Permissions> {
+        Some(self.record.granted.as_ref()?.within(&self.manifest.permissions))
+    }
 }
 
 /// Something to be stored about a plugin.

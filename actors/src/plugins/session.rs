@@ -110,7 +110,7 @@ impl Life {
         permit: SemaphorePermit<'_>,
     ) -> SessionEnd {
         let (settings, mut hidden) = settings_of(&installed);
-        let permissions = installed.record.granted.clone().unwrap_or_else(Permissions::none);
+        let permissions = installed.permissions().unwrap_or_else(Permissions::none);
         let caller = Arc::new(PluginCaller { key: self.key.clone(), permissions });
         // A plugin without a socket could not use one.
         let token = Some(caller.clone()).filter(|it| it.permissions.network);

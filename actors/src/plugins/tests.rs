@@ -72,7 +72,9 @@ impl PluginBackend for Records {
                 "/bug/" => panic!("on purpose"),
                 "/large/" => ApiAnswer { status: 200, body: format!("\"{}\"", "x".repeat(5 << 20)) },
                 _ => {
-                    let body = json!({"key": caller.key.as_str(), "call": format!("{call:?}")}).to_string();
+                    let body = json!({"key": caller.key.as_str(), "call": format!("{call:?}"),
+                        "scopes": caller.permissions.api})
+                    .to_string();
                     ApiAnswer { status: 200, body }
                 }
             }
@@ -509,8 +511,11 @@ async fn memory_processes_and_files_have_limits() {
     );
     let limits = json!({"memory_mib": 200, "processes": 40, "data_mib": 20, "open_files": 50});
     let key = bench.install("demo", &code, json!({"limits": limits}));
+    let quiet = bench.install("quiet", &acting("return {'pid': os.getpid()}"), json!({}));
     bench.start();
     bench.until(&key, PluginState::Ready).await;
+    bench.until(&quiet, PluginState::Ready).await;
+    let quiet_before = bench.returned(&quiet, "main").await;
     let run = async |how: &str| bench.run_with(&key, "main", json!({ "how": how })).await;
     assert_eq!(run("reserve").await, RunResult::Returned(json!({"refused": true})));
     assert_eq!(run("open").await, RunResult::Returned(json!({"errno": 24})));
@@ -532,6 +537,7 @@ async fn memory_processes_and_files_have_limits() {
         fs::remove_dir_all(files).unwrap();
         bench.plugins.restart(&key).await.unwrap();
     }
+    assert_eq!(bench.returned(&quiet, "main").await, quiet_before, "the other plugin has the same process");
 }
 
 /// Attempts of a plugin, each a Python expression that returns or raises.
@@ -587,6 +593,15 @@ async fn a_plugin_without_permissions_escapes_nowhere() {
     let report = bench.returned(&key, "main").await;
     let mut done: Vec<&str> = report["done"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let is_root = rustix::process::geteuid().is_root();
+    // These do not depend on Landlock.
+    assert_ne!(report["uid"], json!(0));
+    assert_eq!(report["group"], report["pid"], "it cannot leave its process group");
+    let privileges = report["privileges"].to_string();
+    assert!(
+        privileges.contains("NoNewPrivs:\\t1") && privileges.contains("CapEff:\\t0000000000000000"),
+        "{privileges}"
+    );
+    assert!(privileges.contains("Seccomp:\\t2"), "{privileges}");
     if !can_restrict_files() {
         // What is left without Landlock: other users for a gateway that runs as root, and the filters.
         eprintln!("this kernel has no Landlock; seen instead: {done:?}");
@@ -602,14 +617,6 @@ async fn a_plugin_without_permissions_escapes_nowhere() {
         done.retain(|it| *it != "signal-gateway");
     }
     assert_eq!(done, Vec::<&str>::new(), "{report:#}");
-    assert_ne!(report["uid"], json!(0));
-    assert_eq!(report["group"], report["pid"], "it cannot leave its process group");
-    let privileges = report["privileges"].to_string();
-    assert!(
-        privileges.contains("NoNewPrivs:\\t1") && privileges.contains("CapEff:\\t0000000000000000"),
-        "{privileges}"
-    );
-    assert!(privileges.contains("Seccomp:\\t2"), "{privileges}");
 }
 
 /// Returns whether the kernel can forbid signals to other processes (Linux 6.12).
@@ -672,6 +679,7 @@ async fn permissions_allow_what_they_name_and_nothing_else() {
     }
 }
 
+/// `HEADWATER_CRASHES` sets how many; 20 by default.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_crashes_leak_nothing() {
     let bench = Bench::new();
@@ -685,7 +693,8 @@ async fn many_crashes_leak_nothing() {
     let n_files = || fs::read_dir("/proc/self/fd").unwrap().count();
     let mut groups = Vec::new();
     let mut before = 0;
-    for n in 0..20 {
+    let n_crashes = std::env::var("HEADWATER_CRASHES").map_or(20, |it| it.parse().unwrap());
+    for n in 0..n_crashes {
         groups.push(bench.plugins.state(&key).unwrap().pid.unwrap());
         let crashed = bench.run_with(&key, "main", json!({"forks": n % 5 == 0})).await;
         assert!(matches!(crashed, RunResult::Crashed(_)), "{crashed:?}");
@@ -724,6 +733,30 @@ async fn the_old_code_returns_if_the_new_one_does_not_start() {
     assert_eq!(bench.returned(&key, "main").await, json!({"version": 1}));
     assert_eq!(update(acting("return {'version': 2}")).await, Ok("installed"));
     assert_eq!(bench.returned(&key, "main").await, json!({"version": 2}));
+}
+
+/// A version that declared fewer permissions ran with those of the version before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_version_keeps_no_permission_that_it_does_not_declare() {
+    let bench = Bench::new();
+    let code = acting(
+        "def connect():\n    try:\n        socket.socket()\n        return True\n    except OSError:\n        return False\n\
+         return {'socket': connect(), 'scopes': context.api('GET', '/x/')['body']['scopes']}",
+    );
+    let wide = json!({"permissions": {"network": true, "api": ["channels:write", "vod:read"]}});
+    let key = bench.install("demo", &code, wide);
+    bench.start();
+    bench.until(&key, PluginState::Ready).await;
+    let before = bench.returned(&key, "main").await;
+    assert_eq!(before, json!({"socket": true, "scopes": {"scopes": ["channels:write", "vod:read"]}}));
+    let folder = bench.settings.folders.code.join("demo");
+    let install = async {
+        write_code(&folder, &code, json!({"permissions": {"api": ["channels:read"]}}));
+        Ok::<_, PluginError>(())
+    };
+    bench.plugins.update(&key, install, async {}).await.unwrap();
+    let after = bench.returned(&key, "main").await;
+    assert_eq!(after, json!({"socket": false, "scopes": {"scopes": ["channels:read"]}}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -404,7 +404,7 @@ const TABLES: [TableProperties; 30] = [
     },
 ];
 
-/// Tables without a place in the gateway yet, with their names for people. Their rows are counted for the report.
+/// Tables that are not imported, with their names for people. Their rows are counted for the report.
 pub const UNUSED_TABLES: [(&str, &str); 9] = [
     ("channels_recording", "recordings"),
     ("channels_recurringrecordingrule", "recurring recording rules"),

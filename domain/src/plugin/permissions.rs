@@ -98,12 +98,52 @@ impl Permissions {
         more.extend(self.listen.difference(&granted.listen).map(|it| format!("listening at port {it}")));
         let programs = self.programs.difference(&granted.programs);
         more.extend(programs.map(|it| format!("starting the program {it}")));
-        let includes = |wanted: &FileAccess| {
-            let is_granted = |it: &FileAccess| it.place == wanted.place && (it.is_write || !wanted.is_write);
-            granted.files.iter().any(is_granted)
-        };
-        more.extend(self.files.iter().filter(|it| !includes(it)).map(|it| format!("files: {it}")));
+        more.extend(
+            self.files.iter().filter(|it| !granted.includes_files(it)).map(|it| format!("files: {it}")),
+        );
         more
+    }
+
+    /// Returns the granted permissions without those that the installed version does not declare. Folders stay: an admin
+    /// may have granted them besides the declared ones.
+    pub fn within(&self, declared: &Self) -> Self {
+        let common = |mine: &BTreeSet<ApiScope>, theirs: &BTreeSet<ApiScope>| {
+            let pairs = mine.iter().flat_map(|mine| theirs.iter().map(move |it| mine.both(*it)));
+            ApiAccess::Scopes(pairs.flatten().collect())
+        };
+        let is_kept = |it: &&FileAccess| match it.place {
+            FilePlace::Folder(_) => true,
+            FilePlace::Recordings | FilePlace::Logos => declared.includes_files(it),
+        };
+        let mut files: BTreeSet<FileAccess> = self.files.iter().filter(is_kept).cloned().collect();
+        // A right to write that became one to read.
+        files.extend(declared.files.iter().filter(|it| self.includes_files(it)).cloned());
+        Self {
+            is_declared: self.is_declared || declared.is_declared,
+            api: match (&self.api, &declared.api) {
+                (ApiAccess::Full, declared) => declared.clone(),
+                (granted, ApiAccess::Full) => granted.clone(),
+                (ApiAccess::Scopes(granted), ApiAccess::Scopes(declared)) => common(granted, declared),
+            },
+            network: self.network && declared.network,
+            listen: &self.listen & &declared.listen,
+            programs: &self.programs & &declared.programs,
+            files,
+        }
+    }
+
+    /// Returns the granted permissions after an update: [`within`](Self::within) the new version, and without the folders
+    /// that only the version before it declared.
+    pub fn after_update(&self, before: Option<&Self>, declared: &Self) -> Self {
+        let mut granted = self.within(declared);
+        if let Some(before) = before {
+            granted.files.retain(|it| declared.includes_files(it) || !before.files.contains(it));
+        }
+        granted
+    }
+
+    fn includes_files(&self, wanted: &FileAccess) -> bool {
+        self.files.iter().any(|it| it.place == wanted.place && (it.is_write || !wanted.is_write))
     }
 
     /// Reads the permissions of a manifest.

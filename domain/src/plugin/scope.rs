@@ -143,6 +143,18 @@ impl ApiScope {
         is_area && (self.is_write || !is_write)
     }
 
+    /// Returns the scope for what both permit; `None` if they have nothing in common.
+    pub fn both(self, other: Self) -> Option<Self> {
+        let area = match (self.area, other.area) {
+            (None, None) => None,
+            (None, Some(area)) | (Some(area), None) if area.is_protected() => return None,
+            (None, Some(area)) | (Some(area), None) => Some(area),
+            (Some(mine), Some(theirs)) if mine == theirs => Some(mine),
+            (Some(_), Some(_)) => return None,
+        };
+        Some(Self { area, is_write: self.is_write && other.is_write })
+    }
+
     /// States whether everything that the other scope permits is permitted by this one.
     pub fn includes(self, other: Self) -> bool {
         let is_area = match (self.area, other.area) {

@@ -296,3 +296,56 @@ fn the_one_plugin_of_an_archive_is_found_where_it_is() {
     check(&["README.md"], Err("no plugin"));
     check(&["é/plugin.py"], Err("cannot be a plugin"));
 }
+
+#[test]
+fn permissions_that_a_version_no_longer_declares_are_not_kept() {
+    let permissions = |value: Value| {
+        let mut manifest = sample();
+        manifest["permissions"] = value;
+        Manifest::parse(manifest.to_string().as_bytes()).unwrap().permissions
+    };
+    let check = |granted: Value, declared: Value, expected: Value| {
+        let within = permissions(granted.clone()).within(&permissions(declared.clone()));
+        assert_eq!(within, permissions(expected), "{granted} within {declared}");
+        assert_eq!(within.beyond(&permissions(granted)), Vec::<String>::new());
+    };
+    let all = json!({"api": ["*:write", "users:read"], "network": true, "listen": [9090, 9091],
+        "programs": ["ffmpeg", "sh"], "files": ["recordings:write", "/srv/a", "/srv/b:write"]});
+    check(all.clone(), all.clone(), all.clone());
+    // Folders may have been granted by an admin.
+    check(all.clone(), json!({}), json!({"files": ["/srv/a", "/srv/b:write"]}));
+    check(json!({}), all.clone(), json!({}));
+    check(
+        json!({"api": ["*:read", "users:write"]}),
+        json!({"api": ["channels:write", "users:read"]}),
+        json!({"api": ["channels:read", "users:read"]}),
+    );
+    check(json!({"api": ["*:write"]}), json!({"api": ["users:read"]}), json!({}));
+    check(json!({"api": ["channels:read"]}), json!({"api": ["streams:read"]}), json!({}));
+    check(json!({"listen": [9090, 9091]}), json!({"listen": [9091, 9092]}), json!({"listen": [9091]}));
+    check(
+        json!({"files": ["recordings:write", "logos"]}),
+        json!({"files": ["recordings"]}),
+        json!({"files": ["recordings"]}),
+    );
+    // From everything to what is declared, and not the other way round.
+    let undeclared = Permissions::undeclared();
+    assert_eq!(
+        undeclared.within(&permissions(json!({"api": ["*:read"]}))),
+        permissions(json!({"api": ["*:read"]}))
+    );
+    assert_eq!(permissions(json!({})).within(&undeclared), permissions(json!({})));
+    assert_eq!(undeclared.within(&undeclared), undeclared);
+}
+
+#[test]
+fn an_update_keeps_the_folders_that_an_admin_granted_and_no_others() {
+    let files = |texts: &[&str]| {
+        let files = texts.iter().map(|it| FileAccess::parse(it).unwrap()).collect();
+        Permissions { files, ..Permissions::none() }
+    };
+    let granted = files(&["/declared", "/kept", "/admin:write"]);
+    let (before, now) = (files(&["/declared", "/kept"]), files(&["/kept"]));
+    assert_eq!(granted.after_update(Some(&before), &now), files(&["/kept", "/admin:write"]));
+    assert_eq!(granted.after_update(None, &now), granted);
+}

@@ -12,6 +12,7 @@
 //! source ─► lexer ─► parser ─► Template ─► render ─► text
 //! ```
 
+mod branches;
 mod filter;
 mod lexer;
 mod parser;
@@ -106,7 +107,7 @@ impl Template {
     }
 
     /// Renders the template with values that could break it, for an author: quotes, line breaks, markup, long texts and none.
-    /// A text that begins as JSON has to be JSON with all of them.
+    /// A text that begins as JSON has to be JSON with all of them, also in the branches that the sample does not reach.
     ///
     /// # Errors
     /// It is not, or too long.
@@ -120,6 +121,9 @@ impl Template {
                 (name.clone(), value)
             });
             self.check_with(&values.collect())?;
+        }
+        for values in branches::samples(&self.nodes, sample) {
+            self.check_with(&values)?;
         }
         self.check_with(sample)
     }

@@ -158,3 +158,37 @@ proptest! {
         prop_assert_eq!(read, json!({"in": format!("a{value}b"), "bare": value.clone(), "tojson": value}));
     }
 }
+
+/// A branch that no sample reaches passed, and broke the first delivery that took it.
+#[test]
+fn json_is_checked_in_branches_that_the_sample_does_not_reach() {
+    for source in [
+        "{% if channel_name == \"x\" %}{\"a\":{% endif %}",
+        "{\"a\": 1{% if channel_name|upper == \"NEWS\" %},{% endif %}}",
+        "{\"a\": 1{% if gap_ms > 9000 %},{% endif %}}",
+        "{\"a\": 1{% if reason %}{% if channel_number == 7 %},{% endif %}{% endif %}}",
+        "{\"a\": 1{% if not is_live %},{% endif %}}",
+        "{\"a\": 1{% if \"sport\" in channel_name %},{% endif %}}",
+        "{\"a\": {% if nothing %}{% else %}1{% endif %}}",
+    ] {
+        let (_, _, reason) = fault(source);
+        assert!(reason.contains("not valid JSON"), "{source}: {reason}");
+    }
+    // Conditions that exclude each other are not true together.
+    for source in [
+        "{% if channel_name == \"x\" %}{}{% endif %}{% if channel_name == \"y\" %}[]{% endif %}",
+        "{% if reason %}{}{% endif %}{% if not reason %}[]{% endif %}",
+        "{% if gap_ms > 100 %}{}{% endif %}{% if gap_ms <= 100 %}[]{% endif %}",
+    ] {
+        let checked = Template::parse(source, None).unwrap().check(&values());
+        assert!(checked.is_ok(), "{source}: {checked:?}");
+    }
+}
+
+#[test]
+fn the_work_of_a_check_is_bounded_however_many_branches_a_template_has() {
+    let condition = |n: usize| format!("{{% if channel_name == \"{n}\" and v{n} > {n} %}}{n}{{% endif %}}");
+    let source: String = (0..50).map(condition).collect();
+    let template = Template::parse(&source, None).unwrap();
+    assert_eq!(branches::samples(&template.nodes, &values()).len(), 64);
+}

@@ -339,9 +339,7 @@ mod tests {
             let names: Vec<_> = rows.iter().map(|it| it.text("name").unwrap()).collect();
             assert_eq!(names, ["News\tand\\more", "Über"]);
             gathered.finish().unwrap();
-            assert!(
-                gathered.report.to_string().contains("2 recordings: the gateway has no place for them yet")
-            );
+            assert!(gathered.report.to_string().contains("2 recordings: they are not imported"));
         }
     }
 

@@ -72,7 +72,7 @@ impl Gathered {
         Ok(self.household.add_object(table, object)?)
     }
 
-    /// Counts rows of a table that has no place.
+    /// Counts rows of a table that is not imported.
     pub(super) fn count_unused(&mut self, label: &'static str) {
         *self.unused.entry(label).or_default() += 1;
     }
@@ -126,7 +126,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Adds what the source lacks and what has no place to the report. Fails if it has no table that matters.
+    /// Adds what the source lacks and what is not imported to the report. Fails if it has no table that matters.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         if self.found.is_empty() {
             bail!("the source has none of the expected tables; is it an export of Dispatcharr's database?");
@@ -136,7 +136,7 @@ impl Gathered {
             self.report.note(table.label(), "not found in the source");
         }
         for (label, count) in &self.unused {
-            self.report.note(format!("{count} {label}"), "the gateway has no place for them yet");
+            self.report.note(format!("{count} {label}"), "they are not imported");
         }
         Ok(())
     }

@@ -88,6 +88,7 @@ fn a_plugin_without_a_manifest_is_legacy() {
     assert!(it.files().is_empty(), "a plugin that is not installed leaves nothing");
 }
 
+// Holds T-acc.4.
 #[test]
 fn hostile_archives_are_refused_with_the_entry_and_nothing_is_kept() {
     let it = Folders::new();

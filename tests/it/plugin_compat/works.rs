@@ -161,3 +161,33 @@ async fn plugins_keep_keys_and_tell_people() {
     assert!(groups.contains(&json!("Touched")), "{groups:?}");
     story.stop().await;
 }
+
+/// A schedule in another time zone ran at the wrong hour, and one of 45 minutes after 45 and 15 minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn periodic_tasks_run_at_their_times_and_what_differs_is_converted_or_refused() {
+    let story = Story::with(&["TZ=UTC"]).await;
+    story.install("periodic", include_str!("periodic.py")).await;
+    let edges = story.run("periodic", "edges").await;
+    let refused = ["one_off", "expires", "start_time"].map(|it| format!("NotSupported: PeriodicTask.{it}"));
+    assert_eq!((&edges["refused"], &edges["left"]), (&json!(refused), &json!(0)), "{edges}");
+    let intervals = ["*/30 * * * *", "* * * * *", "0 */6 * * *", "0 0 * * *", "*/30 * * * *", "0 0 */3 * *"];
+    assert_eq!(edges["intervals"], json!(intervals), "{edges}");
+    assert_eq!((&edges["east"], &edges["days"]), (&json!("5 20,22 * * *"), &json!("5 1 * * 1")), "{edges}");
+    assert_eq!(edges["same"], "5 1 * * 1");
+
+    let main = story.run("periodic", "main").await;
+    assert_eq!((&main["created"], &main["cron"]), (&json!(false), &json!("30 4 * * *")), "{main}");
+    story.run("periodic", "soon").await;
+    let has_run = async || {
+        let groups = story.column(&format!("{GROUPS}?ordering=id"), "name").await;
+        groups.contains(&json!("By schedule"))
+    };
+    let ran = tokio::time::timeout(std::time::Duration::from_secs(240), async {
+        while !has_run().await {
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        }
+    });
+    assert!(ran.await.is_ok(), "{}", story.program.output());
+    assert_eq!(story.run("periodic", "end").await["left"], 0);
+    story.stop().await;
+}

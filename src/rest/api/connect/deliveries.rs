@@ -1,5 +1,7 @@
 //! `/api/connect/deliveries/`: events that wait for an integration or a plugin, and dead letters.
 
+use std::collections::BTreeSet;
+
 use actors::{DeadLetters, DeliveryFilter};
 use domain::ids::{DeliveryId, IntegrationId};
 use domain::integration::{Delivery, Integration, Recipient};
@@ -170,24 +172,24 @@ async fn list(
 
 async fn replay(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
     let filter = selection.filter(&call.app.models.plugins.load())?;
-    change(&call, &filter, DeadLetters::replay).await
+    change(&call, filter, DeadLetters::replay).await
 }
 
 async fn delete(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
     let filter = selection.filter(&call.app.models.plugins.load())?;
-    change(&call, &filter, DeadLetters::delete).await
+    change(&call, filter, DeadLetters::delete).await
 }
 
 async fn replay_one(call: Call) -> Result<NoContent, Refusal> {
-    found(change(&call, &one(call.id()?), DeadLetters::replay).await?)
+    found(change(&call, one(call.id()?), DeadLetters::replay).await?)
 }
 
 async fn delete_one(call: Call) -> Result<NoContent, Refusal> {
-    found(change(&call, &one(call.id()?), DeadLetters::delete).await?)
+    found(change(&call, one(call.id()?), DeadLetters::delete).await?)
 }
 
 fn one(id: u32) -> DeliveryFilter {
-    DeliveryFilter { ids: Some(vec![DeliveryId(id)]), ..DeliveryFilter::default() }
+    DeliveryFilter { ids: Some([DeliveryId(id)].into()), ..DeliveryFilter::default() }
 }
 
 fn found(changed: DeadLetterCountView) -> Result<NoContent, Refusal> {
@@ -197,11 +199,13 @@ fn found(changed: DeadLetterCountView) -> Result<NoContent, Refusal> {
 /// Changes dead letters, some in each write. Each write is in the activity log.
 async fn change(
     call: &Call,
-    filter: &DeliveryFilter,
+    filter: DeliveryFilter,
     change: fn(DeadLetters, &mut Write<'_>) -> storage::Result<usize>,
 ) -> Result<DeadLetterCountView, Refusal> {
-    let mut count = 0;
-    for letters in call.app.integrations.dead_letters(filter) {
+    let (mut count, queue) = (0, call.app.integrations.clone());
+    let selected = tokio::task::spawn_blocking(move || queue.dead_letters(&filter)).await;
+    let selected = selected.map_err(|error| Refusal::fault(format_args!("select dead letters: {error}")))?;
+    for letters in selected {
         count += call.write(move |write| Ok(change(letters, write)?)).await?;
     }
     Ok(DeadLetterCountView { count })
@@ -210,7 +214,7 @@ async fn change(
 impl DeadLetterSelection {
     /// Returns the filter. A body that selects nothing is refused, because it would select everything.
     fn filter(self, plugins: &Table<Plugin>) -> Result<DeliveryFilter, FieldErrors> {
-        match (self.ids, self.filter) {
+        match (self.ids.map(BTreeSet::from_iter), self.filter) {
             (Some(ids), None) => Ok(DeliveryFilter { ids: Some(ids), ..DeliveryFilter::default() }),
             (ids, Some(filter)) => {
                 let filter = read_filter::<DeliveryFilters>(&filter)?.filter(plugins)?;

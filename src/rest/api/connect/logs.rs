@@ -150,7 +150,7 @@ pub(crate) struct DeliveryLogView {
     /// The same, for clients that expect this name.
     created_at: Time,
     /// The payload that was sent. A text that is no JSON object is the member `body`.
-    request_payload: Map<String, Value>,
+    pub(super) request_payload: Map<String, Value>,
     /// The answer of a webhook: `status_code` and the beginning of the `body`.
     response_payload: Option<Map<String, Value>>,
     /// The end of a script: `exit_code`, and the beginning of `stdout` and `stderr`.
@@ -159,6 +159,18 @@ pub(crate) struct DeliveryLogView {
     result: Option<Map<String, Value>>,
     /// Why the attempt failed, or why nothing was sent.
     error_message: Option<String>,
+}
+
+impl DeliveryLogView {
+    /// Returns what came back, as one object.
+    pub(super) fn into_result(self) -> Map<String, Value> {
+        let mut result = self.response_payload.or(self.output).or(self.result).unwrap_or_default();
+        result.insert("success".to_owned(), (self.status.0 == LogStatus::Success).into());
+        if let Some(reason) = self.error_message {
+            result.insert("error".to_owned(), reason.into());
+        }
+        result
+    }
 }
 
 /// 50 entries per page by default, at most 250.

@@ -6,6 +6,7 @@ use domain::integration::Integration;
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::logs::{DeliveryLogView, view};
 use super::view::TargetType;
@@ -22,6 +23,11 @@ pub(crate) struct IntegrationTestView {
     success: bool,
     /// Type of the integration.
     r#type: Named<TargetType>,
+    /// The payload of the first event that failed, else of the first event.
+    request_payload: Map<String, Value>,
+    /// What came back for that event, with `success`: `status_code` and `body` of a webhook, `exit_code`, `stdout` and
+    /// `stderr` of a script, the object that an action returned, or `error`.
+    result: Map<String, Value>,
     /// The entry of the log for each event.
     results: Vec<DeliveryLogView>,
 }
@@ -52,10 +58,19 @@ async fn test(call: Call) -> Result<IntegrationTestView, Refusal> {
             return Err(Refusal::bad_request("Integrations do not run yet. Try again soon."));
         }
         Err(IntegrationError::Store(error)) => return Err(error.into()),
+        Err(error @ IntegrationError::TestPanicked) => {
+            return Err(Refusal::fault(format_args!("test an integration: {error}")));
+        }
     };
+    let shown = results.iter().find(|it| !it.entry.is_success).or(results.first()).map(|it| it.entry.clone());
+    let is_success = results.iter().all(|it| it.entry.is_success);
+    let results: Vec<_> = results.into_iter().map(|it| view(it.entry, &integrations, &plugins)).collect();
+    let shown = shown.map(|it| view(it, &integrations, &plugins));
     Ok(IntegrationTestView {
-        success: results.iter().all(|it| it.entry.is_success),
+        success: is_success,
         r#type: Named(TargetType::of_target(&integration.target)),
-        results: results.into_iter().map(|it| view(it.entry, &integrations, &plugins)).collect(),
+        request_payload: shown.as_ref().map(|it| it.request_payload.clone()).unwrap_or_default(),
+        result: shown.map(DeliveryLogView::into_result).unwrap_or_default(),
+        results,
     })
 }

@@ -99,9 +99,10 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     }
     let permissions = staged.manifest.permissions.clone();
     let before = records.one_by("key", key.as_str()).cloned();
+    let declared_before = declared(&call, &key).await?;
     let install = async {
         swap(staged).await?;
-        let written = record(&call, key.clone(), version.clone(), permissions).await;
+        let written = record(&call, key.clone(), version.clone(), permissions, declared_before).await;
         if written.is_err() {
             undo(&call, &key, before.clone()).await;
         }
@@ -147,18 +148,26 @@ impl From<PluginError> for InstallError {
     }
 }
 
+/// Returns the permissions that the installed version declares; `None` if there is none.
+async fn declared(call: &Call, key: &PluginKey) -> Result<Option<Permissions>, Refusal> {
+    let (app, key) = (Arc::clone(&call.app), key.clone());
+    let manifest = blocking(move || app.plugins.files.manifest(&key)).await?;
+    Ok(manifest.ok().map(|it| it.permissions))
+}
+
 /// Makes a staged plugin the installed version.
 async fn swap(staged: StagedPlugin) -> Result<(), Refusal> {
     let done = blocking(move || staged.install()).await?;
     done.map_err(|error| refusal(&ArchiveError::Io(error)))
 }
 
-/// Writes the record of an installed version. Returns whether it has to wait for more permissions.
+/// Writes the record of an installed version, which keeps no permission that it does not declare. Returns whether it has to wait for more permissions.
 async fn record(
     call: &Call,
     key: PluginKey,
     version: String,
     permissions: Permissions,
+    before: Option<Permissions>,
 ) -> Result<bool, Refusal> {
     call.write(move |write| {
         let mut plugin = record_of(write, &key)?;
@@ -167,6 +176,7 @@ async fn record(
         let at = now_ms();
         plugin = Plugin {
             is_enabled: plugin.is_enabled && is_granted,
+            granted: plugin.granted.map(|it| it.after_update(before.as_ref(), &permissions)),
             version,
             // The new code may report others.
             reported: None,
@@ -189,6 +199,7 @@ async fn undo(call: &Call, key: &PluginKey, before: Option<Arc<Plugin>>) {
         Some(before) => change(call, key.clone(), move |plugin| {
             plugin.version.clone_from(&before.version);
             plugin.is_enabled = before.is_enabled;
+            plugin.granted.clone_from(&before.granted);
             plugin.reported.clone_from(&before.reported);
             plugin.failed = None;
         })

@@ -380,6 +380,27 @@ class Row:
         pass
 
 
+NOTED = set()
+
+
+def note_once(text, *values):
+    """Logs a difference from the reference, but not at each save."""
+    if (text, values) not in NOTED and len(NOTED) < WAITING_MAX:
+        NOTED.add((text, values))
+        link.logger.warning(text, *values)
+
+
+def hours_between(name):
+    """Returns by how many hours the gateway's clock is ahead of that of a time zone; None if it is not whole hours."""
+    now = clock.now()
+    try:
+        theirs = now.astimezone(clock.ZoneInfo(name)).utcoffset()
+    except (clock.ZoneInfoNotFoundError, ValueError, OSError):
+        raise NotSupported(f"the time zone {name}") from None
+    hours, rest = divmod(now.astimezone(clock.get_default_timezone()).utcoffset() - theirs, clock.timedelta(hours=1))
+    return None if rest else hours
+
+
 class CrontabSchedule(Row):
     used_as = "crontab"
     members = {
@@ -387,10 +408,22 @@ class CrontabSchedule(Row):
     }  # fmt: skip
 
     def cron(self):
-        return f"{self.minute} {self.hour} {self.day_of_month} {self.month_of_year} {self.day_of_week}"
+        """Returns the cron expression in the time zone of the gateway."""
+        hour, zone = str(self.hour), str(self.timezone)
+        days = (str(self.day_of_month), str(self.month_of_year), str(self.day_of_week))
+        hours = hours_between(zone)
+        if hours and hour != "*":
+            if days == ("*", "*", "*") and re.fullmatch(r"\d+(,\d+)*", hour):
+                hour = ",".join(str(it) for it in sorted((int(it) + hours) % 24 for it in hour.split(",")))
+                note_once("a schedule in the time zone %s is %d hours later by the gateway's clock, as now", zone, hours)
+            else:
+                hours = None
+        if hours is None:
+            note_once("the schedule %s in the time zone %s runs by the gateway's clock", str(self), zone)
+        return " ".join((str(self.minute), hour, *days))
 
     def __str__(self):
-        return self.cron()
+        return f"{self.minute} {self.hour} {self.day_of_month} {self.month_of_year} {self.day_of_week}"
 
 
 class IntervalSchedule(Row):
@@ -404,14 +437,17 @@ class IntervalSchedule(Row):
         minutes = {"microseconds": 0, "seconds": every / 60, "minutes": every, "hours": every * 60}.get(
             period, every * 1440
         )
-        minutes = max(1, round(minutes))
-        if minutes < 60:
-            return "* * * * *" if minutes == 1 else f"*/{minutes} * * * *"
-        hours = round(minutes / 60)
-        if hours < 24:
-            return "0 * * * *" if hours == 1 else f"0 */{hours} * * *"
-        days = min(28, round(hours / 24))
-        return "0 0 * * *" if days == 1 else f"0 0 */{days} * *"
+        # A step that does not divide the hour or the day would leave a shorter one at its end.
+        steps = [it for it in range(1, 61) if 60 % it == 0] + [it * 60 for it in range(2, 25) if 24 % it == 0]
+        steps += [it * 1440 for it in range(2, 29)]
+        step = min(steps, key=lambda it: abs(it - minutes))
+        if step != minutes:
+            note_once("a schedule of every %s %s runs every %d minutes", every, period, step)
+        if step < 60:
+            return "* * * * *" if step == 1 else f"*/{step} * * * *"
+        if step < 1440:
+            return "0 * * * *" if step == 60 else f"0 */{step // 60} * * *"
+        return "0 0 * * *" if step == 1440 else f"0 0 */{step // 1440} * *"
 
     def __str__(self):
         return f"every {self.every} {self.period}"
@@ -453,6 +489,9 @@ class PeriodicTask(Row):
         schedule = self.crontab or self.interval
         if schedule is None:
             raise NotSupported("a PeriodicTask without crontab or interval")
+        for name in ("one_off", "expires", "start_time"):
+            if getattr(self, name):
+                raise NotSupported(f"PeriodicTask.{name}")
         host, number = link.host(), schedule_id(self.name)
         if self.enabled:
             args, kwargs = json.loads(self.args or "[]"), json.loads(self.kwargs or "{}")
