@@ -5,8 +5,8 @@ use domain::catchup::{Archive, ArchiveTimes, ProviderZone, parse_start};
 use domain::source_url::SourceUrl;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (String, Vec<(String, String)>, String, i64, i64)| {
-    let (start, attributes, live, duration, now) = input;
+fuzz_target!(|input: (String, Vec<(String, String)>, String, i64, i64, Option<String>)| {
+    let (start, attributes, live, duration, now, catchup_id) = input;
     let parsed = parse_start(&start);
     let start = parsed.unwrap_or(now);
     assert!(parsed.is_err() || (600_000_000..7_300_000_000).contains(&start), "{start}");
@@ -15,7 +15,8 @@ fuzz_target!(|input: (String, Vec<(String, String)>, String, i64, i64)| {
     let times = ArchiveTimes { start, duration, now };
     let zone = ProviderZone::named("Europe/Paris").unwrap_or(ProviderZone::utc());
     let live = SourceUrl::new(live);
-    if let Some(address) = archive.address(&live, archive.source.as_ref(), times, &zone) {
+    let source = archive.source.as_ref();
+    if let Some(address) = archive.address_of(catchup_id.as_deref(), &live, source, times, &zone) {
         assert!(address.is_http() && address.expose().len() <= 8 << 10);
     }
 });

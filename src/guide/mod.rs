@@ -21,9 +21,10 @@ use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
 use domain::guide::generated::NameSource;
 use domain::guide::index::{GuideIndex, SourceOrder};
-use domain::guide::programme::ProgrammeId;
+use domain::guide::programme::{ProgrammeId, from_xml};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{GuideChannelId, GuideSourceId};
+use domain::plan::ArchivedProgramme;
 use storage::guide::GuideFile;
 use storage::{Models, Table};
 use tracing::warn;
@@ -101,6 +102,24 @@ impl GuideReader {
     pub(crate) fn file(&self, source: &GuideSource) -> Option<Arc<GuideFile>> {
         let file = self.files.get(&source.id).filter(|it| source.is_active && !it.is_damaged());
         file.cloned()
+    }
+
+    /// Returns the programme of a channel at a time, in seconds since 1970, with its name in the archive of the provider;
+    /// `None` if the guide has none. Of several programmes the one that started last counts. Blocks.
+    pub(crate) fn archived_programme(&self, channel: &Channel, at: i64) -> Option<ArchivedProgramme> {
+        let guide = self.of_channel(channel)?;
+        let mut found: Option<ArchivedProgramme> = None;
+        for part in guide.parts(at, at.saturating_add(1)) {
+            part.for_each(|_, start, stop, inner| {
+                let is_later = found.as_ref().is_none_or(|it| it.start < start);
+                if !(start..stop).contains(&at) || !is_later {
+                    return;
+                }
+                let id = from_xml(start, stop, inner).ok().and_then(|it| it.catchup_id);
+                found = id.map(|catchup_id| ArchivedProgramme { start, catchup_id }).or(found.take());
+            });
+        }
+        found
     }
 
     /// Returns one programme and its guide channel. Blocks.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use actors::{PastPart, Target, VodAnswer, VodBody, VodTitle, may_watch, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
 use domain::channel::Channel;
-use domain::plan::{ArchiveRefusal, TitleCandidate};
+use domain::plan::{ArchiveRefusal, ArchivedProgramme, TitleCandidate};
 use domain::stream_profile::Delivery;
 use domain::user::{ANONYMOUS, UserLevel};
 use futures_util::StreamExt;
@@ -32,6 +32,8 @@ use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follo
 use super::timeshift::{self, PlayedPart};
 use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
 use super::watch::{live_tail, unknown_channel};
+use crate::app::App;
+use crate::guide::{GuideReader, read_guide};
 use crate::http::reply::Refusal;
 use crate::http::stream::Guard;
 use crate::rest::frame::access::Access;
@@ -198,16 +200,29 @@ pub(crate) async fn source_of(
         return Err(Refusal::status(StatusCode::FORBIDDEN).with_detail("catch-up is off for this user"));
     }
     let own = timeshift::find(&call.app, channel, times).await;
-    let archive = || call.app.plans.archive(channel, times);
+    let programme = programme_of(&call.app, channel, times.start).await;
+    let archive = || call.app.plans.archive(channel, times, programme.as_ref());
     match own {
         Some(own) if own.is_whole() => Ok(PastSource::Own(own)),
         Some(own) => Ok(archive().map_or(PastSource::Own(own), PastSource::Provider)),
         None => archive().map(PastSource::Provider).map_err(|refusal| match refusal {
             ArchiveRefusal::NoArchive => timeshift::not_kept(&call.app, channel)
                 .unwrap_or_else(|| Refusal::bad_request(refusal.to_string())),
-            ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future => Refusal::not_found(refusal.to_string()),
+            ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future | ArchiveRefusal::NoProgramme => {
+                Refusal::not_found(refusal.to_string())
+            }
         }),
     }
+}
+
+/// Returns the programme at a time, if an archive of the channel needs it and the guide names it for archives.
+async fn programme_of(app: &Arc<App>, channel: &Channel, at: i64) -> Option<ArchivedProgramme> {
+    if !app.plans.archive_needs_programme(channel) {
+        return None;
+    }
+    let (app, channel) = (Arc::clone(app), channel.clone());
+    let found = read_guide(move || Ok(GuideReader::load(&app).archived_programme(&channel, at))).await;
+    found.ok().flatten()
 }
 
 async fn serve(
@@ -300,7 +315,8 @@ impl Continuation for Rest {
     fn part(&mut self, times: ArchiveTimes) -> Opening<'_, Option<OpenedPart>> {
         Box::pin(async move {
             let channel = self.visible()?;
-            let candidates = self.call.app.plans.archive(&channel, times).ok()?;
+            let programme = programme_of(&self.call.app, &channel, times.start).await;
+            let candidates = self.call.app.plans.archive(&channel, times, programme.as_ref()).ok()?;
             let begins_at = candidates.first()?.start?;
             let mut request = request(&self.call, played(&channel, candidates, self.session.clone()));
             request.ranges = None;

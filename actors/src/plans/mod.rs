@@ -7,13 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
-use domain::catchup::{ArchiveTimes, ProviderZone};
+use domain::catchup::{ArchiveTimes, ProviderZone, TIME_ZONE};
 use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, ProfileId, RecordingId, StreamId, StreamProfileId};
 use domain::plan::{
-    self, ArchiveRefusal, Candidate, Plan, PlanContext, PlanRecords, SlotPool, TitleCandidate, TitleVersion,
+    self, ArchiveRefusal, ArchivedProgramme, Candidate, Plan, PlanContext, PlanRecords, SlotPool,
+    TitleCandidate, TitleVersion,
 };
 use domain::server_group::ServerGroupMembers;
 use domain::source_url::SourceUrl;
@@ -87,7 +88,13 @@ pub trait Plans: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns the candidates for a part of the past of a channel, best first.
+    /// Returns whether an archive of a channel needs the programme of a part. [`Self::archive`] leaves it out otherwise.
+    fn archive_needs_programme(&self, _channel: &Channel) -> bool {
+        false
+    }
+
+    /// Returns the candidates for a part of the past of a channel, best first. `programme` is the one at the start of the
+    /// part, if the guide names it for archives.
     ///
     /// # Errors
     /// No archive has this part.
@@ -95,6 +102,7 @@ pub trait Plans: Send + Sync + 'static {
         &self,
         _channel: &Channel,
         _times: ArchiveTimes,
+        _programme: Option<&ArchivedProgramme>,
     ) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
         Err(ArchiveRefusal::NoArchive)
     }
@@ -124,9 +132,6 @@ pub trait Plans: Send + Sync + 'static {
         HealthTable::default()
     }
 }
-
-/// The property of an account with the time zone of its provider, for accounts whose panel tells none.
-const TIME_ZONE: &str = "timezone";
 
 /// Number of streams per generation of the cache; two generations are kept. More than all watched channels need.
 const GENERATION_SIZE_MAX: usize = 4_096;
@@ -269,8 +274,18 @@ impl Plans for StorePlans {
         plan::plan_title(name, versions, self)
     }
 
-    fn archive(&self, channel: &Channel, times: ArchiveTimes) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
-        plan::plan_archive(channel, times, self)
+    fn archive_needs_programme(&self, channel: &Channel) -> bool {
+        let mut streams = channel.streams.iter().filter_map(|it| self.stream(*it));
+        streams.any(|it| it.provider.archive.as_ref().is_some_and(|it| it.needs_programme()))
+    }
+
+    fn archive(
+        &self,
+        channel: &Channel,
+        times: ArchiveTimes,
+        programme: Option<&ArchivedProgramme>,
+    ) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
+        plan::plan_archive(channel, times, programme, self)
     }
 
     fn is_active(&self, pool: &SlotPool) -> bool {

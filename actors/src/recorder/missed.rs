@@ -262,7 +262,7 @@ fn candidates(
     channel: &Channel,
     times: ArchiveTimes,
 ) -> Result<Vec<TitleCandidate>, NoArchive> {
-    let candidates = shared.env.plans.archive(channel, times).map_err(NoArchive::Refused)?;
+    let candidates = shared.env.plans.archive(channel, times, None).map_err(NoArchive::Refused)?;
     match candidates.iter().any(|it| it.candidate.profile == Delivery::Redirect) {
         true => Err(NoArchive::Redirected),
         false => Ok(candidates),

@@ -10,6 +10,9 @@ use crate::source_url::SourceUrl;
 /// Maximum length of an address, in bytes.
 const BYTES_MAX: usize = 8 << 10;
 
+/// The placeholder for the name of a programme in an archive.
+pub(super) const CATCHUP_ID: &str = "{catchup-id}";
+
 /// The requested part of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveTimes {
@@ -22,10 +25,23 @@ pub struct ArchiveTimes {
 }
 
 impl Archive {
-    /// Returns the address of a part. `live` and `source` are the live address and [`Archive::source`] as the account
-    /// profile plays them. `None` if the live address has no form from which this archive can be reached.
+    /// Returns the address of a part, like [`Self::address_of`], if it has no name of a programme.
     pub fn address(
         &self,
+        live: &SourceUrl,
+        source: Option<&SourceUrl>,
+        times: ArchiveTimes,
+        zone: &ProviderZone,
+    ) -> Option<SourceUrl> {
+        self.address_of(None, live, source, times, zone)
+    }
+
+    /// Returns the address of a part. `live` and `source` are the live address and [`Archive::source`] as the account
+    /// profile plays them; `catchup_id` is the name that the guide gives the programme in the archive. `None` if the live
+    /// address has no form from which this archive can be reached, or without the name that it needs.
+    pub fn address_of(
+        &self,
+        catchup_id: Option<&str>,
         live: &SourceUrl,
         source: Option<&SourceUrl>,
         times: ArchiveTimes,
@@ -46,8 +62,19 @@ impl Archive {
             ArchiveKind::FlussonicTs => flussonic(live, Some(true))?,
             ArchiveKind::Xtream => xtream(live)?,
         };
-        let address = SourceUrl::new(Filling { times, zone }.fill(&template)?);
-        address.is_http().then_some(address)
+        let named = template.find(CATCHUP_ID);
+        let catchup_id = match named {
+            None => None,
+            Some(_) => Some(catchup_id?),
+        };
+        let address = SourceUrl::new(Filling { times, zone, catchup_id }.fill(&template)?);
+        // The guide can come from elsewhere, and must not lead away from the servers of the playlist.
+        let server = |it: &str| split(it).map(|it| it.0.to_owned());
+        let is_own_server = named.is_none_or(|at| match server(&template[..at]) {
+            Some(_) => true,
+            None => at <= 1 && server(address.expose()) == server(live),
+        });
+        (address.is_http() && is_own_server).then_some(address)
     }
 }
 
@@ -107,6 +134,7 @@ fn escaped(text: &str) -> String {
 struct Filling<'a> {
     times: ArchiveTimes,
     zone: &'a ProviderZone,
+    catchup_id: Option<&'a str>,
 }
 
 impl Filling<'_> {
@@ -138,6 +166,9 @@ impl Filling<'_> {
 
     fn value(&self, name: &str) -> Option<String> {
         let ArchiveTimes { start, duration, now } = self.times;
+        if name == "catchup-id" {
+            return self.catchup_id.map(str::to_owned);
+        }
         let (name, argument) = name.split_once(':').map_or((name, None), |it| (it.0, Some(it.1)));
         let at = match name {
             "utc" | "start" => start,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::address::ArchiveTimes;
 pub use self::start::{StartError, parse_start};
-pub use self::zone::ProviderZone;
+pub use self::zone::{ProviderZone, TIME_ZONE};
 use crate::source_url::SourceUrl;
 
 /// Days of an archive whose depth the playlist does not tell.
@@ -103,10 +103,12 @@ impl Archive {
         if kind == ArchiveKind::Whole && !source?.contains("://") {
             kind = ArchiveKind::Append;
         }
-        let needs_source = matches!(kind, ArchiveKind::Append | ArchiveKind::Vod);
-        if needs_source && source.is_none() {
-            return None;
-        }
+        let source = match kind {
+            // As in pvr.iptvsimple: the guide has the whole address.
+            ArchiveKind::Vod => source.or(Some(address::CATCHUP_ID)),
+            ArchiveKind::Append => Some(source?),
+            _ => source,
+        };
         let days = match value("catchup-days").and_then(days_of) {
             Some(0) => return None,
             Some(days) => days,
@@ -125,8 +127,26 @@ impl Archive {
 
     /// Returns whether parts of the archive have addresses, as far as the live address shows it.
     pub fn has_addresses(&self, live: &SourceUrl) -> bool {
-        let times = ArchiveTimes { start: 0, duration: 60, now: 0 };
-        self.address(live, self.source.as_ref(), times, &ProviderZone::utc()).is_some()
+        let (times, zone) = (ArchiveTimes { start: 0, duration: 60, now: 0 }, ProviderZone::utc());
+        // Such a name can be a whole address.
+        let catchup_id = Some(live.expose());
+        self.address_of(catchup_id, live, self.source.as_ref(), times, &zone).is_some()
+    }
+
+    /// Returns whether addresses need the name of a programme, which only the guide has.
+    pub fn needs_programme(&self) -> bool {
+        self.source.as_ref().is_some_and(|it| it.expose().contains(address::CATCHUP_ID))
+    }
+
+    /// Returns whether addresses have the time of a part, so that it can begin within a programme.
+    fn names_time(&self) -> bool {
+        let source = self.source.as_ref().map_or("", SourceUrl::expose);
+        ["{utc", "{start", "{offset", "{S}", "{H}"].iter().any(|it| source.contains(it))
+    }
+
+    /// Returns where a part begins whose address was made with the name of a programme that starts at this time.
+    pub fn begins_within(&self, programme: i64, start: i64) -> i64 {
+        if self.needs_programme() && !self.names_time() { programme } else { self.begins_at(start) }
     }
 
     /// Returns where a part begins at the provider: at its start, or at the minute of it if addresses have no seconds.

@@ -46,6 +46,7 @@ fn the_archive_of_an_entry_is_read_from_its_attributes() {
         ("catchup=flussonic-hls", ArchiveKind::FlussonicHls, 7, 0),
         ("catchup=xc catchup-correction=99", ArchiveKind::Xtream, 7, 0),
         ("catchup=vod catchup-source=http://h/{utc}.mp4", ArchiveKind::Vod, 7, 0),
+        ("catchup=vod", ArchiveKind::Vod, 7, 0),
     ] {
         let archive = archive(entry);
         assert_eq!((archive.kind, archive.days, archive.correction_s), (kind, days, correction), "{entry}");
@@ -55,7 +56,6 @@ fn the_archive_of_an_entry_is_read_from_its_attributes() {
         "catchup=disabled tvg-rec=3",
         "catchup=default",
         "catchup=append",
-        "catchup=vod",
         "catchup=shift catchup-days=0",
         "timeshift=0",
         "tvg-rec=x",
@@ -280,4 +280,42 @@ proptest! {
         let candidates = [read().earlier().unwrap().as_second(), read().later().unwrap().as_second()];
         prop_assert!(candidates.contains(&at), "{local}");
     }
+}
+
+#[test]
+fn the_guide_names_a_programme_in_the_archive_on_the_servers_of_the_playlist_only() {
+    let live = SourceUrl::new("http://h:80/live/1.ts");
+    let check = |entry: &str, id: Option<&str>, expected: Option<&str>| {
+        let archive = archive(entry);
+        assert!(archive.needs_programme() && archive.has_addresses(&live), "{entry}");
+        let (source, zone) = (archive.source.as_ref(), ProviderZone::utc());
+        let address = archive.address_of(id, &live, source, times(START), &zone);
+        assert_eq!(address.as_ref().map(SourceUrl::expose), expected, "{entry} {id:?}");
+    };
+    let of_time = "catchup=default catchup-source=http://h/a/${catchup-id}?u={utc}";
+    check(of_time, Some("7:x"), Some("http://h/a/7:x?u=1774744200"));
+    check(of_time, None, None);
+    check("catchup=vod catchup-source=http://v/{catchup-id}", Some("7.mp4"), Some("http://v/7.mp4"));
+    check("catchup=append catchup-source=&id={catchup-id}", Some("7"), Some("http://h:80/live/1.ts&id=7"));
+    // The whole address.
+    check("catchup=vod", Some("http://h:80/vod/7.ts"), Some("http://h:80/vod/7.ts"));
+    for elsewhere in
+        ["http://h/vod/7.ts", "http://192.168.0.1/", "http://h:80@192.168.0.1/", "file:///etc/passwd", "7"]
+    {
+        check("catchup=vod", Some(elsewhere), None);
+    }
+    // A name that would become a part of the server.
+    let archive = archive("catchup=default catchup-source=http://h{catchup-id}/a");
+    let address =
+        archive.address_of(Some(".x"), &live, archive.source.as_ref(), times(START), &ProviderZone::utc());
+    assert_eq!(address, None);
+    assert!(!archive.has_addresses(&live));
+}
+
+#[test]
+fn a_part_that_only_the_guide_names_begins_with_its_programme() {
+    let begins = |entry: &str| archive(entry).begins_within(START - 600, START + 7);
+    assert_eq!(begins("catchup=vod"), START - 600);
+    assert_eq!(begins("catchup=default catchup-source=http://h/{catchup-id}/{utc}"), START + 7);
+    assert_eq!(begins("catchup=shift"), START + 7);
 }

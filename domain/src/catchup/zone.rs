@@ -5,6 +5,9 @@ use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 use serde_json::{Map, Value};
 
+/// Property of an account: the name of the time zone of its provider.
+pub const TIME_ZONE: &str = "timezone";
+
 /// Offsets of zones are multiples of this, in seconds.
 const OFFSET_STEP: i64 = 900;
 /// Maximum offset of a zone, in seconds.

@@ -19,6 +19,16 @@ pub enum ArchiveRefusal {
     TooOld { days: u32 },
     #[error("the programme has not begun")]
     Future,
+    #[error("the archive needs an id of the programme, which the guide does not have")]
+    NoProgramme,
+}
+
+/// A programme of the guide with its name in the archive of its provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedProgramme {
+    /// In seconds since 1970.
+    pub start: i64,
+    pub catchup_id: String,
 }
 
 /// Returns the candidates for a part of the past of a channel, in the order of its streams: of each whose archive is deep
@@ -30,6 +40,7 @@ pub enum ArchiveRefusal {
 pub fn plan_archive(
     channel: &Channel,
     times: ArchiveTimes,
+    programme: Option<&ArchivedProgramme>,
     records: &impl PlanRecords,
 ) -> Result<Vec<TitleCandidate>, ArchiveRefusal> {
     if times.start > times.now {
@@ -40,7 +51,7 @@ pub fn plan_archive(
         Delivery::Proxy | Delivery::Command => Delivery::Proxy,
     };
     let mut rewrites = Rewrites::default();
-    let (mut candidates, mut deepest) = (Vec::new(), None);
+    let (mut candidates, mut deepest, mut lacks_programme) = (Vec::new(), None, false);
     for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let Some(archive) = stream.provider.archive.as_deref() else { continue };
@@ -52,7 +63,11 @@ pub fn plan_archive(
             let live = rewrites.apply(profile, stream.url());
             let source = archive.source.as_ref().map(|it| rewrites.apply(profile, it));
             let zone = records.zone(&account, profile.id);
-            let Some(url) = archive.address(&live, source.as_ref(), times, &zone) else { continue };
+            let id = programme.map(|it| it.catchup_id.as_str());
+            let Some(url) = archive.address_of(id, &live, source.as_ref(), times, &zone) else {
+                lacks_programme |= archive.needs_programme();
+                continue;
+            };
             deepest = deepest.max(Some(archive.days));
             if times.start < archive.first(times.now) {
                 continue;
@@ -75,11 +90,16 @@ pub fn plan_archive(
                 pool: SlotPool::new(&account, profile, members.clone()),
             };
             let file = file_of(archive, stream.id, times);
-            let start = Some(archive.begins_at(times.start));
+            let start = match programme {
+                Some(programme) => archive.begins_within(programme.start, times.start),
+                None => archive.begins_at(times.start),
+            };
+            let start = Some(start);
             candidates.push(TitleCandidate { candidate, file, extension: "ts".to_owned(), start });
         }
     }
     match deepest {
+        None if lacks_programme => Err(ArchiveRefusal::NoProgramme),
         None => Err(ArchiveRefusal::NoArchive),
         Some(days) if candidates.is_empty() => Err(ArchiveRefusal::TooOld { days }),
         Some(_) => Ok(candidates),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-pub use self::archive::{ArchiveRefusal, plan_archive};
+pub use self::archive::{ArchiveRefusal, ArchivedProgramme, plan_archive};
 use self::readers::StreamReaders;
 pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title};
 use crate::account::{Account, AccountProfile, RefreshRecord};

@@ -145,7 +145,7 @@ fn a_part_of_the_past_comes_from_the_archives_that_are_deep_enough() {
     let records = records(&streams, &[account(1, 1), account(2, 2)], Delivery::Proxy);
     let urls = |days: i64| {
         let times = ArchiveTimes { start: now - days * 86_400, duration: 3_600, now };
-        let candidates = plan_archive(&channel, times, &records);
+        let candidates = plan_archive(&channel, times, None, &records);
         candidates.map(|it| it.iter().map(|it| it.candidate.url.expose().to_owned()).collect::<Vec<_>>())
     };
     let of_day =
@@ -156,7 +156,7 @@ fn a_part_of_the_past_comes_from_the_archives_that_are_deep_enough() {
     assert_eq!(urls(-1), Err(ArchiveRefusal::Future));
     channel.streams = vec![StreamId(2)];
     let times = ArchiveTimes { start: now - 60, duration: 60, now };
-    assert_eq!(plan_archive(&channel, times, &records), Err(ArchiveRefusal::NoArchive));
+    assert_eq!(plan_archive(&channel, times, None, &records), Err(ArchiveRefusal::NoArchive));
 }
 
 #[test]

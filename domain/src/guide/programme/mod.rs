@@ -27,6 +27,7 @@ pub(crate) use self::read::{of_element, parse_element};
 pub use self::text::{DESCRIPTION_CHARS_MAX, ENTRIES_MAX, TEXT_CHARS_MAX};
 pub(crate) use self::text::{address, line};
 pub use self::write::to_xml;
+pub(crate) use self::write::without_catchup_id;
 
 /// A programme. Lists with texts in several languages have the preferred one first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +44,9 @@ pub struct Programme {
     pub videoplus: Option<String>,
     /// Position among several programmes that share start and stop: `0/2` is the first of two.
     pub clump_index: Option<String>,
+    /// The name of the programme in the archive of its provider, which can be an address with credentials. The DTD has no
+    /// such attribute, and guides for players leave it out.
+    pub catchup_id: Option<String>,
     pub titles: Vec<LocalText>,
     pub sub_titles: Vec<LocalText>,
     /// The only texts with line breaks.

@@ -58,6 +58,7 @@ pub(crate) fn of_element(element: Node<'_, '_>, start: i64, stop: i64) -> Progra
             "showview" => programme.showview = value(it.value()),
             "videoplus" => programme.videoplus = value(it.value()),
             // The value that the DTD assumes.
+            "catchup-id" => programme.catchup_id = address(it.value()),
             "clumpidx" => programme.clump_index = value(it.value()).filter(|it| it != "0/1"),
             _ => {}
         }

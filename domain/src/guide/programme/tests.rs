@@ -337,3 +337,22 @@ fn notes_of_a_programme_answer_questions_about_it() {
     assert_eq!(film.texts().collect::<Vec<_>>(), ["Heat", "Film", "Crime"]);
     assert!(film.is_previously_shown());
 }
+
+#[test]
+fn the_name_in_an_archive_is_kept_in_the_stored_form() {
+    for id in ["7", "http://u:p@h/a?b=1&c=\">x"] {
+        for clump_index in [None, Some("0/2".to_owned())] {
+            let programme = Programme {
+                catchup_id: Some(id.to_owned()),
+                clump_index,
+                titles: vec![LocalText::new("A")],
+                ..Programme::default()
+            };
+            let mut inner = String::new();
+            to_xml(&programme, &mut inner);
+            assert_eq!(from_xml(0, 0, &inner).as_ref(), Ok(&programme), "{inner}");
+        }
+    }
+    let read = from_xml(0, 0, " catchup-id=\"  \"><title>A</title>").map(|it| it.catchup_id);
+    assert_eq!(read, Ok(None));
+}

@@ -106,11 +106,26 @@ fn attributes(programme: &Programme, out: &mut String) {
             ("showview", programme.showview.as_deref()),
             ("videoplus", programme.videoplus.as_deref()),
             ("clumpidx", programme.clump_index.as_deref()),
+            // The last one, as `without_catchup_id` expects it.
+            ("catchup-id", programme.catchup_id.as_deref()),
         ],
     );
     if out.len() > start {
         out.push('>');
     }
+}
+
+/// Splits the inside of a programme, as [`to_xml`] writes it, around its name in the archive of the provider, which is left
+/// out. The first part has only attributes, and is empty if the second one is everything.
+pub(crate) fn without_catchup_id(inner: &str) -> (&str, &str) {
+    let found = || {
+        let attributes = inner.starts_with(' ').then(|| inner.split_once('>'))??.0;
+        let at = attributes.find(" catchup-id=\"")?;
+        // `>` ends the attributes that remain, and begins nothing if none do.
+        let end = if at == 0 { attributes.len() + 1 } else { attributes.len() };
+        Some((inner.get(..at)?, inner.get(end..)?))
+    };
+    found().unwrap_or(("", inner))
 }
 
 fn credits(out: &mut String, credits: &[Credit]) {

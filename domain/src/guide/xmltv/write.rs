@@ -4,7 +4,7 @@
 //! The document has no DOCTYPE: readers that refuse document types for safety refuse the whole guide.
 
 use super::time::push_time;
-use crate::guide::programme::{AddressKind, push_replacing_addresses};
+use crate::guide::programme::{AddressKind, push_replacing_addresses, without_catchup_id};
 use crate::xml::push_escaped;
 
 /// A channel of a guide.
@@ -47,9 +47,10 @@ pub fn write_channel(out: &mut String, channel: &XmltvChannel<'_>) {
 }
 
 /// Writes a programme. `start` and `stop` are seconds since 1970-01-01; `inner` is the inside of the element as
-/// [`to_xml`](crate::guide::programme::to_xml) writes it, and is copied.
+/// [`to_xml`](crate::guide::programme::to_xml) writes it, and is copied
+/// without the name of the programme in the archive of its provider.
 pub fn write_programme(out: &mut String, channel_id: &str, start: i64, stop: i64, inner: &str) {
-    write_with(out, channel_id, (start, stop), inner, |out| out.push_str(inner));
+    write_with(out, channel_id, (start, stop), inner, |out, inner| out.push_str(inner));
 }
 
 /// Writes a programme like [`write_programme`], with other addresses: see [`push_replacing_addresses`].
@@ -60,7 +61,7 @@ pub fn write_programme_replacing(
     inner: &str,
     replace: impl FnMut(AddressKind, &str) -> Option<String>,
 ) {
-    write_with(out, channel_id, times, inner, |out| push_replacing_addresses(out, inner, replace));
+    write_with(out, channel_id, times, inner, |out, inner| push_replacing_addresses(out, inner, replace));
 }
 
 fn write_with(
@@ -68,8 +69,9 @@ fn write_with(
     channel_id: &str,
     (start, stop): (i64, i64),
     inner: &str,
-    push_inner: impl FnOnce(&mut String),
+    push_inner: impl FnOnce(&mut String, &str),
 ) {
+    let (attributes, inner) = without_catchup_id(inner);
     out.push_str("  <programme start=\"");
     push_time(out, start);
     out.push_str("\" stop=\"");
@@ -77,10 +79,11 @@ fn write_with(
     out.push_str("\" channel=\"");
     push_escaped(out, channel_id);
     out.push('"');
-    if !inner.starts_with(' ') {
+    out.push_str(attributes);
+    if attributes.is_empty() && !inner.starts_with(' ') {
         out.push('>');
     }
-    push_inner(out);
+    push_inner(out, inner);
     out.push_str("</programme>\n");
 }
 
@@ -92,6 +95,28 @@ pub fn write_end(out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn players_do_not_get_the_names_of_programmes_in_archives() {
+        for (inner, expected) in [
+            (" catchup-id=\"http://u:p@h/7.ts\"><title>A</title>", "><title>A</title>"),
+            (
+                " clumpidx=\"0/2\" catchup-id=\"&gt;&quot;\"><title>A</title>",
+                " clumpidx=\"0/2\"><title>A</title>",
+            ),
+            (
+                " clumpidx=\"0/2\"><title> catchup-id=</title>",
+                " clumpidx=\"0/2\"><title> catchup-id=</title>",
+            ),
+            ("<title> catchup-id=&quot;7&quot;</title>", "><title> catchup-id=&quot;7&quot;</title>"),
+        ] {
+            let (mut out, mut replaced) = (String::new(), String::new());
+            write_programme(&mut out, "1", 0, 60, inner);
+            assert!(out.ends_with(&format!("channel=\"1\"{expected}</programme>\n")), "{out}");
+            write_programme_replacing(&mut replaced, "1", (0, 60), inner, |_, _| None);
+            assert_eq!(replaced, out);
+        }
+    }
 
     #[test]
     fn a_guide_lists_channels_with_their_names_and_icons_in_the_order_of_the_dtd() {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actors::check_cron;
 use domain::account::{Account, PlaylistLocation, Rule};
 use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
+use domain::catchup::{ProviderZone, TIME_ZONE};
 use domain::panel::PanelAddress;
 use domain::playlist::rules::Rules;
 use domain::proxy::ProxyAddress;
@@ -72,6 +73,13 @@ impl Change {
             && !cleanup.is_null()
         {
             let message = format!("{ORPHAN_CLEANUP} is always, preserve_customized or never.");
+            errors.add("custom_properties", message);
+        }
+        if let Some(zone) = edit.custom_properties.iter().flatten().find_map(|it| it.get(TIME_ZONE))
+            && !zone.is_null()
+            && zone.as_str().and_then(ProviderZone::named).is_none()
+        {
+            let message = format!("{TIME_ZONE} is the name of a time zone, such as Europe/Paris.");
             errors.add("custom_properties", message);
         }
         let release_delay = match edit.release_delay.map(Duration::try_from_secs_f64) {

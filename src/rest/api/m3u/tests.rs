@@ -270,6 +270,22 @@ async fn only_admins_see_the_credentials_of_a_provider() {
     assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body["server_url"], Value::Null);
 }
 
+/// A misspelled zone silently became UTC, so that a provider got every start some hours off.
+#[tokio::test]
+async fn the_time_zone_of_a_provider_has_to_exist() {
+    let rest = Rest::start().await;
+    let body = |zone: Value| json!({ "name": "a", "custom_properties": { "timezone": zone } });
+    let made = rest.admin("POST", "/api/m3u/accounts/", body(json!("Europe/Paris"))).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let path = format!("/api/m3u/accounts/{}/", made.body["id"]);
+    for zone in [json!("Europe/Pariss"), json!(""), json!(2)] {
+        let refused = rest.admin("PATCH", &path, body(zone)).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.body.get("custom_properties").is_some(), "{}", refused.text);
+    }
+    assert_eq!(rest.admin("PATCH", &path, body(Value::Null)).await.status, 200);
+}
+
 #[tokio::test]
 async fn the_built_in_account_is_listed_and_locked() {
     let rest = Rest::start().await;

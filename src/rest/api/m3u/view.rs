@@ -174,7 +174,7 @@ pub(crate) struct M3UAccountView {
     all_expirations: Vec<ExpirationView>,
     /// Data of clients. Visible to admins only. `orphan_channel_cleanup` decides which channels that refreshes created are
     /// removed when their stream is gone: `preserve_customized` (the default; those that nobody changed), `always` or
-    /// `never`.
+    /// `never`. `timezone` names the time zone of the provider for catch-up.
     #[field(edit)]
     custom_properties: Option<Map<String, Value>>,
     /// Whether streams of a group that the playlist names for the first time are imported. The first stream of the group

@@ -179,6 +179,11 @@ async fn create(call: Call, new: NewRecurringRule) -> Result<Created<RecurringRu
     let mut errors = FieldErrors::default();
     let is_of_programmes =
         new.title.iter().flatten().next().is_some() && new.start_time.iter().flatten().next().is_none();
+    let has_id_only = new.tvg_id.iter().flatten().any(|it| !it.trim().is_empty())
+        && [&new.start_time, &new.end_time].into_iter().all(|it| it.iter().flatten().next().is_none());
+    if !is_of_programmes && has_id_only {
+        return Err(Refusal::field("title", "This field is required."));
+    }
     if !is_of_programmes {
         for (field, is_missing) in [
             ("start_time", new.start_time.iter().flatten().next().is_none()),
@@ -224,6 +229,37 @@ async fn create(call: Call, new: NewRecurringRule) -> Result<Created<RecurringRu
     let made = call.create(move |_, id| Ok(RecordingRule { id: RecordingRuleId(id), ..rule })).await?;
     apply_new(&call, made.0.id).await?;
     Ok(made)
+}
+
+/// Refuses the fields that a rule of this kind does not have. Clients send whole records back, so empty ones are accepted.
+fn refuse_other_kind(rule: &RecordingRule, edit: &RecurringRuleEdit, errors: &mut FieldErrors) {
+    let has = |it: &Option<Option<String>>| it.iter().flatten().any(|it| !it.trim().is_empty());
+    let days = edit.days_of_week.iter().flatten().any(|it| !it.is_empty());
+    let (fields, reason): (&[_], _) = match &rule.selection {
+        RuleSelection::Weekly(_) => (
+            &[
+                ("title", has(&edit.title)),
+                ("tvg_id", has(&edit.tvg_id)),
+                ("record_new_only", edit.record_new_only == Some(true)),
+            ],
+            "A rule of weekly times has no programmes.",
+        ),
+        RuleSelection::Programmes(_) => (
+            &[
+                ("days_of_week", days),
+                ("start_time", has(&edit.start_time)),
+                ("end_time", has(&edit.end_time)),
+                ("start_date", has(&edit.start_date)),
+                ("end_date", has(&edit.end_date)),
+            ],
+            "A rule of programmes has no weekly times.",
+        ),
+    };
+    for (field, is_sent) in fields {
+        if *is_sent {
+            errors.add(field, reason);
+        }
+    }
 }
 
 fn apply_edit(rule: &mut RecordingRule, edit: RecurringRuleEdit, errors: &mut FieldErrors) {
@@ -281,6 +317,7 @@ async fn update(call: Call, edit: RecurringRuleEdit) -> Result<RecurringRuleView
     check_may_schedule(&call)?;
     let before = seen(&call)?;
     let (mut rule, mut errors) = (RecordingRule::clone(&before), FieldErrors::default());
+    refuse_other_kind(&rule, &edit, &mut errors);
     apply_edit(&mut rule, edit, &mut errors);
     check(&call, &rule, &mut errors);
     errors.or(())?;

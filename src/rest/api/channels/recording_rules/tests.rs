@@ -166,6 +166,7 @@ async fn invalid_fields_of_rules_are_named() {
     let empty = recurring(json!({})).await;
     let required = json!(["This field is required."]);
     assert_eq!(empty.body, json!({ "start_time": required, "end_time": required, "channel": required }));
+    assert_field(&recurring(json!({ "tvg_id": "two" })).await, "title");
     assert_field(&recurring(weekly(json!([9]), "10:00", "11:00")).await, "days_of_week");
     assert_field(&recurring(weekly(json!([]), "10:00", "11:00")).await, "days_of_week");
     assert_field(&recurring(weekly(json!([1]), "25:00", "11:00")).await, "start_time");
@@ -202,6 +203,7 @@ async fn a_weekly_rule_schedules_its_days_and_edits_of_recordings_stay() {
     let after = list().await;
     assert_eq!(after["count"].as_u64(), Some(n), "no day twice");
     assert_eq!(rest.admin("GET", &path, Value::Null).await.body["priority"], 99);
+    assert_field(&rest.admin("PUT", &rule, json!({ "title": "Show" })).await, "title");
     let disabled = rest.admin("PATCH", &rule, json!({ "enabled": false })).await;
     assert_eq!(disabled.status, 200);
     assert_eq!(list().await["count"], 1, "the edited one stays");
@@ -230,6 +232,8 @@ async fn a_recurring_rule_with_a_title_records_new_episodes() {
     );
     assert_eq!(recordings(&rest, now).await, ["1@4 scheduled"]);
     let path = format!("{RECURRING}{}/", made.body["id"]);
+    let wrong = rest.admin("PUT", &path, json!({ "start_time": "20:00" })).await;
+    assert_field(&wrong, "start_time");
     let put = rest.admin("PUT", &path, json!({ "record_new_only": false })).await;
     assert_eq!((put.status, &put.body["title"]), (200, &json!("Show")));
     assert_eq!(recordings(&rest, now).await, ["1@3 scheduled", "1@4 scheduled"]);

@@ -474,7 +474,7 @@ fn check_past(call: &Call, channel: &Channel, recording: &Recording, now: i64) -
     }
     let (start, now) = (recording.begins_at().div_euclid(1000), now / 1000);
     let duration = (recording.ends_at() - recording.begins_at()) / 1000;
-    let found = call.app.plans.archive(channel, ArchiveTimes { start, duration, now });
+    let found = call.app.plans.archive(channel, ArchiveTimes { start, duration, now }, None);
     found.map(|_| ()).map_err(|refusal| refuse(refusal.to_string()))
 }
 
