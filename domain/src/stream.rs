@@ -232,7 +232,9 @@ impl SourceKind {
     /// If nothing can read it. `has_ffmpeg` is whether ffmpeg is installed.
     pub fn reader(self, has_ffmpeg: bool) -> Result<StreamReader, Unplayable> {
         Err(Unplayable(match self {
-            Self::HttpTs | Self::Hls | Self::File | Self::Udp | Self::Rtp => return Ok(StreamReader::Gateway),
+            Self::HttpTs | Self::Hls | Self::File | Self::Udp | Self::Rtp => {
+                return Ok(StreamReader::Gateway);
+            }
             Self::Unknown => "addresses of this kind are not supported",
             _ if has_ffmpeg => return Ok(StreamReader::Ffmpeg),
             Self::Dash => "DASH addresses need ffmpeg, which is not installed",

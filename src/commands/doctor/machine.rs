@@ -144,7 +144,8 @@ fn bind_error(error: &io::Error) -> String {
 /// Checks that ffmpeg runs, and returns its version.
 fn ffmpeg_finding() -> Finding {
     const SUBJECT: &str = "ffmpeg";
-    const USED_FOR: &str = "Install ffmpeg: DASH, RTSP and RTMP sources, fMP4 in HLS, and conversions need it.";
+    const USED_FOR: &str =
+        "Install ffmpeg: DASH, RTSP and RTMP sources, fMP4 in HLS, and conversions need it.";
     let Some(path) = media::find_program("ffmpeg") else {
         return Finding::warning(SUBJECT, "was not found in PATH", USED_FOR);
     };
