@@ -857,7 +857,7 @@ async fn a_test_sends_four_examples_at_the_same_time_and_no_more() {
     let integrations = fixture.integrations.clone();
     let test = AbortOnDropHandle::new(tokio::spawn(async move { integrations.test(id).await }));
     server.until_asked(4).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    sleep(Duration::from_millis(200)).await;
     assert_eq!(server.requests().len(), 4);
     drop(test);
 }

@@ -257,7 +257,7 @@ fn refuse_other_kind(rule: &RecordingRule, edit: &RecurringRuleEdit, errors: &mu
     };
     for (field, is_sent) in fields {
         if *is_sent {
-            errors.add(field, reason);
+            errors.add(*field, reason);
         }
     }
 }
