@@ -529,7 +529,7 @@ mod slow {
                 hls.loadSource('{path}');"
             );
             web.browser.script(&page).await;
-            let begun = web.browser.until("a picture", STATE, |it| it["width"] == 320).await;
+            let begun = web.browser.until("a picture", STATE, |it| it["width"].as_u64() > Some(0)).await;
             let time = begun["time"].as_f64().unwrap();
             let plays = |it: &Value| it["time"].as_f64().is_some_and(|it| it > time + 6.0);
             let played = web.browser.until("six seconds", STATE, plays).await;
