@@ -82,7 +82,7 @@ async fn a_caller_that_goes_away_leaves_no_place_behind() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
     for agent in ["one", "two", "three"] {
-        let opened = tokio::time::timeout(SECOND / 100, sessions.open(request(channel(1), agent))).await;
+        let opened = timeout(SECOND / 100, sessions.open(request(channel(1), agent))).await;
         assert!(opened.is_err());
     }
     // Otherwise the limit of two for the address would be reached.
