@@ -11,17 +11,21 @@ use tokio::time::{Instant, sleep};
 use crate::support::api::Api;
 use crate::support::client::{Player, Request, Response, fetch};
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::signal::{Clip, Picture};
+use crate::support::signal::{Clip, Picture, TEST_PICTURE};
 use crate::support::upstream::Provider;
 use crate::support::users::{TestUser, change_user, create_user};
 use crate::support::{eventually, tools, until_async};
 
 const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 
+/// The arguments of ffmpeg for pictures that every browser plays, with a key frame in each second.
+const OUTPUT: [&str; 12] =
+    ["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "25", "-c:a", "aac"];
+
 /// Starts a gateway with the channels `News` and `Late`, which send real pictures and sound.
 async fn set_up() -> (Provider, TestGateway) {
     let provider = Provider::start();
-    let clip = Clip::plain().await;
+    let clip = Clip::make("hls", &TEST_PICTURE, &OUTPUT).await;
     provider.path("/news.ts").plays(Arc::clone(&clip));
     provider.path("/late.ts").plays(clip);
     let list = provider.playlist(&[("news", "News", "/news.ts"), ("late", "Late", "/late.ts")]);
@@ -529,7 +533,7 @@ mod slow {
                 hls.loadSource('{path}');"
             );
             web.browser.script(&page).await;
-            let begun = web.browser.until("a picture", STATE, |it| it["width"] == 320).await;
+            let begun = web.browser.until("a picture", STATE, |it| it["width"].as_u64() > Some(0)).await;
             let time = begun["time"].as_f64().unwrap();
             let plays = |it: &Value| it["time"].as_f64().is_some_and(|it| it > time + 6.0);
             let played = web.browser.until("six seconds", STATE, plays).await;
@@ -539,6 +543,7 @@ mod slow {
             let latency_max = if query == "?ll=1" { 4.0 } else { 20.0 };
             assert!(latency < latency_max, "{query}: {latency} s");
         }
-        assert_eq!((provider.accepted(), provider.peak()), (1, 1));
+        // The clip may end meanwhile.
+        assert_eq!(provider.peak(), 1);
     }
 }
