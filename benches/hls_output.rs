@@ -19,6 +19,7 @@ mod options;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench sends no commands and reads no peak")]
 mod process;
+#[expect(dead_code, reason = "this bench needs no percentiles")]
 mod support;
 #[path = "../tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "benches use a part of the test support")]

@@ -5,7 +5,10 @@ use domain::catchup::{Archive, ArchiveTimes, ProviderZone, parse_start};
 use domain::source_url::SourceUrl;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (String, Vec<(String, String)>, String, i64, i64, Option<String>)| {
+/// The address, the attributes of an entry, the start, two times, and the id of a programme in the archive.
+type Input = (String, Vec<(String, String)>, String, i64, i64, Option<String>);
+
+fuzz_target!(|input: Input| {
     let (start, attributes, live, duration, now, catchup_id) = input;
     let parsed = parse_start(&start);
     let start = parsed.unwrap_or(now);

@@ -340,8 +340,12 @@ mod slow {
         // Another password than that of the proxy.
         let wrong = format!("{scheme}://anna:wrong@{}", proxy.address);
         assert_eq!(admin.patch(&path, json!({ "proxy": wrong })).await.status, 200);
-        let seen = ended(&admin, &path).await;
-        assert!(seen["last_message"].as_str().unwrap().contains("proxy refuses the login"), "{seen}");
+        refreshed(&admin, &path).await;
+        until_async("the reason of the refresh", async || {
+            let seen = admin.get(&path).await.body;
+            seen["last_message"].as_str().unwrap_or_default().contains("proxy refuses the login")
+        })
+        .await;
         is_refused(&gateway, &one, "the proxy refuses the login of the account").await;
 
         let right = format!("{scheme}://anna:secret@{}", proxy.address);

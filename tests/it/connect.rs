@@ -297,7 +297,7 @@ async fn a_test_answers_for_each_event_and_is_logged() {
     assert!(failed["error_message"].as_str().unwrap().contains("400"), "{tested}");
     for result in results {
         assert_eq!(
-            (&result["request_payload"]["test"], &result["request_payload"]["event"]),
+            (&result["request_payload"]["test"], &result["request_payload"]["event_type"]),
             (&json!(true), &result["event"])
         );
     }

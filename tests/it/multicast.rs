@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use media::rtp::{RtpHeader, write_header};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::support::api::Api;
 use crate::support::client::Player;

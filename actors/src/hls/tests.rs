@@ -38,7 +38,7 @@ async fn a_silent_player_leaves_after_three_target_durations_and_its_segmenter_a
     let opened = Instant::now();
     assert!(Arc::ptr_eq(&sessions.find(first.token()).unwrap(), &first));
     let lifetime = 3 * first.target_duration();
-    while sessions.len() > 0 {
+    while !sessions.is_empty() {
         assert!(opened.elapsed() < lifetime + SECOND, "{:?}", opened.elapsed());
         sleep(SECOND / 10).await;
     }

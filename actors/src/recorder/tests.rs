@@ -490,11 +490,9 @@ async fn the_right_to_record_is_that_of_the_user_the_settings_and_the_lineups_no
     let studio = Studio::new().await;
     let (channel, at) = (channel(1).uuid(), now_ms());
     let user = User { lineups: vec![LineupId(3)], ..User::new(UserId(7), "anna", UserLevel::Standard, 0) };
-    let settings = studio.models.settings.load();
-    let seeded = CoreSetting::clone(settings.one_by("key", DVR_SETTINGS).expect("a seeded setting"));
     let setting = |is_on: bool| {
         let value = serde_json::json!({ "standard_users_record": is_on });
-        CoreSetting { value, ..seeded.clone() }
+        CoreSetting { id: 1, key: DVR_SETTINGS.to_owned(), name: "DVR".to_owned(), value }
     };
     let written = studio.models.store.write({
         let user = user.clone();

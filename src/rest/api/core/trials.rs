@@ -300,7 +300,7 @@ mod tests {
     async fn an_unsupported_address_is_answered_with_the_reason() {
         let rest = Rest::start().await;
         // Simulates a machine without ffmpeg.
-        let answer = rest.admin("POST", PROXY, json!({ "url": "http://provider.example/1.m3u8" })).await;
+        let answer = rest.admin("POST", PROXY, json!({ "url": "http://provider.example/1.mpd" })).await;
         let expected = (200, &json!(false), &json!("unplayable"));
         assert_eq!((answer.status, &answer.body["success"], &answer.body["outcome"]), expected);
         assert!(answer.body["message"].as_str().unwrap().contains("need ffmpeg"), "{}", answer.text);

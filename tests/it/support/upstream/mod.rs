@@ -49,9 +49,11 @@ struct Account {
     release: Duration,
 }
 
+type Compute = dyn Fn(&RecordedRequest) -> Option<MockResponse> + Send + Sync;
+
 /// Computes responses.
 #[derive(Clone)]
-struct Computed(Arc<dyn Fn(&RecordedRequest) -> Option<MockResponse> + Send + Sync>);
+struct Computed(Arc<Compute>);
 
 impl Computed {
     fn answer(&self, request: &RecordedRequest) -> Option<MockResponse> {
