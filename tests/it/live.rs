@@ -145,7 +145,7 @@ async fn an_unknown_channel_or_format_returns_404_without_a_login() {
     let (_provider, gateway) = set_up(|_| {}).await;
     let anna = create_user(&gateway, "anna", |_| {}).await;
     for file in
-        ["1.m3u8", "1.mp4", "abc.ts", "abc", "+1.ts", "-1", "1.0", "4294967296.ts", "%31x", ".ts", "1/2"]
+        ["1.mpd", "1.mkv", "abc.ts", "abc", "+1.ts", "-1", "1.0", "4294967296.ts", "%31x", ".ts", "1/2"]
     {
         for path in [anna.live(file), anna.path(file), anna.live(file).replace("anna", "nobody")] {
             let answer = fetch(gateway.address, Request::get(&path)).await;

@@ -29,8 +29,11 @@ const INTERFACES: [(&str, &str, &str); 2] =
 fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         for (name, v4, v6) in INTERFACES {
-            ip(&["link", "add", name, "type", "dummy"]);
+            // The other end of the pair only has to be up. Some kernels have no dummy interfaces.
+            let other = format!("{name}-end");
+            ip(&["link", "add", name, "type", "veth", "peer", "name", &other]);
             ip(&["link", "set", name, "up", "multicast", "on"]);
+            ip(&["link", "set", &other, "up"]);
             ip(&["address", "add", v4, "dev", name]);
             ip(&["-6", "address", "add", v6, "dev", name, "nodad"]);
         }

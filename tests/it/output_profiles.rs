@@ -143,7 +143,7 @@ async fn the_profile_follows_from_address_user_user_agent_and_default_in_this_or
         ("output_profile=9", "output_profile"),
         ("output_profile=5", "output_profile"),
         ("output_profile=x", "output_profile"),
-        ("output_format=fmp4", "output_format"),
+        ("output_format=mkv", "output_format"),
     ] {
         let refused = fetch(gateway.address, Request::get(format!("{news}?{query}"))).await;
         assert_eq!(refused.status(), 400, "{query}");

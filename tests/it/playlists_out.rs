@@ -88,7 +88,7 @@ async fn every_address_in_a_playlist_plays_without_a_header_whatever_way_it_was_
         Request::get("/output/m3u"),
         Request::get("/playlist.m3u"),
         Request::get(format!("/get.php?{}&type=m3u_plus&output=ts", login(&anna))),
-        Request::get(format!("/get.php?{}&type=m3u&output=hls", login(&anna))),
+        Request::get(format!("/get.php?{}&type=m3u&output=mpegts", login(&anna))),
         Request::get("/get.php").method("POST").body("application/x-www-form-urlencoded", login(&anna)),
         key("/output/m3u"),
         key("/playlist.m3u"),

@@ -534,7 +534,7 @@ async fn the_right_to_record_is_that_of_the_user_the_settings_and_the_lineups_no
     assert_eq!(owner_refusal(&studio.models, &Recording { owner: None, ..own(7) }), None);
 }
 
-/// What listens for the end, such as a script that moves files, would wait for it for ever.
+/// A listener, such as a script that moves files after their end, would wait for ever.
 #[tokio::test]
 async fn the_end_of_a_running_recording_that_is_deleted_is_reported_once() {
     let studio = Studio::new().await;

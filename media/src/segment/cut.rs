@@ -25,7 +25,7 @@ const N_FIRST: u32 = 2;
 /// A segment may exceed the target duration by less than half a second, because its length is rounded.
 const ROUNDING: u64 = STAMP_HZ * 4 / 10;
 
-/// What happens before a picture.
+/// The action before a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Nothing: the picture belongs to the segment, or is left out if there is none.

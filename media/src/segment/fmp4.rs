@@ -14,12 +14,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::boxes::{Sample, VIDEO_SCALE, fragment, init_segment};
-use super::codec::audio::{AudioConfig, AudioFormat, Found};
+use super::codec::audio::{AudioConfig, AudioFormat, FrameSearch};
 use super::codec::video::{Picture, VideoConfig, VideoFormat, VideoReader};
 use super::cut::{Cutter, Decision};
 use super::demux::{Pes, PesCollector};
 use super::description::{LeftOutTrack, SegmentTrack};
-use super::window::{Completed, Part, SegmentWindow, StreamFacts};
+use super::window::{Completed, SegmentWindow, StreamFacts, WindowPart};
 use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance};
 use crate::ts::packet::{Packet, packets};
 use crate::ts::random_access::RandomAccess;
@@ -496,7 +496,7 @@ impl FragmentSegmenter {
             self.made.n_bytes += bytes.len();
             self.made.length += length;
             self.made.longest_part = self.made.longest_part.max(length);
-            self.window.add_part(Part { bytes, length, is_independent }, boundary.arrived);
+            self.window.add_part(WindowPart { bytes, length, is_independent }, boundary.arrived);
         }
         if let Some(end) = boundary.end {
             self.end_segment(end, boundary.arrived);
@@ -639,15 +639,15 @@ impl AudioTrack {
     fn next_frame(&mut self) -> Option<TimedFrame> {
         loop {
             let frame = match self.format.find(&self.buffer) {
-                Found::Short => return None,
-                Found::Garbage(n_bytes) => {
+                FrameSearch::Short => return None,
+                FrameSearch::Garbage(n_bytes) => {
                     self.advance(n_bytes.min(self.buffer.len()));
                     if self.buffer.is_empty() {
                         return None;
                     }
                     continue;
                 }
-                Found::Frame(frame) => frame,
+                FrameSearch::Frame(frame) => frame,
             };
             let stamp = self.mark.filter(|it| it.0 == 0).map(|it| it.1);
             let data = Bytes::copy_from_slice(&self.buffer[frame.header..frame.length]);

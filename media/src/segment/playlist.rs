@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::names::{SegmentName, SegmentNames};
 use super::settings::{SegmentContainer, SegmentSettings};
-use super::window::{Part, SegmentHead, WindowState};
+use super::window::{SegmentHead, WindowPart, WindowState};
 use crate::ts::clock::STAMP_HZ;
 
 /// Distance from the end of a playlist at which its old segments may be skipped, in target durations.
@@ -164,7 +164,7 @@ impl Writer<'_> {
         text.push('\n');
     }
 
-    fn parts(&self, text: &mut String, number: u64, parts: &[Part]) {
+    fn parts(&self, text: &mut String, number: u64, parts: &[WindowPart]) {
         for (index, part) in parts.iter().enumerate() {
             let _ = write!(text, "#EXT-X-PART:DURATION={},URI=\"", seconds(part.length));
             self.name(text, SegmentName::Part(number, index as u32));

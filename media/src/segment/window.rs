@@ -39,7 +39,7 @@ pub enum WindowError {
     NotReady,
     /// The request is for a segment or part that is not the next one.
     TooFarAhead,
-    /// What the request waits for did not come in time.
+    /// The segment or part of the request did not come in time.
     Timeout,
     /// The channel or its segmenter ended.
     Ended(EndReason),
@@ -102,14 +102,14 @@ pub(super) struct Segment {
     /// Ticks of 90 kHz.
     pub(super) length: u64,
     pub(super) body: SegmentBody,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<WindowPart>,
 }
 
 /// The segment that is being made. One without parts cannot be read yet.
 #[derive(Debug)]
 pub(super) struct OpenSegment {
     pub(super) head: SegmentHead,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<WindowPart>,
 }
 
 /// The properties of a segment that are known when it starts.
@@ -125,14 +125,14 @@ pub(super) struct SegmentHead {
 
 /// A part of a segment.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct WindowPart {
     pub(super) bytes: Bytes,
     /// Ticks of 90 kHz.
     pub(super) length: u64,
     pub(super) is_independent: bool,
 }
 
-/// What a segmenter knows about the stream when a segment starts.
+/// The facts that a segmenter knows about the stream when a segment starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct StreamFacts {
     pub(super) tracks: Vec<SegmentTrack>,
@@ -351,7 +351,7 @@ impl SegmentWindow {
     }
 
     /// Adds a part to the segment that is being made.
-    pub(super) fn add_part(&self, part: Part, arrived: Instant) {
+    pub(super) fn add_part(&self, part: WindowPart, arrived: Instant) {
         let date = self.date(arrived);
         self.change(|state| {
             state.newest_media = Some(date);
@@ -499,7 +499,7 @@ impl WindowState {
 
 impl Segment {
     fn memory(&self) -> usize {
-        size_of::<Self>() + self.parts.len() * size_of::<Part>() + self.body.memory()
+        size_of::<Self>() + self.parts.len() * size_of::<WindowPart>() + self.body.memory()
     }
 }
 

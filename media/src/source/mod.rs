@@ -340,7 +340,7 @@ pub async fn open_with_output(
     }
 }
 
-/// Checks the form of an address. `None` if it is none of UDP or RTP.
+/// Checks the form of an address. `None` for other schemes than UDP and RTP.
 ///
 /// # Errors
 /// The reason why it cannot be opened.

@@ -28,9 +28,9 @@ pub(crate) enum AudioFormat {
     Opus(u8),
 }
 
-/// What the beginning of some bytes is.
+/// The result of a search for a frame at the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FrameSearch {
     /// More bytes are needed.
     Short,
     /// No frame begins here; this many bytes can be skipped.
@@ -73,7 +73,7 @@ impl AudioFormat {
     }
 
     /// Finds a frame at the beginning of `bytes`.
-    pub(crate) fn find(self, bytes: &[u8]) -> Found {
+    pub(crate) fn find(self, bytes: &[u8]) -> FrameSearch {
         match self {
             Self::Adts => adts(bytes),
             Self::Ac3 => ac3(bytes),
@@ -84,16 +84,16 @@ impl AudioFormat {
 }
 
 /// Returns the number of bytes before the next byte with this value.
-fn skip_to(bytes: &[u8], value: u8) -> Found {
+fn skip_to(bytes: &[u8], value: u8) -> FrameSearch {
     let rest = bytes.get(1..).unwrap_or_default();
-    Found::Garbage(1 + memchr::memchr(value, rest).unwrap_or(rest.len()))
+    FrameSearch::Garbage(1 + memchr::memchr(value, rest).unwrap_or(rest.len()))
 }
 
-fn adts(bytes: &[u8]) -> Found {
+fn adts(bytes: &[u8]) -> FrameSearch {
     const RATES: [u32; 13] = [
         96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
     ];
-    let Some(head) = bytes.first_chunk::<7>() else { return Found::Short };
+    let Some(head) = bytes.first_chunk::<7>() else { return FrameSearch::Short };
     if head[0] != 0xFF || head[1] & 0xF6 != 0xF0 {
         return skip_to(bytes, 0xFF);
     }
@@ -106,7 +106,7 @@ fn adts(bytes: &[u8]) -> Found {
         return skip_to(bytes, 0xFF);
     }
     if bytes.len() < length {
-        return Found::Short;
+        return FrameSearch::Short;
     }
     let specific = [object << 3 | index >> 1, (index & 1) << 7 | channels << 3];
     let config = AudioConfig {
@@ -117,13 +117,13 @@ fn adts(bytes: &[u8]) -> Found {
         config: esds(0x40, 0x15, &specific),
     };
     let n_blocks = u32::from(head[6] & 3) + 1;
-    Found::Frame(Frame { length, header, n_samples: 1024 * n_blocks, config, is_continuation: false })
+    FrameSearch::Frame(Frame { length, header, n_samples: 1024 * n_blocks, config, is_continuation: false })
 }
 
-fn ac3(bytes: &[u8]) -> Found {
+fn ac3(bytes: &[u8]) -> FrameSearch {
     const RATES: [u32; 3] = [48_000, 44_100, 32_000];
     const CHANNELS: [u16; 8] = [2, 1, 2, 3, 3, 4, 4, 5];
-    let Some(head) = bytes.first_chunk::<8>() else { return Found::Short };
+    let Some(head) = bytes.first_chunk::<8>() else { return FrameSearch::Short };
     if head[..2] != [0x0B, 0x77] {
         return skip_to(bytes, 0x0B);
     }
@@ -133,7 +133,7 @@ fn ac3(bytes: &[u8]) -> Found {
         return skip_to(bytes, 0x0B);
     };
     if bytes.len() < length {
-        return Found::Short;
+        return FrameSearch::Short;
     }
     let rate = match RATES.get(usize::from(code)) {
         Some(rate) => *rate,
@@ -148,7 +148,7 @@ fn ac3(bytes: &[u8]) -> Found {
         channels: CHANNELS[usize::from(mode & 7)] + u16::from(has_lfe),
         config: box_of,
     };
-    Found::Frame(Frame { length, header: 0, n_samples: 256 * n_blocks, config, is_continuation })
+    FrameSearch::Frame(Frame { length, header: 0, n_samples: 256 * n_blocks, config, is_continuation })
 }
 
 type Ac3Frame = (usize, u8, bool, Vec<u8>, u32, bool);
@@ -195,7 +195,7 @@ fn eac3_frame(head: &[u8; 8]) -> Option<Ac3Frame> {
     Some((length, mode, has_lfe, config, n_blocks, kind == 1 || substream > 0))
 }
 
-fn mpeg(bytes: &[u8]) -> Found {
+fn mpeg(bytes: &[u8]) -> FrameSearch {
     // Kilobits per second of MPEG-1 layers 1 to 3, and of MPEG-2 layer 1 and layers 2 and 3.
     const KILOBITS: [[usize; 14]; 5] = [
         [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
@@ -205,7 +205,7 @@ fn mpeg(bytes: &[u8]) -> Found {
         [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
     ];
     const RATES: [u32; 3] = [44_100, 48_000, 32_000];
-    let Some(head) = bytes.first_chunk::<4>() else { return Found::Short };
+    let Some(head) = bytes.first_chunk::<4>() else { return FrameSearch::Short };
     let (version, layer) = (head[1] >> 3 & 3, 4 - (head[1] >> 1 & 3));
     let (kilobits, rate) = (usize::from(head[2] >> 4), usize::from(head[2] >> 2 & 3));
     let is_sync = head[0] == 0xFF && head[1] & 0xE0 == 0xE0 && version != 1 && layer != 4;
@@ -234,7 +234,7 @@ fn mpeg(bytes: &[u8]) -> Found {
         _ => n_samples as usize / 8 * bits / rate as usize + padding,
     };
     if bytes.len() < length {
-        return Found::Short;
+        return FrameSearch::Short;
     }
     let object_type = if version == 3 { 0x6B } else { 0x69 };
     let config = AudioConfig {
@@ -244,19 +244,19 @@ fn mpeg(bytes: &[u8]) -> Found {
         channels: if head[3] >> 6 == 3 { 1 } else { 2 },
         config: esds(object_type, 0x15, &[]),
     };
-    Found::Frame(Frame { length, header: 0, n_samples, config, is_continuation: false })
+    FrameSearch::Frame(Frame { length, header: 0, n_samples, config, is_continuation: false })
 }
 
 /// Finds an access unit of Opus behind its control header (the mapping of Opus to transport streams).
-fn opus(bytes: &[u8], channels: u8) -> Found {
-    let [first, second, rest @ ..] = bytes else { return Found::Short };
+fn opus(bytes: &[u8], channels: u8) -> FrameSearch {
+    let [first, second, rest @ ..] = bytes else { return FrameSearch::Short };
     if *first != 0x7F || second & 0xE0 != 0xE0 {
         return skip_to(bytes, 0x7F);
     }
     let mut at = 0;
     let mut size = 0_usize;
     loop {
-        let Some(byte) = rest.get(at) else { return Found::Short };
+        let Some(byte) = rest.get(at) else { return FrameSearch::Short };
         at += 1;
         size += usize::from(*byte);
         if *byte != 0xFF {
@@ -268,19 +268,19 @@ fn opus(bytes: &[u8], channels: u8) -> Found {
     }
     at += 2 * usize::from(second & 0x10 != 0) + 2 * usize::from(second & 0x08 != 0);
     if second & 0x04 != 0 {
-        let Some(extension) = rest.get(at) else { return Found::Short };
+        let Some(extension) = rest.get(at) else { return FrameSearch::Short };
         at += 1 + usize::from(*extension);
     }
     let header = 2 + at;
     let length = header + size;
     if bytes.len() < length {
-        return Found::Short;
+        return FrameSearch::Short;
     }
     let n_samples = opus_samples(&bytes[header..length]);
     let (Some(n_samples), Some(config)) = (n_samples, opus_config(channels)) else {
-        return Found::Garbage(length);
+        return FrameSearch::Garbage(length);
     };
-    Found::Frame(Frame { length, header, n_samples, config, is_continuation: false })
+    FrameSearch::Frame(Frame { length, header, n_samples, config, is_continuation: false })
 }
 
 /// Returns the samples at 48 kHz in a packet of Opus (RFC 6716, 3.1).

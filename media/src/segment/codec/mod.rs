@@ -3,7 +3,7 @@
 pub(super) mod audio;
 pub(super) mod video;
 
-use self::audio::{AudioFormat, Found};
+use self::audio::{AudioFormat, FrameSearch};
 use crate::ts::packet::Packet;
 use crate::ts::random_access::RandomAccess;
 use crate::ts::tables::ElementaryStream;
@@ -52,8 +52,8 @@ pub(crate) fn audio_name(packet: Packet<'_>, format: AudioFormat) -> Option<Stri
     let mut bytes = rest.get(usize::from(*header)..)?.to_vec();
     bytes.resize(FRAME_BYTES_MAX, 0);
     match format.find(&bytes) {
-        Found::Frame(frame) => Some(frame.config.codec),
-        Found::Short | Found::Garbage(_) => None,
+        FrameSearch::Frame(frame) => Some(frame.config.codec),
+        FrameSearch::Short | FrameSearch::Garbage(_) => None,
     }
 }
 

@@ -214,7 +214,7 @@ fn spawn(
         return Err("the command is empty".to_owned());
     };
     let count = closer.count_socket();
-    let environment = environment(|_| true);
+    let environment = environment();
     let command = GroupCommand { program, arguments, environment, folder: "/".into() };
     let (group, Outputs { stdout, stderr }) = Group::start(command, input, launcher)?;
     Ok(ProcessSource {
@@ -229,10 +229,9 @@ fn spawn(
     })
 }
 
-/// Returns the variables of the gateway's environment that are passed to a program, of those that may be.
-fn environment(is_passed: impl Fn(&str) -> bool) -> Vec<(String, OsString)> {
-    let passed = ENVIRONMENT.into_iter().filter(|it| is_passed(it));
-    passed.filter_map(|it| Some((it.to_owned(), std::env::var_os(it)?))).collect()
+/// Returns the variables of the gateway's environment that are passed to every program.
+fn environment() -> Vec<(String, OsString)> {
+    ENVIRONMENT.into_iter().filter_map(|it| Some((it.to_owned(), std::env::var_os(it)?))).collect()
 }
 
 #[cfg(test)]

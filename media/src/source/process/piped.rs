@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 use super::group::{Group, GroupCommand, Pipes, ProgramEnd};
-use super::{DRAIN_WAIT, environment};
+use super::DRAIN_WAIT;
 use crate::closer::Closer;
 use crate::launcher::{Confinement, Launcher};
 
@@ -23,9 +23,9 @@ const READ_BYTES: usize = 8 << 10;
 pub struct PipedCommand {
     /// Its absolute path, then its arguments.
     pub command: Vec<String>,
-    /// Its environment. The variables that every program gets are passed on if `inherited` names them.
+    /// Its environment besides the inherited variables.
     pub environment: Vec<(String, OsString)>,
-    /// Names of variables of the gateway's environment that are passed on, of those that every program gets.
+    /// Names of variables of the gateway's environment that are passed on.
     pub inherited: Vec<&'static str>,
     /// Its working folder.
     pub folder: PathBuf,
@@ -67,7 +67,8 @@ impl PipedProgram {
             let Some((program, arguments)) = command.split_first() else {
                 return Err("the command is empty".to_owned());
             };
-            let mut environment = environment(|it| inherited.contains(&it));
+            let passed = inherited.iter().filter_map(|it| Some(((*it).to_owned(), std::env::var_os(it)?)));
+            let mut environment: Vec<_> = passed.collect();
             environment.extend(own);
             Group::start_with_input(GroupCommand { program, arguments, environment, folder }, &launcher)
         };

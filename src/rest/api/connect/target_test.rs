@@ -25,7 +25,7 @@ pub(crate) struct IntegrationTestView {
     r#type: Named<TargetType>,
     /// The payload of the first event that failed, else of the first event.
     request_payload: Map<String, Value>,
-    /// What came back for that event, with `success`: `status_code` and `body` of a webhook, `exit_code`, `stdout` and
+    /// The answer of the target to that event, with `success`: `status_code` and `body` of a webhook, `exit_code`, `stdout` and
     /// `stderr` of a script, the object that an action returned, or `error`.
     result: Map<String, Value>,
     /// The entry of the log for each event.
