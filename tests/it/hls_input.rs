@@ -294,7 +294,7 @@ mod slow {
         let live = Live::new().await;
         let provider = plays(&live, |live, request| match name(request) {
             "list.m3u8" => {
-                let segments: String = (0..5).map(|n| format!("#EXTINF:1,\n{n}.ts\n")).collect();
+                let segments: String = (0..7).map(|n| format!("#EXTINF:1,\n{n}.ts\n")).collect();
                 let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:1\n{segments}#EXT-X-ENDLIST\n");
                 Some(MockResponse::text("application/x-mpegurl", text))
             }

@@ -149,7 +149,7 @@ async fn the_profile_follows_from_address_user_user_agent_and_default_in_this_or
         assert_eq!(refused.status(), 400, "{query}");
         assert!(refused.text().contains(field), "{}", refused.text());
     }
-    let refused = fetch(gateway.address, Request::get(format!("{news}?output_format=hls"))).await;
+    let refused = fetch(gateway.address, Request::get(format!("{news}?output_format=mkv"))).await;
     assert!(refused.text().contains("mpegts"), "names what exists: {}", refused.text());
     drop(players);
     gateway.until_idle().await;

@@ -30,7 +30,8 @@ where
     }
     match status(&head) {
         Some(200..=299) => Ok(()),
-        Some(407) => Err(Cause::ProxyLogin),
+        // Some proxies answer a wrong password with 401.
+        Some(401 | 407) => Err(Cause::ProxyLogin),
         Some(status @ 500..) => Err(Cause::ProxyTarget(format!("status {status}"))),
         Some(status) => Err(Cause::Proxy(format!("it refuses a tunnel to this port with status {status}"))),
         None => Err(Cause::Proxy("its answer is not HTTP".into())),

@@ -139,6 +139,7 @@ async fn a_failure_says_whether_the_proxy_its_login_or_the_server_is_the_cause()
     let http = ProxyProtocol::Http;
     for (answer, expected) in [
         (&b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"[..], "proxy_login"),
+        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "proxy_login"),
         (b"HTTP/1.1 403 Forbidden\r\n\r\n", "proxy"),
         (b"HTTP/1.1 405 no\r\n\r\n", "proxy"),
         (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "proxy_target"),

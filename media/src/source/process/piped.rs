@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
-use super::group::{Group, GroupCommand, Pipes, ProgramEnd};
 use super::DRAIN_WAIT;
+use super::group::{Group, GroupCommand, Pipes, ProgramEnd};
 use crate::closer::Closer;
 use crate::launcher::{Confinement, Launcher};
 
