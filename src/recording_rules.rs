@@ -68,10 +68,11 @@ pub(crate) struct RulePreview {
 pub(crate) async fn follow(app: Arc<App>) {
     let mut changes = app.models.store.changes();
     loop {
+        // Read before, so that what changes meanwhile leads to another evaluation.
+        let (n_over, rights) = (n_over(&app), rights(&app));
         if let Err(refusal) = evaluate(&app, RuleScope::All).await {
             warn!("failed to apply the rules of recordings: {refusal:?}");
         }
-        let (n_over, rights) = (n_over(&app), rights(&app));
         // Ends without a change when the period is over.
         let _ = timeout(PERIOD, async {
             loop {
