@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::api::{ADMIN, Api, ApiReply, PASSWORD};
 use super::support::client::Request;
+use super::support::eventually;
 use super::support::gateway::{Setup, TestGateway};
 use super::support::users::create_user;
 use super::support::websocket::WebSocketClient;
@@ -194,17 +195,19 @@ async fn token_requests_do_not_reveal_whether_a_user_exists() {
     assert_eq!(wrong.0, 401);
     assert_eq!((&unknown, &inactive), (&wrong, &wrong));
 
-    let reasons: Vec<String> = gateway
-        .events()
-        .iter()
-        .filter_map(|event| match &event.body {
+    let reasons = || -> Vec<String> {
+        let events = gateway.events();
+        let failures = events.iter().filter_map(|event| match &event.body {
             EventBody::LoginFailed { attempt, reason } => {
                 Some(format!("{}: {reason}", attempt.user.as_deref().unwrap_or_default()))
             }
             _ => None,
-        })
-        .collect();
-    assert_eq!(reasons, ["anna: wrong password", ": unknown user", "anna: inactive user"]);
+        });
+        failures.collect()
+    };
+    // Events come after the answers.
+    eventually("three events", || reasons().len() >= 3).await;
+    assert_eq!(reasons(), ["anna: wrong password", ": unknown user", "anna: inactive user"]);
 }
 
 /// Holds T-login.3.
