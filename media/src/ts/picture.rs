@@ -232,17 +232,7 @@ pub(crate) struct Bits {
 
 impl Bits {
     pub(crate) fn of(unit: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(unit.len());
-        let mut n_zeros = 0;
-        for byte in unit {
-            if n_zeros >= 2 && *byte == 3 {
-                n_zeros = 0;
-                continue;
-            }
-            n_zeros = if *byte == 0 { n_zeros + 1 } else { 0 };
-            bytes.push(*byte);
-        }
-        Self { bytes, at: 0 }
+        Self { bytes: without_emulation(unit), at: 0 }
     }
 
     pub(crate) fn flag(&mut self) -> Option<bool> {
@@ -282,6 +272,21 @@ impl Bits {
         let number = i64::from(self.golomb()?);
         Some(if number % 2 == 0 { -number / 2 } else { number / 2 + 1 })
     }
+}
+
+/// Returns the bytes of a unit without emulation prevention bytes.
+pub(crate) fn without_emulation(unit: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(unit.len());
+    let mut n_zeros = 0;
+    for byte in unit {
+        if n_zeros >= 2 && *byte == 3 {
+            n_zeros = 0;
+            continue;
+        }
+        n_zeros = if *byte == 0 { n_zeros + 1 } else { 0 };
+        bytes.push(*byte);
+    }
+    bytes
 }
 
 #[cfg(test)]

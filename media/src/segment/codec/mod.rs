@@ -5,6 +5,7 @@ pub(super) mod video;
 
 use self::audio::{AudioFormat, FrameSearch};
 use crate::ts::packet::Packet;
+use crate::ts::picture::without_emulation;
 use crate::ts::random_access::RandomAccess;
 use crate::ts::tables::ElementaryStream;
 
@@ -99,19 +100,4 @@ pub(crate) fn h265_name(set: &[u8]) -> Option<String> {
         name.push_str(&format!(".{byte:X}"));
     }
     Some(name)
-}
-
-/// Returns the bytes of a unit without emulation prevention bytes.
-pub(crate) fn without_emulation(unit: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(unit.len());
-    let mut n_zeros = 0;
-    for byte in unit {
-        if n_zeros >= 2 && *byte == 3 {
-            n_zeros = 0;
-            continue;
-        }
-        n_zeros = if *byte == 0 { n_zeros + 1 } else { 0 };
-        bytes.push(*byte);
-    }
-    bytes
 }

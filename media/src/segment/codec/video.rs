@@ -2,9 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{h264_name, h265_name, without_emulation};
+use super::{h264_name, h265_name};
 use crate::segment::boxes::{esds, make_box};
-use crate::ts::picture::{Bits, PictureSize, h264_size, h265_size, skip_scaling_list};
+use crate::ts::picture::{Bits, PictureSize, h264_size, h265_size, skip_scaling_list, without_emulation};
 
 /// Maximum number of parameter sets of one kind that are stored.
 const SETS_MAX: usize = 32;
