@@ -273,6 +273,7 @@ impl Config {
             ("limits.playlist_timeout", limits.playlist_timeout),
             ("limits.guide_timeout", limits.guide_timeout),
             ("limits.disk_timeout", limits.disk_timeout),
+            ("plugins.answer_timeout", self.plugins.answer_timeout),
         ] {
             if time.is_zero() {
                 return Err(wrong(key, "must be more than 0 seconds"));

@@ -96,6 +96,7 @@ fn invalid_values_are_rejected_before_a_port_is_bound() {
         ("limits.guide_timeout", "0"),
         ("limits.guide_bytes_max", "0"),
         ("limits.guide_unpacked_bytes_max", "0"),
+        ("plugins.answer_timeout", "0"),
         ("log.level", "loud=very"),
         ("log.level", "nonsense"),
         ("log.level", "warning"),

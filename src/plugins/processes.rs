@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actors::{
     ApiAnswer, ApiCall, ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginCaller,
-    PluginFolders, PluginNote, PluginNotification, PluginSettings, PluginTimings, Plugins, System,
+    PluginFolders, PluginNote, PluginNotification, PluginSettings, Plugins, System,
 };
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
@@ -65,7 +65,7 @@ impl PluginProcesses {
             time_zone: zone,
             api_url: api_url(config),
             is_safe_mode: config.plugins.is_safe_mode,
-            timings: PluginTimings::default(),
+            timings: config.plugins.timings(),
         };
         if settings.is_safe_mode {
             warn!("safe mode: no plugin starts");

@@ -11,6 +11,7 @@ use domain::ids::{
 use domain::integration::{Integration, Signing, Subscription, Target, Webhook};
 use domain::lineup::Lineup;
 use domain::output_profile::OutputProfile;
+use domain::plugin::{Plugin, PluginKey, ReportedParts};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
@@ -469,6 +470,25 @@ async fn furnished() -> Rest {
         parallel: 1,
         max_age_s: None,
         created_at: 0,
+    }])
+    .await;
+    let password = json!({ "id": "key", "label": "Key", "type": "string", "input_type": "password" });
+    rest.put([Plugin {
+        id: 1,
+        key: PluginKey::of_folder("1").unwrap(),
+        is_enabled: false,
+        was_enabled: true,
+        granted: None,
+        allowed_packages: Vec::new(),
+        accepted_gaps: BTreeSet::new(),
+        limits: Default::default(),
+        settings: serde_json::from_value(json!({ "key": SECRET, "old": SECRET })).unwrap(),
+        version: "1.0.0".to_owned(),
+        reported: Some(ReportedParts { fields: vec![password], ..ReportedParts::default() }),
+        failed_starts: 0,
+        failed: Some(SECRET.to_owned()),
+        installed_at: 0,
+        updated_at: 0,
     }])
     .await;
     put_titles(&rest).await;

@@ -16,7 +16,7 @@ use crate::support::upstream::Provider;
 use crate::support::web_target::{SentRequest, WebTarget};
 use crate::support::websocket::WebSocketClient;
 
-const LIST: &str = "/api/connect/integrations/";
+pub(crate) const LIST: &str = "/api/connect/integrations/";
 const LOGS: &str = "/api/connect/logs/";
 const DELIVERIES: &str = "/api/connect/deliveries/";
 /// A part of every address, header value and key in these tests.
@@ -25,19 +25,19 @@ const SECRET: &str = "hidden-5p1c3";
 const HOSTILE: &str = "\"quoted\" back\\slash </script>&amp;<b> {{ x }}{% if %} 'ü🎬\u{1b}[0m\u{2028}$1";
 
 /// The program, its first admin, and a target.
-struct Studio {
+pub(crate) struct Studio {
     program: Binary,
-    admin: Api,
-    target: WebTarget,
+    pub(crate) admin: Api,
+    pub(crate) target: WebTarget,
     folder: TempDir,
 }
 
 impl Studio {
-    async fn start() -> Studio {
+    pub(crate) async fn start() -> Studio {
         Studio::start_with(tempfile::tempdir().unwrap(), &[]).await
     }
 
-    async fn start_with(folder: TempDir, arguments: &[&str]) -> Studio {
+    pub(crate) async fn start_with(folder: TempDir, arguments: &[&str]) -> Studio {
         let data = folder.path().join("data").display().to_string();
         let serve = ["serve", "--data-dir", &data, "--set", "auth.failure_delay_max=0"];
         let program = Binary::start(&[&serve, arguments].concat());
@@ -46,7 +46,7 @@ impl Studio {
     }
 
     /// Creates a webhook for some events, and returns its id.
-    async fn webhook(&self, path: &str, events: &[&str], more: Value) -> u64 {
+    pub(crate) async fn webhook(&self, path: &str, events: &[&str], more: Value) -> u64 {
         let mut body = json!({
             "name": path, "type": "webhook", "url": self.target.url(path), "events": events,
         });
@@ -55,14 +55,14 @@ impl Studio {
     }
 
     /// Causes an event: a failed login with a program of this name.
-    async fn fail_login(&self, agent: &str) {
+    pub(crate) async fn fail_login(&self, agent: &str) {
         let body = json!({ "username": "nobody", "password": "wrong" }).to_string();
         let login = Request::get("/api/accounts/token/").method("POST").header("User-Agent", agent);
         let failed = self.admin.without_credentials().ask(login.body("application/json", body)).await;
         assert_eq!(failed.status, 401, "{failed:?}");
     }
 
-    async fn integration(&self, id: u64) -> Value {
+    pub(crate) async fn integration(&self, id: u64) -> Value {
         self.admin.get(&format!("{LIST}{id}/")).await.body
     }
 
@@ -75,7 +75,7 @@ impl Studio {
         .await;
     }
 
-    async fn logged(&self, query: &str) -> Vec<Value> {
+    pub(crate) async fn logged(&self, query: &str) -> Vec<Value> {
         let found = self.admin.get(&format!("{LOGS}?{query}")).await;
         assert_eq!(found.status, 200, "{found:?}");
         found.body["results"].as_array().unwrap().clone()
@@ -83,7 +83,7 @@ impl Studio {
 }
 
 #[track_caller]
-fn id_of(made: &ApiReply) -> u64 {
+pub(crate) fn id_of(made: &ApiReply) -> u64 {
     assert_eq!(made.status, 201, "{made:?}");
     made.body["id"].as_u64().unwrap()
 }

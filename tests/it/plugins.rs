@@ -11,7 +11,7 @@ use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::{Request, say};
 
-const PLUGINS: &str = "/api/plugins/plugins/";
+pub(crate) const PLUGINS: &str = "/api/plugins/plugins/";
 
 const CODE: &[u8] = b"
 class Plugin:
@@ -51,6 +51,27 @@ async fn import(address: SocketAddr, token: &str, content: &[u8], overwrite: boo
     .into_bytes();
     request.extend_from_slice(&body);
     String::from_utf8_lossy(&say(address, &request).await).into_owned()
+}
+
+/// Returns the archive of a plugin with one file of code, and with these members in its manifest.
+pub(crate) fn package(key: &str, members: Value, code: &str) -> Vec<u8> {
+    let mut manifest = json!({ "name": key, "version": "1.0.0", "description": "", "permissions": {} });
+    manifest.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    archive(&[
+        part(&format!("{key}/plugin.json"), manifest.to_string().as_bytes()),
+        part(&format!("{key}/plugin.py"), code.as_bytes()),
+    ])
+}
+
+/// Imports and enables a plugin, whose process is ready then.
+pub(crate) async fn install(program: &Binary, admin: &Api, key: &str, archive: &[u8]) {
+    let token = admin.token(ADMIN, PASSWORD).await.text("access").to_owned();
+    let imported = import(program.address().await, &token, archive, false).await;
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    let body = json!({ "enabled": true, "accept_gaps": true });
+    let enabled = admin.post(&format!("{PLUGINS}{key}/enabled/"), body).await;
+    assert_eq!(enabled.status, 200, "{enabled:?}");
+    assert_eq!(enabled.body["plugin"]["state"], "ready", "{enabled:?}\n{}", program.output());
 }
 
 async fn run(admin: &Api, action: &str, params: Value) -> (u16, Value) {

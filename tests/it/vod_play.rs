@@ -20,9 +20,9 @@ use crate::support::users::{TestUser, create_user};
 use crate::support::{eventually, until_async};
 
 /// A gateway with the film 7, and with the episode 9 of a series, on an account with one slot.
-struct Cinema {
+pub(crate) struct Cinema {
     provider: FileProvider,
-    gateway: TestGateway,
+    pub(crate) gateway: TestGateway,
     anna: TestUser,
     file: Vec<u8>,
 }
@@ -44,7 +44,7 @@ fn film(length: usize, seed: u64) -> Vec<u8> {
     file
 }
 
-fn movie_uuid() -> Uuid {
+pub(crate) fn movie_uuid() -> Uuid {
     uuid_of(TitleId::movie(7).unwrap().key(), 1 << 90)
 }
 
@@ -53,7 +53,7 @@ fn episode_uuid() -> Uuid {
 }
 
 impl Cinema {
-    async fn with(length: usize, max_streams: u32) -> Cinema {
+    pub(crate) async fn with(length: usize, max_streams: u32) -> Cinema {
         let file = film(length, 1);
         Self::of(file, max_streams).await
     }
@@ -124,7 +124,7 @@ impl Cinema {
     }
 
     /// Requests a range and compares the whole answer.
-    async fn reads(&self, range: &str, agent: &str, part: std::ops::Range<usize>) {
+    pub(crate) async fn reads(&self, range: &str, agent: &str, part: std::ops::Range<usize>) {
         let answer = fetch(self.gateway.address, self.get("7.mkv", range, agent)).await;
         assert_eq!(answer.status(), if range.is_empty() { 200 } else { 206 }, "{range}: {}", answer.text());
         assert_eq!(answer.header("content-length"), Some(&*part.len().to_string()), "{range}");
@@ -132,7 +132,7 @@ impl Cinema {
     }
 
     /// Waits until no slot is used and the provider sees no connection.
-    async fn is_quiet(&self) {
+    pub(crate) async fn is_quiet(&self) {
         self.gateway.until_idle().await;
         eventually("no connection at the provider", || self.provider.n_open() == 0).await;
     }

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::{Event, EventBody, RefreshRef};
+use domain::guide::channel::GuideChannel;
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
-use domain::ids::GuideSourceId;
+use domain::ids::{GuideChannelId, GuideSourceId};
 use parking_lot::Mutex;
 use rustix::process::setpriority_process;
 use storage::Models;
@@ -27,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::collector::{Collected, CollectedChannels, Collector, Counts, Window};
+use super::collector::{Collected, Collector, Counts, Window};
 use super::error::GuideError;
 use super::guard::{self, Former};
 use super::input::{ContentMark, GuideContent, GuideContext};
@@ -269,7 +270,7 @@ impl Job {
             n_channels: 0,
             n_programmes: finished.n_programmes(),
             n_skipped: counts.n_skipped + finished.n_refused(),
-            n_unused: n_unused(models, &channels),
+            n_unused: UsedGuideChannels::of(models).n_unused(&channels.present),
         };
         summary.n_channels = channels.present.len() as u64;
         let state = accepted(state, mark, summary.sentence(), now);
@@ -304,16 +305,21 @@ impl Job {
         mark: ContentMark,
         now: i64,
     ) -> Result<GuideSummary, GuideError> {
+        let models = &self.parts.models;
+        let (used, mut n_unused) = (UsedGuideChannels::of(models), 0);
+        models.store.collection::<GuideChannel>().for_each_of(u64::from(self.source.id.0), |it| {
+            n_unused += u64::from(!used.has(&it));
+        })?;
         let summary = GuideSummary {
             is_unchanged: true,
             n_channels: state.n_channels,
             n_programmes: state.n_programmes,
-            ..GuideSummary::default()
+            n_skipped: 0,
+            n_unused,
         };
         let state = accepted(state.clone(), mark, summary.sentence(), now);
         let (source, event) = (self.source.clone(), self.event(&summary));
-        let store = &self.parts.models.store;
-        store.write_blocking(move |write| landing::put(write, &source, &state, event.as_ref()))?;
+        models.store.write_blocking(move |write| landing::put(write, &source, &state, event.as_ref()))?;
         Ok(summary)
     }
 
@@ -359,11 +365,27 @@ fn accepted(state: GuideState, mark: ContentMark, message: String, now: i64) -> 
     }
 }
 
-/// Returns how many channels of a guide no channel uses, by its link or by its guide id.
-fn n_unused(models: &Models, channels: &CollectedChannels) -> u64 {
-    let users = models.channels.load();
-    let links: HashSet<_> = users.iter().filter_map(|it| it.guide_channel).collect();
-    let keys: HashSet<_> = users.iter().filter_map(|it| Some(it.tvg_id.as_ref()?.to_lowercase())).collect();
-    let is_used = |id, key: &str| links.contains(&id) || keys.contains(&key.to_lowercase());
-    channels.present.iter().filter(|it| !is_used(it.id, &it.key)).count() as u64
+/// The channels of guides that channels use, by their link or by their guide id.
+struct UsedGuideChannels {
+    links: HashSet<GuideChannelId>,
+    /// In lower case.
+    keys: HashSet<String>,
+}
+
+impl UsedGuideChannels {
+    fn of(models: &Models) -> Self {
+        let users = models.channels.load();
+        Self {
+            links: users.iter().filter_map(|it| it.guide_channel).collect(),
+            keys: users.iter().filter_map(|it| Some(it.tvg_id.as_ref()?.to_lowercase())).collect(),
+        }
+    }
+
+    fn has(&self, channel: &GuideChannel) -> bool {
+        self.links.contains(&channel.id) || self.keys.contains(&channel.key.to_lowercase())
+    }
+
+    fn n_unused(&self, channels: &[GuideChannel]) -> u64 {
+        channels.iter().filter(|it| !self.has(it)).count() as u64
+    }
 }

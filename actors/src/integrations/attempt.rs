@@ -7,7 +7,7 @@ use domain::event::{Event, EventBody};
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
 use domain::integration::{
     ANSWER_BYTES_KEPT, ActionRun, AfterAttempt, Delivery, DeliveryLogEntry, Integration, IntegrationState,
-    MAX_AGE_S, OUTPUT_BYTES_KEPT, Outcome, REASON_BYTES_MAX, REQUEST_BYTES_KEPT, Recipient, Script,
+    MAX_AGE_S, OUTPUT_BYTES_KEPT, Outcome, Preset, REASON_BYTES_MAX, REQUEST_BYTES_KEPT, Recipient, Script,
     ScriptOutput, Target, Webhook, WebhookAnswer, webhook_id,
 };
 use domain::plugin::{PluginKey, RunCause};
@@ -600,6 +600,8 @@ async fn to_webhook(
         now: now_ms(),
     };
     let reply = lane.client.send(running, request).await;
+    // Services count what arrives, and this message may have been on its way for long.
+    lane.rest(integration.preset().map_or(Duration::ZERO, Preset::pause));
     let (outcome, answer) = match reply {
         Ok(reply) => {
             let status = reply.status.as_u16();

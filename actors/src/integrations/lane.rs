@@ -1,11 +1,13 @@
 //! What is known of the deliveries to one integration or one plugin, in memory.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use domain::ids::DeliveryId;
 use domain::integration::{DEAD_MAX, DEAD_MS_MAX, Delivery, DeliveryQueue, NextDelivery, Recipient};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::client::ClientCache;
 
@@ -22,11 +24,14 @@ struct State {
     queue: DeliveryQueue,
     /// Dead letters, and when each became one.
     dead: BTreeMap<DeliveryId, i64>,
+    /// No attempt begins before this moment.
+    not_before: Instant,
 }
 
 impl Lane {
     pub(super) fn new(id: Recipient, parallel: u8) -> Self {
-        let state = State { queue: DeliveryQueue::new(parallel), dead: BTreeMap::new() };
+        let (queue, not_before) = (DeliveryQueue::new(parallel), Instant::now());
+        let state = State { queue, dead: BTreeMap::new(), not_before };
         Self { id, state: Mutex::new(state), wake: Notify::new(), client: ClientCache::default() }
     }
 
@@ -79,6 +84,17 @@ impl Lane {
     /// Returns what to attempt next.
     pub(super) fn next(&self, now: i64) -> NextDelivery {
         self.state.lock().queue.next(now)
+    }
+
+    /// Lets no attempt begin until this time has passed.
+    pub(super) fn rest(&self, pause: Duration) {
+        let mut state = self.state.lock();
+        state.not_before = state.not_before.max(Instant::now() + pause);
+    }
+
+    /// Returns when the next attempt may begin.
+    pub(super) fn not_before(&self) -> Instant {
+        self.state.lock().not_before
     }
 
     /// Takes the end of an attempt: the delivery is gone, waits, or is dead.

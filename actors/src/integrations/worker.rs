@@ -21,12 +21,10 @@ pub(super) async fn run(shared: Arc<Shared>, lane: Arc<Lane>) {
     // Those of an earlier run of this task have ended with it.
     lane.forget_running();
     let mut attempts = JoinSet::new();
-    let mut not_before = Instant::now();
     loop {
-        let wait_until = match next(&shared, &lane, not_before) {
+        let wait_until = match next(&shared, &lane) {
             Next::Attempt(id) => {
-                let pause = pause(&shared, &lane);
-                not_before = Instant::now() + pause;
+                lane.rest(pause(&shared, &lane));
                 let (shared, lane) = (shared.clone(), lane.clone());
                 attempts.spawn(async move {
                     shared.touch();
@@ -69,7 +67,7 @@ enum Next {
 }
 
 /// Returns what to do now.
-fn next(shared: &Shared, lane: &Lane, not_before: Instant) -> Next {
+fn next(shared: &Shared, lane: &Lane) -> Next {
     if shared.stop.is_cancelled() {
         return Next::Stop;
     }
@@ -77,6 +75,7 @@ fn next(shared: &Shared, lane: &Lane, not_before: Instant) -> Next {
     if !is_open(shared, running, lane.id) {
         return Next::Wait;
     }
+    let not_before = lane.not_before();
     if Instant::now() < not_before {
         return Next::WaitUntil(not_before);
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::plugin::protocol::{self, SENT_BYTES_MAX, text_of};
 use domain::plugin::{Permissions, PluginKey};
 use domain::secret::Secret;
 use parking_lot::Mutex;
@@ -14,7 +15,6 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::Shared;
-use super::protocol::{self, SENT_BYTES_MAX, text_of};
 
 /// Maximum number of calls of one plugin that are answered at the same time. An answer counts until it is written.
 const CALLS_MAX: usize = 8;

@@ -6,9 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use domain::plugin::protocol::Rate;
 use jiff::Timestamp;
-
-use super::protocol::Rate;
 
 /// Size of one of the two files, in bytes: together 10 MiB.
 const FILE_BYTES_MAX: u64 = 5 << 20;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A [`Life`] decides when there is a process, and keeps the runs that wait. A [session](mod@session)
-//! speaks the [`protocol`] with it and looks after it: time limits, use of memory, answers to pings. What a process may
+//! speaks the [protocol](domain::plugin::protocol) with it and looks after it: time limits, use of memory, answers to pings. What a process may
 //! access is decided in [`confine`] and enforced by the launcher of programs.
 //!
 //! The records of plugins, the interface and the events are behind [`PluginBackend`].
@@ -19,7 +19,6 @@ mod host_files;
 mod life;
 mod log;
 mod packages;
-mod protocol;
 mod python;
 mod run;
 mod scan;
@@ -364,7 +363,7 @@ impl Plugins {
         self.shared.parts.get().is_some_and(|it| it.settings.is_safe_mode)
     }
 
-    /// Runs an action, and waits for its end for a minute. The run goes on after that, and when the future is dropped.
+    /// Runs an action, and waits for its end for a limited time. The run goes on after that, and when the future is dropped.
     ///
     /// # Errors
     /// The run did not begin.

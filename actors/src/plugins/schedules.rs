@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::ids::DeliveryId;
 use domain::integration::{ActionRun, Delivery, Recipient};
+use domain::plugin::protocol::{Fault, REFUSED};
 use domain::plugin::{
     ActionSchedule, Plugin, PluginSchedules, ScheduleSource, TASK_ACTION, actions_of_plugin,
 };
@@ -24,7 +25,6 @@ use uuid::Uuid;
 
 use super::InstalledPlugin;
 use super::life::Life;
-use super::protocol::{Fault, REFUSED};
 use crate::clock::now_ms;
 use crate::schedule;
 

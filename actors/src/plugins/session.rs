@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::plugin::protocol::{
+    self, Fault, Incoming, MessageReader, PROTOCOL, REFUSED, Rate, UNKNOWN_METHOD, Violation, text_of,
+};
 use domain::plugin::{
     ACTION_SECONDS_DEFAULT, Lifetime, Permissions, PluginState, ReportedParts, RunCause, TASK_ACTION,
     actions_of_plugin,
@@ -22,18 +25,12 @@ use uuid::Uuid;
 use super::api::{ApiCalls, HeldToken, OutgoingLine, PluginCaller, line as api_line};
 use super::life::{Command, Life, NextStep, settings_of};
 use super::log::{LINE_BYTES_MAX, PluginLog};
-use super::protocol::{
-    self, Fault, Incoming, MESSAGES_MAX, MessageLines, PROTOCOL, REFUSED, Rate, UNKNOWN_METHOD, Violation,
-    text_of,
-};
 use super::run::{RunRequest, RunResult, RunStage};
 use super::{InstalledPlugin, PluginNote, PluginNotification};
 use crate::clock::now_ms;
 
 /// Maximum number of messages that wait to be sent or handled.
 const MESSAGES_WAITING_MAX: usize = 32;
-/// A message counts once more for each of these bytes, so that floods of large messages are floods, too.
-const MESSAGE_BYTES: usize = 16 << 10;
 /// Size of the read buffers.
 const READ_BYTES: usize = 32 << 10;
 /// Pause after each read of the log, which limits the work for a plugin that floods it.
@@ -687,21 +684,19 @@ async fn write(mut stdin: Sender, mut lines: mpsc::Receiver<OutgoingLine>) {
 
 /// Reads messages until the process closes its output or breaks a rule.
 async fn read_messages(mut stdout: Receiver, to: mpsc::Sender<Result<Incoming, Violation>>) {
-    let (mut lines, mut rate, began) = (MessageLines::default(), Rate::new(MESSAGES_MAX), Instant::now());
+    let (mut reader, began) = (MessageReader::default(), Instant::now());
     let mut bytes = vec![0; READ_BYTES];
     loop {
         let n = match stdout.read(&mut bytes).await {
             Ok(n) if n > 0 => n,
             _ => return,
         };
-        if let Err(violation) = lines.push(&bytes[..n]) {
+        if let Err(violation) = reader.push(&bytes[..n]) {
             let _ = to.send(Err(violation)).await;
             return;
         }
-        while let Some(line) = lines.next() {
-            let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let is_allowed = (0..=line.len() / MESSAGE_BYTES).all(|_| rate.allows(now_ms));
-            let message = if is_allowed { Incoming::read(&line) } else { Err(Violation::Flood) };
+        let now_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        while let Some(message) = reader.next_message(now_ms()) {
             let is_last = message.is_err();
             if to.send(message).await.is_err() || is_last {
                 return;

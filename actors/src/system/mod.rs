@@ -567,16 +567,19 @@ impl System {
         self.state.recorder.ended().await;
         self.state.time_shift.ended().await;
         self.state.udp_outputs.ended().await;
-        self.state.plugins.ended().await;
         self.switchboard().close();
         // Covers a switchboard that is dead at this moment.
         for (_, live) in self.state.channel_table.all() {
             let _ = live.actor.cast(channel::Message::Stop(EndReason::Stopped));
         }
-        let channels =
-            tokio::time::timeout(CHANNELS_DEADLINE, self.state.channel_table.emptied()).await.is_ok();
-        self.state.trials.ended().await;
-        self.state.vod.ended().await;
+        let viewers_ended = async {
+            let channels = tokio::time::timeout(CHANNELS_DEADLINE, self.state.channel_table.emptied()).await;
+            self.state.trials.ended().await;
+            self.state.vod.ended().await;
+            channels.is_ok()
+        };
+        // A plugin that hangs keeps no viewer.
+        let (channels, ()) = tokio::join!(viewers_ended, self.state.plugins.ended());
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
         let keeper = self.health_keeper.lock().take();
         if let Some((task, models)) = keeper {

@@ -1,4 +1,5 @@
-//! Plugins: their manifests, settings, actions, permissions, limits and states, and the names in their archives.
+//! Plugins: their manifests, settings, actions, permissions, limits and states, the names in their archives, and the
+//! messages of their processes.
 
 mod action;
 mod archive;
@@ -8,6 +9,7 @@ mod key;
 mod limits;
 mod manifest;
 mod permissions;
+pub mod protocol;
 mod record;
 mod schedule;
 mod scope;

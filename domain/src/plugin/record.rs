@@ -92,13 +92,14 @@ impl PluginSettings {
         settings
     }
 
-    /// Returns the saved settings for people: passwords are masked.
+    /// Returns the saved settings for people: passwords are masked, and so are texts without a field, which may be
+    /// passwords of another version.
     pub fn masked(&self, fields: &[Field]) -> Map<String, Value> {
         let mut settings = self.0.clone();
-        for field in fields.iter().filter(|it| it.is_password) {
-            if let Some(value) = settings.get_mut(&field.id)
-                && value.as_str() != Some("")
-            {
+        for (id, value) in &mut settings {
+            let field = fields.iter().find(|it| it.id == *id);
+            let is_masked = field.map_or(value.is_string(), |it| it.is_password);
+            if is_masked && value.as_str() != Some("") {
                 *value = MASK.into();
             }
         }
@@ -112,7 +113,7 @@ impl PluginSettings {
     }
 
     /// Returns the settings after an admin has sent new ones. They replace the old ones, except passwords that are
-    /// masked or missing. A setting without a field is kept as it is: the next version may have its field.
+    /// masked or missing. A setting without a field is saved as it is: the next version may have its field.
     ///
     /// # Errors
     /// Each setting with a value that cannot be used.
@@ -137,6 +138,11 @@ impl PluginSettings {
                 }
             }
         }
+        let has_field = |id: &str| fields.iter().any(|it| it.id == id);
+        sent.retain(|id, value| match value.as_str() == Some(MASK) && !has_field(id) {
+            true => self.0.get(id).map(|saved| *value = saved.clone()).is_some(),
+            false => true,
+        });
         let size = Value::from(sent.clone()).to_string().len();
         if size > SETTINGS_BYTES_MAX {
             let reason =

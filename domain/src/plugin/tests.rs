@@ -167,6 +167,13 @@ fn passwords_are_masked_and_kept_until_another_one_is_sent() {
     assert_eq!(cleared.with_defaults(&fields)["n"], 5, "the default applies again");
     let masked = PluginSettings::default().replaced(object(json!({ "key": MASK })), &fields).unwrap();
     assert_eq!(masked.with_defaults(&fields)["key"], "p", "a mask is never saved");
+
+    // Without its field, for example because the folder of the plugin is gone, nobody knows that it is a password.
+    let shown = settings.masked(&[]);
+    assert_eq!(shown, object(json!({ "key": MASK, "n": 1 })));
+    assert_eq!(settings.replaced(shown, &[]).unwrap(), settings);
+    let masked = PluginSettings::default().replaced(object(json!({ "other": MASK })), &[]).unwrap();
+    assert_eq!(masked, PluginSettings::default());
 }
 
 #[test]

@@ -7,6 +7,6 @@ mod matching;
 pub mod readers;
 mod refreshes;
 mod slow;
-mod sources;
+pub mod sources;
 mod uploads;
 mod written;

@@ -33,6 +33,7 @@ async fn an_unchanged_guide_is_recognised_by_its_headers_or_by_its_content() {
     fixture.server.raw("HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n", After::Close);
     let unchanged = fixture.refresh(START + DAY).await.unwrap();
     assert!(unchanged.is_unchanged && unchanged.n_programmes == 6, "{unchanged:?}");
+    assert_eq!((unchanged.n_channels, unchanged.n_unused), (2, 2), "no channel uses them");
     let head = fixture.server.heads.lock().last().unwrap().to_lowercase();
     assert!(
         head.contains("if-none-match: \"one\"") && head.contains("if-modified-since: sat, 16 mar"),

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use super::eventually;
 /// A request that was received.
 #[derive(Debug, Clone)]
 pub struct SentRequest {
+    pub at: Instant,
     pub method: String,
     pub path: String,
     /// Names are in lower case.
@@ -144,7 +146,7 @@ async fn next_request(socket: &mut TcpStream, received: &mut Vec<u8>) -> Option<
             if received.len() >= whole {
                 let body = String::from_utf8_lossy(&received[end + 4..whole]).into_owned();
                 received.drain(..whole);
-                return Some(SentRequest { method, path, headers, body });
+                return Some(SentRequest { at: Instant::now(), method, path, headers, body });
             }
         }
         if socket.read_buf(received).await.ok()? == 0 {

@@ -134,7 +134,7 @@ const RESTART: &str = "/api/plugins/plugins/{key}/restart/";
 pub(super) fn routes() -> Vec<Route> {
     const CONFLICT: &str = "The plugin has failed or was stopped, or the gateway runs without plugins.";
     vec![
-        Route::post(RUN, ADMIN, "Runs an action of a plugin, and waits up to a minute for its end.", run)
+        Route::post(RUN, ADMIN, "Runs an action of a plugin, and waits for its end, up to a minute by default.", run)
             .with_properties_body()
             .that_reads()
             // Otherwise a plugin could run itself in a circle, also by way of others.

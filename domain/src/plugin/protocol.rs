@@ -1,26 +1,28 @@
 //! The messages between the gateway and a plugin: JSON-RPC 2.0, one message per line.
 //!
-//! Everything here is pure. A line that is too long or no message, and too many messages, are [`Violation`]s, which end
-//! the process of the plugin: nothing that it sends can fill the memory of the gateway.
+//! A line that is too long or no message, and too many messages, are [`Violation`]s, which end the process of the plugin:
+//! nothing that it sends can fill the memory of the gateway.
 
 use serde_json::{Map, Value, json};
 
 /// Version of the protocol.
-pub(super) const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 1;
 /// Maximum size of a line from a plugin, in bytes.
-pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum size of a line to a plugin, in bytes.
-pub(super) const SENT_BYTES_MAX: usize = 4 << 20;
+pub const SENT_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of messages from a plugin in one second.
-pub(super) const MESSAGES_MAX: u32 = 1_000;
+pub const MESSAGES_MAX: u32 = 1_000;
+/// A message counts once more for each of these bytes, so that floods of large messages are floods, too.
+pub const MESSAGE_BYTES: usize = 16 << 10;
 /// The error number of an unknown method.
-pub(super) const UNKNOWN_METHOD: i64 = -32601;
+pub const UNKNOWN_METHOD: i64 = -32601;
 /// The error number of a call that was refused.
-pub(super) const REFUSED: i64 = -32000;
+pub const REFUSED: i64 = -32000;
 
 /// A message from a plugin.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Incoming {
+pub enum Incoming {
     /// The answer to the request with this number.
     Answer { id: u64, result: Result<Value, Fault> },
     /// A call, which is answered if it has an id.
@@ -31,14 +33,16 @@ pub(super) enum Incoming {
 
 /// The error of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fault {
-    pub(super) code: i64,
-    pub(super) message: String,
+pub struct Fault {
+    /// As in JSON-RPC.
+    pub code: i64,
+    /// A sentence.
+    pub message: String,
 }
 
 /// Why the process of a plugin has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Violation {
+pub enum Violation {
     #[error("it sent a line of more than 1 MiB")]
     LongLine,
     #[error("it sent a line that does not follow the protocol")]
@@ -49,7 +53,7 @@ pub(super) enum Violation {
 
 impl Incoming {
     /// Reads a line.
-    pub(super) fn read(line: &[u8]) -> Result<Self, Violation> {
+    pub fn read(line: &[u8]) -> Result<Self, Violation> {
         let Ok(Value::Object(mut members)) = serde_json::from_slice(line) else {
             return Err(Violation::NoMessage);
         };
@@ -77,22 +81,22 @@ impl Incoming {
 }
 
 /// Returns the member of this name, if it is a text.
-pub(super) fn text_of<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+pub fn text_of<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     members.get(name).and_then(Value::as_str)
 }
 
 /// Returns the line of a request. `None` if it is too long.
-pub(super) fn request(id: u64, method: &str, params: &Value) -> Option<Vec<u8>> {
+pub fn request(id: u64, method: &str, params: &Value) -> Option<Vec<u8>> {
     line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
 /// Returns the line of a message without an answer. `None` if it is too long.
-pub(super) fn notification(method: &str, params: &Value) -> Option<Vec<u8>> {
+pub fn notification(method: &str, params: &Value) -> Option<Vec<u8>> {
     line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
 }
 
 /// Returns the line of an answer. `None` if it is too long.
-pub(super) fn answer(id: &Value, result: &Result<Value, Fault>) -> Option<Vec<u8>> {
+pub fn answer(id: &Value, result: &Result<Value, Fault>) -> Option<Vec<u8>> {
     line(&match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(Fault { code, message }) => {
@@ -102,7 +106,7 @@ pub(super) fn answer(id: &Value, result: &Result<Value, Fault>) -> Option<Vec<u8
 }
 
 /// Returns the line of an answer with a status and a body, which is JSON without ends of lines. `None` if it is too long.
-pub(super) fn api_answer(id: &Value, status: u16, body: &str) -> Option<Vec<u8>> {
+pub fn api_answer(id: &Value, status: u16, body: &str) -> Option<Vec<u8>> {
     // The body is not parsed, because it may have megabytes.
     let line =
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"status\":{status},\"body\":{body}}}}}\n");
@@ -117,7 +121,7 @@ fn line(message: &Value) -> Option<Vec<u8>> {
 
 /// Splits bytes into lines of limited length.
 #[derive(Debug, Default)]
-pub(super) struct MessageLines {
+pub struct MessageLines {
     bytes: Vec<u8>,
     /// The bytes before this position contain no end of a line.
     searched: usize,
@@ -127,8 +131,8 @@ impl MessageLines {
     /// Adds bytes.
     ///
     /// # Errors
-    /// The current line is too long. MessageLines that were complete before have to be taken first.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+    /// The current line is too long. Those that were complete before have to be taken first.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Violation> {
         self.bytes.extend_from_slice(bytes);
         match self.bytes.len() > LINE_BYTES_MAX && !self.bytes[..=LINE_BYTES_MAX].contains(&b'\n') {
             true => Err(Violation::LongLine),
@@ -137,7 +141,7 @@ impl MessageLines {
     }
 
     /// Takes the next complete line without its end. Empty lines are skipped.
-    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+    pub fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let Some(at) = self.bytes[self.searched..].iter().position(|it| *it == b'\n') else {
                 self.searched = self.bytes.len();
@@ -156,9 +160,39 @@ impl MessageLines {
     }
 }
 
+/// Reads messages from the bytes that a plugin sends.
+#[derive(Debug)]
+pub struct MessageReader {
+    lines: MessageLines,
+    rate: Rate,
+}
+
+impl Default for MessageReader {
+    fn default() -> Self {
+        Self { lines: MessageLines::default(), rate: Rate::new(MESSAGES_MAX) }
+    }
+}
+
+impl MessageReader {
+    /// Adds bytes. The messages in those that were added before have to be taken first.
+    ///
+    /// # Errors
+    /// The current line is too long.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+        self.lines.push(bytes)
+    }
+
+    /// Takes the next complete message. The time is in milliseconds since any moment. Nothing may be taken after an error.
+    pub fn next_message(&mut self, now_ms: u64) -> Option<Result<Incoming, Violation>> {
+        let line = self.lines.next_line()?;
+        let is_allowed = (0..=line.len() / MESSAGE_BYTES).all(|_| self.rate.allows(now_ms));
+        Some(if is_allowed { Incoming::read(&line) } else { Err(Violation::Flood) })
+    }
+}
+
 /// Counts what happens within each second.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
+pub struct Rate {
     max: u32,
     second: u64,
     count: u32,
@@ -166,12 +200,12 @@ pub(super) struct Rate {
 
 impl Rate {
     /// Allows this many in each second.
-    pub(super) fn new(max: u32) -> Self {
+    pub fn new(max: u32) -> Self {
         Self { max, second: 0, count: 0 }
     }
 
     /// Counts one at this time, in milliseconds since any moment. Returns whether it is allowed.
-    pub(super) fn allows(&mut self, now_ms: u64) -> bool {
+    pub fn allows(&mut self, now_ms: u64) -> bool {
         let second = now_ms / 1_000;
         if second != self.second {
             (self.second, self.count) = (second, 0);
@@ -248,8 +282,8 @@ mod tests {
         let mut lines = MessageLines::default();
         lines.push(&vec![b'x'; LINE_BYTES_MAX]).unwrap();
         lines.push(b"\nnext").unwrap();
-        assert_eq!(lines.next().unwrap().len(), LINE_BYTES_MAX);
-        assert_eq!(lines.next(), None);
+        assert_eq!(lines.next_line().unwrap().len(), LINE_BYTES_MAX);
+        assert_eq!(lines.next_line(), None);
         assert_eq!(lines.push(&vec![b'x'; LINE_BYTES_MAX]), Err(Violation::LongLine));
     }
 
@@ -258,6 +292,26 @@ mod tests {
         let mut rate = Rate::new(2);
         let allowed = [0, 500, 999, 1_000, 1_001, 1_002, 9_000].map(|it| rate.allows(it));
         assert_eq!(allowed, [true, true, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn messages_are_counted_and_large_ones_more_than_once() {
+        let small = b"{\"method\":\"progress\"}\n".repeat(1_001);
+        let mut reader = MessageReader::default();
+        reader.push(&small).unwrap();
+        let all: Vec<_> = (0..1_001).map_while(|_| reader.next_message(0)).collect();
+        assert!(all.iter().take(1_000).all(Result::is_ok));
+        assert_eq!((all.len(), &all[1_000]), (1_001, &Err(Violation::Flood)));
+
+        // 64 times 16 KiB, and the rest.
+        let large = format!("{{\"method\":\"{}\"}}\n", "x".repeat(LINE_BYTES_MAX - 20));
+        let mut reader = MessageReader::default();
+        let n_allowed = (0..20).take_while(|_| {
+            reader.push(large.as_bytes()).unwrap();
+            reader.next_message(999).is_some_and(|it| it.is_ok())
+        });
+        assert_eq!(n_allowed.count(), 1_000 / 64);
+        assert!(reader.next_message(1_000).is_none());
     }
 
     proptest! {
@@ -274,7 +328,7 @@ mod tests {
                 }
                 let (now, later) = rest.split_at((*piece).min(rest.len()));
                 splitter.push(now).unwrap();
-                while let Some(line) = splitter.next() {
+                while let Some(line) = splitter.next_line() {
                     found.push(String::from_utf8(line).unwrap());
                 }
                 rest = later;
