@@ -65,6 +65,7 @@ mod plugin_queue;
 mod plugins;
 mod programs;
 mod proxies;
+mod recording_rules;
 mod recordings;
 mod recordings_after;
 mod recordings_in_players;
