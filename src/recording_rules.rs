@@ -15,8 +15,8 @@ use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::lineup::{Lineup, ViewLimits, visible};
 use domain::recording::rules::{
-    Airing, GuideScan, HORIZON_MS, KnownMatches, MatchCache, MatchKey, PlanInput, PlannedChange,
-    RecordingRule, RuleList, RuleMemory, RuleSelection, RuleSet, RuleSubject, plan,
+    self, Airing, GuideScan, HORIZON_MS, KnownMatches, MarkedAiring, MatchCache, MatchKey, PlanInput,
+    PlannedChange, RecordingRule, RuleList, RuleMemory, RuleSelection, RuleSet, RuleSubject, plan,
 };
 use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording};
 use domain::setting::CoreSetting;
@@ -55,9 +55,10 @@ pub(crate) struct EvaluatedRules {
     pub(crate) n_moved: usize,
 }
 
-/// The programmes that one test selects.
+/// The programmes that a rule selects.
 pub(crate) struct RulePreview {
-    pub(crate) airings: Vec<Arc<Airing>>,
+    /// By their start.
+    pub(crate) airings: Vec<MarkedAiring>,
     /// Whether a guide channel with its id exists.
     pub(crate) has_guide: bool,
     pub(crate) is_too_much: bool,
@@ -178,33 +179,53 @@ fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedR
     if scan.is_too_much() {
         warn!("rules of recordings select too many programmes of the guide; some are left out");
     }
-    let (airings, covered) = scan.finish();
+    let found = scan.finish();
     let memories = models.rule_memories.load();
     let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
-    let (channels, permissions) = (models.channels.load(), Permissions::of(app));
-    let (dvr, settings) = (dvr_settings(app), models.settings.load());
-    let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| it.value.clone());
-    let zone = TimeZone::get(time_zone(system.as_ref())).unwrap_or(TimeZone::UTC);
-    let mut changes = plan(PlanInput {
-        rules: &rules,
-        recordings: &recordings,
-        memories: &memories,
-        airings,
-        covered: &covered,
-        channel: &|id| channels.get(id.0).map(|it| (it.name.clone(), it.uuid)),
-        may_record: &|rule, channel| {
-            channels.get(channel.0).is_some_and(|channel| permissions.may_record(rule, channel, &dvr))
-        },
-        padding: (dvr.pre_offset_minutes * 60, dvr.post_offset_minutes * 60),
-        zone: &zone,
-        now,
-        n_new_max: RECORDINGS_MAX.saturating_sub(recordings.len()),
-    });
+    let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
+    let mut changes = planning.run(app, found, plan);
     if !app.recorder.folder().is_some_and(RecordingsFolder::is_marked) {
         // Their disk is not mounted, so that their files cannot go with them.
         changes.retain(|it| !matches!(it, PlannedChange::Remove(recording) if recording.file.is_some()));
     }
     (changes, evaluated)
+}
+
+/// The showings that a scan found, and the recordings at whose time the guide has a programme.
+type Found = (Vec<(RuleSubject, Arc<Airing>)>, HashSet<RecordingId>);
+
+/// The records on which a plan depends.
+struct Planning<'a> {
+    rules: &'a [Arc<RecordingRule>],
+    recordings: &'a [Arc<Recording>],
+    memories: &'a HashMap<RecordingRuleId, Arc<RuleMemory>>,
+    now: i64,
+}
+
+impl Planning<'_> {
+    /// Plans with the channels, rights and settings of the moment.
+    fn run<T>(&self, app: &App, (airings, covered): Found, plan: impl FnOnce(PlanInput<'_>) -> T) -> T {
+        let channels = app.models.channels.load();
+        let (permissions, dvr) = (Permissions::with(app, self.rules), dvr_settings(app));
+        let settings = app.models.settings.load();
+        let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| it.value.clone());
+        let zone = TimeZone::get(time_zone(system.as_ref())).unwrap_or(TimeZone::UTC);
+        plan(PlanInput {
+            rules: self.rules,
+            recordings: self.recordings,
+            memories: self.memories,
+            airings,
+            covered: &covered,
+            channel: &|id| channels.get(id.0).map(|it| (it.name.clone(), it.uuid)),
+            may_record: &|rule, channel| {
+                channels.get(channel.0).is_some_and(|channel| permissions.may_record(rule, channel, &dvr))
+            },
+            padding: (dvr.pre_offset_minutes * 60, dvr.post_offset_minutes * 60),
+            zone: &zone,
+            now: self.now,
+            n_new_max: RECORDINGS_MAX.saturating_sub(self.recordings.len()),
+        })
+    }
 }
 
 pub(crate) fn dvr_settings(app: &App) -> DvrSettings {
@@ -299,22 +320,35 @@ pub(crate) fn read_guides(
     keys
 }
 
-/// Returns the coming programmes that a rule would select on the channels that `is_listed` shows. Blocks.
-pub(crate) fn preview(app: &App, rule: &RecordingRule, is_listed: impl Fn(&Channel) -> bool) -> RulePreview {
-    let set = RuleSet::new([rule], []);
-    let mut scan = GuideScan::new(&set, []);
+/// Returns the coming programmes that a rule selects on the channels that `is_listed` shows, with the result of the plan
+/// that follows if the rule is written now. `memory` is that of the rule. Blocks.
+pub(crate) fn preview(
+    app: &App,
+    rule: RecordingRule,
+    memory: Option<Arc<RuleMemory>>,
+    is_listed: impl Fn(&Channel) -> bool,
+) -> RulePreview {
     let now = now_ms();
-    let keys = read_guides(app, &mut scan, now / 1000, (now + HORIZON_MS) / 1000, None);
-    let is_too_much = scan.is_too_much();
-    let channels = app.models.channels.load();
-    let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));
-    let found = scan.finish().0.into_iter().filter(|it| it.0 == RuleSubject::Rule(0)).map(|it| it.1);
-    let mut airings: Vec<_> = found.filter(|it| it.channels.iter().any(can_see)).collect();
-    airings.sort_by_key(|it| it.start);
     let wanted = match &rule.selection {
         RuleSelection::Programmes(test) => test.tvg_id.as_deref().map(str::to_lowercase),
         RuleSelection::Weekly(_) => None,
     };
+    let recordings = app.models.recordings.load();
+    let stay = recordings.iter().filter(|it| !goes_with_change(it, rule.id, now, true));
+    let recordings: Vec<_> = stay.cloned().collect();
+    let memories = memory.into_iter().map(|it| (rule.id, it)).collect();
+    // The programmes of one that is off are shown, too.
+    let set = RuleSet::new([&RecordingRule { enabled: true, ..rule.clone() }], []);
+    let rules = [Arc::new(rule)];
+    let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
+    let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
+    let keys = read_guides(app, &mut scan, from, until, None);
+    let is_too_much = scan.is_too_much();
+    let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
+    let mut airings = planning.run(app, scan.finish(), rules::preview);
+    let channels = app.models.channels.load();
+    let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));
+    airings.retain(|it| it.airing.channels.iter().any(can_see));
     let has_guide = wanted.map_or(!keys.is_empty(), |it| keys.contains(&it));
     RulePreview { airings, has_guide, is_too_much }
 }
@@ -326,9 +360,14 @@ pub(crate) struct Permissions {
 
 impl Permissions {
     pub(crate) fn of(app: &App) -> Self {
+        Self::with(app, &[])
+    }
+
+    /// The same, with the owners of rules that need not be stored.
+    fn with(app: &App, others: &[Arc<RecordingRule>]) -> Self {
         let (rules, recordings) = (app.models.recording_rules.load(), app.models.recordings.load());
         let users = app.models.users.load();
-        let of_rules = rules.iter().filter_map(|it| it.owner);
+        let of_rules = rules.iter().chain(others).filter_map(|it| it.owner);
         let ids: HashSet<_> = of_rules.chain(recordings.iter().filter_map(|it| it.owner)).collect();
         let owners = ids.into_iter().filter_map(|id| {
             let user = users.get(id.0)?;
@@ -411,13 +450,18 @@ pub(crate) fn remove_scheduled(
     let (now, mut n_removed) = (now_ms(), 0);
     let recordings = app.models.recordings.load();
     for it in recordings.iter().filter(|it| it.rule() == Some(rule)) {
-        let is_edited = |it: &Recording| it.followed.as_ref().is_some_and(|followed| followed.is_edited(it));
         let Some(recording) = write.get::<Recording>(it.id.0)? else { continue };
-        if recording.has_begun(now) || (keeps_edited && is_edited(&recording)) {
-            continue;
+        if goes_with_change(&recording, rule, now, keeps_edited) {
+            write.remove::<Recording>(it.id.0)?;
+            n_removed += 1;
         }
-        write.remove::<Recording>(it.id.0)?;
-        n_removed += 1;
     }
     Ok(n_removed)
+}
+
+/// Returns whether a recording of a rule goes when the rule changes: it has not begun. With `keeps_edited`, one that a user
+/// changed stays.
+fn goes_with_change(recording: &Recording, rule: RecordingRuleId, now: i64, keeps_edited: bool) -> bool {
+    let is_edited = || recording.followed.as_ref().is_some_and(|it| it.is_edited(recording));
+    recording.rule() == Some(rule) && !recording.has_begun(now) && !(keeps_edited && is_edited())
 }

@@ -27,13 +27,16 @@ pub(super) struct RangedFile<'a> {
 }
 
 impl RangedFile<'_> {
-    /// Returns the part that a request selects; `None` for the whole file.
+    /// Returns the part that a request selects; `None` for the whole file. A player that requests everything of a file that
+    /// grows gets the whole file, because a part ends where the file ends now.
     ///
     /// # Errors
     /// The answer 416: no requested byte exists.
     pub(super) fn part(&self, headers: &HeaderMap) -> Result<Option<Range<u64>>, Box<Reply>> {
         let is_same = if_range(headers).is_none_or(|it| self.tag.is_some_and(|tag| if_range_holds(it, tag)));
-        match ranges(headers).filter(|_| is_same).map_or(SelectedBytes::Whole, |it| it.select(self.length)) {
+        let everything = SelectedBytes::Part(0..u64::MAX);
+        let counts = |it: &ByteRanges| is_same && !(self.grows && it.select(u64::MAX) == everything);
+        match ranges(headers).filter(counts).map_or(SelectedBytes::Whole, |it| it.select(self.length)) {
             SelectedBytes::Whole => Ok(None),
             SelectedBytes::Part(part) => Ok(Some(part)),
             SelectedBytes::Unsatisfiable => Err(Box::new(unsatisfiable(self.length))),
@@ -138,6 +141,7 @@ mod tests {
         check(&file, &[], 200, Some("100"), None);
         check(&file, &[(RANGE, "bytes=10-19")], 206, Some("10"), Some("bytes 10-19/100"));
         check(&file, &[(RANGE, "bytes=-5")], 206, Some("5"), Some("bytes 95-99/100"));
+        check(&file, &[(RANGE, "bytes=0-")], 206, Some("100"), Some("bytes 0-99/100"));
         check(&file, &[(RANGE, "bytes=100-")], 416, None, Some("bytes */100"));
         check(&file, &[(RANGE, "pages=1-2")], 200, Some("100"), None);
         check(&file, &[(RANGE, "bytes=10-19"), (IF_RANGE, TAG)], 206, Some("10"), Some("bytes 10-19/100"));
@@ -150,5 +154,7 @@ mod tests {
         check(&file, &[], 200, None, None);
         check(&file, &[(RANGE, "bytes=90-")], 206, Some("10"), Some("bytes 90-99/100"));
         check(&file, &[(RANGE, "bytes=90-"), (IF_RANGE, TAG)], 200, None, None);
+        check(&file, &[(RANGE, "bytes=0-")], 200, None, None);
+        check(&file, &[(RANGE, "bytes=0-99")], 206, Some("100"), Some("bytes 0-99/100"));
     }
 }

@@ -18,12 +18,13 @@ use crate::support::binary::Binary;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::signal::Picture;
 use crate::support::small_disk::SmallDisk;
+use crate::support::ts_check::Checker;
 use crate::support::upstream::Provider;
 use crate::support::{eventually, tools, until_async};
 
 const NEWS: &str = "/live/anna/news.ts";
 pub(crate) const LIST: &str = "/api/channels/recordings/";
-const HOUR: i64 = 3_600_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 
 /// A provider with one channel, and the program with a data folder of its own.
 pub(crate) struct Studio {
@@ -100,14 +101,20 @@ impl Studio {
 
     /// Kills the program, and starts it again on the same data.
     pub(crate) async fn kill_and_start(self) -> Studio {
-        self.end_and_start("KILL").await.0
+        self.kill_and_start_at(0).await
+    }
+
+    /// Kills the program, and starts it again at this time in milliseconds since 1970, or at once if it is over.
+    pub(crate) async fn kill_and_start_at(self, at: i64) -> Studio {
+        self.end_and_start("KILL", at).await.0
     }
 
     /// Ends the program with a signal, and starts it again on the same data. Returns its exit code, too.
-    async fn end_and_start(self, signal: &str) -> (Studio, Option<i32>) {
+    async fn end_and_start(self, signal: &str, at: i64) -> (Studio, Option<i32>) {
         let Studio { provider, data, folder, mut program, settings, programs, .. } = self;
         program.signal(signal);
         let code = program.ended().await.code();
+        until_async("the time of the next start", async || actors::now_ms() >= at).await;
         let (program, address) = run(data.path(), &folder, &settings, programs.as_deref()).await;
         let admin = Api::stranger_at(address).login(ADMIN, PASSWORD).await;
         (Studio { provider, data, folder, program, address, admin, settings, programs }, code)
@@ -120,10 +127,19 @@ impl Studio {
 
     async fn record_with(&self, priority: u32) -> u64 {
         let now = actors::now_ms();
+        self.schedule(now, now + HOUR, priority).await
+    }
+
+    /// Creates a recording with these times in milliseconds since 1970.
+    pub(crate) async fn record_between(&self, start: i64, end: i64) -> u64 {
+        self.schedule(start, end, 50).await
+    }
+
+    async fn schedule(&self, start: i64, end: i64, priority: u32) -> u64 {
         let channels = self.admin.get("/api/channels/channels/").await;
         let channel = &channels.body["results"][0]["id"];
         let body = json!({
-            "channel_id": channel, "start_time": iso_millis(now), "end_time": iso_millis(now + HOUR),
+            "channel_id": channel, "start_time": iso_millis(start), "end_time": iso_millis(end),
             "priority": priority,
         });
         let made = self.admin.post(LIST, body).await;
@@ -152,10 +168,40 @@ impl Studio {
     pub(crate) async fn recorded(&self) -> u64 {
         let id = self.record().await;
         self.until_size(id, 200_000).await;
+        self.stopped(id).await;
+        id
+    }
+
+    /// Ends a recording early, and returns the content of its file.
+    pub(crate) async fn stopped(&self, id: u64) -> Vec<u8> {
+        self.stop(id).await;
+        self.finished(id).await
+    }
+
+    /// Ends a recording early.
+    pub(crate) async fn stop(&self, id: u64) {
         let stopped = self.admin.post(&format!("{LIST}{id}/stop/"), json!({})).await;
         assert_eq!(stopped.status, 200, "{stopped:?}");
-        self.finished(id).await;
-        id
+    }
+
+    /// Returns the paths of all files in the folder of recordings that are not hidden, in order.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let (mut files, mut folders) = (Vec::new(), vec![self.folder.clone()]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with('.') {
+                    continue;
+                }
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => files.push(entry.path()),
+                }
+            }
+        }
+        let below = |it: &PathBuf| it.strip_prefix(&self.folder).unwrap().to_string_lossy().into_owned();
+        let mut files: Vec<_> = files.iter().map(below).collect();
+        files.sort();
+        files
     }
 
     /// Changes members of the settings of recordings.
@@ -174,11 +220,11 @@ impl Studio {
     }
 
     /// Waits until the state of the gateway names a problem of this kind.
-    async fn until_problem(&self, kind: &str) {
+    pub(crate) async fn until_problem(&self, kind: &str) {
         until_async(kind, async || self.problems().await.contains(&kind.to_owned())).await;
     }
 
-    async fn problems(&self) -> Vec<String> {
+    pub(crate) async fn problems(&self) -> Vec<String> {
         let health = self.admin.get("/api/core/health/").await.body;
         let kinds =
             health["problems"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap().to_owned());
@@ -204,7 +250,7 @@ async fn run(
 }
 
 /// Checks with ffprobe that the file has picture and sound whose decoding times never decrease. Returns its length in seconds.
-async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
+pub(crate) async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
     assert_eq!(bytes.len() % 188, 0);
     let is_null = |it: &[u8]| it[1] & 0x1f == 0x1f && it[2] == 0xff;
     assert!(!bytes.chunks(188).any(is_null), "null packets are not stored");
@@ -216,6 +262,25 @@ async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
     let times = tools::DecodingTimes::of_packets(&text);
     assert_eq!(times.n_streams, 2, "picture and sound");
     times.seconds
+}
+
+/// Checks the packets of a recording: they begin with the tables and a key frame, counters and clocks go on wherever no
+/// jump is declared, and none is a null packet.
+#[track_caller]
+pub(crate) fn check_packets(bytes: &[u8]) -> Checker {
+    let found = Checker::of(bytes);
+    found.assert_clean();
+    assert_eq!(found.null_packets, 0);
+    assert_eq!(u16::from_be_bytes([bytes[1] & 0x1f, bytes[2]]), 0, "the first packet has the PAT");
+    assert!(found.n_pat > 1 && found.n_pmt > 1);
+    found
+}
+
+/// Returns a time of a recording in milliseconds since 1970.
+#[track_caller]
+pub(crate) fn millis(time: &Value) -> i64 {
+    let text = time.as_str().unwrap_or_else(|| panic!("no time: {time}"));
+    text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
 
 /// Holds T-dvr.3.
@@ -235,7 +300,9 @@ async fn overlapping_recordings_and_a_viewer_share_one_socket_and_each_file_is_w
     assert_eq!((studio.provider.accepted(), studio.provider.peak()), (1, 1));
     let stopped = studio.admin.post(&format!("{LIST}{first}/stop/"), json!({})).await;
     assert_eq!((stopped.status, &stopped.body["status"]), (200, &json!("stopped")), "{stopped:?}");
-    assert!(check_with_ffprobe(&studio.finished(first).await).await > 1.0);
+    let bytes = studio.finished(first).await;
+    check_packets(&bytes);
+    assert!(check_with_ffprobe(&bytes).await > 1.0);
     let more = studio.get(second).await["file_size"].as_u64().unwrap() + 400_000;
     studio.until_size(second, more).await;
     let put = json!({ "status": "completed" });
@@ -282,7 +349,7 @@ async fn recordings_do_not_keep_the_program_from_ending_and_continue_afterwards(
     for id in &ids {
         studio.until_size(*id, 300_000).await;
     }
-    let (studio, code) = studio.end_and_start("TERM").await;
+    let (studio, code) = studio.end_and_start("TERM", 0).await;
     assert_eq!(code, Some(0));
     for id in &ids {
         until_async("the recording to continue", async || {
@@ -319,7 +386,8 @@ async fn a_file_is_read_in_parts_and_followed_while_it_grows_until_it_is_deleted
     assert_eq!(refused.status(), 401);
     let part = fetch(studio.address, Request::get(path(kept)).header("Range", "bytes=188-375")).await;
     assert_eq!((part.status(), part.header("content-length")), (206, Some("188")));
-    let follower = Player::watch(studio.address, &path(kept)).await;
+    // As VLC and mpv ask first.
+    let follower = Player::ask(studio.address, Request::get(path(kept)).header("Range", "bytes=0-")).await;
     follower.sees("news").await;
     follower.more_bytes(400_000).await;
     // The other recording goes, with its file only.

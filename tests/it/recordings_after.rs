@@ -46,12 +46,12 @@ async fn clip_with_commercials(path: &Path) {
 }
 
 impl Studio {
-    fn file(&self, name: &Value) -> PathBuf {
+    pub(crate) fn file(&self, name: &Value) -> PathBuf {
         self.data.path().join("recordings").join(name.as_str().expect("a name"))
     }
 
     /// Replaces the file of a recording by the clip with commercials, as an operator may.
-    async fn replace_by_clip(&self, id: u64) {
+    pub(crate) async fn replace_by_clip(&self, id: u64) {
         clip_with_commercials(&self.file(&self.get(id).await["file_name"])).await;
     }
 
@@ -164,7 +164,7 @@ async fn a_search_that_was_killed_runs_again_and_the_recording_stays_whole() {
 }
 
 /// Returns the number of processes with this text in their command line.
-fn n_processes_of(text: &str) -> usize {
+pub(crate) fn n_processes_of(text: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let has_text = |it: &fs::DirEntry| {
         let line = fs::read(it.path().join("cmdline")).unwrap_or_default();
@@ -174,35 +174,35 @@ fn n_processes_of(text: &str) -> usize {
 }
 
 /// A folder with a comskip that waits, so that a recording can be replaced before the work on it begins.
-struct Held {
+pub(crate) struct Held {
     programs: tempfile::TempDir,
 }
 
 impl Held {
-    fn new() -> Held {
+    pub(crate) fn new() -> Held {
         let held = Held { programs: tempfile::tempdir().unwrap() };
         held.program("comskip", &held.wait("released"));
         held
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.programs.path().join(name)
     }
 
     /// Writes a program that runs a script, and then the one of the system.
-    fn program(&self, name: &str, script: &str) {
+    pub(crate) fn program(&self, name: &str, script: &str) {
         let real = format!("PATH=${{PATH#*:}}\nexec {name} \"$@\"");
         fs::write(self.path(name), format!("#!/bin/sh\n{script}\n{real}\n")).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// Returns the command that waits for a file of this name.
-    fn wait(&self, name: &str) -> String {
+    pub(crate) fn wait(&self, name: &str) -> String {
         format!("while [ ! -e {} ]; do sleep 0.05; done", self.path(name).display())
     }
 
     /// Starts with these programs and a search for commercials after each recording.
-    async fn studio(&self) -> Studio {
+    pub(crate) async fn studio(&self) -> Studio {
         let studio = Studio::start_with_programs(self.programs.path()).await;
         let set = json!({ "enabled": true, "config": SHORT_BREAKS });
         let set = studio.admin.send("PUT", CONFIG, set).await;
@@ -210,7 +210,7 @@ impl Held {
         studio
     }
 
-    fn release(&self) {
+    pub(crate) fn release(&self) {
         fs::write(self.path("released"), "").unwrap();
     }
 
@@ -280,13 +280,13 @@ async fn a_recording_is_converted_with_chapters_and_keeps_its_stream_if_that_fai
 }
 
 /// The findings of ffprobe about a file.
-struct Probed {
-    codecs: Vec<String>,
-    seconds: f64,
+pub(crate) struct Probed {
+    pub(crate) codecs: Vec<String>,
+    pub(crate) seconds: f64,
 }
 
 impl Probed {
-    async fn of(path: &Path) -> Probed {
+    pub(crate) async fn of(path: &Path) -> Probed {
         let entries = "stream=codec_name:format=duration";
         let path = path.display().to_string();
         let arguments = ["-v", "error", "-show_entries", entries, "-of", "json", &path];
@@ -580,7 +580,7 @@ impl Studio {
         self.get(id).await["cut"].clone()
     }
 
-    async fn until_remux(&self, id: u64, status: &str) -> Value {
+    pub(crate) async fn until_remux(&self, id: u64, status: &str) -> Value {
         let what = format!("the conversion of recording {id} is {status}");
         until_async(&what, async || self.get(id).await["remux"]["status"] == status).await;
         self.get(id).await["remux"].clone()

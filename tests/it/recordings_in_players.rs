@@ -36,7 +36,7 @@ async fn stop(studio: &Studio, id: u64) -> Vec<u8> {
 }
 
 /// Returns whether the first packet of the picture in some bytes is a key frame.
-async fn begins_with_key_frame(bytes: &[u8]) -> bool {
+pub(crate) async fn begins_with_key_frame(bytes: &[u8]) -> bool {
     let file = tools::saved(bytes);
     let path = file.path().to_string_lossy().into_owned();
     let entries =

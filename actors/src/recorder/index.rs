@@ -10,43 +10,23 @@ use std::os::unix::fs::FileExt;
 use bytes::Bytes;
 use domain::ids::RecordingId;
 use domain::recording::stable_hash;
-use media::ts::clock::{PCR_HZ, PCR_MODULUS};
-use media::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
-use media::ts::random_access::RandomAccess;
+pub use media::ts::access_points::AccessPoint;
+use media::ts::access_points::{
+    INDEX_BYTES_MAX, INDEX_ENTRY_BYTES, INDEX_HEAD_BYTES, POINTS_MAX, PointFinder, index_head, push_entry,
+    read_index,
+};
+use media::ts::packet::{PACKET, Packet, packets};
 use media::ts::table_reader::TableReader;
 use tracing::warn;
 
 use super::folder::{FolderError, RecordingsFolder};
 
-/// First bytes of an index, followed by a number that depends on the path of the recording.
-const MAGIC: [u8; 8] = *b"hwindex1";
-const HEAD_BYTES: usize = 16;
-/// An entry: the number of the packet with a flag, and the milliseconds.
-const ENTRY_BYTES: usize = 16;
-/// Set in the number of a packet that is followed by the tables.
-const HAS_TABLES: u64 = 1 << 63;
-/// Minimum time between two entries, in ticks of the clock.
-const SPACING: u64 = PCR_HZ / 2;
-const TICKS_PER_MS: u64 = PCR_HZ / 1000;
-/// Maximum number of entries: those of the longest recording.
-pub(super) const POINTS_MAX: usize = 400_000;
 /// Bytes that are read at a time.
 const BLOCK_BYTES: usize = 1024 * PACKET;
 /// The tables of a programme are within this many packets from the start of a file.
 const HEAD_PACKETS_MAX: usize = 4_000;
 /// Maximum part of a file that is read because its index lacks it, while others wait for nothing, in bytes.
 pub(super) const CATCH_UP_BYTES_MAX: u64 = 64 << 20;
-
-/// A packet at which playing can begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AccessPoint {
-    /// Position in the file, in bytes: a multiple of the size of a packet.
-    pub offset: u64,
-    /// Time since the start of the file, in milliseconds.
-    pub time: u64,
-    /// Whether the tables of the programme begin here. Otherwise a player needs those of the start of the file first.
-    pub has_tables: bool,
-}
 
 /// The points of a file at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,97 +51,24 @@ impl RecordingIndex {
     }
 }
 
-/// Finds points in the packets of a file, one after the other.
-#[derive(Default)]
-struct PointFinder {
-    tables: TableReader,
-    access: Option<RandomAccess>,
-    /// The last value of the clock.
-    clock: Option<u64>,
-    /// Time since the start of the file, in ticks of the clock.
-    ticks: u64,
-    /// Position of the next packet.
-    offset: u64,
-    /// Position of the tables, if no packet of the picture has come since.
-    tables_at: Option<u64>,
-    has_map: bool,
-    /// Time of the last point.
-    last: Option<u64>,
-}
-
-impl PointFinder {
-    /// Continues after a point. `head` is the start of the file, which has the tables.
-    fn after(point: Option<AccessPoint>, head: &[u8]) -> Self {
-        let mut finder = Self::default();
-        if let Some(point) = point {
-            for packet in packets(head) {
-                finder.tables.packet(Packet::new(packet));
-            }
-            finder.access = finder.tables.tables().and_then(RandomAccess::of);
-            finder.offset = point.offset;
-            finder.ticks = point.time.saturating_mul(TICKS_PER_MS);
-            finder.last = Some(finder.ticks);
-        }
-        finder
-    }
-
-    fn milliseconds(&self) -> u64 {
-        self.ticks / TICKS_PER_MS
-    }
-
-    fn packet(&mut self, packet: Packet<'_>) -> Option<AccessPoint> {
-        let at = self.offset;
-        self.offset += PACKET as u64;
-        if !packet.is_valid() {
-            return None;
-        }
-        if self.tables.packet(packet) {
-            self.access = self.tables.tables().and_then(RandomAccess::of);
-        }
-        let pid = packet.pid();
-        if pid == PAT_PID {
-            if packet.pusi() {
-                (self.tables_at, self.has_map) = (Some(at), false);
-            }
-            return None;
-        }
-        let tables = self.tables.tables()?;
-        if pid == tables.pmt_pid {
-            self.has_map = true;
-            return None;
-        }
-        let clock_pid = tables.pmt.pcr_pid;
-        if let Some(pcr) = packet.pcr().filter(|_| pid == clock_pid || clock_pid == NULL_PID) {
-            let step = self.clock.map_or(0, |last| (pcr + PCR_MODULUS - last) % PCR_MODULUS);
-            // Clocks of recordings never go back; a step of half a period would be one.
-            self.ticks = self.ticks.saturating_add(if step < PCR_MODULUS / 2 { step } else { 0 });
-            self.clock = Some(pcr);
-        }
-        let access = self.access.filter(|it| it.pid() == pid)?;
-        let tables_at = self.tables_at.take().filter(|_| self.has_map);
-        let is_spaced = self.last.is_none_or(|last| self.ticks.saturating_sub(last) >= SPACING);
-        if !is_spaced || !access.is_start(packet) {
-            return None;
-        }
-        self.last = Some(self.ticks);
-        let offset = tables_at.unwrap_or(at);
-        Some(AccessPoint { offset, time: self.milliseconds(), has_tables: tables_at.is_some() })
-    }
-
-    /// Reads a file up to a position.
-    fn read(&mut self, file: &File, end: u64, mut found: impl FnMut(AccessPoint)) -> io::Result<()> {
-        let mut block = vec![0; BLOCK_BYTES];
-        while self.offset < end {
-            let n = usize::try_from(end - self.offset).unwrap_or(usize::MAX).min(block.len());
-            file.read_exact_at(&mut block[..n], self.offset)?;
-            for packet in packets(&block[..n]) {
-                if let Some(point) = self.packet(Packet::new(packet)) {
-                    found(point);
-                }
+/// Reads a file from the position of a finder up to another.
+fn read(
+    finder: &mut PointFinder,
+    file: &File,
+    end: u64,
+    mut found: impl FnMut(AccessPoint),
+) -> io::Result<()> {
+    let mut block = vec![0; BLOCK_BYTES];
+    while finder.offset() < end {
+        let n = usize::try_from(end - finder.offset()).unwrap_or(usize::MAX).min(block.len());
+        file.read_exact_at(&mut block[..n], finder.offset())?;
+        for packet in packets(&block[..n]) {
+            if let Some(point) = finder.packet(Packet::new(packet)) {
+                found(point);
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Writes the index of a file that grows. All methods block.
@@ -179,7 +86,7 @@ impl IndexWriter {
         file.set_len(0)?;
         file.write_all_at(&head(path), 0)?;
         let finder = PointFinder::default();
-        Ok(Self { file, end: HEAD_BYTES as u64, finder, entries: Vec::new() })
+        Ok(Self { file, end: INDEX_HEAD_BYTES as u64, finder, entries: Vec::new() })
     }
 
     /// Continues the index of a file with this length. `None` if it lacks too much of the file.
@@ -189,13 +96,13 @@ impl IndexWriter {
         if length.saturating_sub(last.map_or(0, |it| it.offset)) > CATCH_UP_BYTES_MAX {
             return Ok(None);
         }
-        let end = (HEAD_BYTES + points.len() * ENTRY_BYTES) as u64;
+        let end = (INDEX_HEAD_BYTES + points.len() * INDEX_ENTRY_BYTES) as u64;
         file.write_all_at(&head(path), 0)?;
         file.set_len(end)?;
         let finder = PointFinder::after(last, &start_of(of, length)?);
         let mut writer = Self { file, end, finder, entries: Vec::new() };
         let (finder, entries) = (&mut writer.finder, &mut writer.entries);
-        finder.read(of, length, |it| push(entries, it))?;
+        read(finder, of, length, |it| push_entry(entries, it))?;
         writer.write_out()?;
         Ok(Some(writer))
     }
@@ -204,7 +111,7 @@ impl IndexWriter {
     pub(crate) fn packets<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
         for packet in pieces.flat_map(packets) {
             if let Some(point) = self.finder.packet(Packet::new(packet)) {
-                push(&mut self.entries, point);
+                push_entry(&mut self.entries, point);
             }
         }
         self.write_out()
@@ -274,11 +181,10 @@ impl Known {
         let load = move || {
             let Some(file) = folder.open(&path)? else { return Ok(None) };
             let length = whole(file.metadata()?.len());
-            // An index that cannot be opened is one that lacks everything.
-            let (points, behind) = match folder.open_index(id, false) {
-                Ok(Some(index)) => known(&index, &path, length)?,
-                _ => (Vec::new(), length),
-            };
+            // An index that cannot be read is one that lacks everything.
+            let index = folder.open_index(id, false).ok().flatten();
+            let known = index.and_then(|it| known(&it, &path, length).ok());
+            let (points, behind) = known.unwrap_or((Vec::new(), length));
             Ok(Some(Self { folder, id, path, file, length, points, behind }))
         };
         tokio::task::spawn_blocking(load).await.map_err(io::Error::other)?
@@ -320,7 +226,7 @@ pub(crate) fn known(file: &File, path: &str, length: u64) -> io::Result<(Vec<Acc
 pub(crate) fn complete(mut points: Vec<AccessPoint>, of: &File, length: u64) -> io::Result<RecordingIndex> {
     let start = start_of(of, length)?;
     let mut finder = PointFinder::after(points.last().copied(), &start);
-    finder.read(of, length, |it| {
+    read(&mut finder, of, length, |it| {
         if points.len() < POINTS_MAX {
             points.push(it);
         }
@@ -332,47 +238,24 @@ pub(crate) fn complete(mut points: Vec<AccessPoint>, of: &File, length: u64) -> 
 /// Writes an index whose file is complete.
 pub(super) fn save(file: &File, path: &str, points: &[AccessPoint]) -> io::Result<()> {
     let mut bytes = head(path).to_vec();
-    points.iter().for_each(|it| push(&mut bytes, *it));
+    points.iter().for_each(|it| push_entry(&mut bytes, *it));
     file.set_len(0)?;
     file.write_all_at(&bytes, 0)
 }
 
-/// Reads an index. Stops at the first entry that is not possible.
+/// Reads the index of a recording with this path.
 fn parse(bytes: &[u8], path: &str, length: u64) -> Vec<AccessPoint> {
-    let Some(entries) = bytes.strip_prefix(&head(path)) else { return Vec::new() };
-    let mut points: Vec<AccessPoint> = Vec::new();
-    for entry in entries.as_chunks::<ENTRY_BYTES>().0.iter().take(POINTS_MAX) {
-        let (number, time) = entry.split_at(ENTRY_BYTES / 2);
-        let value = |it: &[u8]| it.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
-        let (number, time) = (value(number), value(time));
-        let offset = (number & !HAS_TABLES).saturating_mul(PACKET as u64);
-        let is_next = points.last().is_none_or(|it| it.offset < offset && it.time <= time);
-        if !is_next || offset >= length || time > u64::MAX / TICKS_PER_MS {
-            break;
-        }
-        points.push(AccessPoint { offset, time, has_tables: number & HAS_TABLES != 0 });
-    }
-    points
-}
-
-fn push(entries: &mut Vec<u8>, point: AccessPoint) {
-    let number = point.offset / PACKET as u64;
-    let number = if point.has_tables { number | HAS_TABLES } else { number };
-    entries.extend_from_slice(&number.to_le_bytes());
-    entries.extend_from_slice(&point.time.to_le_bytes());
+    read_index(bytes, stable_hash(path.as_bytes()), length)
 }
 
 /// Returns the head of the index of a recording with this path. An index that another recording left is none.
-fn head(path: &str) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    head[..MAGIC.len()].copy_from_slice(&MAGIC);
-    head[MAGIC.len()..].copy_from_slice(&stable_hash(path.as_bytes()).to_le_bytes());
-    head
+fn head(path: &str) -> [u8; INDEX_HEAD_BYTES] {
+    index_head(stable_hash(path.as_bytes()))
 }
 
 /// Reads an index file, as far as it may be long.
 fn contents(file: &File) -> io::Result<Vec<u8>> {
-    let length = file.metadata()?.len().min((HEAD_BYTES + POINTS_MAX * ENTRY_BYTES) as u64);
+    let length = file.metadata()?.len().min(INDEX_BYTES_MAX as u64);
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
@@ -405,9 +288,11 @@ fn tables_of(start: &[u8]) -> (Bytes, u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
     use std::time::Duration;
 
     use media::testing::TsSource;
+    use media::ts::packet::PAT_PID;
     use proptest::prelude::*;
 
     use super::*;
@@ -462,7 +347,8 @@ mod tests {
             save(&index, "a.ts", &all).unwrap();
             contents(&index).unwrap()
         };
-        for kept in [0, 7, HEAD_BYTES, HEAD_BYTES + 1, HEAD_BYTES + ENTRY_BYTES * 2 + 9, whole.len()] {
+        let head = INDEX_HEAD_BYTES;
+        for kept in [0, 7, head, head + 1, head + INDEX_ENTRY_BYTES * 2 + 9, whole.len()] {
             let index = tempfile::tempfile().unwrap();
             index.write_all_at(&whole[..kept], 0).unwrap();
             // The file was cut in its last packets too.
@@ -482,17 +368,43 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// Whatever the bytes of an index are, the recording plays, and goes on being recorded.
         #[test]
-        fn any_bytes_are_read_as_points_in_order(
-            entries in proptest::collection::vec(any::<u8>(), 0..400),
-            has_head in any::<bool>(),
-            length in 0_u64..1 << 40,
+        fn an_index_that_is_damaged_anywhere_leads_to_points_in_order(
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+            kept: prop::sample::Index,
         ) {
-            let mut bytes = if has_head { head("a.ts").to_vec() } else { Vec::new() };
-            bytes.extend_from_slice(&entries);
-            let points = parse(&bytes, "a.ts", length);
-            prop_assert!(points.iter().all(|it| it.offset < length && it.offset % PACKET as u64 == 0));
-            prop_assert!(points.is_sorted_by(|a, b| a.offset < b.offset && a.time <= b.time));
+            static RECORDED: LazyLock<(File, u64, Vec<u8>)> = LazyLock::new(|| {
+                let (file, bytes) = recorded(8);
+                let length = bytes.len() as u64;
+                let index = tempfile::tempfile().unwrap();
+                save(&index, "a.ts", &complete(Vec::new(), &file, length).unwrap().points).unwrap();
+                (file, length, contents(&index).unwrap())
+            });
+            let (file, length, whole) = &*RECORDED;
+            let mut damaged = whole.clone();
+            for (at, byte) in damage {
+                // The head stays, so that the entries count.
+                let at = INDEX_HEAD_BYTES + at.index(whole.len() - INDEX_HEAD_BYTES);
+                damaged[at] = byte;
+            }
+            damaged.truncate(INDEX_HEAD_BYTES + kept.index(whole.len() - INDEX_HEAD_BYTES + 1));
+            let index = tempfile::tempfile().unwrap();
+            index.write_all_at(&damaged, 0).unwrap();
+            let is_sound = |points: &[AccessPoint]| {
+                points.is_sorted_by(|a, b| a.offset < b.offset && a.time <= b.time)
+                    && points.iter().all(|it| it.offset < *length)
+            };
+            let (points, behind) = known(&index, "a.ts", *length).unwrap();
+            prop_assert!(behind <= *length);
+            let read = complete(points, file, *length).unwrap();
+            prop_assert!(is_sound(&read.points) && !read.points.is_empty(), "{:?}", read.points);
+            let writer = IndexWriter::reopened(index.try_clone().unwrap(), "a.ts", file, *length).unwrap();
+            prop_assert!(writer.is_some());
+            let (written, _) = known(&index, "a.ts", *length).unwrap();
+            prop_assert_eq!(written, read.points);
         }
     }
 }

@@ -111,6 +111,8 @@ struct Parts {
     models: Models,
     folder: RecordingsFolder,
     forecasts: Arc<Forecasts>,
+    /// When the recorder started, in milliseconds since 1970.
+    started_at: i64,
 }
 
 /// The counters of a run.
@@ -164,7 +166,7 @@ impl Recorder {
     /// Starts to make the recordings of a store. Only the first call has an effect.
     pub(crate) fn start(&self, models: Models, folder: RecordingsFolder) {
         let forecasts = self.forecasts(&models);
-        if self.shared.parts.set(Parts { models, folder, forecasts }).is_err() {
+        if self.shared.parts.set(Parts { models, folder, forecasts, started_at: now_ms() }).is_err() {
             return;
         }
         let task = self.respawned("the schedule of recordings", Shared::follow_schedule);

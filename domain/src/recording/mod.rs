@@ -493,6 +493,43 @@ mod tests {
         check(gap(132, None), 132, EndedWhole);
     }
 
+    /// Holds T-dvr.6.
+    #[test]
+    fn the_outcome_after_an_outage_depends_on_its_length_and_its_place() {
+        use RecordingInput::{EndedIncomplete, EndedWhole};
+        const SECOND: i64 = 1_000;
+        let check = |minutes: i64, outage: i64, is_at_end: bool, expected| {
+            let (channel, uuid) = (ChannelId(2), Uuid::from_u128(2));
+            let end = minutes * MINUTE;
+            let mut it = Recording::new(RecordingId(1), channel, uuid, "News", 0..end, 0);
+            it.file = Some(RecordedFile { path: "a.ts".into(), bytes: 188, started_at: 0, ended_at: None });
+            it.status = RecordingStatus::Recording;
+            let start = if is_at_end { end - outage * SECOND } else { MINUTE };
+            it.open_gap(start, "the source is gone");
+            if !is_at_end {
+                it.close_gap(start + outage * SECOND);
+            }
+            let ended_at = if is_at_end { start } else { end };
+            let (input, reason) = it.outcome(ended_at);
+            assert_eq!(input, expected, "{outage} s of {minutes} min, at the end: {is_at_end}");
+            let is_told = reason.is_some_and(|it| it.contains("the source is gone"));
+            assert_eq!(is_told, input == EndedIncomplete);
+            it.apply(input, None, end).unwrap();
+            assert_eq!((it.gaps.len(), it.gaps[0].end), (1, Some(start + outage * SECOND)));
+        };
+        for (minutes, outage, inside, at_end) in [
+            (60, 10, EndedWhole, EndedWhole),
+            (60, 60, EndedWhole, EndedIncomplete),
+            (60, 600, EndedIncomplete, EndedIncomplete),
+            (240, 600, EndedWhole, EndedIncomplete),
+            (5, 10, EndedWhole, EndedWhole),
+            (5, 60, EndedIncomplete, EndedIncomplete),
+        ] {
+            check(minutes, outage, false, inside);
+            check(minutes, outage, true, at_end);
+        }
+    }
+
     #[test]
     fn a_final_status_closes_the_gap_and_keeps_the_reason() {
         let mut it = with_file();

@@ -2,6 +2,7 @@
 //!
 //! This module does no I/O, reads no clock, and does not panic on any input.
 
+pub mod access_points;
 pub mod align;
 #[cfg(test)]
 pub(crate) mod build;

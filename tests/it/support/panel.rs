@@ -69,6 +69,11 @@ impl Panel {
 
     /// Says the same, with other values of `user_info`.
     pub fn account(&self, change: Value) {
+        self.tells(change, json!({}));
+    }
+
+    /// Says the same, with other values of `user_info` and of `server_info`.
+    pub fn tells(&self, change: Value, change_of_server: Value) {
         let mut user = json!({
             "username": self.user, "password": self.password, "message": "", "auth": 1, "status": "Active",
             "exp_date": null, "is_trial": "0", "active_cons": "0", "created_at": "1600000000",
@@ -77,10 +82,13 @@ impl Panel {
         for (name, value) in change.as_object().expect("an object") {
             user[name] = value.clone();
         }
-        let server = json!({
+        let mut server = json!({
             "url": "panel.example", "port": "80", "https_port": "443", "server_protocol": "http",
             "timezone": "Europe/Paris", "timestamp_now": 1_795_216_747, "time_now": "2026-11-20 23:19:07",
         });
+        for (name, value) in change_of_server.as_object().expect("an object") {
+            server[name] = value.clone();
+        }
         self.says("", &json!({ "user_info": user, "server_info": server }));
     }
 

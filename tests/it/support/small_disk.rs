@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 /// A temporary file system of limited size, removed when it is dropped. Mounting it needs root.
 #[derive(Debug)]
@@ -35,9 +37,45 @@ impl SmallDisk {
         file
     }
 
+    /// Mounts the disk at a second place, from which it can be taken and to which it can come back with its files.
+    pub fn attached(&self) -> MountPoint<'_> {
+        let point = MountPoint { disk: self, folder: tempfile::tempdir().expect("a temporary folder") };
+        point.attach();
+        point
+    }
+
     /// Makes the file system read-only.
     pub fn make_read_only(&self) {
         run(Command::new("mount").args(["-o", "remount,ro"]).arg(&self.folder));
+    }
+}
+
+/// A folder that shows the files of a disk while that is attached.
+#[derive(Debug)]
+pub struct MountPoint<'a> {
+    disk: &'a SmallDisk,
+    folder: TempDir,
+}
+
+impl MountPoint<'_> {
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn attach(&self) {
+        run(Command::new("mount").arg("--bind").arg(&self.disk.folder).arg(self.path()));
+    }
+
+    /// Takes the disk away although programs use it. What is left is an empty folder.
+    pub fn detach(&self) {
+        run(Command::new("umount").arg("-l").arg(self.path()));
+    }
+}
+
+impl Drop for MountPoint<'_> {
+    fn drop(&mut self) {
+        // Fails if the disk is not attached.
+        drop(Command::new("umount").arg("-l").arg(self.path()).stderr(Stdio::null()).status());
     }
 }
 

@@ -7,7 +7,7 @@ use domain::recording::{FetchedFile, Recording, RecordingInput, RecordingStatus}
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{Fault, GAP_MS, RETRY_MAX, Run, SYNC_PERIOD, WRITE_PERIOD, blocking};
+use super::{Fault, GAP_MS, NOT_RUNNING, RETRY_MAX, Run, SYNC_PERIOD, WRITE_PERIOD, blocking};
 use crate::clock::now_ms;
 use crate::recorder::file::{Arrived, RecordingFile};
 use crate::recorder::folder::FolderError;
@@ -132,6 +132,7 @@ impl Run {
             return Ok(());
         };
         let Some(recording) = self.recording() else { return Ok(()) };
+        self.leave_lost_disk().await?;
         if self.file.is_none()
             && let Some(cause) = self.shared.room.lock().refusal(&recording)
         {
@@ -191,11 +192,15 @@ impl Run {
     /// Notes why the rest does not come.
     async fn note_missing(&mut self, reason: String) {
         warn!(recording.id = %self.id, "the archive lacks a recording, or a part of it: {reason}");
-        let last_at = self.last_at;
+        let (last_at, started_at) = (self.last_at, self.parts().started_at);
         self.change(move |it| match (it.status, last_at) {
             (RecordingStatus::Recording, Some(last_at)) => it.open_gap(last_at, &reason),
             // What kept the channel from playing in its time tells more.
-            _ => it.reason = it.reason.take().or(Some(reason)),
+            _ if it.reason.is_some() => {}
+            _ if it.created_at < it.ends_at() && it.ends_at() <= started_at => {
+                it.reason = Some(format!("{NOT_RUNNING}, and {reason}"));
+            }
+            _ => it.reason = Some(reason),
         })
         .await;
     }

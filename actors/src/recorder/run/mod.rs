@@ -264,6 +264,7 @@ impl Run {
             if let Some(end) = end {
                 break end;
             }
+            self.leave_lost_disk().await?;
             if synced_at.elapsed() >= SYNC_PERIOD {
                 synced_at = Instant::now();
                 if let Some(file) = self.file.take() {
@@ -364,14 +365,17 @@ impl Run {
     /// Notes that the first packet is stored, and reports it.
     async fn begun(&mut self, first_at: i64) {
         let event = self.event_of(|channel, recording, _| EventBody::RecordingStart { channel, recording });
+        let started_at = self.parts().started_at;
         let changed = self.change_and_report(event, move |it| {
             let was_scheduled = it.status == RecordingStatus::Scheduled;
-            let reason = it.reason.clone().unwrap_or_else(|| NO_DATA.to_owned());
+            let reason = it.reason.clone();
             if it.apply(RecordingInput::Stored, None, now_ms()).is_err() {
                 return (false, false);
             }
             let is_fetched = it.after.fetched.is_some();
             let wanted = if is_fetched { it.begins_at() } else { it.begins_at().max(it.created_at) };
+            let was_running = is_fetched || wanted >= started_at;
+            let reason = reason.unwrap_or_else(|| if was_running { NO_DATA } else { NOT_RUNNING }.to_owned());
             if was_scheduled && first_at.saturating_sub(wanted) > GAP_MS {
                 it.open_gap(wanted, &reason);
             }
@@ -452,7 +456,9 @@ impl Run {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        let bytes = self.close_file().await;
+        // A file whose disk is gone is as long as it was when it was closed.
+        let known = Some(self.counters.bytes.load(Ordering::Relaxed)).filter(|it| *it > 0);
+        let bytes = self.close_file().await.or(known);
         let last_at = self.last_at;
         let settings = self.shared.settings().0;
         let event = self.event_of(|channel, recording, record| {
@@ -524,10 +530,22 @@ impl Run {
             (file.length(), finished)
         });
         let (length, finished) = closed.await.ok()?;
+        self.counters.bytes.store(length, Ordering::Relaxed);
         if let Err(cause) = finished {
             warn!(recording.id = %self.id, "failed to write the end of a recording: {cause}");
         }
         Some(length)
+    }
+
+    /// Closes the file if its disk is not mounted any more: nobody would find what is written to an open file. It continues
+    /// when the disk is back.
+    async fn leave_lost_disk(&mut self) -> Result<(), Fault> {
+        let is_lost = self.file.is_some() && self.shared.room.lock().is_unmarked;
+        if !is_lost {
+            return Ok(());
+        }
+        self.close_file().await;
+        Err(FolderError::NotMarked.into())
     }
 
     /// Uses the file on a thread that may block. After an error it is closed.

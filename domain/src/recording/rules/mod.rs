@@ -1,10 +1,12 @@
 //! Rules that make recordings: the programmes or the weekly times that a user wants, and the recordings that follow.
 //!
-//! [`RuleSet`] finds the programmes of a guide that rules select, [`plan()`] decides what is recorded of them.
+//! [`RuleSet`] finds the programmes of a guide that rules select, [`plan()`] decides what is recorded of them, and
+//! [`preview()`] shows it beforehand.
 
 mod episode;
 mod matching;
 mod plan;
+mod preview;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use self::episode::EpisodeKey;
 pub use self::matching::{ChannelRules, RuleSet, RuleSubject, TextMode, TextTest};
 pub use self::plan::{Airing, PlanInput, PlannedChange, plan};
+pub use self::preview::{AiringMark, AiringReason, MarkedAiring, preview};
 pub use self::scan::{
     ChannelMatches, GUIDE_MATCHES_MAX, GuideScan, KnownMatches, MATCHES_PER_RULE_MAX, MatchCache, MatchKey,
     ScannedChannel,

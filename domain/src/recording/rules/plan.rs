@@ -76,8 +76,34 @@ pub enum PlannedChange {
     },
 }
 
+/// The decision on an episode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EpisodeOutcome {
+    /// One showing gets a recording.
+    Created,
+    /// The episode is scheduled, being recorded, recorded or deleted.
+    Taken,
+    ShownBefore,
+    Repeat,
+    /// No showing begins later.
+    Begun,
+    TooLong,
+    TooMany,
+}
+
+/// The outcomes for the episodes that rules select.
+pub(super) type EpisodeOutcomes = HashMap<(RecordingRuleId, EpisodeKey), EpisodeOutcome>;
+
 /// Returns the changes, in the order of the rules: the highest priority first, then the lowest id.
-pub fn plan(mut input: PlanInput<'_>) -> Vec<PlannedChange> {
+pub fn plan(input: PlanInput<'_>) -> Vec<PlannedChange> {
+    decide(input, None).0
+}
+
+/// Returns the changes and, if they are asked for, the outcomes.
+pub(super) fn decide(
+    mut input: PlanInput<'_>,
+    outcomes: Option<EpisodeOutcomes>,
+) -> (Vec<PlannedChange>, EpisodeOutcomes) {
     let airings = std::mem::take(&mut input.airings);
     let mut of_rule: Vec<Vec<Arc<Airing>>> = vec![Vec::new(); input.rules.len()];
     let mut of_recording: HashMap<u32, Vec<Arc<Airing>>> = HashMap::new();
@@ -91,7 +117,7 @@ pub fn plan(mut input: PlanInput<'_>) -> Vec<PlannedChange> {
             RuleSubject::Recording(id) => of_recording.entry(id).or_default().push(airing),
         }
     }
-    let mut plan = Plan::new(&input);
+    let mut plan = Plan::new(&input, outcomes);
     plan.follow_by_hand(of_recording);
     let mut order: Vec<_> = (0..input.rules.len()).collect();
     order.sort_by_key(|at| input.rules.get(*at).map(|it| (std::cmp::Reverse(it.priority), it.id)));
@@ -99,7 +125,7 @@ pub fn plan(mut input: PlanInput<'_>) -> Vec<PlannedChange> {
         let (Some(rule), Some(list)) = (input.rules.get(at), of_rule.get_mut(at)) else { continue };
         plan.apply(rule, std::mem::take(list));
     }
-    plan.changes
+    (plan.changes, plan.outcomes.unwrap_or_default())
 }
 
 /// The identity of an episode for one user.
@@ -112,10 +138,11 @@ struct Plan<'i, 'a> {
     taken: HashMap<Wanted, u32>,
     n_new: usize,
     changes: Vec<PlannedChange>,
+    outcomes: Option<EpisodeOutcomes>,
 }
 
 impl<'i, 'a> Plan<'i, 'a> {
-    fn new(input: &'i PlanInput<'a>) -> Self {
+    fn new(input: &'i PlanInput<'a>, outcomes: Option<EpisodeOutcomes>) -> Self {
         let mut by_rule = HashMap::<_, Vec<_>>::new();
         let mut taken = HashMap::new();
         for it in input.recordings {
@@ -127,7 +154,7 @@ impl<'i, 'a> Plan<'i, 'a> {
                 *taken.entry((it.owner, followed.episode)).or_default() += 1;
             }
         }
-        Self { input, by_rule, taken, n_new: 0, changes: Vec::new() }
+        Self { input, by_rule, taken, n_new: 0, changes: Vec::new(), outcomes }
     }
 
     /// Moves the recordings that users made of programmes of the guide.
@@ -359,11 +386,15 @@ impl<'i, 'a> Plan<'i, 'a> {
                     old.push(episode);
                 }
                 if was_before || showings().all(|it| it.is_repeat) {
+                    let outcome =
+                        if was_before { EpisodeOutcome::ShownBefore } else { EpisodeOutcome::Repeat };
+                    self.note(rule, episode, outcome);
                     continue;
                 }
             }
             let owner = rule.owner;
             if done.contains(&episode) || (!is_weekly && self.is_taken(owner, episode)) {
+                self.note(rule, episode, EpisodeOutcome::Taken);
                 continue;
             }
             let now = self.input.now;
@@ -371,15 +402,23 @@ impl<'i, 'a> Plan<'i, 'a> {
             let coming = showings().filter(|it| it.start > now && it.start <= until);
             let with_channel = coming.filter_map(|it| Some((it, self.channel_for(rule, it)?)));
             let best = with_channel.min_by_key(|(it, channel)| (Some(*channel) != rule.channel, it.start));
-            let Some((airing, channel)) = best else { continue };
+            let Some((airing, channel)) = best else {
+                self.note(rule, episode, EpisodeOutcome::Begun);
+                continue;
+            };
             if self.n_new >= self.input.n_new_max {
-                break;
+                self.note(rule, episode, EpisodeOutcome::TooMany);
+                continue;
             }
-            let Some(recording) = self.new_recording(rule, airing, channel) else { continue };
+            let Some(recording) = self.new_recording(rule, airing, channel) else {
+                self.note(rule, episode, EpisodeOutcome::TooLong);
+                continue;
+            };
             self.n_new += 1;
             if !is_weekly {
                 *self.taken.entry((owner, episode)).or_default() += 1;
             }
+            self.note(rule, episode, EpisodeOutcome::Created);
             self.changes.push(PlannedChange::Create(Box::new(recording)));
         }
         if !old.is_empty() {
@@ -387,11 +426,14 @@ impl<'i, 'a> Plan<'i, 'a> {
         }
     }
 
-    /// Returns the channel on which a rule records an airing: the preferred one, or the first that its owner may record.
     fn channel_for(&self, rule: &RecordingRule, airing: &Airing) -> Option<ChannelId> {
-        let may = |it: &ChannelId| (self.input.may_record)(rule, *it);
-        let preferred = rule.channel.filter(|it| airing.channels.contains(it) && may(it));
-        preferred.or_else(|| airing.channels.iter().copied().find(may))
+        channel_for(self.input.may_record, rule, airing)
+    }
+
+    fn note(&mut self, rule: &RecordingRule, episode: EpisodeKey, outcome: EpisodeOutcome) {
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.insert((rule.id, episode), outcome);
+        }
     }
 
     fn new_recording(&self, rule: &RecordingRule, airing: &Airing, channel: ChannelId) -> Option<Recording> {
@@ -438,13 +480,24 @@ impl<'i, 'a> Plan<'i, 'a> {
     }
 }
 
+/// Returns the channel on which a rule records an airing: the preferred one, or the first that its owner may record.
+pub(super) fn channel_for(
+    may_record: &dyn Fn(&RecordingRule, ChannelId) -> bool,
+    rule: &RecordingRule,
+    airing: &Airing,
+) -> Option<ChannelId> {
+    let may = |it: &ChannelId| may_record(rule, *it);
+    let preferred = rule.channel.filter(|it| airing.channels.contains(it) && may(it));
+    preferred.or_else(|| airing.channels.iter().copied().find(may))
+}
+
 /// Returns whether a user changed what a rule had set.
 fn is_edited(recording: &Recording) -> bool {
     recording.followed.as_ref().is_none_or(|it| it.is_edited(recording))
 }
 
 /// Returns whether an episode with such a recording needs no other: one that a user stopped was enough for that user.
-fn takes_episode(status: RecordingStatus) -> bool {
+pub(super) fn takes_episode(status: RecordingStatus) -> bool {
     !matches!(status, RecordingStatus::Interrupted | RecordingStatus::Failed)
 }
 

@@ -52,8 +52,8 @@ impl Stage {
         self
     }
 
-    /// Plans and applies the changes. Returns their number.
-    fn evaluate(&mut self) -> usize {
+    /// Reads the guide, and runs a plan on what was found.
+    fn planned<T>(&self, run: impl FnOnce(PlanInput<'_>) -> T) -> T {
         let set = RuleSet::new(self.rules.iter().map(|it| &**it), self.recordings.iter().map(|it| &**it));
         let mut scan = GuideScan::new(&set, self.recordings.iter().map(|it| &**it));
         for (key, channels, programmes) in &self.guide {
@@ -67,7 +67,7 @@ impl Stage {
             channel.finish(i64::MIN, i64::MAX);
         }
         let (airings, covered) = scan.finish();
-        let input = PlanInput {
+        run(PlanInput {
             rules: &self.rules,
             recordings: &self.recordings,
             memories: &self.memories,
@@ -80,8 +80,12 @@ impl Stage {
             zone: &self.zone,
             now: self.now * 1000,
             n_new_max: self.n_new_max,
-        };
-        let changes = plan(input);
+        })
+    }
+
+    /// Plans and applies the changes. Returns their number.
+    fn evaluate(&mut self) -> usize {
+        let changes = self.planned(plan);
         let n = changes.len();
         for change in changes {
             match change {
@@ -107,6 +111,17 @@ impl Stage {
     fn scheduled(&mut self) -> Vec<String> {
         self.evaluate();
         self.show()
+    }
+
+    /// Returns the preview of the first rule as `channel@start mark reason`, with the start in hours from NOW.
+    fn preview(&self) -> Vec<String> {
+        let show = |it: MarkedAiring| {
+            let hours = (it.airing.start / 1000 - NOW) as f64 / HOUR as f64;
+            let channel = it.channel.map_or("-".to_owned(), |it| it.to_string());
+            let reason = it.reason.map(|it| format!(" {it:?}")).unwrap_or_default();
+            format!("{channel}@{hours} {:?}{reason}", it.mark)
+        };
+        self.planned(preview).into_iter().map(show).collect()
     }
 
     fn show(&self) -> Vec<String> {
@@ -454,6 +469,75 @@ fn two_rules_of_one_user_make_one_recording_and_the_limit_holds() {
     assert!(stage.recordings.iter().all(|it| it.rule() == Some(RecordingRuleId(2)) && it.priority == 90));
 }
 
+#[test]
+fn a_preview_names_the_result_of_each_showing_and_its_reason() {
+    let shown = [
+        episode(-30, "Show", 9),
+        episode(1, "Show", 1),
+        episode(2, "Show", 2),
+        episode(3, "Show", 1),
+        episode(4, "Show", 3),
+        episode(5, "Show", 4),
+        programme(6, 70, "Show"),
+        episode(80, "Show", 9),
+    ];
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], shown);
+    stage.n_new_max = 4;
+    let fresh = [
+        "1@1 Scheduled",
+        "1@2 Scheduled",
+        "1@3 Alternative",
+        "1@4 Scheduled",
+        "1@5 Skipped TooMany",
+        "1@6 Skipped TooMany",
+        "1@80 Scheduled",
+    ];
+    assert_eq!(stage.preview(), fresh);
+    assert_eq!(stage.recordings, [], "a preview makes nothing");
+    stage.n_new_max = 20_000;
+    // Episode 9 was shown first.
+    assert_eq!(stage.scheduled(), ["1@1-2", "1@2-3", "1@4-5", "1@5-6", "1@80-81"]);
+    stage.edit(1, |it| it.status = RecordingStatus::Recording);
+    stage.edit(3, |it| it.status = RecordingStatus::Stopped);
+    stage.edit(4, |it| it.followed.as_mut().unwrap().rule = None);
+    let deleted = stage.recordings.remove(2);
+    let mut memory = RuleMemory::new(RecordingRuleId(1));
+    memory.add_done(deleted.followed.as_ref().unwrap().episode);
+    stage.memories.insert(memory.id, Arc::new(memory));
+    stage.now = NOW + HOUR + 60;
+    let later = [
+        "1@1 Scheduled Running",
+        "1@2 Recorded Deleted",
+        "1@3 Alternative",
+        "1@4 Recorded Stopped",
+        "1@5 Scheduled ByHand",
+        "1@6 Skipped TooLong",
+        "1@80 Scheduled",
+    ];
+    assert_eq!(stage.preview(), later);
+
+    let channels = [episode(-1, "Show", 1), episode(2, "Show", 2)];
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], channels);
+    stage = stage.guide("b", &[66], [episode(3, "Show", 2), episode(4, "Show", 3)]);
+    stage.now = NOW - 60;
+    let hidden = ["1@-1 Skipped Begun", "1@2 Scheduled", "-@3 Skipped NoChannel", "-@4 Skipped NoChannel"];
+    assert_eq!(stage.preview(), hidden);
+}
+
+#[test]
+fn a_preview_names_the_episodes_that_are_not_new() {
+    let new = RecordingRule { channel: Some(ChannelId(2)), ..rule(exact("Show")) };
+    let new = RecordingRule {
+        selection: RuleSelection::Programmes(ProgrammeTest { only_new: true, ..exact("Show") }),
+        ..new
+    };
+    let repeat = Programme { previously_shown: Some(PreviouslyShown::default()), ..episode(5, "Show", 2) };
+    let marked_new = Programme { is_new: true, ..episode(6, "Show", 3) };
+    let shown = [episode(-30, "Show", 1), episode(-29, "Show", 3), episode(4, "Show", 1), repeat, marked_new];
+    let stage = Stage::new([new]).guide("a", &[1, 2], shown);
+    assert_eq!(stage.preview(), ["2@4 NotNew ShownBefore", "2@5 NotNew Repeat", "2@6 Scheduled"]);
+}
+
 fn weekly(days: &[u8], start: u32, end: u32) -> WeeklyTimes {
     WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None }
 }
@@ -578,7 +662,18 @@ proptest! {
         for (a, b) in guides {
             stage = stage.guide("a", &[1], a).guide("b", &[2], b);
             let before = stage.recordings.clone();
+            let marked = stage.planned(preview);
             stage.evaluate();
+            // The preview says which of the showings have a recording.
+            for it in marked {
+                let is_followed = |of: &Arc<Recording>| {
+                    let followed = of.followed.as_ref().unwrap();
+                    let place = (followed.guide_key.as_str(), followed.start, followed.episode);
+                    place == (&*it.airing.guide_key, it.airing.start, it.airing.episode)
+                };
+                let is_scheduled = it.mark == AiringMark::Scheduled;
+                prop_assert_eq!(stage.recordings.iter().any(is_followed), is_scheduled, "{:?}", it);
+            }
             let shows = |key: &str, start: i64| {
                 let of_key = stage.guide.iter().filter(|it| it.0 == key).flat_map(|it| &it.2);
                 of_key.filter(|it| it.start * 1000 == start).map(|it| EpisodeKey::of(it, key)).next()

@@ -228,8 +228,9 @@ async fn a_rule_made_from_the_guide_shows_what_it_would_record_and_records_it_un
     page.web.opens("/guide").await;
     page.clicks("[role=gridcell] bdi", "Weather <b>").await;
     page.presses("Record the series").await;
-    page.shows("Programmes that it would record").await;
+    page.shows("Programmes of the rule").await;
     page.shows("1 programme").await;
+    page.until_is("the result of the programme", RESULTS, json!(["News will be recorded"])).await;
     page.fills("Recordings that stay", "3").await;
     page.presses("Save").await;
     page.shows("The rule was saved.").await;
@@ -241,15 +242,23 @@ async fn a_rule_made_from_the_guide_shows_what_it_would_record_and_records_it_un
     page.fills("Name", "Evening").await;
     page.fills("Channel", "New").await;
     page.clicks("[role=option]", "News 1").await;
-    page.clicks("label", "Monday").await;
-    page.clicks("label", "Sunday").await;
     page.fills("Begins at", "20:15").await;
     page.fills("Ends at", "later").await;
     page.presses("Save").await;
     page.shows("Use HH:MM").await;
     page.fills("Ends at", "21:00").await;
+    page.fills("Minutes after the end", "5").await;
     page.presses("Save").await;
-    page.shows("Monday and Sunday, 20:15 to 21:00").await;
+    page.shows("News, every day, 20:15 to 21:00").await;
+    page.clicks("a bdi", "Evening").await;
+    let values = "return ['channel', 'padding_before', 'padding_after']
+        .map((it) => document.querySelector(`[name=${it}]`)?.value)";
+    page.until_is("the values of the rule", values, json!(["News", "", "5"])).await;
+    for day in ["Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] {
+        page.clicks("label", day).await;
+    }
+    page.presses("Save").await;
+    page.shows("News, Monday and Sunday, 20:15 to 21:00").await;
 
     page.presses("Apply the rules now").await;
     page.shows("There is nothing new to record.").await;
@@ -275,6 +284,41 @@ async fn a_rule_made_from_the_guide_shows_what_it_would_record_and_records_it_un
     page.until_is("no recording of the deleted rule", titles, json!([])).await;
     // The refused form is the only failure.
     assert!(page.browser().console().await.iter().all(|it| it.contains("400")));
+}
+
+/// The channel and the result of each programme of a rule.
+const RESULTS: &str = "return [...document.querySelectorAll('main table tbody tr')]
+    .map((it) => `${it.cells[3].textContent} ${it.cells[4].textContent}`.replace(/\\s+/g, ' ').trim())";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_rule_marks_each_showing_with_what_the_rule_does() {
+    let studio = Studio::open().await;
+    let root = person(&studio.gateway, "root", UserLevel::Admin).await;
+    let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
+    let page = Page::of(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
+    guide::upload_of(&page, &match_and_show()).await;
+    page.shows("3 programmes").await;
+    page.web.opens("/recordings/rule?title=The%20Show").await;
+    let fresh = json!(["Movies will be recorded", "Movies another showing"]);
+    page.until_is("the results", RESULTS, fresh.clone()).await;
+    page.shows("Another showing is recorded only if the recording of the first one fails.").await;
+    page.presses("Save").await;
+    page.shows("The rule was saved.").await;
+    // The rule that exists says the same, until a user deletes the recording.
+    page.clicks("a bdi", "The Show").await;
+    page.until_is("the results again", RESULTS, fresh).await;
+    check(&page.web, &axe(), "/recordings/rule?title=The%20Show").await;
+    let list = admin.get(LIST).await.body;
+    assert_eq!(admin.delete(&format!("{LIST}{}/", list["results"][0]["id"])).await.status, 204);
+    page.web.opens("/recordings/rule?title=The%20Show").await;
+    let deleted = "Movies recorded already the recording was deleted";
+    page.until_is("the results after the deletion", RESULTS, json!([deleted, deleted])).await;
+    page.fills("Title of the programme", "The Match").await;
+    page.until_is("the results of another title", RESULTS, json!(["News will be recorded"])).await;
+    page.clicks("label", "Makes recordings").await;
+    let off = json!(["News not recorded the rule is off"]);
+    page.until_is("the results of a rule that is off", RESULTS, off).await;
+    page.web.is_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

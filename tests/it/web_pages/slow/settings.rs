@@ -38,3 +38,23 @@ async fn a_setting_is_found_changed_and_returned_to_its_default() {
     page.web.opens("/settings?q=no-such-setting").await;
     page.shows("No setting matches").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_setting_has_a_text_and_lists_are_written_in_lines() {
+    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
+    let admin = Api::first_admin(&gateway).await;
+    let page = Page::of_admin(&gateway, "/settings").await;
+    page.shows("Players find recordings").await;
+    let nameless = "return [...document.querySelectorAll('main form :is(input, select, textarea)')]
+        .map((it) => [it.name.split('.').at(-1), it.labels[0]?.textContent.trim() ?? ''])
+        .filter(([name, label]) => !label || label === name || label.includes('_'))";
+    page.until_is("settings without a text", nameless, json!([])).await;
+    page.web.opens("/settings?q=beginnings").await;
+    page.fills("Beginnings of names that do not count", "Sling: \nTV").await;
+    page.presses("Save").await;
+    page.shows("Saved.").await;
+    let groups = admin.get("/api/core/settings/").await.body;
+    let lists: Vec<_> = groups["results"].as_array().unwrap().iter().map(|it| &it["value"]).collect();
+    let found = lists.iter().find_map(|it| it.get("epg_match_ignore_prefixes"));
+    assert_eq!(found, Some(&json!(["Sling: ", "TV"])));
+}

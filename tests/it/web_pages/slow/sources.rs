@@ -56,6 +56,20 @@ async fn a_source_is_added_edited_and_asked_about_a_much_shorter_list() {
     has(&admin, "cron_expression", json!("5 4 * * *")).await;
     has(&admin, "max_streams", json!(3)).await;
 
+    let zone = async || admin.get("/api/m3u/accounts/2/").await.body["custom_properties"]["timezone"].clone();
+    page.fills("Time zone of the provider", "new york").await;
+    page.clicks("[role=option]", "America/New_York").await;
+    page.presses("Save").await;
+    until_async("a time zone", async || zone().await == "America/New_York").await;
+    // A text that is no name of a zone counts for nothing.
+    page.fills("Time zone of the provider", "nowhere").await;
+    page.fills("Connections at the same time", "4").await;
+    let shown = "return document.querySelector('[name=timezone]')?.value";
+    page.until_is("no time zone", shown, json!("")).await;
+    page.presses("Save").await;
+    has(&admin, "max_streams", json!(4)).await;
+    assert_eq!(zone().await, Value::Null);
+
     provider.path(&path).answers(list(&provider, 2));
     page.presses("Refresh").await;
     page.shows("Waits for a decision").await;

@@ -37,3 +37,18 @@ export async function findChannels(search: string, signal: AbortSignal) {
 		detail: String(it.channel_number ?? ''),
 	}));
 }
+
+/** Channels whose names are read together. */
+const NAMED_MAX = 200;
+
+/** Returns the names of channels by their ids; of those that are gone there is none. */
+export async function namesOfChannels(
+	ids: readonly (number | null)[],
+	signal: AbortSignal,
+): Promise<Map<number, string>> {
+	const wanted = [...new Set(ids.filter((it) => it !== null))].slice(0, NAMED_MAX);
+	if (wanted.length === 0) return new Map();
+	const query = { ids: wanted, page: 1, page_size: wanted.length };
+	const found = await ok(api.GET('/api/channels/channels/', { params: { query }, signal }));
+	return new Map(found.results.map((it) => [it.id, it.name]));
+}

@@ -4,6 +4,7 @@ import {
 	bodyOfShowing,
 	detailsBody,
 	detailsOf,
+	episodeText,
 	fractionOf,
 	isLost,
 	isOver,
@@ -24,6 +25,13 @@ const recording = {
 	started_at: null,
 	ended_at: null,
 } as Recording;
+
+test('an episode is named by what is known of it', () => {
+	const all = { season: 1, episode: 2, sub_title: 'The end' };
+	expect(episodeText(all)).toBe('S1 E2 The end');
+	expect(episodeText({ ...all, season: null, sub_title: '' })).toBe('E2');
+	expect(episodeText({ season: null, episode: null, sub_title: null })).toBe('');
+});
 
 describe('a recording', () => {
 	test.each([

@@ -140,6 +140,16 @@ export function detailsOf(it: Pick<Recording, 'title' | 'custom_properties'>): D
 	};
 }
 
+/** Returns season, number and title of an episode, as far as they are known. */
+export const episodeText = (it: {
+	season: number | null;
+	episode: number | null;
+	sub_title: string | null;
+}): string =>
+	[it.season === null ? '' : `S${it.season}`, it.episode === null ? '' : `E${it.episode}`, it.sub_title]
+		.filter(Boolean)
+		.join(' ');
+
 /** Returns what changes the details. A number that was removed stays, because the interface cannot forget it. */
 export function detailsBody({ season, episode, ...texts }: Partial<Details>) {
 	return {

@@ -1,4 +1,5 @@
 import { number, plural, texts } from '$lib/i18n';
+import type { Mark, MarkReason } from './rules';
 
 export const ruleText = texts({
 	en: {
@@ -11,6 +12,11 @@ export const ruleText = texts({
 		actionsOf: (name: string) => `Actions: ${name}`,
 		unnamed: 'Weekly rule',
 		off: 'off',
+		titleBy: {
+			contains: 'titles that contain it',
+			search: 'titles with these words',
+			regex: 'titles that match it',
+		},
 		onlyNew: 'new episodes',
 		allEpisodes: 'all episodes',
 		ofGuide: (id: string) => `of ${id}`,
@@ -57,13 +63,42 @@ export const ruleText = texts({
 		quota: 'Size of its recordings, in GiB',
 		quotaHint: 'Older ones are deleted. Empty: no limit.',
 		enabled: 'Makes recordings',
-		preview: 'Programmes that it would record',
-		previewEmpty: 'Fill in a title, a guide channel or a description to see what would be recorded.',
+		preview: 'Programmes of the rule',
+		previewEmpty: 'Fill in a title or a description to see what would be recorded.',
 		previewNone: 'The guide has no coming programme like that.',
 		previewTotal: (n: number) => plural(n, '1 programme', `${number(n)} programmes`),
 		previewMore: (n: number) => `The first ${number(n)} are shown.`,
 		guideUnknown: 'The guide has no channel with this id.',
-		previewColumns: { time: 'Time', title: 'Programme', episode: 'Episode' },
+		previewColumns: {
+			time: 'Time',
+			title: 'Programme',
+			episode: 'Episode',
+			channel: 'Channel',
+			result: 'Result',
+		},
+		isNew: 'new',
+		marks: {
+			scheduled: 'will be recorded',
+			alternative: 'another showing',
+			recorded: 'recorded already',
+			not_new: 'not new',
+			skipped: 'not recorded',
+		} satisfies Record<Mark, string>,
+		alternativeText: 'Another showing is recorded only if the recording of the first one fails.',
+		reasons: {
+			running: 'being recorded',
+			other_rule: 'by another rule',
+			by_hand: 'by hand',
+			stopped: 'ended by a user',
+			deleted: 'the recording was deleted',
+			repeat: 'a repetition',
+			shown_before: 'shown before the rule was made',
+			begun: 'has begun',
+			rule_off: 'the rule is off',
+			no_channel: 'not allowed on its channel',
+			too_long: 'too long for a recording',
+			too_many: 'there are too many recordings',
+		} satisfies Record<MarkReason, string>,
 
 		conflict: {
 			title: 'Conflict',

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import {
+	chosenDays,
 	isEmpty,
 	isOfOneSeries,
 	programmeBody,
@@ -52,7 +53,14 @@ test('a new rule has what the guide says, and nothing that is not filled in', ()
 		enabled: true,
 	});
 	expect(isEmpty(values)).toBe(false);
-	expect(isEmpty(programmeValues(undefined, { title: ' ' }))).toBe(true);
+	expect(isEmpty(programmeValues(undefined, { title: ' ', tvg_id: 'news' }))).toBe(true);
+});
+
+test('a weekly rule without a chosen day is one for every day', () => {
+	expect([chosenDays([]), chosenDays([6, 0])]).toEqual([
+		[0, 1, 2, 3, 4, 5, 6],
+		[6, 0],
+	]);
 });
 
 test('times are shown to the minute', () => {

@@ -8,6 +8,19 @@ import { fromGib, inGib } from './storage';
 export type ProgrammeRule = Schemas['SeriesRule'];
 /** A rule for times of the week, or one that another program made for programmes. */
 export type WeeklyRule = Schemas['RecurringRule'];
+/** A coming programme that a rule selects. */
+export type MatchedProgram = Schemas['MatchedProgram'];
+export type Mark = MatchedProgram['mark'];
+export type MarkReason = NonNullable<MatchedProgram['reason']>;
+
+/** Tones of the marks of programmes. */
+export const MARK_TONES: Record<Mark, 'neutral' | 'info' | 'good' | 'warn'> = {
+	scheduled: 'good',
+	alternative: 'info',
+	recorded: 'neutral',
+	not_new: 'neutral',
+	skipped: 'warn',
+};
 
 export const TEXT_MODES = ['exact', 'contains', 'search', 'regex'] as const;
 type TextMode = (typeof TEXT_MODES)[number];
@@ -31,7 +44,8 @@ export interface ProgrammeValues {
 	enabled: boolean;
 }
 
-const minutes = (seconds: number | null): number | null => (seconds === null ? null : seconds / 60);
+/** Returns seconds of the API in the minutes of a form. */
+export const minutes = (seconds: number | null): number | null => (seconds === null ? null : seconds / 60);
 
 /** Returns the values of a form for a rule, or for a new one with a title and a channel of the guide. */
 export function programmeValues(
@@ -74,9 +88,9 @@ export function programmeBody(values: ProgrammeValues) {
 	};
 }
 
-/** Whether a rule for programmes says anything about them. */
+/** Whether a rule for programmes lacks the text that it needs. */
 export const isEmpty = (values: ProgrammeValues): boolean =>
-	!values.title.trim() && !values.tvg_id.trim() && !values.description.trim();
+	!values.title.trim() && !values.description.trim();
 
 export const readProgrammeRules = async (signal?: AbortSignal): Promise<ProgrammeRule[]> =>
 	(await ok(api.GET('/api/channels/series-rules/', { signal }))).rules;
@@ -114,6 +128,12 @@ export async function restoreWeeklyRule(rule: WeeklyRule): Promise<void> {
 	const { id: _, owner: __, created_at: ___, updated_at: ____, ...body } = rule;
 	await ok(api.POST('/api/channels/recurring-rules/', { body }));
 }
+
+/** Days of the week from Monday. */
+const ALL_DAYS = [0, 1, 2, 3, 4, 5, 6];
+
+/** Returns the days of a weekly rule that a form sends: without a chosen one, all. */
+export const chosenDays = (days: readonly number[]): number[] => (days.length === 0 ? ALL_DAYS : [...days]);
 
 /** Writes times of the API to the minute, as the form does. */
 export const shortTime = (time: string | null | undefined): string => (time ?? '').slice(0, 5);

@@ -28,8 +28,20 @@ it('only changed settings are sent, a part of an object with its other own parts
 	expect(bodyOf(group, { 'UI.anonymous': 'private' })).toEqual({
 		UI: { connect: ['10.0.0.0/8', '192.168.1.5'], anonymous: 'private' },
 	});
-	expect(bodyOf({ value: {} }, { 'UI.anonymous': 'a', 'UI.connect': 'b' })).toEqual({
+	expect(bodyOf({ defaults: {}, value: {} }, { 'UI.anonymous': 'a', 'UI.connect': 'b' })).toEqual({
 		UI: { anonymous: 'a', connect: 'b' },
+	});
+});
+
+it('a list of texts has one per line, and an empty text in place of nothing is nothing', () => {
+	const lists = { defaults: { ignored: ['a', 'b'], region: null }, value: { ignored: ['Sling: '] } };
+	expect(settingsOf(lists)).toEqual([
+		{ name: 'ignored', fallback: 'a\nb', own: 'Sling: ', isList: true },
+		{ name: 'region', fallback: null, own: undefined },
+	]);
+	expect(bodyOf(lists, { ignored: 'Sling: \n\nTV', region: '' })).toEqual({
+		ignored: ['Sling: ', 'TV'],
+		region: null,
 	});
 });
 

@@ -15,22 +15,30 @@ export interface Setting {
 	fallback: Value;
 	/** The own value; `undefined` if there is none. */
 	own: Value | undefined;
+	/** Whether the value is a list of texts, one per line. */
+	isList?: true;
 }
 
 const isObject = (value: unknown): value is Json =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Lists are written with commas, as the API accepts them. */
+/** Lists in place of a text are written with commas, as the API accepts them. */
 function plain(value: unknown): Value | undefined {
 	if (value === undefined || isObject(value)) return undefined;
 	return Array.isArray(value) ? value.join(', ') : (value as Value);
 }
+
+const linesOf = (value: unknown): string => (Array.isArray(value) ? value.join('\n') : '');
 
 /** Returns the settings of a group that have an effect: those with a default. */
 export function settingsOf(group: Pick<SettingGroup, 'defaults' | 'value'>): Setting[] {
 	const [defaults, values] = [group.defaults as Json, group.value as Json];
 	return Object.entries(defaults).flatMap(([name, fallback]) => {
 		const own = values[name];
+		if (Array.isArray(fallback)) {
+			const lines = own === undefined ? undefined : linesOf(own);
+			return [{ name, fallback: linesOf(fallback), own: lines, isList: true }];
+		}
 		if (!isObject(fallback)) return [{ name, fallback: plain(fallback) ?? null, own: plain(own) }];
 		const parts = isObject(own) ? own : {};
 		return Object.entries(fallback).map(([part, it]) => ({
@@ -46,13 +54,25 @@ export function valuesOf(settings: readonly Setting[]): Record<string, Value> {
 	return Object.fromEntries(settings.map((it) => [it.name, it.own ?? it.fallback]));
 }
 
+/** Returns the value that the API takes for that of a field. Blanks at the ends of a text in a list count. */
+function sent(fallback: unknown, value: Value): unknown {
+	if (Array.isArray(fallback))
+		return String(value ?? '')
+			.split('\n')
+			.filter((it) => it.trim() !== '');
+	return fallback === null && value === '' ? null : value;
+}
+
 /** Returns the members to send for changed values. Parts of an object are sent with its other own parts. */
-export function bodyOf(group: Pick<SettingGroup, 'value'>, changed: Record<string, Value>): Json {
+export function bodyOf(
+	group: Pick<SettingGroup, 'defaults' | 'value'>,
+	changed: Record<string, Value>,
+): Json {
 	const body: Json = {};
 	for (const [path, value] of Object.entries(changed)) {
 		const [name, part] = path.split('.', 2) as [string, string?];
 		if (part === undefined) {
-			body[name] = value;
+			body[name] = sent((group.defaults as Json)[name], value);
 			continue;
 		}
 		const own = (group.value as Json)[name];

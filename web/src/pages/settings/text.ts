@@ -6,6 +6,7 @@ type Said = readonly [label: string, hint?: string];
 const networks = 'Networks separated by commas, such as 192.168.0.0/16. Also: all, private, loopback.';
 const seconds = 'In seconds.';
 const inBytes = 'In bytes.';
+const perLine = 'One per line. Used if chosen above.';
 const fields =
 	'Folders and name, with {show}, {title}, {sub_title}, {season}, {episode}, {year}, {channel}, {start} and {id}.';
 const classes: Record<string, string> = {
@@ -53,6 +54,27 @@ const said: Record<string, Said> = {
 	default_output_profile: ['Output profile'],
 	reason_on_screen: ['A clip with the reason instead of an error, for refused streams'],
 	time_zone: ['Time zone', 'Such as Europe/Berlin. Schedules use it.'],
+	preferred_region: [
+		'Country of channels that name none',
+		'Two letters, such as DE. Used when they are matched with a guide.',
+	],
+	multicast_interface: [
+		'Network interface for multicast',
+		'Its name or address, for groups whose address names none. Empty: the system chooses.',
+	],
+	udp_receive_buffer_bytes: ['Receive buffer of each UDP or RTP source', inBytes],
+	epg_match_mode: ['How names are compared with those of a guide'],
+	epg_match_ignore_prefixes: ['Beginnings of names that do not count', perLine],
+	epg_match_ignore_suffixes: ['Ends of names that do not count', perLine],
+	epg_match_ignore_custom: ['Parts of names that do not count', perLine],
+	epg_match_threshold: ['Certainty from which a match is used', 'In percent, from 50 to 100.'],
+	epg_match_after_refresh: ['Match channels after each refresh of a guide'],
+	panel_rows: ['Films in player apps'],
+	strm_enabled: ['Scheduled export of films and series as STRM files'],
+	strm_folder: ['Folder of the export', 'An absolute path.'],
+	strm_user: ['User whose titles are exported', 'They play with the player password of this user.'],
+	strm_nfo: ['Descriptions beside the exported files (NFO)'],
+	strm_cron_expression: ['Schedule of the export (cron)', 'Minute, hour, day of month, month, day of week.'],
 	log_level: ['Log level', 'error, warn, info, debug or trace; also by part, such as info,actors=debug.'],
 	login_password_for_players: ['Players may use the login password'],
 	public_url: [
@@ -98,6 +120,10 @@ const said: Record<string, Said> = {
 	remux: ['Container of recordings after their end', 'Without one, files stay transport streams.'],
 	write_nfo: ['Descriptions for media servers beside recordings (NFO)'],
 	write_artwork: ['Pictures for media servers beside recordings'],
+	recordings_in_players: [
+		'Players find recordings',
+		'As films and series of player apps, and in the playlist of recordings.',
+	],
 	standard_users_record: ['Users of level 1 record', 'They find and change their own recordings only.'],
 	ignore_same_channel_connections: ['Streams of one channel count once'],
 };
@@ -154,6 +180,10 @@ export const text = texts({
 			cut: 'are marked, and left out in a copy',
 			mkv: 'MKV',
 			mp4: 'MP4',
+			default: 'as they are',
+			advanced: 'without the parts below',
+			titles: 'one entry per film',
+			versions: 'one entry per version',
 		} as Record<string, string>,
 	},
 });

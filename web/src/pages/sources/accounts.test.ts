@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
-import { bodyOf, connections, expiryTone, hostOf } from './accounts';
+import { ApiError } from '$lib/api';
+import { bodyOf, byField, connections, expiryTone, hostOf } from './accounts';
+
+const account = { custom_properties: { note: 'x', timezone: 'Europe/Berlin' } };
 
 const profile = (
 	current_viewers: number,
@@ -31,24 +34,37 @@ it('an expiry is a warning a week before', () => {
 });
 
 it('empty secrets stay as they are, and empty dates are removed', () => {
-	expect(bodyOf({ password: '', name: 'TV' })).toEqual({ name: 'TV' });
-	expect(bodyOf({ password: 'p', user_agent: '', exp_date: '' })).toEqual({
+	expect(bodyOf(account, { password: '', name: 'TV' })).toEqual({ name: 'TV' });
+	expect(bodyOf(account, { password: 'p', user_agent: '', exp_date: '' })).toEqual({
 		password: 'p',
 		user_agent: null,
 		exp_date: null,
 	});
-	expect(bodyOf({ exp_date: '2026-05-01' })).toEqual({ exp_date: '2026-05-01T00:00:00Z' });
+	expect(bodyOf(account, { exp_date: '2026-05-01' })).toEqual({ exp_date: '2026-05-01T00:00:00Z' });
 });
 
 it('addresses are sent as a list, and an empty proxy is removed', () => {
-	expect(bodyOf({ proxy: '', further_addresses: 'http://b.example\n\n https://c.example ' })).toEqual({
+	expect(
+		bodyOf(account, { proxy: '', further_addresses: 'http://b.example\n\n https://c.example ' }),
+	).toEqual({
 		proxy: null,
 		further_addresses: ['http://b.example', 'https://c.example'],
 	});
-	expect(bodyOf({ proxy: 'http://***@p:1', further_addresses: '' })).toEqual({
+	expect(bodyOf(account, { proxy: 'http://***@p:1', further_addresses: '' })).toEqual({
 		proxy: 'http://***@p:1',
 		further_addresses: [],
 	});
+});
+
+it('a time zone is sent with the other properties, and its error belongs to its field', () => {
+	expect(bodyOf(account, { timezone: 'Europe/Paris' })).toEqual({
+		custom_properties: { note: 'x', timezone: 'Europe/Paris' },
+	});
+	expect(bodyOf(account, { timezone: null })).toEqual({ custom_properties: { note: 'x', timezone: null } });
+	const refused = (custom_properties: string) => new ApiError(400, 'no', { custom_properties }, null);
+	const message = 'timezone is the name of a time zone, such as Europe/Paris.';
+	expect(byField(refused(message))).toMatchObject({ fields: { timezone: message } });
+	expect(byField(refused('other'))).toMatchObject({ fields: { custom_properties: 'other' } });
 });
 
 it('an address is shown without its credentials', () => {

@@ -1,6 +1,6 @@
 // Facts about accounts, and the values of their form.
 
-import type { Schemas } from '$lib/api';
+import { ApiError, type Schemas } from '$lib/api';
 
 export type Account = Schemas['M3UAccount'];
 export type Profile = Schemas['M3UAccountProfile'];
@@ -54,6 +54,8 @@ export interface AccountValues {
 	auto_enable_new_groups_series: boolean;
 	load_all_episodes: boolean;
 	exp_date: string;
+	/** Time zone of the archive of the provider; `null`: unknown. */
+	timezone: string | null;
 }
 
 export function valuesOf(account: Account): AccountValues {
@@ -78,12 +80,23 @@ export function valuesOf(account: Account): AccountValues {
 		auto_enable_new_groups_series: account.auto_enable_new_groups_series,
 		load_all_episodes: account.load_all_episodes,
 		exp_date: (account.exp_date ?? '').slice(0, 10),
+		timezone: zoneOf(account),
 	};
 }
 
+function zoneOf(account: Pick<Account, 'custom_properties'>): string | null {
+	const zone = account.custom_properties?.timezone;
+	return typeof zone === 'string' && zone !== '' ? zone : null;
+}
+
 /** Returns the body of the request that changes an account, from the changed values of the form. */
-export function bodyOf(changed: Partial<AccountValues>): Record<string, unknown> {
+export function bodyOf(
+	account: Pick<Account, 'custom_properties'>,
+	{ timezone, ...changed }: Partial<AccountValues>,
+): Record<string, unknown> {
 	const body: Record<string, unknown> = { ...changed };
+	// Properties are replaced together.
+	if (timezone !== undefined) body.custom_properties = { ...account.custom_properties, timezone };
 	if (changed.password === '') delete body.password;
 	if (changed.user_agent === '') body.user_agent = null;
 	if (changed.proxy === '') body.proxy = null;
@@ -91,6 +104,14 @@ export function bodyOf(changed: Partial<AccountValues>): Record<string, unknown>
 	if (changed.exp_date !== undefined)
 		body.exp_date = changed.exp_date === '' ? null : `${changed.exp_date}T00:00:00Z`;
 	return body;
+}
+
+/** Returns an error whose message about the time zone belongs to its field. */
+export function byField(error: unknown): unknown {
+	if (!(error instanceof ApiError)) return error;
+	const { custom_properties: message, ...fields } = error.fields;
+	if (!message?.startsWith('timezone ')) return error;
+	return new ApiError(error.status, error.message, { ...fields, timezone: message }, error.body);
 }
 
 /** Returns the lines of a text that are not blank. */

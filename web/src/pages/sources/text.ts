@@ -92,6 +92,10 @@ export const text = texts({
 		priorityHint: 'Sources with a larger number are preferred.',
 		releaseDelay: 'Seconds until a closed connection is free again',
 		userAgent: 'User agent',
+		timezone: 'Time zone of the provider',
+		timezoneHint: 'For catch-up. Type a part, such as Berlin. Without one, UTC.',
+		timezoneHintPanel:
+			'For catch-up. Type a part, such as Berlin. Counts if the provider does not tell its time zone.',
 		proxy: 'Proxy',
 		proxyHint:
 			'Everything of this source goes through it: http://, https:// or socks5://user:password@host:port.',

@@ -10,6 +10,7 @@ use domain::recording::rules::{RecordingRule, RuleMemory};
 use parking_lot::Mutex;
 use storage::Write;
 
+use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
@@ -40,20 +41,41 @@ impl DeletedRules {
     /// Takes the rule that was deleted last and selected the same for the same user.
     fn take(&self, rule: &RecordingRule, now: i64) -> Option<DeletedRule> {
         let mut all = self.0.lock();
-        all.retain(|it| now.saturating_sub(it.at) < AGE_MS_MAX);
-        let key = |it: &RecordingRule| (it.owner, it.list, it.channel);
-        let is_it = |it: &DeletedRule| key(&it.rule) == key(rule) && it.rule.selection == rule.selection;
-        let at = all.iter().rposition(is_it)?;
+        all.retain(|it| !it.is_forgotten(now));
+        let at = all.iter().rposition(|it| it.selected_like(rule))?;
         all.remove(at)
     }
 }
 
+impl DeletedRule {
+    fn is_forgotten(&self, now: i64) -> bool {
+        now.saturating_sub(self.at) >= AGE_MS_MAX
+    }
+
+    fn selected_like(&self, rule: &RecordingRule) -> bool {
+        let key = |it: &RecordingRule| (it.owner, it.list, it.channel);
+        key(&self.rule) == key(rule) && self.rule.selection == rule.selection
+    }
+}
+
+/// Returns a rule as it will be once it is written, with its memory: a new one continues a rule that was deleted lately, whose
+/// recordings have the id of that one.
+pub(super) fn draft_of(app: &App, mut rule: RecordingRule) -> (RecordingRule, Option<Arc<RuleMemory>>) {
+    if rule.id.0 != 0 {
+        let memory = app.models.rule_memories.load().get(rule.id.0).cloned();
+        return (rule, memory);
+    }
+    let (all, now) = (app.deleted_rules.0.lock(), now_ms());
+    let found = all.iter().rfind(|it| !it.is_forgotten(now) && it.selected_like(&rule));
+    let memory = found.map(|it| {
+        (rule.id, rule.created_at) = (it.rule.id, it.rule.created_at);
+        Arc::new(it.memory.clone())
+    });
+    (rule, memory)
+}
+
 /// Removes a rule and what it remembers.
-pub(super) fn remove_rule(
-    write: &mut Write<'_>,
-    app: &crate::app::App,
-    id: RecordingRuleId,
-) -> Result<(), Refusal> {
+pub(super) fn remove_rule(write: &mut Write<'_>, app: &App, id: RecordingRuleId) -> Result<(), Refusal> {
     let rule = write.get::<RecordingRule>(id.0)?;
     let memory = write.get::<RuleMemory>(id.0)?.unwrap_or_else(|| RuleMemory::new(id));
     write.remove::<RecordingRule>(id.0)?;

@@ -11,12 +11,13 @@ mod tests;
 
 use domain::ids::{ChannelId, RecordingRuleId};
 use domain::recording::rules::{
-    PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
+    AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode,
+    TextTest,
 };
 use storage::Write;
 
 pub(crate) use self::deleted::DeletedRules;
-use self::deleted::{continue_deleted, remove_rule};
+use self::deleted::{continue_deleted, draft_of, remove_rule};
 use super::recordings::{channel_of, check_may_schedule, dvr_settings};
 use crate::http::reply::Refusal;
 use crate::recording_rules::{RuleScope, evaluate, new_rule, remove_scheduled};
@@ -31,6 +32,29 @@ choice!(TextMode {
     Contains = "contains",
     Search = "search",
     Regex = "regex",
+});
+
+choice!(AiringMark {
+    Scheduled = "scheduled",
+    Alternative = "alternative",
+    Recorded = "recorded",
+    NotNew = "not_new",
+    Skipped = "skipped",
+});
+
+choice!(AiringReason {
+    Running = "running",
+    OtherRule = "other_rule",
+    ByHand = "by_hand",
+    Stopped = "stopped",
+    Deleted = "deleted",
+    Repeat = "repeat",
+    ShownBefore = "shown_before",
+    Begun = "begun",
+    RuleOff = "rule_off",
+    NoChannel = "no_channel",
+    TooLong = "too_long",
+    TooMany = "too_many",
 });
 
 pub(super) fn routes() -> Vec<Route> {

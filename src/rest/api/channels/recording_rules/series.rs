@@ -6,7 +6,8 @@ use std::sync::Arc;
 use actors::remember_deleted;
 use domain::ids::{ChannelId, RecordingRuleId};
 use domain::recording::rules::{
-    KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
+    AiringMark, AiringReason, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode,
+    TextTest,
 };
 use domain::recording::{
     PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording,
@@ -16,7 +17,7 @@ use resource_derive::{Body, Query, View};
 use serde::Serialize;
 
 use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
+    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
 };
 use crate::http::reply::Refusal;
 use crate::recording_rules::{RuleScope, evaluate, preview};
@@ -202,7 +203,7 @@ pub(crate) struct EvaluatedRuleView {
     created: usize,
 }
 
-/// The coming programmes that a rule selects.
+/// The coming programmes that a rule selects, and what follows from them.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct RulePreviewView {
     /// The first programmes by their start.
@@ -240,6 +241,19 @@ pub(crate) struct MatchedProgramView {
     episode: Option<u32>,
     /// Whether the guide marks it as new.
     is_new: bool,
+    /// The channel on which it is recorded, or would be.
+    channel_id: Option<ChannelId>,
+    /// Name of this channel.
+    channel_name: Option<String>,
+    /// The result if the rule is written now: `scheduled` has a recording or gets one, `alternative` gets one if that of
+    /// another showing of the episode fails, the episode of `recorded` has been recorded, `not_new` is no new episode, and
+    /// `skipped` is not recorded for the reason that is given.
+    mark: Named<AiringMark>,
+    /// The reason of the mark, if there is one: the recording is `running`, was made by an `other_rule` or `by_hand`, or was
+    /// `stopped` or `deleted` by the user; the showing is a `repeat`, its episode was `shown_before` the rule was made, it
+    /// has `begun`, or it is `too_long`; the rule is `rule_off`, its owner may record `no_channel` of the showing, or there
+    /// are `too_many` recordings.
+    reason: Option<Named<AiringReason>>,
 }
 
 /// The number of recordings that were removed.
@@ -273,8 +287,13 @@ pub(super) fn routes() -> Vec<Route> {
             delete_one,
         )
         .with_rest(),
-        Route::post(PREVIEW, STANDARD, "Lists the programmes that a series rule would select.", show_preview)
-            .that_reads(),
+        Route::post(
+            PREVIEW,
+            STANDARD,
+            "Lists the programmes that a series rule would select, and which it would record.",
+            show_preview,
+        )
+        .that_reads(),
         Route::post(EVALUATE, STANDARD, "Creates the recordings that series rules want now.", evaluate_now),
         Route::post(BULK_REMOVE, STANDARD, "Removes the scheduled recordings of series.", bulk_remove),
     ];
@@ -371,12 +390,17 @@ fn is_named(rule: &RecordingRule, tvg_id: &str, title: Option<&str>) -> bool {
     is_same(test.tvg_id.as_deref().unwrap_or_default(), tvg_id) && title.is_none_or(|it| is_same(own, it))
 }
 
-async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView, Refusal> {
-    check_may_schedule(&call)?;
+/// Returns the rule that a new one replaces.
+fn replaced_by(call: &Call, new: &NewSeriesRule) -> Result<Option<Arc<RecordingRule>>, Refusal> {
     let text = |it: &Option<Option<String>>| it.clone().flatten().unwrap_or_default();
     let (tvg_id, title, owner) = (text(&new.tvg_id), text(&new.title), call.owner()?);
     let is_replaced = |it: &&Arc<RecordingRule>| it.owner == owner && is_named(it, &tvg_id, Some(&title));
-    let replaced = seen(&call)?.iter().find(is_replaced).cloned();
+    Ok(seen(call)?.iter().find(is_replaced).cloned())
+}
+
+async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView, Refusal> {
+    check_may_schedule(&call)?;
+    let replaced = replaced_by(&call, &new)?;
     let rule = rule_of(&call, new, replaced.as_deref())?;
     let app = Arc::clone(&call.app);
     let written = call.write(move |write| {
@@ -438,12 +462,15 @@ async fn delete_one(call: Call) -> Result<NoContent, Refusal> {
 async fn show_preview(call: Call, new: NewSeriesRule) -> Result<RulePreviewView, Refusal> {
     check_may_schedule(&call)?;
     let limit = new.limit.unwrap_or(PREVIEW_DEFAULT);
-    let rule = rule_of(&call, new, None)?;
+    let replaced = replaced_by(&call, &new)?;
+    let (rule, memory) = draft_of(&call.app, rule_of(&call, new, replaced.as_deref())?);
     let (app, is_listed) = (Arc::clone(&call.app), call.listed());
-    let found = crate::guide::read_guide(move || Ok(preview(&app, &rule, is_listed))).await?;
-    let total = found.airings.len();
-    let matches = found.airings.into_iter().take(limit as usize).map(|it| {
+    let found = crate::guide::read_guide(move || Ok(preview(&app, rule, memory, is_listed))).await?;
+    let (total, channels) = (found.airings.len(), call.app.models.channels.load());
+    let matches = found.airings.into_iter().take(limit as usize).map(|marked| {
+        let it = &marked.airing;
         let programme = it.programme.clone().unwrap_or_default();
+        let channel = marked.channel.and_then(|it| channels.get(it.0));
         MatchedProgramView {
             id: programme.id.unwrap_or_default(),
             tvg_id: it.guide_key.clone(),
@@ -455,6 +482,10 @@ async fn show_preview(call: Call, new: NewSeriesRule) -> Result<RulePreviewView,
             season: programme.season,
             episode: programme.episode,
             is_new: it.is_new,
+            channel_id: channel.map(|it| it.id),
+            channel_name: channel.map(|it| it.name.clone()),
+            mark: Named(marked.mark),
+            reason: marked.reason.map(Named),
         }
     });
     let (epg_found, warn) = (found.has_guide, found.is_too_much);

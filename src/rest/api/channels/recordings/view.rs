@@ -63,7 +63,8 @@ pub(crate) struct RecordingView {
     /// Title of the programme, or the name of the channel.
     #[field(example = "Evening")]
     title: String,
-    /// Start, without padding. May be past; what is over is not recorded.
+    /// Start, without padding. May be past: what is over by then is missing, unless the archive of the provider has it. If the
+    /// end is past too, the archive must have all of it.
     #[field(edit)]
     start_time: Time,
     /// End, without padding.
