@@ -25,7 +25,9 @@ use std::time::{Duration, Instant};
 use actors::{LogFilter, now_ms};
 use domain::event::{Event, EventBody, VodRef};
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
-use domain::integration::{Delivery, DeliveryLogEntry, Integration, Recipient, Subscription, Target, Webhook};
+use domain::integration::{
+    Delivery, DeliveryLogEntry, Integration, Recipient, Subscription, Target, Webhook,
+};
 use domain::plugin::RunCause;
 use domain::source_url::SourceUrl;
 use headwater::Gateway;
