@@ -49,7 +49,7 @@ use self::support::percentile;
 use self::test_support::api::Api;
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// What catch-up may add to the first byte of the provider.
+/// Maximum time that catch-up may add to the first byte of the provider.
 const CATCH_UP_GOAL_MS: f64 = 20.0;
 const NO_LIMITS: [&str; 3] =
     ["limits.connections_max=0", "limits.connections_per_address_max=0", "limits.anonymous_viewers_max=0"];

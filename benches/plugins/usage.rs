@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What the program holds at one moment.
+/// Resources that the program holds at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     pub(crate) descriptors: usize,

@@ -1,4 +1,4 @@
-//! What a kill takes from recordings that run, and how soon they continue.
+//! The part of recordings that a kill takes, and the time until they continue.
 //!
 //! A client watches each recorded channel. The clock of its last packet, and the time from the arrival of this packet to
 //! the kill, are the clock that the file would have if nothing were lost; the file is read before the program starts again.
