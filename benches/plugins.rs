@@ -41,6 +41,8 @@ use self::test_support::binary::Binary;
 use self::test_support::client::say;
 use self::usage::{Held, cpu, private_memory, process_of_plugin};
 
+/// Time between two calls.
+const CALL_PAUSE: Duration = Duration::from_millis(5);
 const PLUGINS: &str = "/api/plugins/plugins/";
 /// The plugin that is enabled, called and crashed.
 const KEY: &str = "demo";
@@ -229,9 +231,15 @@ fn ready(caller: &mut KeepAlive, n: u64) -> Value {
 /// Runs the action that does nothing.
 fn calls(caller: &mut KeepAlive, n: u64) -> Value {
     for _ in 0..FIRST_CALLS {
+        std::thread::sleep(CALL_PAUSE);
         run(caller, KEY);
     }
-    row((0..n).map(|_| milliseconds(run(caller, KEY))).collect())
+    let paced = (0..n).map(|_| {
+        // A plugin may send so many messages in a second, and each call is two.
+        std::thread::sleep(CALL_PAUSE);
+        milliseconds(run(caller, KEY))
+    });
+    row(paced.collect())
 }
 
 /// Enables plugins, runs each once, and measures them while nothing happens.

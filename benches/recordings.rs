@@ -328,14 +328,16 @@ async fn bare_writer(folder: &Path, size: &Size) -> (f64, u64) {
 /// Writes blocks to files until it is killed. Arguments: folder, number of files, bytes of a block.
 fn write_blocks(arguments: &[String]) {
     let n_files: usize = arguments[1].parse().expect("a number of files");
-    let block = vec![0x47; arguments[2].parse().expect("a number of bytes")];
+    let block: usize = arguments[2].parse().expect("a number of bytes");
+    // Each file has memory of its own, as the packets of each channel have: one block for all would stay in the cache.
+    let blocks: Vec<Vec<u8>> = (0..n_files).map(|it| vec![0x47 ^ it as u8; block]).collect();
     let create = |number: usize| File::create(Path::new(&arguments[0]).join(format!("{number}.ts")));
     let mut files: Vec<File> = (0..n_files).map(|it| create(it).expect("a file")).collect();
     client_pool::print_line("writing");
     let (began, mut n_turns) = (Instant::now(), 0_u64);
     loop {
         for (number, file) in files.iter_mut().enumerate() {
-            file.write_all(&block).expect("room on the disk");
+            file.write_all(&blocks[number]).expect("room on the disk");
             if n_turns % WRITES_PER_SYNC == number as u64 % WRITES_PER_SYNC {
                 file.sync_data().expect("a disk");
             }

@@ -88,9 +88,9 @@ impl NetworkClass {
             "player_api.php" | "panel_api.php" => Self::XcApi,
             "tuner" | "hdhr" | "discover.json" | "device.xml" => Self::Tuner,
             "lineup.json" | "lineup.m3u" | "lineup.post" | "lineup.xml" | "lineup_status.json" => Self::Tuner,
-            "auto" | "live" | "movie" | "series" | "{user}" => Self::Streams,
+            "auto" | "live" | "movie" | "series" | "streaming" | "timeshift" | "{user}" => Self::Streams,
             "proxy"
-                if ["/proxy/vod/{", "/proxy/hls/"].iter().any(|it| path.starts_with(it))
+                if ["/proxy/vod/{", "/proxy/hls/", "/proxy/catchup/{"].iter().any(|it| path.starts_with(it))
                     || segments.nth(1) == Some("stream") =>
             {
                 Self::Streams
@@ -265,6 +265,10 @@ mod tests {
             ("/ws/", Some(NetworkClass::Ui)),
             ("/proxy/ts/status", Some(NetworkClass::Ui)),
             ("/proxy/ts/stop_client/{uuid}", Some(NetworkClass::Ui)),
+            ("/proxy/catchup/{uuid}", Some(NetworkClass::Streams)),
+            ("/proxy/catchup/stop_client", Some(NetworkClass::Ui)),
+            ("/timeshift/{user}/{password}/{duration}/{start}/{stream}", Some(NetworkClass::Streams)),
+            ("/streaming/timeshift.php", Some(NetworkClass::Streams)),
             ("/proxy/ts/stream/{target}", Some(NetworkClass::Streams)),
             ("/live/{user}/{password}/{file}", Some(NetworkClass::Streams)),
             ("/{user}/{password}/{file}", Some(NetworkClass::Streams)),
