@@ -5,7 +5,10 @@
 //! copies of these segments, as one process with `sendfile`, to viewers that read in the same way. The servers and the
 //! viewers are separate processes. A viewer is *late* if a segment took longer than its duration.
 //!
-//! `cargo bench --bench hls_output -- [--viewers 2000] [--seconds 20] [--container ts]`
+//! `cargo bench --bench hls_output -- [--viewers 2000] [--seconds 20] [--container ts] [--clip FILE.ts]`
+//!
+//! The generated channel has no codec that fMP4 can describe: `--container fmp4` needs a clip of 8 Mbit/s, of two minutes
+//! or more.
 
 #![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "threads without tokio measure the time")]
@@ -30,6 +33,7 @@ mod viewers;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -37,7 +41,7 @@ use serde_json::{Value, json};
 
 use self::options::Options;
 use self::process::{Process, free_port};
-use self::test_support::signal::Picture;
+use self::test_support::signal::{Clip, Picture, Programme};
 use self::test_support::upstream::{MockResponse, Provider};
 use self::viewers::{Connection, names};
 
@@ -52,14 +56,18 @@ fn main() {
     }
     let options = Options::of_process();
     let (viewers, seconds) = (options.number("--viewers", 2_000), options.number("--seconds", 20));
-    let container = match arguments.iter().position(|it| it == "--container") {
-        Some(at) => arguments.get(at + 1).cloned().unwrap_or_else(|| "ts".to_owned()),
-        None => "ts".to_owned(),
+    let text = |name: &str| {
+        let at = arguments.iter().position(|it| it == name)?;
+        arguments.get(at + 1).cloned()
     };
+    let container = text("--container").unwrap_or_else(|| "ts".to_owned());
 
     let provider = Provider::start();
-    let picture = Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50);
-    provider.path(SOURCE).answers(MockResponse::play(picture));
+    let programme = match text("--clip") {
+        Some(file) => Programme::from(Arc::new(Clip::of(std::fs::read(file).expect("the clip can be read")))),
+        None => Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50).into(),
+    };
+    provider.path(SOURCE).answers(MockResponse::play(programme));
     let folder = tempfile::tempdir().expect("a temporary directory");
     let address = free_port();
     let (gateway, path) = gateway(&provider, address, folder.path());

@@ -2,8 +2,9 @@
 //!
 //! First one webhook, with a pause between events: *beyond a flush* is the time that is left of a delivery when the time of
 //! one small write to the store is taken away. Then many webhooks at a rate, of which one never answers and one refuses
-//! connections; the times are those of the others, from the event to the arrival of the request. Memory and CPU time are
-//! those of this process, which contains the targets as well. Last, pages of a log with many rows.
+//! connections; the times are those of the others, from the event to the arrival of the request. *Event to store* is the
+//! time from such an event to the commit that contains it in the queue of the webhook that never answers. Memory and CPU
+//! time are those of this process, which contains the targets as well. Last, pages of a log with many rows, without HTTP.
 //!
 //! `cargo bench --bench integrations -- [--webhooks 50] [--per-minute 10000] [--seconds 60] [--idle 100] [--rows 100000]`
 
@@ -24,12 +25,15 @@ use std::time::{Duration, Instant};
 use actors::{LogFilter, now_ms};
 use domain::event::{Event, EventBody, VodRef};
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
-use domain::integration::{DeliveryLogEntry, Integration, Recipient, Subscription, Target, Webhook};
+use domain::integration::{
+    Delivery, DeliveryLogEntry, Integration, Recipient, Subscription, Target, Webhook,
+};
 use domain::plugin::RunCause;
 use domain::source_url::SourceUrl;
 use headwater::Gateway;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use storage::{ChangeMessage, ChangedIds, Record};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
@@ -41,6 +45,24 @@ use self::support::percentile;
 const LOG_INTEGRATIONS: u32 = 100;
 /// Wait for the last deliveries.
 const END_MAX: Duration = Duration::from_secs(60);
+
+/// The integration whose target never answers, so that what is queued for it stays.
+const HUNG: u32 = 2;
+
+/// The members of the results that have a goal, and the goal.
+const GOALS: [(&str, &str, f64); 8] = [
+    ("p99 beyond a flush, idle, ms", "/idle/beyond_a_flush/p99_ms", 20.0),
+    ("p99 from event to store, ms", "/loaded/event_to_store/p99_ms", 50.0),
+    ("p99 from event to target, ms", "/loaded/event_to_target/p99_ms", 100.0),
+    ("lost deliveries", "/loaded/lost", 0.0),
+    ("cores", "/loaded/cores", 1.0),
+    ("resident memory, MiB", "/loaded/resident_mib", 64.0),
+    ("p99 of a page of the log, ms", "/log/page/p99_ms", 10.0),
+    ("p99 of a page of one integration, ms", "/log/page_of_an_integration/p99_ms", 10.0),
+];
+
+/// The numbers of events, and when each was in the stored queue.
+type Stored = Arc<Mutex<Vec<(u64, Instant)>>>;
 
 /// Arrivals: the path of the target, the number of the event, and when.
 type Arrivals = Arc<Mutex<Vec<(String, u64, Instant)>>>;
@@ -62,7 +84,7 @@ async fn main() {
     subscribe(&gateway, vec![(1, good)]).await;
     let idle = idle(&gateway, &arrivals, n_idle).await;
     let others = (2..=n_webhooks).map(|id| match id {
-        2 => (id, hung),
+        HUNG => (id, hung),
         3 => (id, refusing),
         _ => (id, good),
     });
@@ -70,7 +92,12 @@ async fn main() {
     let loaded = loaded(&gateway, &arrivals, n_webhooks, per_minute, seconds).await;
     let pages = pages(&gateway, n_rows).await;
     let results = json!({ "idle": idle, "loaded": loaded, "log": pages });
-    println!("{results:#}");
+    println!("{results:#}\n");
+    for (what, place, goal) in GOALS {
+        let value = results.pointer(place).and_then(Value::as_f64).unwrap_or(f64::NAN);
+        let verdict = if value <= goal { "reached" } else { "missed" };
+        println!("{what:>40}: {value:>8.2} (goal {goal}: {verdict})");
+    }
     support::record("integrations", results);
     gateway.stop().await;
 }
@@ -216,6 +243,8 @@ async fn loaded(
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     arrivals.lock().clear();
+    let stored = Stored::default();
+    let noting = tokio::spawn(note_stored(gateway.models().store.clone(), stored.clone()));
     let cpu = process_cpu();
     let began = Instant::now();
     let mut emitted = Vec::new();
@@ -228,19 +257,50 @@ async fn loaded(
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let took = began.elapsed();
+    noting.abort();
     let cpu = (process_cpu() - cpu).as_secs_f64() / took.as_secs_f64();
     let arrived = std::mem::take(&mut *arrivals.lock());
     let lag =
         |it: &(String, u64, Instant)| milliseconds(it.2.saturating_duration_since(emitted[it.1 as usize]));
     let lags: Vec<f64> = arrived.iter().map(lag).collect();
+    let to_store = emitted.iter().zip(0..).filter_map(|(emitted, number)| {
+        let stored = stored.lock().iter().find(|it| it.0 == number)?.1;
+        Some(milliseconds(stored.saturating_duration_since(*emitted)))
+    });
+    let to_store: Vec<f64> = to_store.collect();
     json!({
         "webhooks": n_webhooks,
         "events": n_events,
         "lost": n_expected.saturating_sub(arrived.len()),
+        "event_to_store": row(to_store),
         "event_to_target": row(lags),
         "cores": (cpu * 100.0).round() / 100.0,
         "resident_mib": resident_mib(),
     })
+}
+
+/// Notes when events are in the stored queue of the integration that hangs.
+async fn note_stored(store: storage::Store, stored: Stored) {
+    let hung = Recipient::Integration(IntegrationId(HUNG));
+    let mut changes = store.changes();
+    loop {
+        let change = match changes.next().await {
+            ChangeMessage::Changed(change) => change,
+            ChangeMessage::Lagged => continue,
+            ChangeMessage::Closed => return,
+        };
+        let at = Instant::now();
+        let Some(ChangedIds::Few(ids)) = change.of(Delivery::COLLECTION) else { continue };
+        let deliveries = store.collection::<Delivery>();
+        let queued = ids.iter().filter_map(|id| deliveries.get(*id).ok()?);
+        let new = queued.filter(|it| it.to == hung && it.n_attempts == 0);
+        let numbers = new.filter_map(|it| {
+            let payload: Value = serde_json::from_str(&it.payload).ok()?;
+            payload["client_id"].as_str()?.parse::<u64>().ok()
+        });
+        // Later commits may contain it again; the first one counts.
+        stored.lock().extend(numbers.map(|number| (number, at)));
+    }
 }
 
 /// Pages of the log.

@@ -3,12 +3,15 @@
 //!
 //! 9,900 rules name a title, four of five with the id of a channel in the guide, and 100 are regular expressions. The
 //! programmes are in memory in the form in which guide files contain them; reading the files is measured by the bench
-//! `guide`. The forecast has 400 channels, each on three of 40 accounts.
+//! `guide`. The forecast has 400 channels, each on three of 40 accounts. The rules are applied to the whole guide once; the
+//! changes of the guide and the forecast are repeated, and their times are medians, with the longest one.
 //!
-//! `cargo bench --bench recording_rules -- [--rules 10000] [--programmes 2000000] [--recordings 10000]`
+//! `cargo bench --bench recording_rules -- [--rules 10000] [--programmes 2000000] [--recordings 10000] [--rounds 5]`
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
+
+mod support;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +25,10 @@ use domain::recording::rules::{
     ProgrammeTest, RecordingRule, RuleList, RuleSelection, RuleSet, RuleSubject, TextMode, TextTest, plan,
 };
 use jiff::tz::TimeZone;
+use serde_json::{Value, json};
 use uuid::Uuid;
+
+use self::support::percentile;
 
 /// 2026-01-01T00:00:00Z, in seconds.
 const BEGIN: i64 = 1_767_225_600;
@@ -30,33 +36,88 @@ const N_CHANNELS: u32 = 2_000;
 const N_TITLES: u32 = 50_000;
 const PROGRAMME_SECONDS: i64 = 1_200;
 
+const WHOLE_GOAL_MS: f64 = 500.0;
+const CHANGE_GOAL_MS: f64 = 20.0;
+const FORECAST_GOAL_MS: f64 = 50.0;
+
 fn main() {
     let n_rules = option("--rules", 10_000) as u32;
     let n_programmes = option("--programmes", 2_000_000) as u32;
     let n_recordings = option("--recordings", 10_000) as u32;
+    let n_rounds = option("--rounds", 5).max(1);
     let rules: Vec<_> = (1..=n_rules).map(|n| Arc::new(rule(n))).collect();
     let per_channel = n_programmes / N_CHANNELS;
     let programmes: Vec<Vec<Stored>> = (0..N_CHANNELS).map(|it| channel(it, per_channel)).collect();
 
-    let set = timed("compile the rules", || RuleSet::new(rules.iter().map(|it| &**it), []));
+    let (compile_ms, set) = timed(|| RuleSet::new(rules.iter().map(|it| &**it), []));
     drop(set);
     let tests = || RuleSet::tests(rules.iter().map(|it| &**it), []);
     let mut cache = MatchCache::default();
-    let mut contents = vec![0; N_CHANNELS as usize];
-    let found =
-        timed("find the programmes of all channels", || scan(&mut cache, tests(), &programmes, &contents));
-    println!("{} programmes found", found.len());
-    let n_planned = timed("plan", || plan_of(&rules, found).len());
-    println!("{n_planned} recordings planned");
-    contents[..N_CHANNELS as usize / 100].fill(1);
-    let what = "find the programmes after a change of 1 % of the channels";
-    let found = timed(what, || scan(&mut cache, tests(), &programmes, &contents));
-    println!("{} programmes found", found.len());
+    let mut contents = vec![0_u64; N_CHANNELS as usize];
+    let (find_ms, found) = timed(|| scan(&mut cache, tests(), &programmes, &contents));
+    let n_found = found.len();
+    let (plan_ms, n_planned) = timed(|| plan_of(&rules, found).len());
+    println!("{n_found} programmes found, {n_planned} recordings planned");
+    println!("compile the rules: {compile_ms:.1} ms");
+    print_time("find the programmes of all channels", find_ms, WHOLE_GOAL_MS);
+    println!("plan: {plan_ms:.1} ms");
 
-    let demands: Vec<_> = (1..=n_recordings).map(demand).collect();
-    let forecast = timed("forecast", || Forecast::new(demands));
-    let n_lost = forecast.prospects().filter(|it| matches!(it.1, Prospect::Lost(_))).count();
+    let (mut find_changed, mut plan_changed) = (Vec::new(), Vec::new());
+    for round in 1..=n_rounds {
+        contents[..N_CHANNELS as usize / 100].fill(round);
+        let (time_ms, found) = timed(|| scan(&mut cache, tests(), &programmes, &contents));
+        assert_eq!(found.len(), n_found, "the texts are the same");
+        find_changed.push(time_ms);
+        plan_changed.push(timed(|| plan_of(&rules, found).len()).0);
+    }
+    let find_changed = Row::of(find_changed);
+    let plan_changed = Row::of(plan_changed);
+    print_time(
+        "find the programmes after a change of 1 % of the channels",
+        find_changed.median_ms,
+        CHANGE_GOAL_MS,
+    );
+    println!("longest: {:.1} ms; plan: {:.1} ms", find_changed.max_ms, plan_changed.median_ms);
+
+    let (mut forecasts, mut n_lost) = (Vec::new(), 0);
+    for _ in 0..n_rounds {
+        let demands: Vec<_> = (1..=n_recordings).map(demand).collect();
+        let (time_ms, forecast) = timed(|| Forecast::new(demands));
+        forecasts.push(time_ms);
+        n_lost = forecast.prospects().filter(|it| matches!(it.1, Prospect::Lost(_))).count();
+    }
+    let forecasts = Row::of(forecasts);
     println!("{n_lost} of {n_recordings} recordings have no connection");
+    print_time("forecast", forecasts.median_ms, FORECAST_GOAL_MS);
+    println!("longest: {:.1} ms", forecasts.max_ms);
+    support::record(
+        "recording_rules",
+        json!({
+            "rules": n_rules, "pattern_rules": PATTERN_RULES_MAX, "programmes": per_channel * N_CHANNELS,
+            "programmes_found": n_found, "recordings_planned": n_planned, "rounds": n_rounds,
+            "compile_ms": compile_ms, "find_ms": find_ms, "find_goal_ms": WHOLE_GOAL_MS, "plan_ms": plan_ms,
+            "find_after_change": find_changed.json(), "find_after_change_goal_ms": CHANGE_GOAL_MS,
+            "plan_after_change": plan_changed.json(),
+            "recordings": n_recordings, "without_connection": n_lost,
+            "forecast": forecasts.json(), "forecast_goal_ms": FORECAST_GOAL_MS,
+        }),
+    );
+}
+
+/// The times of the same step in several rounds.
+struct Row {
+    median_ms: f64,
+    max_ms: f64,
+}
+
+impl Row {
+    fn of(mut times: Vec<f64>) -> Self {
+        Self { median_ms: percentile(&mut times, 0.5), max_ms: percentile(&mut times, 1.0) }
+    }
+
+    fn json(&self) -> Value {
+        json!({ "median_ms": self.median_ms, "max_ms": self.max_ms })
+    }
 }
 
 /// A programme as a guide file contains it. Times are seconds since 1970.
@@ -198,12 +259,15 @@ fn demand(n: u32) -> ForecastDemand {
     }
 }
 
-/// Runs a step and prints its time.
-fn timed<R>(what: &str, run: impl FnOnce() -> R) -> R {
+/// Runs a step. Returns its time in milliseconds as well.
+fn timed<R>(run: impl FnOnce() -> R) -> (f64, R) {
     let begin = Instant::now();
     let done = run();
-    println!("{what}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
-    done
+    (begin.elapsed().as_secs_f64() * 1e3, done)
+}
+
+fn print_time(what: &str, time_ms: f64, goal_ms: f64) {
+    println!("{what}: {time_ms:.1} ms (goal {goal_ms} ms)");
 }
 
 fn option(name: &str, default: u64) -> u64 {

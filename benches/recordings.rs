@@ -5,10 +5,15 @@
 //! only writes the same bytes: one file per recording, a block every 400 ms, and everything on the disk every four seconds.
 //! Then a thousand recordings of one channel begin in the same second; *late* is the time from the start of a recording to
 //! its first stored packet. Last, ranges of a stored file are requested; *range* is the time from the connection to the
-//! first byte. The same is measured for places in the past of twenty channels that the program keeps itself (*seek*). The
-//! program, the clients and the writer are separate processes; the provider is in this one.
+//! first byte. The same is measured for places in the past of twenty channels that the program keeps itself (*seek*). At
+//! the end, the program is killed while it records as many channels again, and started: *lost* is the part of the stream
+//! before the kill that the file lacks, and a recording *continues* when its file grows again. The program, the clients and
+//! the writer are separate processes; the provider and the clients of the last phase are in this one.
 //!
-//! `cargo bench --bench recordings -- [--clients 200] [--recordings 50] [--seconds 20] [--due 1000] [--ranges 300]`
+//! With `--only-kills 1` the last phase is the only one.
+//!
+//! `cargo bench --bench recordings -- [--clients 200] [--recordings 50] [--seconds 20] [--due 1000] [--ranges 300]
+//! [--kills 3] [--only-kills 0]`
 
 #![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "threads without tokio measure the time")]
@@ -25,6 +30,8 @@ mod process;
 #[path = "support/program.rs"]
 #[expect(dead_code, reason = "this bench imports nothing")]
 mod program;
+#[path = "recordings/restart.rs"]
+mod restart;
 mod support;
 #[path = "../tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "benches use a part of the test support")]
@@ -63,6 +70,14 @@ const KEPT: Duration = Duration::from_secs(20);
 const LIST: &str = "/api/channels/recordings/";
 const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_per_address_max=0"];
 
+const LAG_GOAL_MS: f64 = 100.0;
+const CPU_GOAL: f64 = 1.2;
+const RECORDING_GOAL_MIB: f64 = 1.0;
+const DUE_GOAL_MS: f64 = 250.0;
+const RANGE_GOAL_MS: f64 = 5.0;
+const SEEK_GOAL_MS: f64 = 50.0;
+const RING_GOAL_MIB: f64 = 2.0;
+
 fn main() {
     let options = Options::of_process();
     if let Some(arguments) = options.role("clients") {
@@ -77,8 +92,15 @@ fn main() {
         seconds: options.number("--seconds", 20),
         due: options.number("--due", 1_000),
         ranges: options.number("--ranges", 300),
+        kills: options.number("--kills", 3),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    if options.number("--only-kills", 0) > 0 {
+        let kills = runtime.block_on(restart::kills(&Provider::start(), size.recordings, size.kills));
+        print_kills(&kills);
+        support::record("recordings-kills", json!({ "bits_per_second": BITS_PER_SECOND, "kills": kills }));
+        return;
+    }
     runtime.block_on(measure(&size));
 }
 
@@ -89,6 +111,8 @@ struct Size {
     seconds: u64,
     due: u64,
     ranges: u64,
+    /// How often the program is killed.
+    kills: u64,
 }
 
 async fn measure(size: &Size) {
@@ -134,9 +158,13 @@ async fn measure(size: &Size) {
     let range = ranges(address, &admin, ids[0], size.ranges).await;
     let seek = seeks(&server, address, &admin, &channels, size.ranges).await;
     drop(server);
+    let kills = restart::kills(&provider, size.recordings, size.kills).await;
 
     let cpu = (together.saturating_sub(alone)).as_secs_f64();
-    println!("{:>24} {:>9} {:>9} {:>9} {:>5}", "", "lag p50", "p99", "max", "lost");
+    println!(
+        "{:>24} {:>9} {:>9} {:>9} {:>5}  (goal of p99: {LAG_GOAL_MS} ms)",
+        "", "lag p50", "p99", "max", "lost"
+    );
     for report in &reports {
         let of = |name: &str| report[name].as_f64().unwrap_or(f64::NAN);
         println!(
@@ -150,31 +178,33 @@ async fn measure(size: &Size) {
     }
     let (per_gib, bare_per_gib) = (cpu / stored as f64 * MIB * 1024.0, bare.0 / bare.1 as f64 * MIB * 1024.0);
     println!(
-        "\nrecordings: {:.1} MiB/s, {memory:.2} MiB each, {n_gaps} gaps",
+        "\nrecordings: {:.1} MiB/s, {memory:.2} MiB each (goal {RECORDING_GOAL_MIB} MiB), {n_gaps} gaps",
         stored as f64 / MIB / wait.as_secs_f64()
     );
     println!(
-        "CPU s/GiB: recordings {per_gib:.3}, bare writer {bare_per_gib:.3}, ratio {:.2}",
+        "CPU s/GiB: recordings {per_gib:.3}, bare writer {bare_per_gib:.3}, ratio {:.2} (goal {CPU_GOAL})",
         per_gib / bare_per_gib
     );
     println!(
-        "{} due at once: late p50 {:.0} ms, max {:.0} ms",
+        "{} due at once: late p50 {:.0} ms, max {:.0} ms (goal {DUE_GOAL_MS} ms)",
         due["recordings"],
         due["p50_ms"].as_f64().unwrap_or(f64::NAN),
         due["max_ms"].as_f64().unwrap_or(f64::NAN)
     );
     println!(
-        "range: p50 {:.2} ms, p99 {:.2} ms",
+        "range: p50 {:.2} ms, p99 {:.2} ms (goal {RANGE_GOAL_MS} ms)",
         range["p50_ms"].as_f64().unwrap_or(f64::NAN),
         range["p99_ms"].as_f64().unwrap_or(f64::NAN)
     );
     println!(
-        "time-shift, {} rings: seek p50 {:.2} ms, p99 {:.2} ms, {:.2} MiB each",
+        "time-shift, {} rings: seek p50 {:.2} ms, p99 {:.2} ms (goal {SEEK_GOAL_MS} ms), {:.2} MiB each \
+         (goal {RING_GOAL_MIB} MiB)",
         seek["rings"],
         seek["p50_ms"].as_f64().unwrap_or(f64::NAN),
         seek["p99_ms"].as_f64().unwrap_or(f64::NAN),
         seek["memory_mib_per_ring"].as_f64().unwrap_or(f64::NAN)
     );
+    print_kills(&kills);
     let phases: Vec<Value> = reports
         .into_iter()
         .map(|mut it| {
@@ -191,8 +221,29 @@ async fn measure(size: &Size) {
             "cores_together": together.as_secs_f64() / wait.as_secs_f64(),
             "stored_bytes": stored, "gaps": n_gaps, "memory_mib_per_recording": memory,
             "cpu_seconds_per_gib": per_gib, "bare_writer_cpu_seconds_per_gib": bare_per_gib,
-            "due_at_once": due, "range": range, "seek": seek,
+            "due_at_once": due, "range": range, "seek": seek, "kills": kills,
         }),
+    );
+}
+
+fn print_kills(kills: &Value) {
+    let of = |what: &str, name: &str| kills[what][name].as_f64().unwrap_or(f64::NAN);
+    println!(
+        "{} kills with {} recordings each: lost p50 {:.2} s, max {:.2} s (goal {} s)",
+        kills["kills"],
+        kills["recordings"],
+        of("lost", "p50_s"),
+        of("lost", "max_s"),
+        restart::LOST_GOAL_S
+    );
+    println!(
+        "after the start: answers after {:.2} s (max), continues after p50 {:.2} s, max {:.2} s (goal {} s);\n\
+         gap: {:.2} s (max)",
+        of("answers_after", "max_s"),
+        of("continues_after", "p50_s"),
+        of("continues_after", "max_s"),
+        restart::CONTINUES_GOAL_S,
+        of("gap", "max_s")
     );
 }
 
@@ -277,14 +328,16 @@ async fn bare_writer(folder: &Path, size: &Size) -> (f64, u64) {
 /// Writes blocks to files until it is killed. Arguments: folder, number of files, bytes of a block.
 fn write_blocks(arguments: &[String]) {
     let n_files: usize = arguments[1].parse().expect("a number of files");
-    let block = vec![0x47; arguments[2].parse().expect("a number of bytes")];
+    let block: usize = arguments[2].parse().expect("a number of bytes");
+    // Each file has memory of its own, as the packets of each channel have: one block for all would stay in the cache.
+    let blocks: Vec<Vec<u8>> = (0..n_files).map(|it| vec![0x47 ^ it as u8; block]).collect();
     let create = |number: usize| File::create(Path::new(&arguments[0]).join(format!("{number}.ts")));
     let mut files: Vec<File> = (0..n_files).map(|it| create(it).expect("a file")).collect();
     client_pool::print_line("writing");
     let (began, mut n_turns) = (Instant::now(), 0_u64);
     loop {
         for (number, file) in files.iter_mut().enumerate() {
-            file.write_all(&block).expect("room on the disk");
+            file.write_all(&blocks[number]).expect("room on the disk");
             if n_turns % WRITES_PER_SYNC == number as u64 % WRITES_PER_SYNC {
                 file.sync_data().expect("a disk");
             }
