@@ -101,8 +101,8 @@ async fn every_kind_of_archive_is_asked_at_its_own_address() {
                 assert!((before..=now()).contains(&number), "{attributes}: {asked}");
             }
         }
-        gateway.until_idle().await;
     }
+    gateway.until_idle().await;
     assert_eq!((provider.peak(), provider.n_refused()), (1, 0));
     assert_eq!(provider.requests().len(), cases.len(), "one request each");
 }
