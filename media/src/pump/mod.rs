@@ -469,7 +469,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     }
 
     fn drop_prepared(&mut self) {
-        self.prepared = None;
+        if let Some(mut prepared) = self.prepared.take() {
+            self.writer.count_input(prepared.reader.source.take_counts());
+        }
         self.splice.drop_prepared();
     }
 
@@ -522,8 +524,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     /// Ends the source, if there is one. Returns whether there was one.
     fn end_source(&mut self) -> bool {
-        let Some(following) = self.following.take() else { return false };
-        let reader = &following.reader;
+        let Some(mut following) = self.following.take() else { return false };
+        let reader = &mut following.reader;
+        self.writer.count_input(reader.source.take_counts());
         if reader.source.supply() == Supply::Recording {
             self.recorded_until = Some(reader.pacer.due());
         }
@@ -588,7 +591,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             }
         }
         reader.pacer.bytes(bytes.len());
-        self.writer.lost_datagrams(reader.source.take_lost());
+        self.writer.count_input(reader.source.take_counts());
         reader.aligner.push(bytes);
         let mut batch = self.writer.batch(now);
         let mut has_payload = false;
@@ -683,7 +686,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             self.splice.prepare();
         }
         reader.pacer.bytes(bytes.len());
-        self.writer.lost_datagrams(reader.source.take_lost());
+        self.writer.count_input(reader.source.take_counts());
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut has_payload = false;

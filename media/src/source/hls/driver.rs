@@ -259,6 +259,7 @@ impl Driver {
             match self.transfer(&mut transfer).await {
                 Ok(()) => {
                     self.machine.segment_done();
+                    self.outlet.count_read();
                     self.last_error = None;
                     return Ok(());
                 }
@@ -278,6 +279,7 @@ impl Driver {
         }
         debug!("the rest of a segment is not available: {error}");
         self.machine.segment_cut();
+        self.outlet.count_read();
         self.failed(error);
         Ok(())
     }
