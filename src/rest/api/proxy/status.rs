@@ -299,6 +299,7 @@ impl SegmenterView {
 }
 
 fn client(client: ClientStatus) -> LiveClientView {
+    let output_format = client.format_name();
     LiveClientView {
         client_id: client.id.to_string(),
         ip_address: client.address.to_string(),
@@ -306,7 +307,7 @@ fn client(client: ClientStatus) -> LiveClientView {
         user_id: client.user_id.map_or_else(|| "0".to_owned(), |it| it.to_string()),
         username: client.user,
         connected_at: Time(client.joined_at),
-        output_format: client.format_name(),
+        output_format,
         output_profile: client.output_profile,
         bytes_sent: client.bytes,
         misses: client.misses,
