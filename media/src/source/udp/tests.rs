@@ -158,8 +158,8 @@ async fn rtp_arrives_in_order_and_once_and_losses_are_counted() {
     let expected: Vec<_> = plain[..78].iter().enumerate().filter(|it| it.0 != usize::from(missing)).collect();
     let expected: Vec<u8> = expected.into_iter().flat_map(|it| it.1.clone()).collect();
     assert!(bytes == expected[..bytes.len()], "in order and once");
-    assert_eq!(source.take_lost(), 1);
-    assert_eq!(source.take_lost(), 0);
+    assert_eq!(source.take_counts().lost_datagrams, 1);
+    assert_eq!(source.take_counts().lost_datagrams, 0);
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn a_sender_that_starts_again_is_followed() {
     timeout(3 * SECOND, async { while !labels_in(&read(&mut source).await).contains(&"two".to_owned()) {} })
         .await
         .expect("the second sender is followed");
-    assert_eq!(source.take_lost(), 0, "a new start is no loss");
+    assert_eq!(source.take_counts().lost_datagrams, 0, "a new start is no loss");
 }
 
 #[tokio::test]
