@@ -30,7 +30,7 @@ impl Counter {
     }
 }
 
-/// What is counted of sources in segments or datagrams.
+/// The counters of sources that deliver segments or datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounts {
     /// Segments of HLS that were read, at least in part.

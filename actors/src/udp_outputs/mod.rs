@@ -41,7 +41,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of channels that are sent at the same time.
 pub(crate) const OUTPUTS_MAX: usize = 256;
 
-/// What the output of a channel does at present.
+/// The present state of the output of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UdpOutputState {
     /// The channel has no output or is disabled, or nobody watches it and the output waits for that.
@@ -76,7 +76,7 @@ struct Running {
     stop: CancellationToken,
     /// When the output was last found to be wanted.
     wanted_at: Instant,
-    /// What the run does at present.
+    /// The present state of the run.
     state: Arc<Mutex<UdpOutputState>>,
 }
 

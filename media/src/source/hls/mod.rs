@@ -44,7 +44,7 @@ pub(super) struct HlsSource {
     end: Option<(HlsClient, UpstreamError)>,
     /// The relation of the piece that was returned last to the data before it.
     breaks: Option<StreamBreak>,
-    /// What was counted until [`Self::take_counts`] was called last.
+    /// The counts when [`Self::take_counts`] was called last.
     reported: InputCounts,
 }
 

@@ -63,7 +63,9 @@ async fn a_channel_is_sent_as_datagrams_from_its_editor_and_errors_are_at_their_
     page.presses("Save").await;
     page.shows("Saved.").await;
     gateway.until_idle().await;
-    page.web.is_clean().await;
+    // The browser reports the two refusals.
+    let console = page.browser().console().await;
+    assert!(console.len() == 2 && console.iter().all(|it| it.contains("400")), "{console:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ import type { OutputFormat } from '../common/outputFormats';
  */
 export type Format = 'mpegts' | 'hls-script' | 'hls' | 'fmp4';
 
-/** What a viewer can choose. */
+/** The formats that a viewer can choose. */
 export const CHOICES = ['mpegts', 'hls', 'fmp4'] as const;
 export type Choice = (typeof CHOICES)[number];
 

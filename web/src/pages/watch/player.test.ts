@@ -4,7 +4,7 @@ import { session } from '$lib/auth';
 import type { HlsListener } from './hlsPlayer';
 import { LivePlayer } from './player.svelte';
 
-/** What the page has given to the scripts that play. */
+/** The addresses and listeners that the page gives to the scripts that play. */
 const scripts = vi.hoisted(() => ({
 	failMpegts: (_kind: string, _detail: string, _info: { msg?: string }) => undefined as void,
 	hls: null as { address: string; token: string | null; listener: HlsListener } | null,
