@@ -509,7 +509,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
         let due = self.recorded_until.take().unwrap_or(now);
         match supply {
-            Supply::Program | Supply::Segments => Pacer::new(program_lead_max, now),
+            Supply::Program => Pacer::new(program_lead_max, now),
+            Supply::Segments => Pacer::new(program_lead_max, due),
             Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
             Supply::Live => Pacer::live(lead_max, now),
         }
@@ -527,7 +528,13 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let Some(mut following) = self.following.take() else { return false };
         let reader = &mut following.reader;
         self.writer.count_input(reader.source.take_counts());
-        if reader.source.supply() == Supply::Recording {
+        let is_recording = match reader.source.supply() {
+            Supply::Recording => true,
+            // A playlist with an end, which may be shorter than the lead.
+            Supply::Segments => reader.source.is_complete(),
+            Supply::Program | Supply::Live => false,
+        };
+        if is_recording {
             self.recorded_until = Some(reader.pacer.due());
         }
         let (attempt, is_playing) = (following.attempt, following.is_playing);
