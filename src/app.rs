@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use actors::{
     Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings,
     MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
-    Vod, VodImporter,
+    UdpOutputs, Vod, VodImporter,
 };
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
@@ -88,6 +88,8 @@ pub(crate) struct App {
     pub(crate) hls_sessions: HlsSessions,
     pub(crate) recorder: Recorder,
     pub(crate) time_shift: TimeShift,
+    /// Channels that are sent as datagrams.
+    pub(crate) udp_outputs: UdpOutputs,
     /// Held while rules are applied, so that no programme gets two recordings.
     pub(crate) rule_evaluation: tokio::sync::Mutex<()>,
     pub(crate) deleted_rules: DeletedRules,
@@ -166,6 +168,7 @@ impl App {
             hls_sessions: system.hls_sessions(),
             recorder: system.recorder(),
             time_shift: system.time_shift(),
+            udp_outputs: system.udp_outputs(),
             deleted_rules: DeletedRules::default(),
             rule_evaluation: tokio::sync::Mutex::new(()),
             rule_matches: Mutex::default(),

@@ -14,10 +14,13 @@ use std::time::{Duration, SystemTime};
 
 use actors::{Fetch, FetchError, FetchLimits};
 use bytes::Bytes;
+use domain::account::Account;
+use domain::account_addresses::{addresses_of, at_address};
 use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
 use domain::ids::{AccountId, GuideSourceId};
 use domain::logo::{Logo, logo_copy_path};
 use domain::proxy::ProxyAddress;
+use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -56,11 +59,13 @@ pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
     format!("{origin}{}?v={version}", logo_copy_path(logo.id))
 }
 
-/// The way to an image: how far its address may lead, and through which proxy.
+/// The way to an image: how far its address may lead, through which proxy, and to which of an account's servers.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageWay {
     reach: Reach,
     proxy: Option<ProxyAddress>,
+    /// All addresses of the account, and the one in use; `None` without an account that has several.
+    server: Option<(Vec<SourceUrl>, SourceUrl)>,
 }
 
 impl ImageWay {
@@ -70,7 +75,8 @@ impl ImageWay {
             Some(account) => {
                 let refreshes = models.refreshes.load();
                 let refresh = refreshes.get(account.id.0).map(|it| &**it);
-                Self { reach: reach_of_account(account, refresh), proxy: account.proxy.clone() }
+                let reach = reach_of_account(account, refresh);
+                Self { reach, proxy: account.proxy.clone(), server: server_of(models, account) }
             }
             // The account was deleted.
             None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist).into(),
@@ -80,7 +86,7 @@ impl ImageWay {
 
 impl From<Reach> for ImageWay {
     fn from(reach: Reach) -> Self {
-        Self { reach, proxy: None }
+        Self { reach, proxy: None, server: None }
     }
 }
 
@@ -189,6 +195,8 @@ impl LogoCache {
     async fn download(&self, url: &str, way: &ImageWay) -> Result<Bytes, String> {
         let fetch = self.fetch.as_ref().ok_or("the HTTP client is not available")?;
         let fetch = fetch.through(way.proxy.as_ref());
+        let placed = way.server.as_ref().map(|(all, used)| at_address(&SourceUrl::new(url), all, used));
+        let url = placed.as_ref().map_or(url, SourceUrl::expose);
         let mut body =
             fetch.get(url, &RequestHeaders::default(), way.reach).await.map_err(|it| it.with_causes())?;
         let mut bytes = Vec::new();
@@ -330,8 +338,24 @@ pub(crate) fn way_to_guide_image(models: &Models, source: GuideSourceId) -> Imag
     let account = models.guide_sources.load().get(source.0).and_then(|it| it.account);
     // A source that was deleted, or a file of an admin.
     let reach = Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist);
-    let proxy = account.and_then(|it| models.accounts.load().get(it.0)?.proxy.clone());
-    ImageWay { reach, proxy }
+    let account = account.and_then(|it| models.accounts.load().get(it.0).cloned());
+    let proxy = account.as_ref().and_then(|it| it.proxy.clone());
+    ImageWay { reach, proxy, server: account.and_then(|it| server_of(models, &it)) }
+}
+
+/// Returns all addresses of an account that has several, and the one in use. A picture that cannot be fetched does not
+/// change it.
+fn server_of(models: &Models, account: &Account) -> Option<(Vec<SourceUrl>, SourceUrl)> {
+    if account.further_addresses.is_empty() {
+        return None;
+    }
+    let addresses = addresses_of(account);
+    let records = models.account_addresses.load();
+    let used = match records.get(account.id.0) {
+        Some(record) => record.in_use(&addresses).cloned(),
+        None => addresses.first().cloned(),
+    };
+    used.map(|it| (addresses, it))
 }
 
 /// Returns the name of the copy of an address. An address that may lead farther has another copy, so that nobody gets an

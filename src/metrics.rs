@@ -127,6 +127,17 @@ impl Collector for Reading {
         let transcoders = u64::from(counts.transcoders);
         page.gauge("transcoders", "Programs that convert streams for output profiles", transcoders)?;
         page.bytes("received", "Bytes received from providers", counts.bytes_in)?;
+        page.counter("segments_read", "Segments of HLS read from providers", counts.input.segments_read)?;
+        page.counter(
+            "segments_skipped",
+            "Segments of HLS that were not available, or left the playlist before they could be read",
+            counts.input.segments_skipped,
+        )?;
+        page.counter(
+            "datagrams_lost",
+            "Datagrams that the network lost on the way from providers, as far as they are numbered",
+            counts.input.lost_datagrams,
+        )?;
         page.bytes("sent", "Bytes handed to clients", counts.bytes_out)?;
         page.counter("client_misses", "Times a client fell behind the ring buffer", counts.misses)?;
         page.bytes(
@@ -366,6 +377,7 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
+    use media::InputCounts;
     use storage::Schema;
 
     use super::*;
@@ -400,6 +412,7 @@ mod tests {
             clients: 7,
             failovers: 2,
             bytes_in: 1000,
+            input: InputCounts { segments_read: 40, segments_skipped: 1, lost_datagrams: 2 },
             ..MetricsSnapshot::default()
         });
         has(&text, "headwater_leases 3");
@@ -407,6 +420,9 @@ mod tests {
         has(&text, "headwater_clients 7");
         has(&text, "headwater_failovers_total 2");
         has(&text, "headwater_received_bytes_total 1000");
+        has(&text, "headwater_segments_read_total 40");
+        has(&text, "headwater_segments_skipped_total 1");
+        has(&text, "headwater_datagrams_lost_total 2");
         has(&text, "headwater_connections 0");
         has(&text, "headwater_failed_logins_total 3");
         has(&text, &format!("headwater_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")));

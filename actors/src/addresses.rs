@@ -105,6 +105,18 @@ impl AccountAddresses {
         self.record(account.id).in_use(&addresses) != base_of(url, &addresses)
     }
 
+    /// Notes that the request for a guide at `url` failed. Returns whether the guide is at another address now.
+    pub(crate) fn guide_failed(&self, account: &Account, url: &SourceUrl, error: &FetchError) -> bool {
+        if account.further_addresses.is_empty() {
+            return false;
+        }
+        let failure = error.host_failure(url.host().unwrap_or_default());
+        if failure.is_host_dead(HostRequest::Stream) {
+            self.failed(account, url, label(failure));
+        }
+        self.place(account, url) != *url
+    }
+
     /// Notes that a refresh has asked an address that is not in use, and that no list came from it.
     pub(crate) fn trial_failed(&self, account: &Account, address: &SourceUrl) {
         self.failed(account, address, label(HostFailure::Other));

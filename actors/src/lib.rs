@@ -117,6 +117,7 @@ pub use self::system::{StartError, System, SystemParts};
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::timeshift::{PastPart, PastReader, PastSession, TimeShift};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
+pub use self::udp_outputs::{UdpOutputState, UdpOutputs};
 pub use self::viewer::Viewer;
 pub use self::vod::{
     FilmCacheSettings, PartClock, ReportedPosition, Vod, VodAnswer, VodBody, VodFacts, VodHead,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use media::meter::Connection;
+use media::meter::{Connection, InputCounts};
 use media::pump::PumpHandle;
 use media::ring::Ring;
 use parking_lot::Mutex;
@@ -96,6 +96,8 @@ pub struct MetricsSnapshot {
     pub clients: usize,
     /// Bytes written to rings, since start.
     pub bytes_in: u64,
+    /// Segments and datagrams of sources, since start.
+    pub input: InputCounts,
     /// Bytes passed to clients' connections, since start.
     pub bytes_out: u64,
     /// Overruns of clients, since start: the ring overwrote a client's position.
@@ -152,6 +154,7 @@ struct Inner {
     last_rendition: u64,
     /// Totals of ended channels.
     bytes_in: u64,
+    input: InputCounts,
     bytes_out: u64,
     misses: u64,
     missed_bytes: u64,
@@ -269,6 +272,7 @@ impl Registry {
             channels: inner.channels.len(),
             clients: inner.clients.len(),
             bytes_in: inner.bytes_in,
+            input: inner.input,
             bytes_out: inner.bytes_out + self.segment_bytes_out.get(),
             misses: inner.misses,
             missed_bytes: inner.missed_bytes,
@@ -287,7 +291,10 @@ impl Registry {
             gaps: inner.gaps.clone(),
             ..MetricsSnapshot::default()
         };
-        counts.bytes_in += inner.channels.values().map(|it| it.ring.meter().bytes_in()).sum::<u64>();
+        for channel in inner.channels.values() {
+            counts.bytes_in += channel.ring.meter().bytes_in();
+            counts.input += channel.ring.meter().input();
+        }
         for ring in inner.channels.values().map(|it| &it.ring).chain(inner.renditions.values()) {
             let meter = ring.meter();
             counts.bytes_out += meter.bytes_out();
@@ -318,6 +325,7 @@ impl Drop for Registered {
             RegisteredKind::Channel(serial) => {
                 if let Some(channel) = inner.channels.remove(&serial) {
                     inner.bytes_in += channel.ring.meter().bytes_in();
+                    inner.input += channel.ring.meter().input();
                     inner.add_viewers(&channel.ring);
                 }
             }

@@ -53,7 +53,7 @@ pub struct AddressFailure {
 /// The kind of a request to a server that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostRequest {
-    /// A stream or a film: one of many of the server.
+    /// A stream, a film or a guide: one of many of the server.
     Stream,
     /// A playlist, the list of a panel, or its login.
     List,

@@ -39,7 +39,7 @@ pub use crate::launcher::{
     Confinement, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness, can_restrict_files,
     can_restrict_ports, can_restrict_signals, run_mode,
 };
-pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
+pub use crate::meter::{Connection, ConnectionMeter, InputCounts, TailMeter};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::segment::{

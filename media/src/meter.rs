@@ -2,6 +2,7 @@
 //! and no cache line that several connections write to.
 
 use std::net::SocketAddr;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -29,6 +30,36 @@ impl Counter {
     }
 }
 
+/// The counters of sources that deliver segments or datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InputCounts {
+    /// Segments of HLS that were read, at least in part.
+    pub segments_read: u64,
+    /// Segments of HLS that were not available, or left the playlist before they could be read.
+    pub segments_skipped: u64,
+    /// Datagrams that the network lost, as far as they are numbered (RTP).
+    pub lost_datagrams: u64,
+}
+
+impl InputCounts {
+    /// Returns what was counted after an earlier state.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            segments_read: self.segments_read.saturating_sub(before.segments_read),
+            segments_skipped: self.segments_skipped.saturating_sub(before.segments_skipped),
+            lost_datagrams: self.lost_datagrams.saturating_sub(before.lost_datagrams),
+        }
+    }
+}
+
+impl AddAssign for InputCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.segments_read += more.segments_read;
+        self.segments_skipped += more.segments_skipped;
+        self.lost_datagrams += more.lost_datagrams;
+    }
+}
+
 /// The counters of a ring, and the sums over all its tails.
 #[derive(Debug)]
 pub struct RingMeter {
@@ -40,7 +71,9 @@ pub struct RingMeter {
     pub(crate) random_access_points: Counter,
     pub(crate) filler_bytes: Counter,
     pub(crate) continuity_errors: Counter,
-    pub(crate) lost_datagrams: Counter,
+    segments_read: Counter,
+    segments_skipped: Counter,
+    lost_datagrams: Counter,
     pub(crate) newest_arrival: Counter,
     tails: Mutex<Tails>,
 }
@@ -80,6 +113,8 @@ impl RingMeter {
             random_access_points: Counter::default(),
             filler_bytes: Counter::default(),
             continuity_errors: Counter::default(),
+            segments_read: Counter::default(),
+            segments_skipped: Counter::default(),
             lost_datagrams: Counter::default(),
             newest_arrival: Counter::default(),
             tails: Mutex::default(),
@@ -145,9 +180,20 @@ impl RingMeter {
         self.continuity_errors.get()
     }
 
-    /// Returns the datagrams that the network lost on the way from providers, as far as they are numbered (RTP).
-    pub fn lost_datagrams(&self) -> u64 {
-        self.lost_datagrams.get()
+    /// Adds what was counted of a source.
+    pub(crate) fn count_input(&self, counts: InputCounts) {
+        self.segments_read.add(counts.segments_read);
+        self.segments_skipped.add(counts.segments_skipped);
+        self.lost_datagrams.add(counts.lost_datagrams);
+    }
+
+    /// Returns what was counted of all sources.
+    pub fn input(&self) -> InputCounts {
+        InputCounts {
+            segments_read: self.segments_read.get(),
+            segments_skipped: self.segments_skipped.get(),
+            lost_datagrams: self.lost_datagrams.get(),
+        }
     }
 
     /// Returns the bytes delivered to all tails, without filler.

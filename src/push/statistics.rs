@@ -99,6 +99,9 @@ impl StatisticsReader {
                 "buffer_bytes": status.ring_bytes,
                 "losses": status.n_losses,
                 "failovers": status.n_failovers,
+                "segments_read": status.input.segments_read,
+                "segments_skipped": status.input.segments_skipped,
+                "lost_datagrams": status.input.lost_datagrams,
                 "waiting": status.n_waiting,
                 "segmenters": status.segmenters.iter().map(SegmenterView::of).collect::<Vec<_>>(),
             });
@@ -129,7 +132,7 @@ impl StatisticsReader {
             "client_id": client.id.to_string(),
             "ip_address": client.address,
             "user_agent": client.agent,
-            "output_format": client.format.name(),
+            "output_format": client.format_name(),
             "output_profile": client.output_profile,
             "username": client.user.as_deref().unwrap_or_default(),
             "duration": client.watching.as_secs(),

@@ -3,20 +3,26 @@
 
 use std::path::Path;
 
+use actors::now_ms;
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::account_addresses::{AddressFailure, AddressRecord, RETURN_TIME_MS};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
 use serde_json::{Value, json};
 
+use crate::guide::fixture::guide;
 use crate::support::api::Api;
-use crate::support::client::Player;
+use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::until_async;
 use crate::support::upstream::{MockResponse, Provider};
 
 const LIST: &str = "/get.php?username=anna&password=hunter2-kept";
+const GUIDE: &str = "/xmltv.php?username=anna&password=hunter2-kept";
+const LOGO: &str = "/logo.png";
+/// What the logo of each server begins with.
+const PNG: &str = "\u{89}PNG\r\n\u{1a}\n";
 
 struct Fixture {
     first: Provider,
@@ -32,8 +38,13 @@ fn offer(provider: &Provider, label: &str) {
     for name in ["One", "Two"] {
         let path = format!("/live/anna/hunter2-kept/{name}.ts");
         provider.path(&path).plays(Picture::new(&format!("{label} {name}")));
-        list += &format!("#EXTINF:-1,{name}\n{}\n", provider.url(&path));
+        let logo = provider.url(LOGO);
+        list += &format!("#EXTINF:-1 tvg-logo=\"{logo}\",{name}\n{}\n", provider.url(&path));
     }
+    let logo: Vec<u8> = PNG.chars().map(|it| it as u8).chain(label.bytes()).collect();
+    provider.path(LOGO).answers(MockResponse::text("image/png", logo));
+    let guide = guide(2, 20, now_ms() / 1000);
+    provider.path(GUIDE).answers(MockResponse::text("text/xml", guide));
     provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
 }
 
@@ -176,6 +187,67 @@ async fn a_dead_list_server_moves_the_streams_and_an_admin_returns_to_the_first_
     first.path(LIST).answers(MockResponse::status(503));
     assert_eq!(fixture.refreshed().await["status"], "success");
     fixture.uses(second).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guides_and_logos_follow_the_account_to_the_next_server_and_a_flap_does_not_lead_back() {
+    let fixture = Fixture::new().await;
+    let Fixture { first, second, gateway, admin, .. } = &fixture;
+    let one = fixture.channel("One").await;
+    let body = json!({ "name": "Guide", "source_type": "xmltv", "url": first.url(GUIDE) });
+    let made = admin.post("/api/epg/sources/", body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let source = format!("/api/epg/sources/{}/", made.body["id"]);
+    let ended = async || {
+        let mut seen = Value::Null;
+        until_async("the end of the refresh of the guide", async || {
+            seen = admin.get(&source).await.body;
+            !["idle", "fetching", "parsing"].contains(&seen["status"].as_str().unwrap_or("idle"))
+        })
+        .await;
+        seen
+    };
+    let refreshed = async || {
+        let asked = admin.post("/api/epg/import/", json!({ "id": made.body["id"] })).await;
+        assert_eq!(asked.status, 202, "{asked:?}");
+        ended().await
+    };
+    assert_eq!(ended().await["status"], "success");
+    assert_eq!((first.path(GUIDE).n_requests(), second.path(GUIDE).n_requests()), (1, 0));
+
+    // A guide that is missing, or too much for a server, says nothing about the server.
+    for status in [404, 503] {
+        first.path(GUIDE).answers(MockResponse::status(status));
+        assert_eq!(refreshed().await["status"], "error");
+        fixture.uses(first).await;
+    }
+
+    // Nobody watches, so the guide is the first to find the server dead.
+    first.unplug().await;
+    let seen = refreshed().await;
+    assert_eq!(seen["status"], "success", "{seen}");
+    assert_eq!(second.path(GUIDE).n_requests(), 1);
+    fixture.uses(second).await;
+    first.plug_in();
+    let n_before = first.accepted();
+    fixture.sees(&one, "second One").await;
+    until_async("the logo", async || {
+        let logos = admin.get("/api/channels/logos/").await.body;
+        let id = logos["results"].as_array().or(logos.as_array()).and_then(|it| it.first()?["id"].as_u64());
+        let Some(id) = id else { return false };
+        let copy = fetch(gateway.api, Request::get(format!("/api/channels/logos/{id}/cache/"))).await;
+        copy.bytes.ends_with(b"second")
+    })
+    .await;
+
+    // The second server is out of reach for a moment: nothing returns to the first one so soon.
+    second.unplug().await;
+    assert_eq!(refreshed().await["status"], "error");
+    second.plug_in();
+    fixture.uses(second).await;
+    assert_eq!(refreshed().await["status"], "success");
+    fixture.sees(&one, "second One").await;
+    assert_eq!(first.accepted(), n_before, "the first server is not asked at all");
 }
 
 /// Opens a store as a restarted gateway does, and returns the address record of the account.

@@ -191,6 +191,11 @@ fn groups_are_received_from_the_chosen_interface_and_source_in_every_form() {
         let _right = Sender::start("right", Form::Rtp, "198.51.100.1", to());
         let _six = Sender::start("six", Form::Rtp, "2001:db8:1::1", "[ff15::1]:5000".to_owned());
         let _other = Sender::start("other", Form::Udp, "2001:db8:2::1", "[ff15::1]:5000".to_owned());
+        // Two senders of one group of IPv6 on one interface.
+        ip(&["-6", "address", "add", "2001:db8:1::2/64", "dev", "mc0", "nodad"]);
+        let of_senders = || "[ff35::1]:5002".to_owned();
+        let _chosen = Sender::start("chosen", Form::Rtp, "2001:db8:1::1", of_senders());
+        let _foreign = Sender::start("foreign", Form::Rtp, "2001:db8:1::2", of_senders());
         let _here = Sender::start("here", Form::Udp, "127.0.0.1", "127.0.0.1:5001".to_owned());
         let entries = [
             ("default", "udp://@232.1.1.1:5000", "left"),
@@ -200,6 +205,8 @@ fn groups_are_received_from_the_chosen_interface_and_source_in_every_form() {
             ("sources", "rtp://232.1.1.1:5000?sources=203.0.113.1,198.51.100.1&iface=mc1", "right"),
             ("zone", "udp://@[ff15::1%25mc1]:5000", "other"),
             ("six", "rtp://@[ff15::1]:5000?iface=mc0&pkt_size=1316", "six"),
+            ("six source", "rtp://[2001:db8:1::1]@[ff35::1]:5002?iface=mc0", "chosen"),
+            ("six sources", "rtp://[ff35::1%25mc0]:5002?sources=2001:db8::9,2001:db8:1::2", "foreign"),
             ("unicast", "udp://@:5001", "here"),
         ];
         let urls: Vec<_> = entries.iter().map(|it| (it.0, it.1)).collect();
@@ -209,7 +216,8 @@ fn groups_are_received_from_the_chosen_interface_and_source_in_every_form() {
             player.sees(label).await;
             player.more_bytes(100_000).await;
             let seen = player.recording();
-            for other in ["left", "right", "six", "other", "here"].into_iter().filter(|it| *it != label) {
+            let labels = ["left", "right", "six", "other", "chosen", "foreign", "here"];
+            for other in labels.into_iter().filter(|it| *it != label) {
                 let marker = format!("<<{other}>>");
                 assert!(!seen.windows(marker.len()).any(|it| it == marker.as_bytes()), "{url} has {other}");
             }

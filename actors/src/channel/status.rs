@@ -7,6 +7,7 @@ use domain::event::StreamRef;
 use domain::ids::{OutputProfileId, ProfileId, StreamId, UserId};
 use domain::output_format::{SegmentContainer, StreamFormat};
 use domain::udp_output::UdpOutputAddress;
+use media::InputCounts;
 use uuid::Uuid;
 
 use crate::plans::Target;
@@ -44,8 +45,8 @@ pub struct ChannelStatus {
     pub last_failure: Option<String>,
     /// Bytes written to the ring.
     pub bytes_in: u64,
-    /// Datagrams that the network lost on the way from providers, as far as they are numbered.
-    pub lost_datagrams: u64,
+    /// Segments and datagrams of sources.
+    pub input: InputCounts,
     /// Bytes in the ring now.
     pub ring_bytes: usize,
     /// Connected clients.
@@ -110,4 +111,15 @@ pub struct ClientStatus {
     pub missed_bytes: u64,
     /// Number of overruns: the ring overwrote the client's position.
     pub misses: u64,
+}
+
+impl ClientStatus {
+    /// Returns the name of the form in which the client gets the stream.
+    pub fn format_name(&self) -> &'static str {
+        match self.datagrams {
+            Some(UdpOutputAddress { is_rtp: true, .. }) => "rtp",
+            Some(UdpOutputAddress { is_rtp: false, .. }) => "udp",
+            None => self.format.name(),
+        }
+    }
 }

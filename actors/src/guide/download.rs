@@ -74,7 +74,7 @@ fn receive(
 ) -> Result<(File, u64, [u8; 32]), GuideError> {
     let mut file = context.files.unnamed()?;
     let (mut n_bytes, mut hash) = (0_u64, Sha256::new());
-    while let Some(piece) = context.wait(body.next())?.map_err(GuideError::Fetch)? {
+    while let Some(piece) = context.wait(body.next())?.map_err(GuideError::BrokenOff)? {
         file.write_all(&piece)?;
         hash.update(&piece);
         n_bytes += piece.len() as u64;

@@ -17,9 +17,12 @@ pub enum GuideError {
     /// The account of the source does not exist or is not a panel.
     #[error("the guide source needs an active account of the type XC")]
     NoPanel,
-    /// The download failed.
+    /// The request failed.
     #[error("{}", .0.with_causes())]
     Fetch(FetchError),
+    /// The download failed after it had begun, so the server is alive.
+    #[error("{}", .0.with_causes())]
+    BrokenOff(FetchError),
     /// The service refuses the login, or its answer is not the expected one; contains the reason.
     #[error("{0}")]
     Service(String),
@@ -73,7 +76,10 @@ impl GuideError {
                 | FetchError::Proxy { .. }
                 | FetchError::ProxyName(_)
                 | FetchError::Client(_),
-            ) => sentence(&format!("failed to {self}")),
+            )
+            | Self::BrokenOff(FetchError::Transfer { .. } | FetchError::Proxy { .. }) => {
+                sentence(&format!("failed to {self}"))
+            }
             _ => sentence(&self.to_string()),
         }
     }
@@ -81,7 +87,7 @@ impl GuideError {
     /// Returns whether another try soon may help, without a change by an admin or by the provider.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
-            Self::Fetch(error) => error.is_temporary(),
+            Self::Fetch(error) | Self::BrokenOff(error) => error.is_temporary(),
             Self::Unread(_) | Self::Store(_) => true,
             _ => false,
         }

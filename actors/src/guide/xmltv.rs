@@ -38,7 +38,17 @@ pub(super) struct XmltvInput {
 /// The place of a guide.
 enum Place {
     Upload(String),
-    Url { url: SourceUrl, headers: RequestHeaders, reach: Reach, proxy: Option<ProxyAddress> },
+    Url(UrlPlace),
+}
+
+/// An address of a guide.
+struct UrlPlace {
+    url: SourceUrl,
+    headers: RequestHeaders,
+    reach: Reach,
+    proxy: Option<ProxyAddress>,
+    /// The account whose server the guide is on, if it has several addresses or a proxy.
+    account: Option<Arc<Account>>,
 }
 
 impl XmltvInput {
@@ -46,43 +56,50 @@ impl XmltvInput {
         Self { context }
     }
 
-    fn place(&self) -> Result<Place, GuideError> {
+    fn place(&self, addresses: &AccountAddresses) -> Result<Place, GuideError> {
         let source = &self.context.source;
+        let accounts = self.context.models.accounts.load();
         if source.kind == GuideSourceKind::Panel {
-            let accounts = self.context.models.accounts.load();
             let account = source.account.and_then(|it| accounts.get(it.0));
-            let addresses = AccountAddresses::new(self.context.models.clone());
-            return account.and_then(|it| panel_place(it, &addresses)).ok_or(GuideError::NoPanel);
+            return account.and_then(|it| panel_place(it, addresses)).ok_or(GuideError::NoPanel);
         }
         match (&source.file, &source.url) {
             (Some(name), _) => Ok(Place::Upload(name.clone())),
             (None, Some(url)) => {
-                let accounts = self.context.models.accounts.load();
-                let account = accounts.iter().find(|it| names_guide(it, url));
-                let addresses = AccountAddresses::new(self.context.models.clone());
-                let (headers, reach) = (login_header(source), Reach::default());
-                Ok(match account {
-                    Some(account) => Place::Url {
-                        url: addresses.place(account, url),
-                        headers,
-                        reach,
-                        proxy: account.proxy.clone(),
-                    },
-                    None => Place::Url { url: url.clone(), headers, reach, proxy: None },
-                })
+                let account = accounts.iter().find(|it| names_guide(it, url)).cloned();
+                Ok(Place::Url(UrlPlace {
+                    url: account.as_ref().map_or_else(|| url.clone(), |it| addresses.place(it, url)),
+                    headers: login_header(source),
+                    reach: Reach::default(),
+                    proxy: account.as_ref().and_then(|it| it.proxy.clone()),
+                    account,
+                }))
             }
             (None, None) => Err(GuideError::NoLocation),
         }
     }
 
     fn open(&self, sink: &mut dyn GuideSink) -> Result<Download, GuideError> {
-        match self.place()? {
-            Place::Url { url, headers, reach, proxy } => {
-                let fetch = self.context.fetch.through(proxy.as_ref());
-                let context = GuideContext { fetch, ..self.context.clone() };
-                download(&context, &url, &headers, reach, sink)
+        let addresses = AccountAddresses::new(self.context.models.clone());
+        // Each further address of an account is asked at most once.
+        let mut n_asked = 0;
+        loop {
+            let place = match self.place(&addresses)? {
+                Place::Upload(name) => return self.open_upload(&name),
+                Place::Url(place) => place,
+            };
+            let fetch = self.context.fetch.through(place.proxy.as_ref());
+            let context = GuideContext { fetch, ..self.context.clone() };
+            let done = download(&context, &place.url, &place.headers, place.reach, sink);
+            let (Err(GuideError::Fetch(error)), Some(account)) = (&done, &place.account) else { return done };
+            n_asked += 1;
+            // The change of the address is stored by a task.
+            let _runtime = self.context.runtime.enter();
+            // The guide of a dead server is at the next one, as everything of the account is.
+            let is_elsewhere = addresses.guide_failed(account, &place.url, error);
+            if !is_elsewhere || n_asked > account.further_addresses.len() {
+                return done;
             }
-            Place::Upload(name) => self.open_upload(&name),
         }
     }
 
@@ -114,14 +131,15 @@ fn names_guide(account: &Account, url: &SourceUrl) -> bool {
 }
 
 /// Returns the place of the guide of a panel account.
-fn panel_place(account: &Account, addresses: &AccountAddresses) -> Option<Place> {
+fn panel_place(account: &Arc<Account>, addresses: &AccountAddresses) -> Option<Place> {
     let login = account.list.panel().filter(|_| account.is_active)?;
-    Some(Place::Url {
+    Some(Place::Url(UrlPlace {
         url: addresses.place(account, &login.guide_url()),
         headers: account.headers.clone(),
         reach: Reach::typed(account.allowed_networks),
         proxy: account.proxy.clone(),
-    })
+        account: Some(Arc::clone(account)),
+    }))
 }
 
 /// Returns the header for the login of a source, if it has one.

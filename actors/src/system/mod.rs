@@ -436,6 +436,11 @@ impl System {
         self.state.time_shift.start(models, folder, recordings);
     }
 
+    /// Returns the handle for what channels are sent as datagrams. None is before [`System::send_outputs`].
+    pub fn udp_outputs(&self) -> UdpOutputs {
+        self.state.udp_outputs.clone()
+    }
+
     /// Starts to send the channels of a store that have an output. Only the first call has an effect.
     pub fn send_outputs(&self, models: Models) {
         self.state.udp_outputs.start(models);

@@ -41,9 +41,22 @@ const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of channels that are sent at the same time.
 pub(crate) const OUTPUTS_MAX: usize = 256;
 
+/// The present state of the output of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UdpOutputState {
+    /// The channel has no output or is disabled, or nobody watches it and the output waits for that.
+    Idle,
+    /// The output waits for the channel to play.
+    Starting,
+    /// The channel is sent.
+    Sending,
+    /// Nothing can be sent, for this reason.
+    Failing(String),
+}
+
 /// The handle for the outputs of channels, shared between clones.
 #[derive(Clone)]
-pub(crate) struct UdpOutputs {
+pub struct UdpOutputs {
     shared: Arc<Shared>,
 }
 
@@ -63,6 +76,8 @@ struct Running {
     stop: CancellationToken,
     /// When the output was last found to be wanted.
     wanted_at: Instant,
+    /// The present state of the run.
+    state: Arc<Mutex<UdpOutputState>>,
 }
 
 impl UdpOutputs {
@@ -98,6 +113,12 @@ impl UdpOutputs {
             }
         });
         *self.shared.keeper.lock() = Some(task);
+    }
+
+    /// Returns what the output of a channel does at present.
+    pub fn state(&self, channel: Uuid) -> UdpOutputState {
+        let running = self.shared.running.lock();
+        running.get(&channel).map_or(UdpOutputState::Idle, |it| it.state.lock().clone())
     }
 
     /// Waits until nothing is sent, after the system was told to stop.
@@ -173,12 +194,19 @@ impl Shared {
             }
             let stop = self.stop.child_token();
             let (uuid, output) = (*uuid, output.clone());
-            running.insert(uuid, Running { output: output.clone(), stop: stop.clone(), wanted_at: now });
+            let state = Arc::new(Mutex::new(UdpOutputState::Starting));
+            let run = Running {
+                output: output.clone(),
+                stop: stop.clone(),
+                wanted_at: now,
+                state: Arc::clone(&state),
+            };
+            running.insert(uuid, run);
             // Also after a panic, so that the keeper starts another run.
             let forget = Forget { shared: Arc::clone(self), uuid };
             let run = async move {
                 let forget = forget;
-                run::run(&forget.shared.switchboard, uuid, &output, &stop).await;
+                run::run(&forget.shared.switchboard, uuid, &output, &state, &stop).await;
             };
             self.runs.spawn_on(run, &self.packets);
         }

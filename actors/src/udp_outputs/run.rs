@@ -8,6 +8,7 @@ use domain::udp_output::{UdpOutput, UdpOutputMode};
 use media::meter::Connection;
 use media::ring::Tail;
 use media::udp::{DatagramSchedule, DatagramSender, InterfaceError, SendFormat, SendTarget};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use crate::channel::WatchReply;
 use crate::plans::Target;
 use crate::switchboard::Switchboard;
+use crate::udp_outputs::UdpOutputState;
 
 /// Pauses between tries to play the channel.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -39,19 +41,23 @@ pub(super) async fn run(
     switchboard: &Switchboard,
     channel: Uuid,
     output: &UdpOutput,
+    state: &Mutex<UdpOutputState>,
     stop: &CancellationToken,
 ) {
     let mut pause = RETRY_MIN;
-    let mut failures = Failures { channel, output, last: None };
+    let mut progress = Progress { channel, output, state, last: None, is_sending: false };
     loop {
-        match send(switchboard, channel, output, &mut failures, stop).await {
+        match send(switchboard, channel, output, &mut progress, stop).await {
             End::Stopped => return,
             End::Ended(reason) if output.mode == UdpOutputMode::Watched => {
                 info!(channel.uuid = %channel, "the output of a channel ended with it: {reason}");
                 return;
             }
-            End::Ended(_) => pause = RETRY_MIN,
-            End::Failed(reason) => failures.note(&reason),
+            End::Ended(_) => {
+                pause = RETRY_MIN;
+                progress.ended();
+            }
+            End::Failed(reason) => progress.failed(&reason),
         }
         tokio::select! {
             () = sleep(pause) => {}
@@ -61,26 +67,41 @@ pub(super) async fn run(
     }
 }
 
-/// Logs one line for all tries that fail in the same way.
-struct Failures<'a> {
+/// Shows what the run does, and logs one line for all tries that fail in the same way.
+struct Progress<'a> {
     channel: Uuid,
     output: &'a UdpOutput,
+    state: &'a Mutex<UdpOutputState>,
+    /// The reason of the last failure, until something is sent.
     last: Option<String>,
+    is_sending: bool,
 }
 
-impl Failures<'_> {
-    fn note(&mut self, reason: &str) {
+impl Progress<'_> {
+    fn failed(&mut self, reason: &str) {
         if self.last.as_deref() != Some(reason) {
             let Self { channel, output, .. } = self;
             warn!(channel.uuid = %channel, to = %output.address, "a channel is not sent: {reason}");
             self.last = Some(reason.to_owned());
         }
+        self.is_sending = false;
+        *self.state.lock() = UdpOutputState::Failing(reason.to_owned());
     }
 
-    fn is_sent(&mut self) {
+    fn sent(&mut self) {
+        if self.is_sending {
+            return;
+        }
+        self.is_sending = true;
+        *self.state.lock() = UdpOutputState::Sending;
         if self.last.take().is_some() {
             info!(channel.uuid = %self.channel, to = %self.output.address, "a channel is sent again");
         }
+    }
+
+    fn ended(&mut self) {
+        self.is_sending = false;
+        *self.state.lock() = UdpOutputState::Starting;
     }
 }
 
@@ -89,7 +110,7 @@ async fn send(
     switchboard: &Switchboard,
     channel: Uuid,
     output: &UdpOutput,
-    failures: &mut Failures<'_>,
+    progress: &mut Progress<'_>,
     stop: &CancellationToken,
 ) -> End {
     // First, so that no channel plays for an output that cannot be opened.
@@ -112,7 +133,7 @@ async fn send(
         Err(cause) => return End::Failed(cause.to_string()),
     };
     info!(channel.uuid = %channel, to = %output.address, "sending a channel");
-    forward(tail, sender, &connection, failures, stop).await
+    forward(tail, sender, &connection, progress, stop).await
 }
 
 fn open(output: &UdpOutput) -> Result<DatagramSender, String> {
@@ -124,7 +145,10 @@ fn open(output: &UdpOutput) -> Result<DatagramSender, String> {
         ttl: output.ttl,
     };
     let (chance, _) = Uuid::new_v4().as_u64_pair();
-    DatagramSender::open(&target, chance).map_err(|cause| cause.kind().to_string())
+    DatagramSender::open(&target, chance).map_err(|cause| match &output.interface {
+        Some(interface) => format!("the network interface {interface} does not exist, or cannot send this"),
+        None => cause.kind().to_string(),
+    })
 }
 
 /// Sends what the channel plays, each packet when it is due.
@@ -132,7 +156,7 @@ async fn forward(
     mut tail: Tail,
     mut sender: DatagramSender,
     connection: &Connection,
-    failures: &mut Failures<'_>,
+    progress: &mut Progress<'_>,
     stop: &CancellationToken,
 ) -> End {
     let mut schedule = DatagramSchedule::default();
@@ -155,11 +179,11 @@ async fn forward(
             match sender.send(due, &packets).await {
                 Ok(()) => {
                     connection.meter.wrote(packets.len());
-                    failures.is_sent();
+                    progress.sent();
                     paused_until = None;
                 }
                 Err(cause) => {
-                    failures.note(&cause.kind().to_string());
+                    progress.failed(&cause.kind().to_string());
                     paused_until = Some(now + SEND_PAUSE);
                 }
             }

@@ -33,6 +33,10 @@ impl Studio {
         self.models.store.write(move |write| write.put(&record)).await.unwrap();
     }
 
+    fn state(&self) -> UdpOutputState {
+        self.scenario.system.udp_outputs().state(channel(1).uuid())
+    }
+
     fn n_clients(&self) -> usize {
         self.scenario.system.counts().clients
     }
@@ -58,6 +62,7 @@ async fn a_channel_with_an_output_plays_without_viewers_until_the_output_is_remo
     let (studio, (_socket, address)) = (Studio::new().await, receiver());
     studio.send_to(Some((&address, UdpOutputMode::Always))).await;
     studio.until("the output", |it| it.n_clients() == 1).await;
+    studio.until("datagrams", |it| it.state() == UdpOutputState::Sending).await;
     let status = studio.scenario.system.switchboard().status(channel(1)).await.unwrap().unwrap();
     let shown = &status.clients[0];
     assert_eq!((shown.agent.as_str(), shown.user_id), (OUTPUT_AGENT, None));
@@ -69,6 +74,7 @@ async fn a_channel_with_an_output_plays_without_viewers_until_the_output_is_remo
     studio.until("the other output", |it| it.n_clients() == 1).await;
     studio.send_to(None).await;
     studio.until("the end", |it| it.n_clients() == 0).await;
+    studio.until("no output", |it| it.state() == UdpOutputState::Idle).await;
     studio.scenario.is_quiet().await;
 }
 
@@ -77,7 +83,7 @@ async fn an_output_of_a_watched_channel_comes_and_goes_with_its_viewers() {
     let (studio, (_socket, address)) = (Studio::new().await, receiver());
     studio.send_to(Some((&address, UdpOutputMode::Watched))).await;
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(studio.n_clients(), 0);
+    assert_eq!((studio.n_clients(), studio.state()), (0, UdpOutputState::Idle));
     let mut viewer = studio.scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     studio.until("the output", |it| it.n_clients() == 2).await;
@@ -100,4 +106,6 @@ async fn an_output_that_cannot_be_opened_takes_no_connection() {
     studio.models.store.write(move |write| write.put(&record)).await.unwrap();
     sleep(Duration::from_secs(30)).await;
     assert_eq!((studio.n_clients(), studio.scenario.provider.n_accepted()), (0, 0));
+    let UdpOutputState::Failing(reason) = studio.state() else { panic!("{:?}", studio.state()) };
+    assert!(reason.contains("interface no-such does not exist"), "{reason}");
 }

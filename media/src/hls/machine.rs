@@ -203,18 +203,18 @@ impl HlsMachine {
 
     /// Records a version of the playlist, whose request began at `began`.
     pub fn loaded(&mut self, list: MediaPlaylist, began: Duration, now: Duration) {
-        let target = list.target;
+        let reload_pause = list.reload_pause();
         let has_news = self.adopt(list);
         if has_news {
             self.changed_at = now;
         }
-        let pause = if has_news { target } else { target / 2 };
+        let pause = if has_news { reload_pause } else { reload_pause / 2 };
         self.next_load = (began + pause).max(now + RELOAD_MIN);
     }
 
     /// Records that the playlist could not be loaded.
     pub fn load_failed(&mut self, now: Duration) {
-        let pause = self.list.as_ref().map_or(FIRST_RELOAD, |it| it.list.target / 2);
+        let pause = self.list.as_ref().map_or(FIRST_RELOAD, |it| it.list.reload_pause() / 2);
         self.next_load = now + pause.max(RELOAD_MIN);
     }
 

@@ -143,6 +143,13 @@ impl MediaPlaylist {
         self.sequence.saturating_add(self.segments.len() as u64)
     }
 
+    /// Returns the pause until the list is requested again: the target duration, or the duration of the last segment if that
+    /// is shorter. Some providers declare any target duration, and list only some seconds.
+    pub fn reload_pause(&self) -> Duration {
+        let last = self.segments.last().map(|it| it.duration).filter(|it| !it.is_zero());
+        last.map_or(self.target, |it| it.min(self.target))
+    }
+
     /// Returns the segment with this number.
     pub fn segment(&self, number: u64) -> Option<&MediaSegment> {
         self.segments.get(usize::try_from(number.checked_sub(self.sequence)?).ok()?)

@@ -469,7 +469,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     }
 
     fn drop_prepared(&mut self) {
-        self.prepared = None;
+        if let Some(mut prepared) = self.prepared.take() {
+            self.writer.count_input(prepared.reader.source.take_counts());
+        }
         self.splice.drop_prepared();
     }
 
@@ -507,7 +509,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
         let due = self.recorded_until.take().unwrap_or(now);
         match supply {
-            Supply::Program | Supply::Segments => Pacer::new(program_lead_max, now),
+            Supply::Program => Pacer::new(program_lead_max, now),
+            Supply::Segments => Pacer::new(program_lead_max, due),
             Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
             Supply::Live => Pacer::live(lead_max, now),
         }
@@ -522,9 +525,16 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     /// Ends the source, if there is one. Returns whether there was one.
     fn end_source(&mut self) -> bool {
-        let Some(following) = self.following.take() else { return false };
-        let reader = &following.reader;
-        if reader.source.supply() == Supply::Recording {
+        let Some(mut following) = self.following.take() else { return false };
+        let reader = &mut following.reader;
+        self.writer.count_input(reader.source.take_counts());
+        let is_recording = match reader.source.supply() {
+            Supply::Recording => true,
+            // A playlist with an end, which may be shorter than the lead.
+            Supply::Segments => reader.source.is_complete(),
+            Supply::Program | Supply::Live => false,
+        };
+        if is_recording {
             self.recorded_until = Some(reader.pacer.due());
         }
         let (attempt, is_playing) = (following.attempt, following.is_playing);
@@ -588,7 +598,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             }
         }
         reader.pacer.bytes(bytes.len());
-        self.writer.lost_datagrams(reader.source.take_lost());
+        self.writer.count_input(reader.source.take_counts());
         reader.aligner.push(bytes);
         let mut batch = self.writer.batch(now);
         let mut has_payload = false;
@@ -683,7 +693,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             self.splice.prepare();
         }
         reader.pacer.bytes(bytes.len());
-        self.writer.lost_datagrams(reader.source.take_lost());
+        self.writer.count_input(reader.source.take_counts());
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut has_payload = false;

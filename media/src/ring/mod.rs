@@ -37,7 +37,7 @@ pub use self::tail::Tail;
 use crate::chunk::Chunk;
 use crate::chunker::Chunker;
 pub use crate::join_point::JoinPoint;
-use crate::meter::RingMeter;
+use crate::meter::{InputCounts, RingMeter};
 use crate::ts::packet::{PACKET, Packet, PacketSink, packets};
 use crate::ts::tables::Tables;
 
@@ -109,10 +109,10 @@ impl Writer {
         self.shared.state.lock().begin_gap();
     }
 
-    /// Counts datagrams that the network lost on the way from the provider.
-    pub fn lost_datagrams(&self, n: u64) {
-        if n > 0 {
-            self.shared.meter.lost_datagrams.add(n);
+    /// Adds what was counted of a source.
+    pub(crate) fn count_input(&self, counts: InputCounts) {
+        if counts != InputCounts::default() {
+            self.shared.meter.count_input(counts);
         }
     }
 

@@ -37,6 +37,7 @@ use crate::dial::{Dial, Proxy};
 use crate::error::{Cause, UpstreamError};
 use crate::hls::{StreamBreak, VariantLimits};
 use crate::launcher::Launcher;
+use crate::meter::InputCounts;
 use crate::permit::Permit;
 use crate::source::cookies::CookieJar;
 use crate::source::file::FileSource;
@@ -679,11 +680,12 @@ impl Source {
         }
     }
 
-    /// Returns the number of packets that the network lost since the last call, as far as they are numbered.
-    pub(crate) fn take_lost(&mut self) -> u64 {
+    /// Returns what was counted since the last call.
+    pub(crate) fn take_counts(&mut self) -> InputCounts {
         match &mut self.kind {
-            SourceKind::Udp(udp) => udp.take_lost(),
-            SourceKind::Http(_) | SourceKind::Hls(_) | SourceKind::File(_) | SourceKind::Process(_) => 0,
+            SourceKind::Udp(udp) => InputCounts { lost_datagrams: udp.take_lost(), ..InputCounts::default() },
+            SourceKind::Hls(hls) => hls.take_counts(),
+            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Process(_) => InputCounts::default(),
         }
     }
 

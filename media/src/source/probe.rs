@@ -10,6 +10,8 @@ use crate::source::request::PlaylistFormat;
 const UNSYNCED_BYTES_MAX: usize = 64 << 10;
 /// Minimum number of bytes that identify a body as text.
 const TEXT_BYTES_MIN: usize = 1 << 10;
+/// The first bytes of data that gzip has compressed.
+pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Number of leading bytes that are kept to identify the type of the body.
 const HEAD_BYTES: usize = 4 << 10;
 
@@ -84,14 +86,20 @@ impl Probe {
 
     /// Judges a body that is certainly not a transport stream.
     fn without_sync(&self) -> Result<PlaylistFormat, Cause> {
-        let declared = self.content_type.as_deref().and_then(PlaylistFormat::of_content_type);
-        let declared = declared.filter(|_| self.looks_like().is_none());
+        let declared = self.declared_playlist().filter(|_| self.looks_like().is_none());
         self.playlist().or(declared).ok_or_else(|| self.not_ts())
     }
 
-    /// Returns the format of the playlist that the body starts like.
+    /// Returns the format of the playlist that the body starts like. Some servers compress a playlist although nobody asked
+    /// for it; its type decides then.
     fn playlist(&self) -> Option<PlaylistFormat> {
-        playlist_format(&self.head)
+        let is_packed = self.head.starts_with(&GZIP_MAGIC);
+        let packed = || self.declared_playlist().filter(|it| is_packed && *it == PlaylistFormat::Hls);
+        playlist_format(&self.head).or_else(packed)
+    }
+
+    fn declared_playlist(&self) -> Option<PlaylistFormat> {
+        self.content_type.as_deref().and_then(PlaylistFormat::of_content_type)
     }
 
     /// Returns whether packets of the programme arrived, and the last ones were scrambled.
@@ -124,7 +132,7 @@ impl Probe {
                 Some("text/html")
             }
             b'{' | b'[' => Some("application/json"),
-            0x1f if begins(b"\x1f\x8b") => Some("compressed data"),
+            0x1f if begins(&GZIP_MAGIC) => Some("compressed data"),
             _ => None,
         }
     }

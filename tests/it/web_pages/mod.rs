@@ -5,8 +5,10 @@ mod page;
 /// These need a browser.
 mod slow {
     mod channels;
+    mod datagrams;
     mod direct;
     mod favourites;
+    mod formats;
     mod generated;
     mod guide;
     mod guide_links;

@@ -233,7 +233,7 @@ impl State {
             n_failovers: self.history.n_failovers(),
             last_failure: if playing.is_some() { None } else { self.history.last_failure() },
             bytes_in: ring.meter().bytes_in(),
-            lost_datagrams: ring.meter().lost_datagrams(),
+            input: ring.meter().input(),
             ring_bytes: ring.usage().bytes,
             clients: self.audience.status(),
             n_waiting: self.audience.n_waiting(),

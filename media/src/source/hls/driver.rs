@@ -4,9 +4,11 @@
 //! One future does everything. It moves only while the source is read, so nothing is read ahead of the pump, except by the
 //! network.
 
+use std::io::Read;
 use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::read::GzDecoder;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap};
 use http::{Response, StatusCode};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -20,7 +22,7 @@ use crate::hls::{
     HlsMachine, HlsPlaylist, HlsStep, MediaPlaylist, PLAYLIST_BYTES_MAX, SegmentJob, VariantLimits, Variants,
 };
 use crate::source::http::is_headless;
-use crate::source::probe::{Probe, Probed};
+use crate::source::probe::{GZIP_MAGIC, Probe, Probed};
 
 /// Maximum length of the body of a key; the key itself has 16 bytes.
 const KEY_BYTES_MAX: usize = 1 << 10;
@@ -259,6 +261,7 @@ impl Driver {
             match self.transfer(&mut transfer).await {
                 Ok(()) => {
                     self.machine.segment_done();
+                    self.outlet.count_read();
                     self.last_error = None;
                     return Ok(());
                 }
@@ -278,6 +281,7 @@ impl Driver {
         }
         debug!("the rest of a segment is not available: {error}");
         self.machine.segment_cut();
+        self.outlet.count_read();
         self.failed(error);
         Ok(())
     }
@@ -445,8 +449,20 @@ fn content_range(value: &str) -> Option<(u64, Option<u64>)> {
     Some((first.trim().parse().ok()?, length.trim().parse().ok()))
 }
 
+/// Reads a playlist, which some servers compress although nobody asked for it.
 fn parse(text: &[u8]) -> Result<HlsPlaylist, UpstreamError> {
+    let unpacked = text.starts_with(&GZIP_MAGIC).then(|| unpack(text)).transpose()?;
+    let text = unpacked.as_deref().unwrap_or(text);
     HlsPlaylist::parse(text).map_err(|error| Cause::Protocol(error.to_string()).into())
+}
+
+/// Unpacks a text of limited length.
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, UpstreamError> {
+    let mut text = Vec::new();
+    // One byte more, so that a text that is too long is recognised.
+    let read = GzDecoder::new(packed).take(PLAYLIST_BYTES_MAX as u64 + 1).read_to_end(&mut text);
+    read.map_err(|_| Cause::Protocol("the compressed playlist is damaged".into()))?;
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use self::driver::{Driver, FirstPlaylist};
 use self::outlet::Outlet;
 use crate::error::{Cause, UpstreamError};
 use crate::hls::StreamBreak;
+use crate::meter::InputCounts;
 use crate::source::cookies::CookieJar;
 use crate::source::http::HttpUpstream;
 use crate::source::{OpenRequest, Upstream};
@@ -43,6 +44,8 @@ pub(super) struct HlsSource {
     end: Option<(HlsClient, UpstreamError)>,
     /// The relation of the piece that was returned last to the data before it.
     breaks: Option<StreamBreak>,
+    /// The counts when [`Self::take_counts`] was called last.
+    reported: InputCounts,
 }
 
 /// A response that is a playlist, whose body was read in part.
@@ -69,7 +72,13 @@ impl HlsSource {
         let client = HlsClient::new(http, upstream.clone(), request.clone(), secrets_for, cookies);
         let first = FirstPlaylist { early, requested, found };
         let driver = Driver::new(client, outlet.clone(), limits, &first);
-        Self { driver: Box::pin(driver.run(first)), outlet, end: None, breaks: None }
+        Self {
+            driver: Box::pin(driver.run(first)),
+            outlet,
+            end: None,
+            breaks: None,
+            reported: InputCounts::default(),
+        }
     }
 
     /// Reads the next bytes. Cancel-safe.
@@ -91,6 +100,12 @@ impl HlsSource {
             }
         })
         .await
+    }
+
+    /// Returns what was counted since the last call.
+    pub(super) fn take_counts(&mut self) -> InputCounts {
+        let counts = self.outlet.counts();
+        counts.since(std::mem::replace(&mut self.reported, counts))
     }
 
     /// Returns how the bytes that were returned last relate to those before them; `None` if they continue them.

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::error::UpstreamError;
 use crate::hls::StreamBreak;
+use crate::meter::InputCounts;
 
 /// The place for one piece of data, and what is known of the source.
 #[derive(Clone, Default)]
@@ -20,6 +21,7 @@ struct OutletState {
     /// At most one piece; the next one is fetched after it was taken.
     piece: Option<(Option<StreamBreak>, Bytes)>,
     target: Option<Duration>,
+    n_read: u64,
     n_skipped: u64,
     /// The reason of the last failure.
     error: Option<UpstreamError>,
@@ -51,14 +53,24 @@ impl Outlet {
         self.0.lock().target
     }
 
+    /// Counts a segment that was read, at least in part.
+    pub(super) fn count_read(&self) {
+        self.0.lock().n_read += 1;
+    }
+
+    /// Sets the number of segments that were skipped since the start.
     pub(super) fn count_skipped(&self, n_skipped: u64) {
         self.0.lock().n_skipped = n_skipped;
     }
 
-    /// Returns the number of segments that were skipped.
-    #[cfg(test)]
-    pub(super) fn n_skipped(&self) -> u64 {
-        self.0.lock().n_skipped
+    /// Returns what was counted since the start.
+    pub(super) fn counts(&self) -> InputCounts {
+        let state = self.0.lock();
+        InputCounts {
+            segments_read: state.n_read,
+            segments_skipped: state.n_skipped,
+            ..InputCounts::default()
+        }
     }
 
     pub(super) fn set_error(&self, error: UpstreamError) {

@@ -4,6 +4,7 @@
 //! source, so they share the join.
 
 mod address;
+mod senders;
 mod socket;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use tokio::net::UdpSocket;
 use tracing::debug;
 
 use super::address::UdpAddress;
+use super::senders;
 use crate::error::Cause;
 use crate::source::UdpSettings;
 use crate::udp::Interface;
@@ -47,13 +48,7 @@ pub(super) fn open(
     };
     let has_interface = address.interface.is_some() || settings.interface.is_some();
     let cause = |error: io::Error| Cause::Connect(reason(&error, has_interface));
-    let socket = opened.map_err(|it| match it.kind() {
-        io::ErrorKind::Unsupported => Cause::Unsupported(
-            "a group of IPv6 with sources without a stream profile that runs ffmpeg".to_owned(),
-        ),
-        _ => cause(it),
-    })?;
-    let socket = UdpSocket::from_std(socket.into()).map_err(cause)?;
+    let socket = UdpSocket::from_std(opened.map_err(cause)?.into()).map_err(cause)?;
     Ok(Receiver { socket, senders })
 }
 
@@ -105,14 +100,19 @@ fn join(group: IpAddr, address: &UdpAddress, settings: &UdpSettings) -> io::Resu
                 }
             }
         }
-        IpAddr::V6(_) if !address.sources.is_empty() => return Err(io::ErrorKind::Unsupported.into()),
         IpAddr::V6(group) => {
             let index = interface.map_or(Ok(0), Interface::index)?;
             let scope = if is_link_local(group) { index } else { 0 };
             socket.bind(&SocketAddr::from(SocketAddrV6::new(group, address.port, 0, scope)).into())?;
             // Kernels before 4.20 do not know the option; the address of the group keeps most others away, too.
             let _ = socket.set_multicast_all_v6(false);
-            socket.join_multicast_v6(&group, index)?;
+            let sources: Vec<_> = address.sources.iter().filter_map(v6).collect();
+            if sources.is_empty() {
+                socket.join_multicast_v6(&group, index)?;
+            }
+            for source in sources {
+                senders::join(&socket, group, source, index)?;
+            }
         }
     }
     Ok(socket)
@@ -139,6 +139,13 @@ fn v4(address: &IpAddr) -> Option<Ipv4Addr> {
     match address {
         IpAddr::V4(address) => Some(*address),
         IpAddr::V6(_) => None,
+    }
+}
+
+fn v6(address: &IpAddr) -> Option<Ipv6Addr> {
+    match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(*address),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Custom properties of a user. The gateway stores two of the keys in fields of their own, and checks those that clients
 //! and the gateway have in common.
 
+use domain::output_format::{OUTPUT_FORMATS, OutputFormat};
 use domain::recording::QUOTA_BYTES_MAX;
 use domain::recording::retention::USER_QUOTA;
 use domain::secret::Secret;
@@ -17,13 +18,22 @@ const FIELD: &str = "custom_properties";
 const PLAYER_PASSWORD: &str = "xc_password";
 const HIDE_ADULT: &str = "hide_adult_content";
 /// Keys that only admins may change.
-const FOR_ADMINS: [&str; 6] =
-    [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, USER_QUOTA, RECORDINGS_ENABLED, CATCHUP_ENABLED];
+const FOR_ADMINS: [&str; 7] = [
+    PLAYER_PASSWORD,
+    HIDE_ADULT,
+    ALLOWED_NETWORKS,
+    USER_QUOTA,
+    RECORDINGS_ENABLED,
+    CATCHUP_ENABLED,
+    OUTPUT_FORMATS,
+];
 /// Maximum number of days of a guide.
 const GUIDE_DAYS_MAX: u64 = 365;
 /// Maximum number of items of a menu, and length of each, in characters.
 const MENU_ITEMS_MAX: usize = 100;
 const WORD_CHARS_MAX: usize = 100;
+/// Maximum number of names in a list of formats; a format has several names.
+const FORMATS_MAX: usize = 10;
 /// Maximum size of all properties of a user as JSON, in bytes.
 pub(super) const BYTES_MAX: usize = 100 * 1024;
 
@@ -62,6 +72,11 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
             true => true,
             false => return Err("Must be a valid boolean.".to_owned()),
         },
+        OUTPUT_FORMATS if has_formats(value) => true,
+        OUTPUT_FORMATS => {
+            let names = OutputFormat::ALL.map(OutputFormat::name).join(", ");
+            return Err(format!("A list of formats is required, of {names}, the preferred one first."));
+        }
         "output_format" => is_word(value),
         "output_profile" => is_word(value) || value.is_u64(),
         "navOrder" | "hiddenNav" => {
@@ -70,6 +85,16 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
         _ => true,
     };
     if is_good { Ok(()) } else { Err("This value is not valid.".to_owned()) }
+}
+
+/// Returns whether a value is a list of formats.
+fn has_formats(value: &Value) -> bool {
+    let is_format = |it: &Value| it.as_str().is_some_and(|it| OutputFormat::of_name(it).is_some());
+    match value {
+        Value::Array(items) => (1..=FORMATS_MAX).contains(&items.len()) && items.iter().all(is_format),
+        Value::String(text) => text.split(',').all(|it| OutputFormat::of_name(it).is_some()),
+        _ => false,
+    }
 }
 
 /// Refuses a change of the caller's own networks after which this very request would be refused.
@@ -179,6 +204,15 @@ mod tests {
                 json!({ "b": 2, "c": [3], "xc_password": "other", "hide_adult_content": true }),
             ),
             (json!({ "xc_password": null, "hide_adult_content": false }), json!({ "b": 2, "c": [3] })),
+            (
+                json!({ "output_formats": ["HLS", "ts"] }),
+                json!({ "b": 2, "c": [3], "output_formats": ["HLS", "ts"] }),
+            ),
+            (
+                json!({ "output_formats": "m3u8,ts" }),
+                json!({ "b": 2, "c": [3], "output_formats": "m3u8,ts" }),
+            ),
+            (json!({ "output_formats": null }), json!({ "b": 2, "c": [3] })),
             (json!({ "xc_password": "", "hide_adult_content": null, "b": {} }), json!({ "b": {}, "c": [3] })),
         ] {
             merge(&mut anna, object(sent.clone())).unwrap();
@@ -191,7 +225,7 @@ mod tests {
         let mut anna = anna();
         let sent = json!({
             "xc_password": "hack", "hide_adult_content": false, "allowed_networks": {}, "catchup_enabled": true,
-            "recording_quota_bytes": 0, "recordings_enabled": true, "a": 5,
+            "recording_quota_bytes": 0, "recordings_enabled": true, "output_formats": ["ts"], "a": 5,
         });
         merge_own(&mut anna, object(sent)).unwrap();
         let expected = json!({ "a": 5, "b": 2, "xc_password": "remote", "hide_adult_content": true });
@@ -222,6 +256,14 @@ mod tests {
             (json!({ "catchup_enabled": 1 }), "catchup_enabled: Must be a valid boolean."),
             (json!({ "recordings_enabled": "on" }), "recordings_enabled: Must be a valid boolean."),
             (json!({ "output_format": ["ts"] }), "output_format: This value is not valid."),
+            (
+                json!({ "output_formats": ["ts", "rtmp"] }),
+                "output_formats: A list of formats is required, of ts, m3u8, mp4, the preferred one first.",
+            ),
+            (
+                json!({ "output_formats": [] }),
+                "output_formats: A list of formats is required, of ts, m3u8, mp4, the preferred one first.",
+            ),
             (json!({ "output_profile": -1 }), "output_profile: This value is not valid."),
             (json!({ "navOrder": "channels" }), "navOrder: This value is not valid."),
             (json!({ "hiddenNav": [7] }), "hiddenNav: This value is not valid."),

@@ -78,6 +78,12 @@ pub(crate) struct LiveChannelView {
     /// Number of times that a stream was lost or failed to start.
     #[field(example = "0")]
     losses: Option<u64>,
+    /// Number of segments of HLS that were read from providers.
+    #[field(example = "0")]
+    segments_read: Option<u64>,
+    /// Number of segments of HLS that were not available, or left the playlist before they could be read.
+    #[field(example = "0")]
+    segments_skipped: Option<u64>,
     /// Number of datagrams that the network lost on the way from providers, as far as they are numbered (RTP).
     #[field(example = "0")]
     lost_datagrams: Option<u64>,
@@ -262,7 +268,9 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         avg_bitrate_kbps: since.map(|it| tenths(status.bytes_in as f64 * 8.0 / 1000.0 / it)),
         failovers: Some(status.n_failovers),
         losses: Some(status.n_losses),
-        lost_datagrams: Some(status.lost_datagrams),
+        segments_read: Some(status.input.segments_read),
+        segments_skipped: Some(status.input.segments_skipped),
+        lost_datagrams: Some(status.input.lost_datagrams),
         waiting: Some(status.n_waiting),
         client_count: clients.len(),
         clients,
@@ -291,6 +299,7 @@ impl SegmenterView {
 }
 
 fn client(client: ClientStatus) -> LiveClientView {
+    let output_format = client.format_name();
     LiveClientView {
         client_id: client.id.to_string(),
         ip_address: client.address.to_string(),
@@ -298,9 +307,7 @@ fn client(client: ClientStatus) -> LiveClientView {
         user_id: client.user_id.map_or_else(|| "0".to_owned(), |it| it.to_string()),
         username: client.user,
         connected_at: Time(client.joined_at),
-        output_format: client
-            .datagrams
-            .map_or(client.format.name(), |it| if it.is_rtp { "rtp" } else { "udp" }),
+        output_format,
         output_profile: client.output_profile,
         bytes_sent: client.bytes,
         misses: client.misses,
@@ -330,6 +337,8 @@ fn unanswered(models: &Models, target: Target) -> LiveChannelView {
         avg_bitrate_kbps: None,
         failovers: None,
         losses: None,
+        segments_read: None,
+        segments_skipped: None,
         lost_datagrams: None,
         waiting: None,
         client_count: 0,
@@ -352,6 +361,7 @@ mod tests {
     use domain::output_format::StreamFormat;
     use domain::source_url::SourceUrl;
     use domain::stream_profile::Delivery;
+    use media::InputCounts;
     use serde_json::{Value, json};
 
     use super::*;
@@ -380,7 +390,7 @@ mod tests {
             n_failovers: 1,
             last_failure: None,
             bytes_in: 1_250_000,
-            lost_datagrams: 2,
+            input: InputCounts { segments_read: 40, segments_skipped: 1, lost_datagrams: 2 },
             ring_bytes: 0,
             clients: vec![ClientStatus {
                 id: 17,
@@ -434,6 +444,8 @@ mod tests {
             "avg_bitrate_kbps": 1000.0,
             "failovers": 1,
             "losses": 3,
+            "segments_read": 40,
+            "segments_skipped": 1,
             "lost_datagrams": 2,
             "waiting": 0,
             "client_count": 1,

@@ -38,6 +38,11 @@ export interface LiveChannel {
 	buffer_bytes?: number;
 	losses?: number;
 	failovers?: number;
+	/** Segments of HLS that were read from providers, and those that were skipped. */
+	segments_read?: number;
+	segments_skipped?: number;
+	/** Datagrams that the network lost on the way from providers. */
+	lost_datagrams?: number;
 	waiting?: number;
 	clients?: ClientStats[];
 	/** What makes segments of the channel, for viewers with HLS or fMP4. */

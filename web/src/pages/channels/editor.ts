@@ -1,6 +1,6 @@
 // The values of a channel in its editor, and where they come from.
 
-import type { Schemas } from '$lib/api';
+import { ApiError, type Schemas } from '$lib/api';
 import type { ChannelRow } from './filters';
 
 /** Values of the form. */
@@ -18,7 +18,15 @@ export interface ChannelValues {
 	healthiest_first: boolean;
 	/** When its past is kept; `null` leaves it to the settings. */
 	timeshift: TimeShift | null;
+	/** When it is sent as datagrams. */
+	udp_mode: UdpMode;
+	udp_address: string;
+	udp_interface: string;
+	udp_ttl: number | null;
 }
+
+export const UDP_MODES = ['off', 'always', 'watched'] as const;
+export type UdpMode = (typeof UDP_MODES)[number];
 
 export const TIME_SHIFTS = ['off', 'watched', 'always'] as const;
 export type TimeShift = (typeof TIME_SHIFTS)[number];
@@ -37,6 +45,10 @@ export function valuesOf(channel: ChannelRow): ChannelValues {
 		is_adult: channel.is_adult,
 		healthiest_first: channel.healthiest_first,
 		timeshift: channel.timeshift,
+		udp_mode: channel.udp_output?.mode ?? 'off',
+		udp_address: channel.udp_output?.address ?? '',
+		udp_interface: channel.udp_output?.interface ?? '',
+		udp_ttl: channel.udp_output?.ttl ?? null,
 	};
 }
 
@@ -53,7 +65,49 @@ export const NEW_CHANNEL: ChannelValues = {
 	is_adult: false,
 	healthiest_first: false,
 	timeshift: null,
+	udp_mode: 'off',
+	udp_address: '',
+	udp_interface: '',
+	udp_ttl: null,
 };
+
+/** The fields of the output as datagrams, by their names in the form. */
+const UDP_FIELDS = {
+	udp_mode: 'mode',
+	udp_address: 'address',
+	udp_interface: 'interface',
+	udp_ttl: 'ttl',
+} as const;
+type UdpField = keyof typeof UDP_FIELDS;
+type ChannelEdit = Schemas['PatchedChannelEditRequest'];
+
+/** Returns the body of the request from the changed values. The fields of the output are one object in it. */
+export function bodyOf(values: ChannelValues, changed: Partial<ChannelValues>): ChannelEdit {
+	const { udp_mode, udp_address, udp_interface, udp_ttl, ...body } = changed;
+	const edit: ChannelEdit = body;
+	if ([udp_mode, udp_address, udp_interface, udp_ttl].every((it) => it === undefined)) return edit;
+	edit.udp_output =
+		values.udp_mode === 'off'
+			? null
+			: {
+					mode: values.udp_mode,
+					address: values.udp_address,
+					interface: values.udp_interface.trim() || null,
+					...(values.udp_ttl === null ? {} : { ttl: values.udp_ttl }),
+				};
+	return edit;
+}
+
+/** Returns the error with the message for a part of the output at the field of that part. */
+export function atFields(error: unknown): unknown {
+	const message = error instanceof ApiError ? error.fields.udp_output : undefined;
+	if (!(error instanceof ApiError) || message === undefined) return error;
+	const { udp_output: _, ...fields } = error.fields;
+	const [name, rest] = [message.slice(0, message.indexOf(': ')), message.slice(message.indexOf(': ') + 2)];
+	const field = (Object.keys(UDP_FIELDS) as UdpField[]).find((it) => UDP_FIELDS[it] === name);
+	const own = field === undefined ? { udp_address: message } : { [field]: rest };
+	return new ApiError(error.status, error.message, { ...fields, ...own }, error.body);
+}
 
 /** Names of fields as `override` spells them. */
 const OVERRIDDEN: Partial<Record<keyof ChannelValues, string>> = {

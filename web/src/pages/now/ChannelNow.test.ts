@@ -61,3 +61,17 @@ test('a gateway that reports no formats has no column for them', async () => {
 	expect(screen.queryByRole('columnheader', { name: 'Format' })).toBeNull();
 	expect(screen.queryByRole('heading', { name: 'Segments' })).toBeNull();
 });
+
+test('what a source has lost is said with its reason', async () => {
+	shows({ output_format: 'rtp' }, { segments_read: 1200, segments_skipped: 2, lost_datagrams: 3 });
+	await screen.findByText('RTP output');
+	expect(screen.getByText(/1,200 segments read, 2 skipped/)).toBeTruthy();
+	expect(screen.getByText('3 datagrams lost')).toBeTruthy();
+	expect(screen.getByText(/receive buffer/)).toBeTruthy();
+});
+
+test('a source without segments and datagrams has no figures of them', async () => {
+	shows({}, { segments_read: 0, segments_skipped: 0, lost_datagrams: 0 });
+	await screen.findByText('192.0.2.1');
+	expect(screen.queryByText(/segment|datagram/)).toBeNull();
+});

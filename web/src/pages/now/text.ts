@@ -69,7 +69,17 @@ export const text = texts({
 			'hls-fmp4': 'HLS (fMP4)',
 			'll-hls': 'HLS with low latency',
 			fmp4: 'fMP4',
+			udp: 'UDP output',
+			rtp: 'RTP output',
 		} as Record<string, string>,
+		segmentsIn: (read: number, skipped: number) =>
+			skipped > 0
+				? `${plural(read, '1 segment', `${number(read)} segments`)} read, ${number(skipped)} skipped`
+				: `${plural(read, '1 segment', `${number(read)} segments`)} read`,
+		lostDatagrams: (n: number) => plural(n, '1 datagram lost', `${number(n)} datagrams lost`),
+		segmentsInHint:
+			'Skipped segments were not available at the provider, or were offered for too short a time.',
+		lostHint: 'The network lost them, or the receive buffer of this machine is too small.',
 		segmenters: 'Segments',
 		container: 'Container',
 		containers: { ts: 'MPEG-TS', fmp4: 'fMP4' } as Record<string, string>,

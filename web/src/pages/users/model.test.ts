@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bodyOf, newPlayerPassword } from './model';
+import { bodyOf, newPlayerPassword, preferredFirst, valuesOf, withFormat, type User } from './model';
 
 it('empty passwords stay as they are', () => {
 	expect(bodyOf({ password: '', current_password: '', email: 'a@b' })).toEqual({ email: 'a@b' });
@@ -19,6 +19,20 @@ it('an empty player password is removed, and only changed properties are sent', 
 		custom_properties: { recordings_enabled: null, recording_quota_bytes: null },
 	});
 	expect(bodyOf({ stream_limit: null })).toEqual({ stream_limit: 0 });
+});
+
+it('the formats of a user are those of the property, the preferred one first', () => {
+	const formats = (custom_properties: object) => valuesOf({ custom_properties } as User).output_formats;
+	expect(formats({})).toEqual(['ts', 'm3u8', 'mp4']);
+	expect(formats({ output_formats: 'hls,ts' })).toEqual(['m3u8', 'ts']);
+	expect(preferredFirst(['ts', 'm3u8', 'mp4'], 'm3u8')).toEqual(['m3u8', 'ts', 'mp4']);
+	expect(withFormat(['m3u8', 'mp4'], 'ts', true)).toEqual(['m3u8', 'ts', 'mp4']);
+	expect(withFormat(['m3u8', 'mp4'], 'm3u8', false)).toEqual(['mp4']);
+	expect(withFormat(['mp4'], 'mp4', false), 'one stays').toEqual(['mp4']);
+	expect(bodyOf({ output_formats: ['m3u8'] })).toEqual({ custom_properties: { output_formats: ['m3u8'] } });
+	expect(bodyOf({ output_formats: ['ts', 'm3u8', 'mp4'] })).toEqual({
+		custom_properties: { output_formats: null },
+	});
 });
 
 it('player passwords are random and can be typed with a remote control', () => {

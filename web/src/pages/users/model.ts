@@ -1,6 +1,7 @@
 // The values of the form of a user, and what it sends.
 
 import type { Schemas } from '$lib/api';
+import { OUTPUT_FORMATS, outputFormatsOf, type OutputFormat } from '../common/outputFormats';
 
 export type User = Schemas['UserAccount'];
 type Level = User['user_level'];
@@ -17,6 +18,8 @@ export interface UserValues {
 	xc_password: string;
 	hide_adult_content: boolean;
 	catchup_enabled: boolean;
+	/** Formats that the user may play, the preferred one first. */
+	output_formats: OutputFormat[];
 	/** Whether the user may record: as the settings say, or not. */
 	recordings: 'settings' | 'on' | 'off';
 	/** How much the recordings may take, in GiB; `null` for as much as the settings say. */
@@ -37,6 +40,7 @@ export const NEW_USER: UserValues = {
 	xc_password: '',
 	hide_adult_content: false,
 	catchup_enabled: true,
+	output_formats: [...OUTPUT_FORMATS],
 	recordings: 'settings',
 	recording_quota: null,
 };
@@ -55,6 +59,7 @@ export function valuesOf(user: User): UserValues {
 		xc_password: typeof custom.xc_password === 'string' ? custom.xc_password : '',
 		hide_adult_content: custom.hide_adult_content === true,
 		catchup_enabled: custom.catchup_enabled !== false,
+		output_formats: outputFormatsOf(custom.output_formats),
 		recordings:
 			typeof custom.recordings_enabled !== 'boolean' ? 'settings' : custom.recordings_enabled ? 'on' : 'off',
 		recording_quota:
@@ -66,9 +71,8 @@ export function valuesOf(user: User): UserValues {
 
 /** Returns the body of the request from the changed values. Empty passwords stay as they are. */
 export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
-	const { xc_password, hide_adult_content, catchup_enabled, recordings, recording_quota, ...others } =
-		changed;
-	const { password, current_password, stream_limit, ...same } = others;
+	const { xc_password, hide_adult_content, catchup_enabled, output_formats, ...more } = changed;
+	const { recordings, recording_quota, password, current_password, stream_limit, ...same } = more;
 	const body: Record<string, unknown> = { ...same };
 	if (password) body.password = password;
 	if (current_password) body.current_password = current_password;
@@ -77,12 +81,29 @@ export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
 	if (xc_password !== undefined) custom.xc_password = xc_password === '' ? null : xc_password;
 	if (hide_adult_content !== undefined) custom.hide_adult_content = hide_adult_content;
 	if (catchup_enabled !== undefined) custom.catchup_enabled = catchup_enabled;
+	// Without the property, the formats are all that the gateway has, also those of later versions.
+	if (output_formats !== undefined) custom.output_formats = isEvery(output_formats) ? null : output_formats;
 	if (recordings !== undefined)
 		custom.recordings_enabled = recordings === 'settings' ? null : recordings === 'on';
 	if (recording_quota !== undefined)
 		custom.recording_quota_bytes = recording_quota === null ? null : Math.round(recording_quota * GIB);
 	if (Object.keys(custom).length > 0) body.custom_properties = custom;
 	return body;
+}
+
+const isEvery = (formats: OutputFormat[]): boolean => formats.join() === OUTPUT_FORMATS.join();
+
+/** Returns the formats with another one allowed or not; at least one stays. */
+export function withFormat(formats: OutputFormat[], format: OutputFormat, isOn: boolean): OutputFormat[] {
+	const others = formats.filter((it) => it !== format);
+	if (!isOn) return others.length > 0 ? others : formats;
+	const [preferred = format] = formats;
+	return preferredFirst([...others, format], preferred);
+}
+
+/** Returns the formats with the preferred one first, and the others in their usual order. */
+export function preferredFirst(formats: OutputFormat[], preferred: OutputFormat): OutputFormat[] {
+	return [preferred, ...OUTPUT_FORMATS.filter((it) => it !== preferred && formats.includes(it))];
 }
 
 /** Characters of a player password that are typed with the remote control of a television: none look alike. */

@@ -42,6 +42,16 @@ export const text = texts({
 		hideAdult: 'Hide channels with adult content',
 		catchup: 'May watch the past of channels',
 		catchupHint: 'As far as providers keep an archive.',
+		formatsTitle: 'Formats of live channels',
+		formatsHint: 'Players that ask for another format are refused.',
+		formats: { ts: 'MPEG-TS', m3u8: 'HLS', mp4: 'MP4' },
+		formatHints: {
+			ts: 'One endless stream, for most players.',
+			m3u8: 'Short segments, for Apple devices and bad networks.',
+			mp4: 'One endless file, for browsers and casting.',
+		},
+		lastFormat: 'At least one format stays allowed.',
+		preferred: 'Format if a player asks for none',
 		recordings: 'Recordings',
 		recordingsChoices: {
 			settings: 'As the settings of recordings say',

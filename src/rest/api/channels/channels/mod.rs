@@ -102,6 +102,12 @@ fn reading_routes() -> Vec<Route> {
             streams,
         ),
         Route::get(
+            "/api/channels/channels/{id}/udp-output/",
+            ADMIN,
+            "Returns whether a channel is sent as datagrams at present.",
+            udp_output::state,
+        ),
+        Route::get(
             "/api/channels/channels/{id}/streams/stats/",
             STANDARD,
             "Lists the measurements of the streams of a channel.",

@@ -1,5 +1,6 @@
 //! The output of a channel as datagrams, in bodies and answers.
 
+use actors::UdpOutputState;
 use domain::udp_output::{
     TTL_DEFAULT, UdpOutput, UdpOutputAddress, UdpOutputError, UdpOutputMode, is_interface,
 };
@@ -7,7 +8,10 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::filters::find_visible;
+use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::Text;
+use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::{Element, FieldErrors};
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
@@ -80,6 +84,29 @@ impl UdpOutputView {
             mode: Named(output.mode),
         }
     }
+}
+
+/// Whether a channel is sent as datagrams at present.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct UdpOutputStateView {
+    /// `idle` without an output, for a disabled channel, and until somebody watches it if the output waits for that;
+    /// `starting` until the channel plays; `sending`; `failing` if nothing can be sent.
+    #[field(example = "sending")]
+    state: &'static str,
+    /// Why nothing can be sent; `null` in the other states.
+    #[field(example = "the network interface eth7 does not exist, or cannot send this")]
+    reason: Option<String>,
+}
+
+pub(super) async fn state(call: Call) -> Result<UdpOutputStateView, Refusal> {
+    let channel = find_visible(&call, call.id()?)?;
+    let (state, reason) = match call.app.udp_outputs.state(channel.uuid) {
+        UdpOutputState::Idle => ("idle", None),
+        UdpOutputState::Starting => ("starting", None),
+        UdpOutputState::Sending => ("sending", None),
+        UdpOutputState::Failing(reason) => ("failing", Some(reason)),
+    };
+    Ok(UdpOutputStateView { state, reason })
 }
 
 /// The address of a receiver.

@@ -1,0 +1,1 @@
+var e=[`ts`,`m3u8`,`mp4`],t={ts:`ts`,mpegts:`ts`,"mpeg-ts":`ts`,m3u8:`m3u8`,hls:`m3u8`,mp4:`mp4`,fmp4:`mp4`};function n(n){let r=(typeof n==`string`?n.split(`,`):[n].flat()).flatMap(e=>typeof e==`string`?t[e.trim().toLowerCase()]??[]:[]);return r.length===0?[...e]:[...new Set(r)]}export{n,e as t};
