@@ -90,7 +90,9 @@ impl NetworkClass {
             "lineup.json" | "lineup.m3u" | "lineup.post" | "lineup.xml" | "lineup_status.json" => Self::Tuner,
             "auto" | "live" | "movie" | "series" | "streaming" | "timeshift" | "{user}" => Self::Streams,
             "proxy"
-                if ["/proxy/vod/{", "/proxy/hls/", "/proxy/catchup/{"].iter().any(|it| path.starts_with(it))
+                if ["/proxy/vod/{", "/proxy/hls/", "/proxy/catchup/{"]
+                    .iter()
+                    .any(|it| path.starts_with(it))
                     || segments.nth(1) == Some("stream") =>
             {
                 Self::Streams

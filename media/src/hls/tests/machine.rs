@@ -96,9 +96,13 @@ fn a_live_stream_starts_three_segments_before_the_end_and_continues_without_repe
 
 #[test]
 fn a_list_is_requested_again_before_its_last_segment_has_played_whatever_target_it_declares() {
-    for (target, duration, expected) in
-        [("60", "2.0", 2_000), ("3600", "6", 6_000), ("0", "2.5", 2_500), ("4", "6", 4_000), ("4", "0", 4_000)]
-    {
+    for (target, duration, expected) in [
+        ("60", "2.0", 2_000),
+        ("3600", "6", 6_000),
+        ("0", "2.5", 2_500),
+        ("4", "6", 4_000),
+        ("4", "0", 4_000),
+    ] {
         let mut reader = Reader::new();
         let segments = format!("#EXTINF:{duration},\na\n#EXTINF:{duration},\nb\n");
         reader.list(&format!("#EXTM3U\n#EXT-X-TARGETDURATION:{target}\n{segments}"));

@@ -134,18 +134,23 @@ const RESTART: &str = "/api/plugins/plugins/{key}/restart/";
 pub(super) fn routes() -> Vec<Route> {
     const CONFLICT: &str = "The plugin has failed or was stopped, or the gateway runs without plugins.";
     vec![
-        Route::post(RUN, ADMIN, "Runs an action of a plugin, and waits for its end, up to a minute by default.", run)
-            .with_properties_body()
-            .that_reads()
-            // Otherwise a plugin could run itself in a circle, also by way of others.
-            .not_for_plugins(NOT_FOR_PLUGINS)
-            .refuses_plainly(StatusCode::ACCEPTED, "The action still runs; `result` is null.")
-            .refuses(StatusCode::FORBIDDEN, "The plugin is disabled.")
-            .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
-            .refuses(StatusCode::CONFLICT, CONFLICT)
-            .refuses(StatusCode::INTERNAL_SERVER_ERROR, "The action raised an exception.")
-            .refuses(StatusCode::BAD_GATEWAY, "The process of the plugin ended during the run.")
-            .refuses(StatusCode::GATEWAY_TIMEOUT, "The action took longer than its time."),
+        Route::post(
+            RUN,
+            ADMIN,
+            "Runs an action of a plugin, and waits for its end, up to a minute by default.",
+            run,
+        )
+        .with_properties_body()
+        .that_reads()
+        // Otherwise a plugin could run itself in a circle, also by way of others.
+        .not_for_plugins(NOT_FOR_PLUGINS)
+        .refuses_plainly(StatusCode::ACCEPTED, "The action still runs; `result` is null.")
+        .refuses(StatusCode::FORBIDDEN, "The plugin is disabled.")
+        .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
+        .refuses(StatusCode::CONFLICT, CONFLICT)
+        .refuses(StatusCode::INTERNAL_SERVER_ERROR, "The action raised an exception.")
+        .refuses(StatusCode::BAD_GATEWAY, "The process of the plugin ended during the run.")
+        .refuses(StatusCode::GATEWAY_TIMEOUT, "The action took longer than its time."),
         Route::get(RUNS, ADMIN, "Lists the last runs of a plugin.", runs)
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN),
         Route::post(CANCEL, ADMIN, "Cancels a run of a plugin.", cancel)
