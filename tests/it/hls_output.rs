@@ -14,12 +14,13 @@ use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::{Clip, Picture, TEST_PICTURE};
 use crate::support::upstream::Provider;
 use crate::support::users::{TestUser, change_user, create_user};
+use crate::support::web::Web;
 use crate::support::{eventually, tools, until_async};
 
 const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 
 /// The arguments of ffmpeg for pictures that every browser plays, with a key frame in each second.
-const OUTPUT: [&str; 12] =
+pub const OUTPUT: [&str; 12] =
     ["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "25", "-c:a", "aac"];
 
 /// Starts a gateway with the channels `News` and `Late`, which send real pictures and sound.
@@ -34,7 +35,7 @@ async fn set_up() -> (Provider, TestGateway) {
 }
 
 /// A player of HLS that reads playlists as it is told.
-struct Watching<'a> {
+pub struct Watching<'a> {
     gateway: &'a TestGateway,
     agent: String,
     /// Path of the media playlist, without its name.
@@ -43,12 +44,12 @@ struct Watching<'a> {
 
 impl<'a> Watching<'a> {
     /// Requests a master playlist.
-    async fn master(gateway: &TestGateway, path: &str, agent: &str) -> Response {
+    pub async fn master(gateway: &TestGateway, path: &str, agent: &str) -> Response {
         fetch(gateway.address, Request::get(path).header("User-Agent", agent)).await
     }
 
     /// Begins to watch.
-    async fn begin(gateway: &'a TestGateway, path: &str, agent: &str) -> Watching<'a> {
+    pub async fn begin(gateway: &'a TestGateway, path: &str, agent: &str) -> Watching<'a> {
         let master = Self::master(gateway, path, agent).await;
         assert_eq!(master.status(), 200, "{path}: {}", master.text());
         assert_eq!(master.header("content-type"), Some(PLAYLIST));
@@ -66,11 +67,16 @@ impl<'a> Watching<'a> {
         Request::get(format!("{}{name}", self.folder)).header("User-Agent", &self.agent)
     }
 
-    async fn fetch(&self, name: &str) -> Response {
+    /// Returns the token of the session.
+    fn token(&self) -> &str {
+        self.folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+    }
+
+    pub async fn fetch(&self, name: &str) -> Response {
         fetch(self.gateway.address, self.get(name)).await
     }
 
-    async fn playlist(&self) -> String {
+    pub async fn playlist(&self) -> String {
         let answer = self.fetch("index.m3u8").await;
         assert_eq!(answer.status(), 200, "{}", answer.text());
         answer.text()
@@ -83,16 +89,16 @@ impl<'a> Watching<'a> {
     }
 }
 
-fn live(user: &TestUser, gateway: &TestGateway, channel: &str, extension: &str) -> String {
+pub fn live(user: &TestUser, gateway: &TestGateway, channel: &str, extension: &str) -> String {
     user.live(&format!("{}.{extension}", gateway.channel(channel).id))
 }
 
-fn open(gateway: &TestGateway, channel: &str) -> String {
+pub fn open(gateway: &TestGateway, channel: &str) -> String {
     format!("/proxy/hls/{}/index.m3u8", gateway.channel(channel).uuid)
 }
 
 /// Returns the clients of a channel.
-async fn clients(api: &Api, gateway: &TestGateway, channel: &str) -> Vec<Value> {
+pub async fn clients(api: &Api, gateway: &TestGateway, channel: &str) -> Vec<Value> {
     let status = api.get(&format!("/proxy/ts/status/{}", gateway.channel(channel).uuid)).await;
     status.body["clients"].as_array().cloned().unwrap_or_default()
 }
@@ -201,8 +207,7 @@ async fn a_player_that_asks_again_keeps_its_session_and_no_playlist_contains_cre
     let watching = Watching::of(&gateway, &masters[0], "tv");
     let playlist = watching.playlist().await;
     assert!(!playlist.contains("anna") && !playlist.contains("pw"), "{playlist}");
-    let token = watching.folder.trim_end_matches('/').rsplit('/').next().unwrap();
-    assert_eq!(token.len(), 32, "128 bits");
+    assert_eq!(watching.token().len(), 32, "128 bits");
     // Another program of the same user is another device.
     let refused = Watching::master(&gateway, &path, "phone").await;
     assert_eq!(refused.status(), 503, "{}", refused.text());
@@ -501,42 +506,46 @@ async fn a_player_of_hls_keeps_its_session_through_a_failover() {
     assert_eq!(gateway.gateway.counts().clients, 1);
 }
 
+const HLS_JS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/npm/node_modules/hls.js/dist/hls.min.js");
+/// The state of the page of [`play_in_browser`].
+pub const BROWSER_STATE: &str = "const video = document.querySelector('video');
+    return { time: video.currentTime, latency: hls.latency, errors, width: video.videoWidth }";
+
+/// Plays an address with hls.js in a page.
+pub async fn play_in_browser(web: &Web, path: &str) {
+    let library = std::fs::read_to_string(HLS_JS).expect("this test needs hls.js, which .ci/tools installs");
+    web.opens("/").await;
+    let page = format!(
+        "{library};
+        const video = document.createElement('video');
+        video.muted = true;
+        document.body.replaceChildren(video);
+        window.errors = [];
+        window.hls = new Hls({{ enableWorker: false, lowLatencyMode: true }});
+        hls.on(Hls.Events.ERROR, (_, it) => {{ if (it.fatal) errors.push(it.details); }});
+        hls.on(Hls.Events.MANIFEST_PARSED, () => video.play());
+        hls.attachMedia(video);
+        hls.loadSource('{path}');"
+    );
+    web.browser.script(&page).await;
+}
+
 /// These need a browser.
 mod slow {
     use super::*;
-    use crate::support::web::Web;
-
-    const HLS_JS: &str =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/npm/node_modules/hls.js/dist/hls.min.js");
-    const STATE: &str = "const video = document.querySelector('video');
-        return { time: video.currentTime, latency: hls.latency, errors, width: video.videoWidth }";
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn hls_js_plays_a_channel_in_a_browser_and_follows_it_closely_with_low_latency() {
         let (provider, gateway) = set_up().await;
-        let library =
-            std::fs::read_to_string(HLS_JS).expect("this test needs hls.js, which .ci/tools installs");
         let web = Web::at(gateway.address).await;
         for query in ["", "?container=ts", "?ll=1"] {
-            web.opens("/").await;
-            let path = format!("{}{query}", open(&gateway, "News"));
-            let page = format!(
-                "{library};
-                const video = document.createElement('video');
-                video.muted = true;
-                document.body.replaceChildren(video);
-                window.errors = [];
-                window.hls = new Hls({{ enableWorker: false, lowLatencyMode: true }});
-                hls.on(Hls.Events.ERROR, (_, it) => {{ if (it.fatal) errors.push(it.details); }});
-                hls.on(Hls.Events.MANIFEST_PARSED, () => video.play());
-                hls.attachMedia(video);
-                hls.loadSource('{path}');"
-            );
-            web.browser.script(&page).await;
-            let begun = web.browser.until("a picture", STATE, |it| it["width"].as_u64() > Some(0)).await;
+            play_in_browser(&web, &format!("{}{query}", open(&gateway, "News"))).await;
+            let begun =
+                web.browser.until("a picture", BROWSER_STATE, |it| it["width"].as_u64() > Some(0)).await;
             let time = begun["time"].as_f64().unwrap();
             let plays = |it: &Value| it["time"].as_f64().is_some_and(|it| it > time + 6.0);
-            let played = web.browser.until("six seconds", STATE, plays).await;
+            let played = web.browser.until("six seconds", BROWSER_STATE, plays).await;
             assert_eq!(played["errors"], json!([]), "{query}");
             let latency = played["latency"].as_f64().unwrap();
             // Three segments of four seconds, or three parts of half a second.

@@ -65,7 +65,8 @@ pub(super) fn render(
     if n_skipped > 0 {
         let _ = writeln!(text, "#EXT-X-SKIP:SKIPPED-SEGMENTS={n_skipped}");
     }
-    let mut left: u64 = state.listed(settings).map(|it| it.length).sum();
+    let open: u64 = state.open.iter().flat_map(|it| &it.parts).map(|it| it.length).sum();
+    let mut left = open + state.listed(settings).map(|it| it.length).sum::<u64>();
     let mut init = None;
     for (index, segment) in state.listed(settings).enumerate() {
         if index >= n_skipped {

@@ -53,8 +53,9 @@ pub(super) struct TsSegmenter {
     target_bytes: usize,
 }
 
-/// Audio and video of a programme: stream type and PID, and the parameter set of the video.
-type Signature = (Vec<(u8, u16)>, Vec<u8>);
+/// Audio and video of a programme: stream type, codec and PID, and the parameter set of the video. One stream type has
+/// several codecs, which descriptors tell apart.
+type Signature = (Vec<(u8, &'static str, u16)>, Vec<u8>);
 
 #[derive(Debug)]
 struct OpenStream {
@@ -172,7 +173,7 @@ impl TsSegmenter {
         self.picture = PictureReader::of(tables);
         let is_played = |kind: StreamKind| kind != StreamKind::Other;
         let streams = tables.pmt.streams.iter().filter(|it| is_played(tables.pmt.kind(it)));
-        self.signature.0 = streams.map(|it| (it.stream_type, it.pid)).take(STREAMS_MAX).collect();
+        self.signature.0 = streams.map(|it| (it.stream_type, it.codec(), it.pid)).take(STREAMS_MAX).collect();
     }
 
     /// Handles the first packet of a picture.
