@@ -218,7 +218,8 @@ impl Member {
         if node == out.node {
             self.is_reading = false;
             self.read_at = out.now + RETRY_INTERVAL;
-            if self.base.as_ref().is_none_or(|it| revision > it.0) {
+            let known = self.base.as_ref().map(|it| it.0);
+            if known.is_none_or(|it| revision > it || self.is_outdated && revision < it) {
                 self.seen_own(revision, record, out);
             }
         } else if let Some(record) = record {
@@ -235,7 +236,10 @@ impl Member {
     }
 
     fn seen_own(&mut self, revision: Revision, record: Option<MemberRecord>, out: &mut Outbox) {
-        let is_first_look = self.base.is_none();
+        // A lower revision after a conflict is a stale read, or the engine has lost writes. A write from it tells: it
+        // conflicts, or its revision proves the loss.
+        let is_lower = self.base.as_ref().is_some_and(|it| revision < it.0);
+        let is_first_look = self.base.is_none() || is_lower;
         self.is_outdated = false;
         self.writing = None;
         self.base = Some((revision, record.clone()));
@@ -270,7 +274,8 @@ impl Member {
             }
             _ => {}
         }
-        self.write_at = self.write_at.min(out.now);
+        let wait = if is_lower { RETRY_INTERVAL } else { Duration::ZERO };
+        self.write_at = self.write_at.min(out.now + wait);
     }
 
     fn set_own(&mut self, record: Option<MemberRecord>) {

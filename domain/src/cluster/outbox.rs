@@ -64,7 +64,7 @@ pub enum NodeEffect {
     ReleaseSource {
         channel: Uuid,
     },
-    /// Begin a job. Its writes carry the fencing number.
+    /// Begin a job, or continue it with this fencing number, which its writes carry.
     RunJob {
         job: JobName,
         fence: Revision,

@@ -3,6 +3,7 @@
 //! A seed replays a schedule: `CLUSTER_SEED=n`. The number of schedules is `CLUSTER_SCHEDULES`; a long run begins at
 //! another seed with `CLUSTER_FIRST_SEED`.
 
+mod cases;
 mod engine;
 mod provider;
 mod random;

@@ -25,9 +25,9 @@ use crate::plan::{SharedPool, SlotPool};
 /// Time without an answer after which a request has failed, or has an unknown outcome, in milliseconds.
 const ENGINE_TIMEOUT_MS: u64 = 2_000;
 /// Time at which the last fault ends.
-const FAULTS_END_MS: u64 = 60_000;
+const FAULTS_END_MS: u64 = 70_000;
 /// Time at which everything must have recovered: the faults, a take-over, and the cooling of lost leases.
-const RECOVERED_MS: u64 = 128_000;
+const RECOVERED_MS: u64 = 138_000;
 /// Time within which the requests after that must be granted.
 const END_MS: u64 = RECOVERED_MS + 20_000;
 /// Time for which the guard lets a process be frozen, by the clock of its machine.
@@ -54,7 +54,7 @@ enum Event {
     /// An input reaches a process.
     Input { to: Sender, input: Box<NodeInput> },
     /// A record reaches a process, over a connection that may be gone.
-    Deliver { to: Sender, key: RecordKey, revision: Revision, record: Option<Rc<ClusterRecord>> },
+    Deliver { to: Sender, key: RecordKey, revision: Revision, record: Option<Rc<ClusterRecord>>, is_reply: bool },
     Tick { machine: usize, process: ProcessId },
     /// A machine connects to the engine again.
     Connect(usize),
@@ -157,8 +157,9 @@ struct Machine {
     booted_at: u64,
     boot: BootId,
     power: Power,
-    /// Time since which it is frozen or suspended.
+    /// Time since which it is frozen or suspended, and the end of the last such time.
     stopped_at: u64,
+    woke_at: u64,
     /// Total time of suspend, which only a broken clock leaves out.
     suspended_ms: u64,
     /// Jump of the wall clock, which only a broken clock shows.
@@ -263,6 +264,7 @@ impl World {
                 boot: BootId(Uuid::from_u128(it as u128)),
                 power: Power::Off,
                 stopped_at: 0,
+                woke_at: 0,
                 suspended_ms: 0,
                 jump_ms: 0,
                 process: None,
@@ -306,7 +308,7 @@ impl World {
         for _ in 0..self.random.of(1..6) {
             let fault = FAULTS[self.random.of(0..FAULTS.len() as u64) as usize];
             let machine = self.random.of(0..self.machines.len() as u64) as usize;
-            let at = self.random.of(5_000..FAULTS_END_MS - 10_000);
+            let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
             let length = if self.random.permille(500) { 8_000 } else { 40_000 };
             let until = (at + self.random.of(200..length)).min(FAULTS_END_MS);
             if fault == Fault::Gone && !std::mem::take(&mut may_go) {
@@ -365,11 +367,14 @@ impl World {
                     self.input(to.machine, *input);
                 }
             }
-            Event::Deliver { to, key, revision, record } => {
+            Event::Deliver { to, key, revision, record, is_reply } => {
                 let is_connected = self.machines[to.machine].connection == to.connection;
-                if is_connected && self.is_running(to.machine, to.process) {
+                let is_running = self.is_running(to.machine, to.process);
+                if is_running && is_connected {
                     let record = record.map(|it| (*it).clone());
                     self.input(to.machine, NodeInput::Seen { key, revision, record });
+                } else if is_running && is_reply {
+                    self.input(to.machine, NodeInput::ReadFailed(key));
                 }
             }
             Event::Tick { machine, process } => {
@@ -524,7 +529,7 @@ impl World {
         let delay = self.delay(machine);
         // A follower of the engine may be late.
         let lag = if self.random.permille(30) { self.random.of(100..3_000) } else { 0 };
-        self.after(delay + lag, Event::Deliver { to, key, revision, record });
+        self.after(delay + lag, Event::Deliver { to, key, revision, record, is_reply: false });
     }
 
     /// Returns the time of one message between a machine and the engine.
@@ -603,10 +608,7 @@ impl World {
         let lag = if self.random.permille(100) { self.random.of(0..12) as usize } else { 0 };
         let (revision, record) = self.engine.read(key, self.engine.len().saturating_sub(lag));
         let delay = self.delay(from.machine);
-        self.after(delay, Event::Deliver { to: from, key, revision, record });
-        // Whether or not the connection lasts, the read ends.
-        let input = Box::new(NodeInput::ReadFailed(key));
-        self.after(delay + ENGINE_TIMEOUT_MS, Event::Input { to: from, input });
+        self.after(delay, Event::Deliver { to: from, key, revision, record, is_reply: true });
     }
 
     fn write(
@@ -873,8 +875,11 @@ impl World {
 
     fn begin(&mut self, fault: Fault, machine: usize) {
         let now = self.now;
-        if self.machines[machine].power == Power::Off {
-            return;
+        let is_of_process = matches!(fault, Fault::Killed | Fault::Restarted);
+        match self.machines[machine].power {
+            Power::Off => return,
+            Power::Suspended if is_of_process => return,
+            _ => {}
         }
         match fault {
             Fault::Cut => {
@@ -974,7 +979,9 @@ impl World {
 
     /// Lets a stopped process continue: it processes what has arrived in the meantime, and misses what is lost.
     fn wake(&mut self, machine: usize) {
-        self.machines[machine].power = Power::On;
+        let now = self.now;
+        let it = &mut self.machines[machine];
+        (it.power, it.woke_at) = (Power::On, now);
         let inbox = std::mem::take(&mut self.machines[machine].inbox);
         for event in inbox {
             self.happens(event);
@@ -1002,12 +1009,14 @@ impl World {
 
     // Invariants.
 
-    /// An incarnation that others declare over has no open connection on a process that runs.
+    /// An incarnation that others declare over has no open connection on a process that runs. A process that was
+    /// stopped needs a moment for closing.
     fn expired(&mut self, key: RecordKey, incarnation: Incarnation) {
         let RecordKey::Member(node) = key else { return };
         let it = &self.machines[node.0 as usize];
         let Some(process) = &it.process else { return };
-        if it.power == Power::On && self.provider.has_open(process.id, incarnation) {
+        let has_run = it.power == Power::On && self.now > it.woke_at + 500;
+        if has_run && self.provider.has_open(process.id, incarnation) {
             self.violated(format!("{incarnation:?} of machine {} expired with an open connection", node.0));
         }
     }
