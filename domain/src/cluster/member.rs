@@ -46,6 +46,8 @@ pub struct Member {
     last_before_restart: WriteNumber,
     is_registered: bool,
     pause: Option<Pause>,
+    /// Time at which the last pause ended.
+    resumed_at: Option<BootTime>,
     others: BTreeMap<NodeId, Watched>,
     /// Grows when an incarnation of any node ends or when grants become possible.
     version: u64,
@@ -101,6 +103,7 @@ impl Member {
             last_before_restart: 0,
             is_registered: true,
             pause: is_paused.then(|| Pause { until: out.now + PAUSE, is_of_start: true }),
+            resumed_at: None,
             others: BTreeMap::new(),
             version: 0,
         }
@@ -130,6 +133,12 @@ impl Member {
     /// Returns whether this node may grant itself slots.
     pub fn may_grant(&self, now: BootTime) -> bool {
         self.active(now).is_some() && self.is_registered && !self.is_paused(now)
+    }
+
+    /// Returns the time at which the last pause ended. A node that did not register again within the pause has closed
+    /// its connections by then, but the provider counts them for another release delay.
+    pub fn resumed_at(&self) -> Option<BootTime> {
+        self.resumed_at
     }
 
     fn is_paused(&self, now: BootTime) -> bool {
@@ -321,6 +330,7 @@ impl Member {
         let is_after_start = self.first_revision.is_some_and(|it| revision > it);
         if is_after_start && record.state == MemberState::Alive && record.settled {
             if self.pause.take_if(|it| it.is_of_start).is_some() {
+                self.resumed_at = Some(out.now);
                 self.version += 1;
             }
         }
@@ -387,8 +397,8 @@ impl Member {
 
     /// Does what is due now.
     pub(super) fn advance(&mut self, out: &mut Outbox) {
-        if self.pause.is_some_and(|it| out.now >= it.until) {
-            self.pause = None;
+        if let Some(pause) = self.pause.take_if(|it| out.now >= it.until) {
+            self.resumed_at = Some(pause.until);
             self.version += 1;
         }
         if matches!(self.phase, Phase::Joining | Phase::Active { .. } | Phase::Leaving) {

@@ -22,8 +22,9 @@
 //! - Leases carry the incarnation. They end with it: then their entries cool, and become free after a while.
 //! - A connection opens after its entry was written by a successful swap. Entries count until their connections are
 //!   closed and the provider has noticed it.
-//! - After a restart of the engine, which may have lost records, nobody grants for 20 s. Holders write their entries
-//!   again within that time, or close.
+//! - After a restart of the engine, which may have lost records, nobody grants for 20 s and a release delay. Holders
+//!   write their entries again within that time, or close. Only a machine that vanishes at that very time, with the
+//!   entries of its leases lost, is not covered.
 //!
 //! In reading order: [`record`] has the values in the engine, [`rules`] the times, then the machines as above, and
 //! [`node`] their combination.

@@ -64,6 +64,8 @@ pub struct ClusterNode {
     known_version: u64,
     /// The end of the present incarnation has not been passed on to the other machines.
     is_open: bool,
+    /// The last record that proved that the engine has lost writes. It proves it once.
+    last_evidence: Option<(ProcessId, WriteNumber)>,
 }
 
 impl ClusterNode {
@@ -73,7 +75,7 @@ impl ClusterNode {
         let out = Outbox::new(node, process, rules, now);
         let member = Member::new(boot, &out);
         let (pools, channels, jobs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { out, member, pools, channels, jobs, known_version: 0, is_open: false }
+        Self { out, member, pools, channels, jobs, known_version: 0, is_open: false, last_evidence: None }
     }
 
     pub fn member(&self) -> &Member {
@@ -187,7 +189,9 @@ impl ClusterNode {
     fn seen(&mut self, key: RecordKey, revision: Revision, record: Option<ClusterRecord>) {
         if let Some(ClusterRecord::Member(it)) = &record {
             // Its node had seen this revision or a higher one before it wrote the record: the engine has lost writes.
-            if revision <= it.highest {
+            let evidence = Some((it.process, it.write));
+            if revision <= it.highest && self.last_evidence != evidence {
+                self.last_evidence = evidence;
                 self.restarted();
             }
             self.out.highest = self.out.highest.max(it.highest);

@@ -76,7 +76,7 @@ pub enum NodeEffect {
 
 /// Effects of the present step, and the writes without an outcome.
 #[derive(Debug, Clone)]
-pub struct Outbox {
+pub(super) struct Outbox {
     pub(super) node: NodeId,
     pub(super) process: ProcessId,
     pub(super) rules: ClusterRules,

@@ -17,8 +17,8 @@ pub const TAKE_OVER: Duration = Duration::from_secs(20);
 /// power sends no FIN, so the provider counts its connections until a time-out of its own.
 pub const CRASH_COOLING: Duration = Duration::from_secs(30);
 
-/// Time without grants after a restart of the engine, which may have lost records. Nodes that do not reach the engine
-/// within that time have passed their [`DEADLINE`].
+/// Time without grants after a restart of the engine, which may have lost records; a release delay follows. Nodes that
+/// do not reach the engine within that time have passed their [`DEADLINE`].
 pub const PAUSE: Duration = TAKE_OVER;
 
 /// Interval between attempts to read or write again after an unknown outcome.

@@ -58,6 +58,8 @@ pub struct Slots {
     leases: BTreeMap<u64, OwnLease>,
     /// The cooling entries, with the times at which their slots become free for this node.
     cooling: BTreeMap<(LeaseId, CoolingReason), CoolingEntry>,
+    /// Time before which requests wait, because a pause has just ended.
+    grant_at: Option<BootTime>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +116,7 @@ impl Slots {
             table: Tracked::new(RecordKey::Pool(id), out),
             leases: BTreeMap::new(),
             cooling: BTreeMap::new(),
+            grant_at: None,
         }
     }
 
@@ -130,11 +133,6 @@ impl Slots {
     /// Returns whether any connection may be open.
     pub(super) fn has_open(&self) -> bool {
         self.leases.values().any(|it| matches!(it.stage, Stage::Held { .. } | Stage::Closing { .. }))
-    }
-
-    /// Returns whether this node has a lease or a request in this table.
-    pub(super) fn is_in_use(&self) -> bool {
-        !self.leases.is_empty()
     }
 
     /// Adds a request. Its number is chosen by the caller and never reused by the process.
@@ -384,7 +382,9 @@ impl Slots {
             _ => true,
         });
         self.remove_waiters(&mut proposal, member, out);
-        if member.may_grant(out.now) {
+        let longest = self.leases.values().flat_map(|it| it.request.order.iter()).map(|it| it.release_delay).max();
+        self.grant_at = member.resumed_at().map(|it| it + longest.unwrap_or_default());
+        if member.may_grant(out.now) && self.grant_at.is_none_or(|it| out.now >= it) {
             self.grant(&mut proposal, incarnation, out);
         }
         Some(proposal)
@@ -590,7 +590,8 @@ impl Slots {
             };
             of_stage.into_iter().flatten().chain(it.confirm_by)
         });
-        next_after(now, self.table.retries().chain(cooling).chain(leases))
+        let grant_at = self.grant_at.filter(|_| has_requests);
+        next_after(now, self.table.retries().chain(cooling).chain(leases).chain(grant_at))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The model: many nodes with a simulated engine, network, clocks and provider, driven by seeded schedules.
 //!
 //! A seed replays a schedule: `CLUSTER_SEED=n`. The number of schedules is `CLUSTER_SCHEDULES`; a long run begins at
-//! another seed with `CLUSTER_FIRST_SEED`.
+//! another seed with `CLUSTER_FIRST_SEED`. `CLUSTER_TRACE=1` prints what happens.
 
 mod cases;
 mod engine;
@@ -13,8 +13,11 @@ use std::env;
 
 use super::rules::ClusterRule;
 
-/// The number of schedules that a test runs, unless the environment says otherwise.
-const SCHEDULES: u64 = 20_000;
+/// The number of schedules of all parts together, unless the environment says otherwise.
+const SCHEDULES: u64 = 100_000;
+
+/// The schedules are divided into tests that run at the same time.
+const PARTS: u64 = 4;
 
 /// The number of schedules within which the model must notice that a rule is broken.
 const SCHEDULES_TO_NOTICE: u64 = 20_000;
@@ -34,13 +37,14 @@ impl Drop for Seed {
     }
 }
 
-#[test]
-fn limits_hold_and_work_resumes_in_every_schedule() {
+/// Runs one part of the schedules: limits hold at any time, and work resumes after the faults.
+fn check(part: u64) {
     let seeds = match number("CLUSTER_SEED") {
-        Some(seed) => seed..seed + 1,
+        Some(seed) => seed..seed + u64::from(part == 0),
         None => {
             let first = number("CLUSTER_FIRST_SEED").unwrap_or(0);
-            first..first + number("CLUSTER_SCHEDULES").unwrap_or(SCHEDULES)
+            let length = number("CLUSTER_SCHEDULES").unwrap_or(SCHEDULES).div_ceil(PARTS);
+            first + part * length..first + (part + 1) * length
         }
     };
     for seed in seeds {
@@ -48,6 +52,30 @@ fn limits_hold_and_work_resumes_in_every_schedule() {
         if let Err(violation) = world::run(seed, None) {
             panic!("{violation}");
         }
+    }
+}
+
+mod limits_hold_and_work_resumes_in_every_schedule {
+    use super::*;
+
+    #[test]
+    fn of_the_first_quarter() {
+        check(0);
+    }
+
+    #[test]
+    fn of_the_second_quarter() {
+        check(1);
+    }
+
+    #[test]
+    fn of_the_third_quarter() {
+        check(2);
+    }
+
+    #[test]
+    fn of_the_last_quarter() {
+        check(3);
     }
 }
 

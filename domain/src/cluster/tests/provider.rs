@@ -74,10 +74,11 @@ impl Provider {
         }
     }
 
-    /// The machine is back from a suspend, and its connections live on unless the provider has dropped them.
-    pub(super) fn machine_resumed(&mut self, machine: usize, now: u64) {
+    /// The machine is back from a suspend, and the connections of its process live on unless the provider has dropped
+    /// them.
+    pub(super) fn process_resumed(&mut self, process: ProcessId, now: u64) {
         self.sockets.retain(|it| it.gone_at.is_none_or(|it| now < it));
-        for it in self.sockets.iter_mut().filter(|it| it.machine == machine && !it.is_closed) {
+        for it in self.sockets.iter_mut().filter(|it| it.process == process && !it.is_closed) {
             it.gone_at = None;
         }
     }
