@@ -114,10 +114,9 @@ impl JobOwner {
 
     /// Runs the job. After a restart of the engine, a record of this node may be an old one that others have replaced.
     fn run(&mut self, fence: Revision, member: &Member, out: &mut Outbox) {
-        if self.running.is_some() || member.may_grant(out.now) {
-            if self.running.replace(fence) != Some(fence) {
-                out.push(NodeEffect::RunJob { job: self.job, fence });
-            }
+        let may_run = self.running.is_some() || member.may_grant(out.now);
+        if may_run && self.running.replace(fence) != Some(fence) {
+            out.push(NodeEffect::RunJob { job: self.job, fence });
         }
     }
 

@@ -328,11 +328,10 @@ impl Member {
             return;
         }
         let is_after_start = self.first_revision.is_some_and(|it| revision > it);
-        if is_after_start && record.state == MemberState::Alive && record.settled {
-            if self.pause.take_if(|it| it.is_of_start).is_some() {
-                self.resumed_at = Some(out.now);
-                self.version += 1;
-            }
+        let knows = is_after_start && record.state == MemberState::Alive && record.settled;
+        if knows && self.pause.take_if(|it| it.is_of_start).is_some() {
+            self.resumed_at = Some(out.now);
+            self.version += 1;
         }
         let taking_over = None;
         let seen = Watched { revision, record, since: out.now, taking_over, retry_at: out.now };
@@ -422,11 +421,8 @@ impl Member {
         }
         let expected = *revision;
         let record = self.next_record(expected, before.as_ref(), out);
-        let number = out.write(
-            RecordKey::Member(out.node),
-            Some(expected),
-            ClusterRecord::Member(record.clone()),
-        );
+        let number =
+            out.write(RecordKey::Member(out.node), Some(expected), ClusterRecord::Member(record.clone()));
         self.writing = Some((number, record));
         self.write_at = out.now + RENEW_INTERVAL;
         self.sent.retain(|it| out.now < it.1 + DEADLINE);
@@ -438,8 +434,8 @@ impl Member {
         let earlier = before.map(|it| it.incarnation_at(revision)).unwrap_or_default();
         let earlier_over = before.map(|it| it.over).unwrap_or_default();
         let over = earlier.max(earlier_over).max(self.last_incarnation);
-        let is_same_boot = !out.rules.hold(ClusterRule::ClosedOnSameBoot)
-            || before.is_some_and(|it| it.boot == self.boot);
+        let is_same_boot =
+            !out.rules.hold(ClusterRule::ClosedOnSameBoot) || before.is_some_and(|it| it.boot == self.boot);
         let common = MemberRecord {
             state: MemberState::Alive,
             boot: self.boot,
@@ -490,8 +486,7 @@ impl Member {
                 ..watched.record.clone()
             };
             let expected = out.rules.hold(ClusterRule::TakeOverBySwap).then_some(watched.revision);
-            let number =
-                out.write(RecordKey::Member(*node), expected, ClusterRecord::Member(record.clone()));
+            let number = out.write(RecordKey::Member(*node), expected, ClusterRecord::Member(record.clone()));
             watched.taking_over = Some((number, record));
         }
     }

@@ -23,29 +23,69 @@ pub enum NodeInput {
     /// any more; all records are delivered anew. Not reported for the first connection of a process.
     EngineRestarted,
     /// A record was read or watched. It may be stale. `None`: it does not exist.
-    Seen { key: RecordKey, revision: Revision, record: Option<ClusterRecord> },
+    Seen {
+        key: RecordKey,
+        revision: Revision,
+        record: Option<ClusterRecord>,
+    },
     ReadFailed(RecordKey),
-    Written { key: RecordKey, number: WriteNumber, outcome: SwapOutcome },
+    Written {
+        key: RecordKey,
+        number: WriteNumber,
+        outcome: SwapOutcome,
+    },
     /// Someone needs a slot. `lease` is a number that the process never used before.
-    Ask { pool: PoolId, lease: u64, request: SlotRequest },
+    Ask {
+        pool: PoolId,
+        lease: u64,
+        request: SlotRequest,
+    },
     /// The request is not needed any more.
-    Cancel { pool: PoolId, lease: u64 },
+    Cancel {
+        pool: PoolId,
+        lease: u64,
+    },
     /// The connection of this lease is being closed.
-    Closing { pool: PoolId, lease: u64 },
+    Closing {
+        pool: PoolId,
+        lease: u64,
+    },
     /// The connection of this lease is closed, or was never opened.
-    Returned { pool: PoolId, lease: u64 },
+    Returned {
+        pool: PoolId,
+        lease: u64,
+    },
     /// A holder that was asked to yield keeps its lease.
-    Kept { pool: PoolId, asked_by: u64, by: LeaseId },
+    Kept {
+        pool: PoolId,
+        asked_by: u64,
+        by: LeaseId,
+    },
     /// Whether viewers of this node watch a channel, and whether this node may open its sources.
-    WantChannel { channel: Uuid, is_wanted: bool, may_originate: bool },
+    WantChannel {
+        channel: Uuid,
+        is_wanted: bool,
+        may_originate: bool,
+    },
     /// The channel is pulled from the origin of this epoch.
-    Pulled { channel: Uuid, epoch: u64 },
+    Pulled {
+        channel: Uuid,
+        epoch: u64,
+    },
     /// The origin of this epoch has not answered for 1 s.
-    PullLost { channel: Uuid, epoch: u64 },
+    PullLost {
+        channel: Uuid,
+        epoch: u64,
+    },
     /// The source that this node played alone has ended.
-    SourceLost { channel: Uuid },
+    SourceLost {
+        channel: Uuid,
+    },
     /// Whether this node would run a job.
-    WantJob { job: JobName, is_wanted: bool },
+    WantJob {
+        job: JobName,
+        is_wanted: bool,
+    },
     /// The node leaves the cluster for good.
     Leave,
     /// The time of [`ClusterNode::deadline`] has come. An earlier tick is harmless.

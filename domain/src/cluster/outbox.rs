@@ -3,7 +3,9 @@
 
 use uuid::Uuid;
 
-use super::record::{ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision};
+use super::record::{
+    ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
+};
 use super::rules::ClusterRules;
 use super::{BootTime, SwapOutcome, WriteNumber};
 

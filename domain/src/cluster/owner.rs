@@ -32,12 +32,23 @@ const PULL_AGAIN: Duration = Duration::from_secs(10);
 pub enum ChannelRole {
     Idle,
     /// It opens the source, and the other nodes pull from it.
-    Origin { epoch: u64 },
+    Origin {
+        epoch: u64,
+    },
     /// It connects to the origin. `has_source`: it was the origin before, and plays its own source until then.
-    Pulling { from: NodeId, epoch: u64, has_source: bool },
-    Edge { from: NodeId, epoch: u64 },
+    Pulling {
+        from: NodeId,
+        epoch: u64,
+        has_source: bool,
+    },
+    Edge {
+        from: NodeId,
+        epoch: u64,
+    },
     /// It was the origin, cannot reach the one of `epoch`, and plays its own source for its own viewers.
-    Alone { epoch: u64 },
+    Alone {
+        epoch: u64,
+    },
 }
 
 /// A channel, as one node sees it.
@@ -217,7 +228,9 @@ impl ChannelOwner {
             {
                 return;
             }
-            ChannelRole::Alone { epoch: present } if present == epoch && out.now < self.pull_again_at => return,
+            ChannelRole::Alone { epoch: present } if present == epoch && out.now < self.pull_again_at => {
+                return;
+            }
             ChannelRole::Origin { .. } | ChannelRole::Alone { .. } => true,
             ChannelRole::Pulling { has_source, .. } => has_source,
             ChannelRole::Idle | ChannelRole::Edge { .. } => false,
@@ -232,8 +245,7 @@ impl ChannelOwner {
         if !self.may_originate || !may_take || !self.record.can_write(out) {
             return;
         }
-        let record =
-            OwnerRecord { origin: Some((out.node, incarnation)), epoch: self.highest_epoch + 1 };
+        let record = OwnerRecord { origin: Some((out.node, incarnation)), epoch: self.highest_epoch + 1 };
         self.wrote = Some(record);
         self.record.write(record, ClusterRecord::Channel, out);
         if !out.rules.hold(ClusterRule::OwnBySwap) {

@@ -88,11 +88,21 @@ enum Stage {
         asking: Option<(LeaseId, BootTime)>,
     },
     /// The entry was written, and the outcome is unknown. The write expected this revision.
-    Granting { index: usize, expected: Revision },
-    Held { index: usize },
-    Closing { index: usize },
+    Granting {
+        index: usize,
+        expected: Revision,
+    },
+    Held {
+        index: usize,
+    },
+    Closing {
+        index: usize,
+    },
     /// The connection is closed. Kept for as long as the slot cools, in case that the engine loses the entry.
-    Returned { index: usize, until: BootTime },
+    Returned {
+        index: usize,
+        until: BootTime,
+    },
 }
 
 impl Stage {
@@ -382,7 +392,8 @@ impl Slots {
             _ => true,
         });
         self.remove_waiters(&mut proposal, member, out);
-        let longest = self.leases.values().flat_map(|it| it.request.order.iter()).map(|it| it.release_delay).max();
+        let longest =
+            self.leases.values().flat_map(|it| it.request.order.iter()).map(|it| it.release_delay).max();
         self.grant_at = member.resumed_at().map(|it| it + longest.unwrap_or_default());
         if member.may_grant(out.now) && self.grant_at.is_none_or(|it| out.now >= it) {
             self.grant(&mut proposal, incarnation, out);
@@ -464,9 +475,8 @@ impl Slots {
 
     /// Removes the waiters of ended incarnations, and own ones that no longer wait.
     fn remove_waiters(&self, proposal: &mut Proposal, member: &Member, out: &Outbox) {
-        let waits = |number| {
-            self.leases.get(&number).is_some_and(|it| matches!(it.stage, Stage::Asking { .. }))
-        };
+        let waits =
+            |number| self.leases.get(&number).is_some_and(|it| matches!(it.stage, Stage::Asking { .. }));
         let Proposal { table, must_write, .. } = proposal;
         table.waiters.retain(|it| {
             let is_over = member.ending_of(it.node, it.incarnation, out.node).is_some();
@@ -480,9 +490,8 @@ impl Slots {
 
     /// Grants own requests the slots that are free, in the order of arrival, and lets the others wait.
     fn grant(&self, proposal: &mut Proposal, incarnation: Incarnation, out: &Outbox) {
-        let is_asking = |number: &u64| {
-            self.leases.get(number).is_some_and(|it| matches!(it.stage, Stage::Asking { .. }))
-        };
+        let is_asking =
+            |number: &u64| self.leases.get(number).is_some_and(|it| matches!(it.stage, Stage::Asking { .. }));
         let own = proposal.table.waiters.iter().filter(|it| it.lease.process == out.process);
         let mut order: Vec<u64> = own.map(|it| it.lease.number).filter(is_asking).collect();
         let new = self.leases.keys().copied().filter(|it| is_asking(it) && !order.contains(it));
@@ -513,9 +522,10 @@ impl Slots {
                 }
             }
         }
-        proposal.table.waiters.retain(|it| {
-            it.lease.process != out.process || !proposal.refused.contains(&it.lease.number)
-        });
+        proposal
+            .table
+            .waiters
+            .retain(|it| it.lease.process != out.process || !proposal.refused.contains(&it.lease.number));
     }
 
     /// Returns the slots that count against a request at this place among the waiters: all entries, and one slot of
@@ -527,12 +537,8 @@ impl Slots {
             let holder = (!matches!(it.state, SlotState::Cooling(_))).then_some(holder);
             HeldSlot { pool: it.profile, account: it.account, holder, closing: it.state != SlotState::Held }
         };
-        let waiting = |(pool, account)| HeldSlot {
-            pool,
-            account,
-            holder: Some(FOREIGN_HOLDER),
-            closing: false,
-        };
+        let waiting =
+            |(pool, account)| HeldSlot { pool, account, holder: Some(FOREIGN_HOLDER), closing: false };
         let earlier = &table.waiters[..place.unwrap_or(table.waiters.len())];
         let mut held: Vec<_> = table.entries.iter().map(entry).collect();
         for it in earlier {

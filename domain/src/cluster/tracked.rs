@@ -74,12 +74,7 @@ impl<R: Clone + Default> Tracked<R> {
         self.read_at = out.now + RETRY_INTERVAL;
     }
 
-    pub(super) fn written(
-        &mut self,
-        number: WriteNumber,
-        outcome: SwapOutcome,
-        out: &Outbox,
-    ) -> WriteResult {
+    pub(super) fn written(&mut self, number: WriteNumber, outcome: SwapOutcome, out: &Outbox) -> WriteResult {
         let Some((_, _, value)) = self.writing.take_if(|it| it.0 == number) else {
             return WriteResult::Settled;
         };

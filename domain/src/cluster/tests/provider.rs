@@ -35,8 +35,15 @@ impl Provider {
         now: u64,
     ) -> Result<(), String> {
         self.sockets.retain(|it| it.gone_at.is_none_or(|it| now < it));
-        let socket =
-            Socket { machine, process, lease, incarnation, pool: pool.clone(), gone_at: None, is_closed: false };
+        let socket = Socket {
+            machine,
+            process,
+            lease,
+            incarnation,
+            pool: pool.clone(),
+            gone_at: None,
+            is_closed: false,
+        };
         self.sockets.push(socket);
         let n_used = self.sockets.iter().filter(|it| it.pool.profile == pool.profile).count();
         if pool.max_streams > 0 && n_used > pool.max_streams as usize {
@@ -90,9 +97,7 @@ impl Provider {
 
     /// Returns whether a process has a connection of an incarnation.
     pub(super) fn has_open(&self, process: ProcessId, incarnation: Incarnation) -> bool {
-        self.sockets
-            .iter()
-            .any(|it| it.process == process && it.incarnation == incarnation && !it.is_closed)
+        self.sockets.iter().any(|it| it.process == process && it.incarnation == incarnation && !it.is_closed)
     }
 }
 

@@ -26,6 +26,8 @@ use crate::plan::{SharedPool, SlotPool};
 const ENGINE_TIMEOUT_MS: u64 = 2_000;
 /// Time at which the last fault ends.
 const FAULTS_END_MS: u64 = 70_000;
+/// Time at which the last viewer leaves.
+const SESSIONS_END_MS: u64 = 95_000;
 /// Time at which everything must have recovered: the faults, a take-over, and the cooling of lost leases.
 const RECOVERED_MS: u64 = 138_000;
 /// Time within which the requests after that must be granted.
@@ -48,24 +50,68 @@ pub(super) fn run(seed: u64, broken: Option<ClusterRule>) -> Result<(), String> 
 #[derive(Debug)]
 enum Event {
     /// A write reaches the engine.
-    Apply { write: Rc<Write>, reply: Reply },
+    Apply {
+        write: Rc<Write>,
+        reply: Reply,
+    },
     /// A read reaches the engine.
-    Serve { from: Sender, key: RecordKey },
+    Serve {
+        from: Sender,
+        key: RecordKey,
+    },
     /// An input reaches a process.
-    Input { to: Sender, input: Box<NodeInput> },
+    Input {
+        to: Sender,
+        input: Box<NodeInput>,
+    },
     /// A record reaches a process, over a connection that may be gone.
-    Deliver { to: Sender, key: RecordKey, revision: Revision, record: Option<Rc<ClusterRecord>>, is_reply: bool },
-    Tick { machine: usize, process: ProcessId },
+    Deliver {
+        to: Sender,
+        key: RecordKey,
+        revision: Revision,
+        record: Option<Rc<ClusterRecord>>,
+        is_reply: bool,
+    },
+    Tick {
+        machine: usize,
+        process: ProcessId,
+    },
     /// A machine connects to the engine again.
     Connect(usize),
     NewSession(usize),
-    EndSession { machine: usize, process: ProcessId, lease: u64 },
-    SocketClosed { machine: usize, process: ProcessId, lease: u64 },
-    AskedToYield { machine: usize, lease: LeaseId, from: Sender, asked_by: u64 },
-    PullTried { machine: usize, process: ProcessId, from: usize, epoch: u64, is_last: bool },
-    Fault { fault: Fault, machine: usize, is_over: bool },
+    EndSession {
+        machine: usize,
+        process: ProcessId,
+        lease: u64,
+    },
+    SocketClosed {
+        machine: usize,
+        process: ProcessId,
+        lease: u64,
+    },
+    AskedToYield {
+        machine: usize,
+        lease: LeaseId,
+        from: Sender,
+        asked_by: u64,
+    },
+    PullTried {
+        machine: usize,
+        process: ProcessId,
+        from: usize,
+        epoch: u64,
+        is_last: bool,
+    },
+    Fault {
+        fault: Fault,
+        machine: usize,
+        is_over: bool,
+    },
     /// The guard looks at a process that was frozen at this time.
-    Guard { machine: usize, frozen_at: u64 },
+    Guard {
+        machine: usize,
+        frozen_at: u64,
+    },
     Start(usize),
     Probe,
     Check,
@@ -101,6 +147,8 @@ struct Sender {
 enum Fault {
     /// The machine does not reach the engine.
     Cut,
+    /// Its messages to and from the engine become slow, and are lost after some seconds.
+    Fading,
     /// Its messages to and from the engine take up to two seconds.
     Slow,
     /// Its messages are lost now and then.
@@ -128,8 +176,9 @@ enum Fault {
     EngineRollback,
 }
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 15] = [
     Fault::Cut,
+    Fault::Fading,
     Fault::Slow,
     Fault::Lossy,
     Fault::Alone,
@@ -271,7 +320,7 @@ impl World {
         let pools = vec![pool(1, 1), pool(2, random.of(1..3) as u32)];
         let machines = (0..n_machines)
             .map(|it| Machine {
-                rate: [900, 950, 1_000, 1_000, 1_050, 1_100][random.of(0..6) as usize],
+                rate: [900, 900, 1_000, 1_000, 1_100, 1_100][random.of(0..6) as usize],
                 booted_at: 0,
                 boot: BootId(Uuid::from_u128(it as u128)),
                 power: Power::Off,
@@ -316,6 +365,8 @@ impl World {
             self.at(at, Event::Start(machine));
             let first = self.random.of(2_000..25_000);
             self.at(first, Event::NewSession(machine));
+            // Whatever happened, a machine with power runs in the end.
+            self.at(FAULTS_END_MS + 500, Event::Start(machine));
         }
         let mut may_go = true;
         // No rule covers a machine that vanishes while the engine loses the entries of its leases.
@@ -324,8 +375,12 @@ impl World {
             let fault = FAULTS[self.random.of(0..FAULTS.len() as u64) as usize];
             let machine = self.random.of(0..self.machines.len() as u64) as usize;
             let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
-            let length = if self.random.permille(500) { 8_000 } else { 40_000 };
-            let until = (at + self.random.of(200..length)).min(FAULTS_END_MS);
+            let length = match fault {
+                Fault::Fading => 20_000..40_000,
+                _ if self.random.permille(500) => 200..8_000,
+                _ => 200..40_000,
+            };
+            let until = (at + self.random.of(length)).min(FAULTS_END_MS);
             let is_excluded = if may_vanish { fault == Fault::EngineRollback } else { fault.vanishes() };
             if is_excluded {
                 continue;
@@ -757,14 +812,21 @@ impl World {
 
     fn granted(&mut self, machine: usize, lease: u64, index: usize) {
         let now = self.clock(machine);
-        let length = self.random.of(300..15_000);
+        let length = if self.random.permille(300) {
+            self.random.of(20_000..50_000)
+        } else {
+            self.random.of(300..15_000)
+        };
+        let length = length.min(SESSIONS_END_MS.saturating_sub(self.now));
         let Some(process) = &mut self.machines[machine].process else { return };
         let id = process.id;
         let Some(incarnation) = process.node.incarnation(now) else {
-            return self.violated(format!("machine {machine} was granted lease {lease} without being a member"));
+            return self
+                .violated(format!("machine {machine} was granted lease {lease} without being a member"));
         };
         let Some(session) = process.sessions.get_mut(&lease) else {
-            return self.violated(format!("machine {machine} was granted lease {lease}, which it does not need"));
+            return self
+                .violated(format!("machine {machine} was granted lease {lease}, which it does not need"));
         };
         session.granted = Some((index, incarnation));
         if session.is_probe {
@@ -876,9 +938,10 @@ impl World {
         let is_last = !is_origin;
         let from_node = NodeId(from as u32);
         let pulls = |it: Option<ChannelRole>| match it {
-            Some(ChannelRole::Pulling { from, epoch: present, .. } | ChannelRole::Edge { from, epoch: present }) => {
-                from == from_node && present == epoch
-            }
+            Some(
+                ChannelRole::Pulling { from, epoch: present, .. }
+                | ChannelRole::Edge { from, epoch: present },
+            ) => from == from_node && present == epoch,
             _ => false,
         };
         if pulls(self.role(machine)) {
@@ -912,6 +975,11 @@ impl World {
             Fault::Cut => {
                 self.machines[machine].is_cut = true;
                 self.disconnect(machine);
+            }
+            Fault::Fading => {
+                self.machines[machine].is_slow = true;
+                let delay = self.random.of(1_000..8_000);
+                self.after(delay, Event::Fault { fault: Fault::Cut, machine, is_over: false });
             }
             Fault::Slow => self.machines[machine].is_slow = true,
             Fault::Lossy => self.machines[machine].is_lossy = true,
@@ -959,8 +1027,7 @@ impl World {
                 self.engine.down_until = now + self.random.of(1_000..8_000);
             }
             Fault::EngineRestart | Fault::EngineRollback => {
-                let n_lost =
-                    if fault == Fault::EngineRollback { self.random.of(1..40) as usize } else { 0 };
+                let n_lost = if fault == Fault::EngineRollback { self.random.of(1..40) as usize } else { 0 };
                 self.engine.restart(n_lost, now);
                 self.engine.down_until = now + self.random.of(200..6_000);
                 for machine in 0..self.machines.len() {
@@ -975,7 +1042,8 @@ impl World {
 
     fn end(&mut self, fault: Fault, machine: usize) {
         match fault {
-            Fault::Cut => {
+            Fault::Cut | Fault::Fading => {
+                self.machines[machine].is_slow &= fault != Fault::Fading;
                 self.machines[machine].is_cut = false;
                 let delay = self.random.of(1..1_000);
                 self.after(delay, Event::Connect(machine));
@@ -984,15 +1052,13 @@ impl World {
             Fault::Lossy => self.machines[machine].is_lossy = false,
             Fault::Alone => self.machines[machine].is_alone = false,
             Fault::Killed => self.start(machine),
-            Fault::PowerLost => {
-                if self.machines[machine].power == Power::Off && self.machines[machine].process.is_none() {
-                    self.last_process += 1;
-                    let boot = BootId(Uuid::from_u128(1_000 + u128::from(self.last_process)));
-                    let now = self.now;
-                    let it = &mut self.machines[machine];
-                    (it.boot, it.booted_at, it.suspended_ms, it.power) = (boot, now, 0, Power::On);
-                    self.start(machine);
-                }
+            Fault::PowerLost if self.machines[machine].power == Power::Off => {
+                self.last_process += 1;
+                let boot = BootId(Uuid::from_u128(1_000 + u128::from(self.last_process)));
+                let now = self.now;
+                let it = &mut self.machines[machine];
+                (it.boot, it.booted_at, it.suspended_ms, it.power) = (boot, now, 0, Power::On);
+                self.start(machine);
             }
             Fault::Frozen if self.machines[machine].power == Power::Frozen => self.wake(machine),
             Fault::Suspended if self.machines[machine].power == Power::Suspended => {
@@ -1097,16 +1163,16 @@ impl World {
             return self.violated(format!("{n_granted} of {n_expected} requests are granted: {table:?}"));
         }
         for (machine, it) in self.machines.iter().enumerate() {
-            let is_member = it
-                .process
-                .as_ref()
-                .is_none_or(|it| it.node.incarnation(self.clock(machine)).is_some_and(|_| it.sessions.is_empty()));
+            let is_member = it.process.as_ref().is_none_or(|it| {
+                it.node.incarnation(self.clock(machine)).is_some_and(|_| it.sessions.is_empty())
+            });
             if !is_member {
                 return self.violated(format!("machine {machine} has not recovered"));
             }
         }
         let running = || (0..self.machines.len()).filter(|it| self.machines[*it].process.is_some());
-        let n_origins = running().filter(|it| matches!(self.role(*it), Some(ChannelRole::Origin { .. }))).count();
+        let n_origins =
+            running().filter(|it| matches!(self.role(*it), Some(ChannelRole::Origin { .. }))).count();
         let n_edges = running().filter(|it| matches!(self.role(*it), Some(ChannelRole::Edge { .. }))).count();
         if n_origins != 1 || n_origins + n_edges != running().count() {
             let roles: Vec<_> = running().map(|it| self.role(it)).collect();
