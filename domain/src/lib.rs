@@ -17,6 +17,7 @@
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]). For films: the [`byte_range`] that a request selects, the [`container`] of a file, and what a
 //!    viewer's one connection reads next ([`vod_session`]).
+//!    Several nodes that act as one: [`cluster`].
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
 //! 4. Notifications: an [`event`], with its [`time`], the [`integration`]s that receive it, the [`template`] of a text about it, and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
@@ -35,6 +36,7 @@ pub mod byte_range;
 pub mod catchup;
 pub mod channel;
 pub mod clients;
+pub mod cluster;
 pub mod command;
 pub mod comskip;
 pub mod container;

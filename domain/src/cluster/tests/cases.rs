@@ -1,0 +1,330 @@
+//! Single cases with an engine that answers at once.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::engine::Engine;
+use crate::cluster::owner::ChannelRole;
+use crate::cluster::record::{
+    BootId, ClusterRecord, JobName, MemberState, NodeId, PoolId, ProcessId, RecordKey, SlotPurpose,
+};
+use crate::cluster::rules::{ClusterRules, WAITERS_MAX};
+use crate::cluster::slots::SlotRequest;
+use crate::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, SwapOutcome};
+use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::plan::{SharedPool, SlotPool};
+
+const POOL: PoolId = PoolId::Group(ServerGroupId(1));
+const CHANNEL: Uuid = Uuid::from_u128(1);
+const JOB: JobName = JobName::Backup;
+
+/// Nodes whose requests are answered at once, and whose watches are immediate.
+struct Cluster {
+    engine: Engine,
+    /// `None`: it is lost.
+    nodes: Vec<Option<ClusterNode>>,
+    now: BootTime,
+    /// Effects for the surroundings, each with the number of its node.
+    effects: Vec<(usize, NodeEffect)>,
+}
+
+impl Cluster {
+    /// Starts nodes and waits until they may grant.
+    fn new(n_nodes: u32) -> Self {
+        let now = BootTime(Duration::from_secs(1_000));
+        let node = |it: u32| {
+            let boot = BootId(Uuid::from_u128(u128::from(it)));
+            let process = ProcessId(u64::from(it));
+            Some(ClusterNode::new(NodeId(it), boot, process, ClusterRules::default(), now))
+        };
+        let nodes = (0..n_nodes).map(node).collect();
+        let mut cluster = Self { engine: Engine::default(), nodes, now, effects: Vec::new() };
+        cluster.wait(25);
+        cluster.effects.clear();
+        cluster
+    }
+
+    /// Gives a node an input, and carries out everything that follows from it.
+    fn on(&mut self, node: usize, input: NodeInput) {
+        let mut inputs = VecDeque::from([(node, input)]);
+        while let Some((node, input)) = inputs.pop_front() {
+            let Some(it) = &mut self.nodes[node] else { continue };
+            for effect in it.on(input, self.now) {
+                match effect {
+                    NodeEffect::Read(key) => {
+                        let (revision, record) = self.engine.present(key);
+                        let record = record.map(|it| (*it).clone());
+                        inputs.push_back((node, NodeInput::Seen { key, revision, record }));
+                    }
+                    NodeEffect::Write { key, number, expected, record } => {
+                        let record = Rc::new(record);
+                        let applied = self.engine.swap(key, expected, record.clone());
+                        let outcome = applied.map_or(SwapOutcome::Conflict, SwapOutcome::Applied);
+                        inputs.push_back((node, NodeInput::Written { key, number, outcome }));
+                        let Some(revision) = applied else { continue };
+                        for other in 0..self.nodes.len() {
+                            let record = Some((*record).clone());
+                            inputs.push_back((other, NodeInput::Seen { key, revision, record }));
+                        }
+                    }
+                    NodeEffect::ReadAll => {
+                        for key in self.engine.keys() {
+                            let (revision, record) = self.engine.present(key);
+                            let record = record.map(|it| (*it).clone());
+                            inputs.push_back((node, NodeInput::Seen { key, revision, record }));
+                        }
+                    }
+                    effect => self.effects.push((node, effect)),
+                }
+            }
+        }
+    }
+
+    /// Lets seconds pass.
+    fn wait(&mut self, seconds: u64) {
+        for _ in 0..seconds * 4 {
+            self.now = self.now + Duration::from_millis(250);
+            for node in 0..self.nodes.len() {
+                self.on(node, NodeInput::Tick);
+            }
+        }
+    }
+
+    fn ask(&mut self, node: usize, lease: u64, order: &[SlotPool]) {
+        let until = self.now + Duration::from_secs(100);
+        let (purpose, may_wait) = (SlotPurpose::Live, true);
+        let request = SlotRequest { order: Arc::from(order), holder: lease, purpose, may_wait, until };
+        self.on(node, NodeInput::Ask { pool: POOL, lease, request });
+    }
+
+    fn give_back(&mut self, node: usize, lease: u64) {
+        self.on(node, NodeInput::Closing { pool: POOL, lease });
+        self.on(node, NodeInput::Returned { pool: POOL, lease });
+    }
+
+    /// Returns the leases that were granted since the last call, each with its node.
+    fn granted(&mut self) -> Vec<(usize, u64)> {
+        let granted = self.effects.extract_if(.., |it| matches!(it.1, NodeEffect::Granted { .. }));
+        let lease = |(node, effect)| match effect {
+            NodeEffect::Granted { lease, .. } => Some((node, lease)),
+            _ => None,
+        };
+        granted.filter_map(lease).collect()
+    }
+
+    fn member(&self, node: u32) -> MemberState {
+        match self.engine.present(RecordKey::Member(NodeId(node))).1.as_deref() {
+            Some(ClusterRecord::Member(it)) => it.state,
+            record => panic!("no record of a member: {record:?}"),
+        }
+    }
+
+    fn role(&self, node: usize) -> ChannelRole {
+        self.nodes[node].as_ref().unwrap().channel(CHANNEL).unwrap().role()
+    }
+}
+
+/// An account profile with its limit, in a server group with a limit.
+fn pool(id: u32, max_streams: u32, group_max: u32) -> SlotPool {
+    SlotPool {
+        account: AccountId(id),
+        account_name: String::new(),
+        profile: ProfileId(id),
+        max_streams,
+        release_delay: Duration::from_secs(2),
+        changed_at: 0,
+        shared: Some(SharedPool {
+            group: ServerGroupId(1),
+            name: String::new(),
+            max_streams: group_max,
+            accounts: [AccountId(1), AccountId(2)].into(),
+        }),
+    }
+}
+
+#[test]
+fn a_lease_takes_the_slots_of_the_account_and_of_its_server_group() {
+    let mut cluster = Cluster::new(2);
+    cluster.ask(0, 1, &[pool(1, 1, 2)]);
+    cluster.ask(1, 1, &[pool(1, 1, 2), pool(2, 3, 2)]); // the second account is free
+    cluster.ask(0, 2, &[pool(2, 3, 2)]); // the group is full
+    assert_eq!(cluster.granted(), [(0, 1), (1, 1)]);
+}
+
+#[test]
+fn waiting_requests_of_all_nodes_are_served_in_order_after_the_release_delay() {
+    let mut cluster = Cluster::new(3);
+    let one = [pool(1, 1, 0)];
+    for node in [2, 0, 1] {
+        cluster.ask(node, 1, &one);
+    }
+    assert_eq!(cluster.granted(), [(2, 1)]);
+    cluster.give_back(2, 1);
+    assert_eq!(cluster.granted(), []);
+    cluster.ask(2, 2, &one);
+    cluster.wait(3);
+    assert_eq!(cluster.granted(), [(0, 1)]);
+    cluster.give_back(0, 1);
+    cluster.on(1, NodeInput::Cancel { pool: POOL, lease: 1 });
+    cluster.wait(3);
+    assert_eq!(cluster.granted(), [(2, 2)]);
+}
+
+#[test]
+fn one_holder_at_a_time_is_asked_to_yield() {
+    let mut cluster = Cluster::new(2);
+    let two = [pool(1, 2, 0)];
+    cluster.ask(0, 1, &two);
+    cluster.ask(1, 1, &two);
+    cluster.ask(1, 2, &two);
+    let asked = |cluster: &mut Cluster| {
+        let asked = cluster.effects.extract_if(.., |it| matches!(it.1, NodeEffect::AskToYield { .. }));
+        let of = |(from, effect)| match effect {
+            NodeEffect::AskToYield { node, lease, asked_by, .. } => Some((from, node.0, lease, asked_by)),
+            _ => None,
+        };
+        asked.filter_map(of).collect::<Vec<_>>()
+    };
+    let first = asked(&mut cluster);
+    assert_eq!(first.iter().map(|it| (it.0, it.1, it.2.number, it.3)).collect::<Vec<_>>(), [(1, 0, 1, 2)]);
+    cluster.on(1, NodeInput::Kept { pool: POOL, asked_by: 2, by: first[0].2 });
+    let second = asked(&mut cluster);
+    assert_eq!(second.iter().map(|it| (it.0, it.1, it.2.number, it.3)).collect::<Vec<_>>(), [(1, 1, 1, 2)]);
+    cluster.wait(2); // nobody is left
+    assert_eq!(asked(&mut cluster), []);
+}
+
+#[test]
+fn a_request_beyond_the_longest_queue_is_refused() {
+    let mut cluster = Cluster::new(1);
+    let max = WAITERS_MAX as u64;
+    for lease in 0..max + 2 {
+        cluster.ask(0, lease, &[pool(1, 1, 0)]);
+    }
+    let refused = cluster.effects.iter().filter(|it| matches!(it.1, NodeEffect::Refused { .. }));
+    assert_eq!(
+        refused.map(|it| &it.1).collect::<Vec<_>>(),
+        [&NodeEffect::Refused { pool: POOL, lease: max + 1 }]
+    );
+}
+
+#[test]
+fn the_slots_of_a_lost_node_are_granted_after_its_take_over_and_cooling() {
+    let mut cluster = Cluster::new(2);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    cluster.nodes[0] = None;
+    cluster.ask(1, 1, &[pool(1, 1, 0)]);
+    cluster.wait(16);
+    assert_eq!(cluster.member(0), MemberState::Alive);
+    cluster.wait(5);
+    assert_eq!(cluster.member(0), MemberState::Expired);
+    cluster.granted();
+    cluster.wait(27);
+    assert_eq!(cluster.granted(), []);
+    cluster.wait(4);
+    assert_eq!(cluster.granted(), [(1, 1)]);
+}
+
+#[test]
+fn the_slots_of_a_process_that_restarts_on_the_same_boot_cool_for_the_release_delay_only() {
+    let mut cluster = Cluster::new(2);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    let (boot, process) = (BootId(Uuid::from_u128(0)), ProcessId(77));
+    let node = ClusterNode::new(NodeId(0), boot, process, ClusterRules::default(), cluster.now);
+    cluster.nodes[0] = Some(node);
+    cluster.ask(1, 1, &[pool(1, 1, 0)]);
+    cluster.granted();
+    cluster.wait(3);
+    assert_eq!(cluster.granted(), [(1, 1)]);
+}
+
+#[test]
+fn a_node_without_the_engine_closes_its_sources_after_15_s() {
+    let mut cluster = Cluster::new(1);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    let mut node = cluster.nodes[0].take().unwrap();
+    let close = NodeEffect::Close { pool: POOL, lease: 1 };
+    for tenths in 0..200 {
+        let effects = node.on(NodeInput::Tick, cluster.now + Duration::from_millis(tenths * 100));
+        if effects.contains(&close) {
+            assert!((120..=150).contains(&tenths), "{tenths}");
+            return;
+        }
+    }
+    panic!("the source is not closed");
+}
+
+#[test]
+fn a_revision_that_is_lower_than_a_known_one_stops_grants_for_20_s() {
+    let mut cluster = Cluster::new(1);
+    cluster.ask(0, 1, &[pool(1, 2, 0)]);
+    assert_eq!(cluster.granted(), [(0, 1)]);
+    cluster.engine.restart(4, 0);
+    cluster.wait(6);
+    let node = cluster.nodes[0].as_ref().unwrap();
+    assert!(node.pool(POOL).unwrap().holds(1)); // it is registered again
+    cluster.ask(0, 2, &[pool(1, 2, 0)]);
+    cluster.wait(14);
+    assert_eq!(cluster.granted(), []);
+    cluster.wait(8);
+    assert_eq!(cluster.granted(), [(0, 2)]);
+}
+
+#[test]
+fn a_node_that_leaves_closes_its_sources_first() {
+    let mut cluster = Cluster::new(2);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    cluster.on(0, NodeInput::Leave);
+    assert!(cluster.effects.contains(&(0, NodeEffect::Close { pool: POOL, lease: 1 })));
+    assert_eq!(cluster.member(0), MemberState::Alive);
+    cluster.on(0, NodeInput::Returned { pool: POOL, lease: 1 });
+    assert_eq!(cluster.member(0), MemberState::Left);
+    cluster.granted();
+    cluster.ask(1, 1, &[pool(1, 1, 0)]);
+    cluster.wait(3);
+    assert_eq!(cluster.granted(), [(1, 1)]);
+}
+
+#[test]
+fn a_job_moves_within_30_s_of_the_loss_of_its_node() {
+    let mut cluster = Cluster::new(2);
+    for node in [0, 1] {
+        cluster.on(node, NodeInput::WantJob { job: JOB, is_wanted: true });
+    }
+    let runs = |cluster: &Cluster, node: usize| {
+        cluster.nodes[node].as_ref().unwrap().job(JOB).unwrap().running().is_some()
+    };
+    assert!(runs(&cluster, 0) && !runs(&cluster, 1));
+    cluster.nodes[0] = None;
+    cluster.wait(30);
+    assert!(runs(&cluster, 1));
+    cluster.on(1, NodeInput::WantJob { job: JOB, is_wanted: false });
+    assert!(!runs(&cluster, 1));
+}
+
+#[test]
+fn an_edge_becomes_the_origin_when_it_loses_the_old_one_which_then_pulls_from_it() {
+    let mut cluster = Cluster::new(2);
+    for node in [0, 1] {
+        let (is_wanted, may_originate) = (true, true);
+        cluster.on(node, NodeInput::WantChannel { channel: CHANNEL, is_wanted, may_originate });
+    }
+    assert_eq!(cluster.role(0), ChannelRole::Origin { epoch: 1 });
+    cluster.on(1, NodeInput::Pulled { channel: CHANNEL, epoch: 1 });
+    assert_eq!(cluster.role(1), ChannelRole::Edge { from: NodeId(0), epoch: 1 });
+    cluster.on(1, NodeInput::PullLost { channel: CHANNEL, epoch: 1 });
+    assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 2 });
+    // The old origin plays its own source until it pulls from the new one.
+    assert_eq!(cluster.role(0), ChannelRole::Pulling { from: NodeId(1), epoch: 2, has_source: true });
+    cluster.on(0, NodeInput::PullLost { channel: CHANNEL, epoch: 2 });
+    assert_eq!(cluster.role(0), ChannelRole::Alone { epoch: 2 });
+    cluster.wait(11);
+    cluster.effects.clear();
+    cluster.on(0, NodeInput::Pulled { channel: CHANNEL, epoch: 2 });
+    assert_eq!(cluster.role(0), ChannelRole::Edge { from: NodeId(1), epoch: 2 });
+    assert_eq!(cluster.effects, [(0, NodeEffect::ReleaseSource { channel: CHANNEL })]);
+}

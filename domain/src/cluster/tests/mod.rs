@@ -1,0 +1,199 @@
+//! The model: many nodes with a simulated engine, network, clocks and provider, driven by seeded schedules.
+//!
+//! A seed replays a schedule: `CLUSTER_SEED=n`. The number of schedules is `CLUSTER_SCHEDULES`; a long run begins at
+//! another seed with `CLUSTER_FIRST_SEED`. `CLUSTER_TRACE=1` prints what happens.
+
+mod cases;
+mod engine;
+mod provider;
+mod random;
+mod world;
+
+use std::env;
+
+use super::rules::ClusterRule;
+
+/// The number of schedules of all parts together, unless the environment says otherwise.
+const SCHEDULES: u64 = 100_000;
+
+/// The schedules are divided into tests that run at the same time.
+const PARTS: u64 = 4;
+
+/// The number of schedules within which the model must notice that a rule is broken.
+const SCHEDULES_TO_NOTICE: u64 = 20_000;
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|it| it.parse().expect("the variable is a number"))
+}
+
+/// Prints the seed if a schedule panics.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("replay this schedule with CLUSTER_SEED={}", self.0);
+        }
+    }
+}
+
+/// Runs one part of the schedules: limits hold at any time, and work resumes after the faults.
+fn check(part: u64) {
+    let seeds = match number("CLUSTER_SEED") {
+        Some(seed) => seed..seed + u64::from(part == 0),
+        None => {
+            let first = number("CLUSTER_FIRST_SEED").unwrap_or(0);
+            let length = number("CLUSTER_SCHEDULES").unwrap_or(SCHEDULES).div_ceil(PARTS);
+            first + part * length..first + (part + 1) * length
+        }
+    };
+    for seed in seeds {
+        let _replay = Seed(seed);
+        if let Err(violation) = world::run(seed, None) {
+            panic!("{violation}");
+        }
+    }
+}
+
+mod limits_hold_and_work_resumes_in_every_schedule {
+    use super::*;
+
+    #[test]
+    fn of_the_first_quarter() {
+        check(0);
+    }
+
+    #[test]
+    fn of_the_second_quarter() {
+        check(1);
+    }
+
+    #[test]
+    fn of_the_third_quarter() {
+        check(2);
+    }
+
+    #[test]
+    fn of_the_last_quarter() {
+        check(3);
+    }
+}
+
+/// Checks that the model notices when this rule is broken.
+fn is_noticed(rule: ClusterRule) {
+    let found =
+        (0..SCHEDULES_TO_NOTICE).find_map(|seed| world::run(seed, Some(rule)).err().map(|it| (seed, it)));
+    let (seed, violation) = found.expect("the model notices that the rule is broken");
+    assert_eq!(world::run(seed, None), Ok(()), "the schedule passes with all rules");
+    println!("seed {seed}: {violation:.300}");
+}
+
+/// One test for each rule: the model fails when it is broken.
+mod the_model_notices_a_broken {
+    use super::*;
+
+    #[test]
+    fn renew_from_own_revision() {
+        is_noticed(ClusterRule::RenewFromOwnRevision);
+    }
+
+    #[test]
+    fn deadline_from_sending() {
+        is_noticed(ClusterRule::DeadlineFromSending);
+    }
+
+    #[test]
+    fn close_at_deadline() {
+        is_noticed(ClusterRule::CloseAtDeadline);
+    }
+
+    #[test]
+    fn take_over_after_20s() {
+        is_noticed(ClusterRule::TakeOverAfter20s);
+    }
+
+    #[test]
+    fn take_over_by_swap() {
+        is_noticed(ClusterRule::TakeOverBySwap);
+    }
+
+    #[test]
+    fn closed_on_same_boot() {
+        is_noticed(ClusterRule::ClosedOnSameBoot);
+    }
+
+    #[test]
+    fn cooling_after_return() {
+        is_noticed(ClusterRule::CoolingAfterReturn);
+    }
+
+    #[test]
+    fn cooling_after_crash() {
+        is_noticed(ClusterRule::CoolingAfterCrash);
+    }
+
+    #[test]
+    fn cooling_seen_by_itself() {
+        is_noticed(ClusterRule::CoolingSeenByItself);
+    }
+
+    #[test]
+    fn closing_counts() {
+        is_noticed(ClusterRule::ClosingCounts);
+    }
+
+    #[test]
+    fn grant_by_swap() {
+        is_noticed(ClusterRule::GrantBySwap);
+    }
+
+    #[test]
+    fn time_out_is_no_failure() {
+        is_noticed(ClusterRule::TimeOutIsNoFailure);
+    }
+
+    #[test]
+    fn time_out_is_no_success() {
+        is_noticed(ClusterRule::TimeOutIsNoSuccess);
+    }
+
+    #[test]
+    fn pause_after_restart() {
+        is_noticed(ClusterRule::PauseAfterRestart);
+    }
+
+    #[test]
+    fn pause_at_start() {
+        is_noticed(ClusterRule::PauseAtStart);
+    }
+
+    #[test]
+    fn register_again() {
+        is_noticed(ClusterRule::RegisterAgain);
+    }
+
+    #[test]
+    fn own_by_swap() {
+        is_noticed(ClusterRule::OwnBySwap);
+    }
+
+    #[test]
+    fn remove_ended_waiters() {
+        is_noticed(ClusterRule::RemoveEndedWaiters);
+    }
+
+    #[test]
+    fn monotonic_clock() {
+        is_noticed(ClusterRule::MonotonicClock);
+    }
+
+    #[test]
+    fn suspend_counts() {
+        is_noticed(ClusterRule::SuspendCounts);
+    }
+
+    #[test]
+    fn guard_kills_frozen() {
+        is_noticed(ClusterRule::GuardKillsFrozen);
+    }
+}
