@@ -74,7 +74,7 @@ struct OwnLease {
     /// The incarnation for which it was granted. None for requests.
     incarnation: Incarnation,
     stage: Stage,
-    /// The engine has restarted, and may have lost the entry. By this time it must be confirmed, else the source closes.
+    /// The engine has restarted, and may have lost the entry. If it is not confirmed by this time, the source closes.
     confirm_by: Option<BootTime>,
 }
 
