@@ -12,7 +12,7 @@
 //! - A write whose outcome is unknown is settled by the first table with a higher revision than it expected: by then it
 //!   was applied, or never will be. If the entry is there, the node adopts it, else it asks again.
 //! - An own entry without a lease, such as that of a request that was cancelled in the meantime, is removed.
-//! - Entries of ended incarnations cool, whoever writes that. A node grants a cooling slot only after it has itself
+//! - Entries of ended incarnations cool; any node may write that. A node grants a cooling slot only after it has itself
 //!   seen the entry for the whole time, so clocks are never compared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ struct OwnLease {
     /// The incarnation for which it was granted. None for requests.
     incarnation: Incarnation,
     stage: Stage,
-    /// The engine has restarted, and may have lost the entry. By this time it must be confirmed, else the source closes.
+    /// The engine has restarted, and may have lost the entry. If it is not confirmed by this time, the source closes.
     confirm_by: Option<BootTime>,
 }
 

@@ -230,7 +230,7 @@ struct Machine {
     is_alone: bool,
     is_connected: bool,
     connection: u64,
-    /// What arrived while the process was stopped.
+    /// The events that arrived while the process was stopped.
     inbox: Vec<Event>,
 }
 
