@@ -68,6 +68,8 @@ struct Session {
     next_id: u64,
     began: Instant,
     ready_at: Option<Instant>,
+    /// It is asked to end.
+    is_ending: bool,
     /// The request that pings, and when it was sent.
     ping: Option<(u64, Instant)>,
     pinged_at: Instant,
@@ -269,6 +271,7 @@ impl Life {
     async fn end_process(&mut self, mut session: Session, installed: &mut InstalledPlugin, reason: &str) {
         let Some(timings) = self.parts().map(|it| it.settings.timings) else { return };
         self.set(PluginState::Stopping, None);
+        session.is_ending = true;
         let asked = session.request("stop", &json!({ "reason": reason }));
         let _ = timeout(timings.stop, async {
             if asked.is_err() {
@@ -457,6 +460,10 @@ impl Life {
         }
         session.ready_at = Some(Instant::now());
         session.idle_since = Instant::now();
+        // Those that wait for the plugin wait for its next process.
+        if session.is_ending {
+            return Ok(());
+        }
         info!(plugin.key = %self.key, "plugin is ready");
         self.set(PluginState::Ready, None);
         self.answer_starters(&Ok(()));
@@ -603,6 +610,7 @@ impl Session {
             next_id: INITIALIZE,
             began: now,
             ready_at: None,
+            is_ending: false,
             ping: None,
             pinged_at: now,
             running: HashMap::new(),

@@ -800,6 +800,31 @@ async fn a_missing_python_says_what_to_install() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_is_reloaded_while_it_starts_is_ready_when_that_is_answered() {
+    let bench = Bench::new();
+    let code = "import os, time\n\
+                home = os.environ['HOME']\n\
+                open(os.path.join(home, 'start-%d' % os.getpid()), 'w').close()\n\
+                while not os.path.exists(os.path.join(home, 'go')):\n    time.sleep(0.01)\n\
+                class Plugin:\n    def run(self, action, params, context):\n        return {}\n";
+    let key = bench.install("demo", code, json!({}));
+    bench.start();
+    let files = bench.folder.path().join("data/plugin-data/demo/files");
+    let n_starts = || {
+        let names = fs::read_dir(&files).into_iter().flatten().map(|it| it.unwrap().file_name());
+        names.filter(|it| it.to_string_lossy().starts_with("start-")).count()
+    };
+    eventually("the first process", || n_starts() == 1).await;
+    let (plugins, reloaded_key) = (bench.plugins.clone(), key.clone());
+    let reloaded = tokio::spawn(async move { plugins.reload(&reloaded_key).await });
+    eventually("the second process", || n_starts() == 2).await;
+    assert!(!reloaded.is_finished(), "no process is ready");
+    fs::write(files.join("go"), "").unwrap();
+    assert_eq!(reloaded.await.unwrap(), Ok(()));
+    assert_eq!((n_starts(), bench.plugins.state(&key).unwrap().state), (2, PluginState::Ready));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_on_demand_has_a_process_only_for_runs() {
     let bench = Bench::with(|it| it.timings.idle = Duration::from_millis(100));
     let key = bench.install("demo", &acting("return {}"), json!({"lifetime": "on_demand"}));

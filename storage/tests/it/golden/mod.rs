@@ -14,6 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use domain::account::{Account, RefreshRecord};
+use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
@@ -62,7 +63,9 @@ fn now() -> Vec<Value> {
         written(&samples::account()),
         written(&samples::account_group()),
         written(&samples::audit_entry()),
+        written(&samples::account_addresses()),
         written(&samples::channel()),
+        written_as("udp_output", &samples::channel_with_udp_output()),
         written(&samples::group()),
         written(&samples::guide_channel()),
         written(&samples::guide_alias()),
@@ -171,6 +174,7 @@ fn records_of_every_released_version_still_decode() {
         match line["collection"].as_str().unwrap() {
             Account::COLLECTION => reads::<Account>(line),
             AccountGroup::COLLECTION => reads::<AccountGroup>(line),
+            AddressRecord::COLLECTION => reads::<AddressRecord>(line),
             AuditEntry::COLLECTION => reads::<AuditEntry>(line),
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),

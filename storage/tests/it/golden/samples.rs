@@ -6,6 +6,7 @@ use domain::account::{
     Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, RefreshSchedule, Rule,
     RuleField, StreamIdentity,
 };
+use domain::account_addresses::{AddressFailure, AddressRecord};
 use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
@@ -43,6 +44,7 @@ use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
 use domain::stream_ids::{StreamIdPage, StreamKey};
 use domain::stream_profile::StreamProfile;
 use domain::tuner::TunerDevice;
+use domain::udp_output::{UdpOutput, UdpOutputMode};
 use domain::undo::{UndoChange, UndoEntry, UndoPart};
 use domain::user::{ApiKey, User, UserLevel};
 use domain::user_agent::UserAgent;
@@ -218,6 +220,30 @@ pub(super) fn channel() -> Channel {
         stream_profile: Some(StreamProfileId(1)),
         user_level: UserLevel::Standard,
         ..Channel::new(ChannelId(4), Uuid::from_u128(0x1234_5678_9abc_def0), "News", 1_700_000_000_000)
+    }
+}
+
+/// A channel that is also sent as datagrams.
+pub(super) fn channel_with_udp_output() -> Channel {
+    let output = UdpOutput {
+        address: "rtp://[ff15::1]:5004".parse().unwrap(),
+        interface: Some("eth0".to_owned()),
+        ttl: 4,
+        mode: UdpOutputMode::Watched,
+    };
+    Channel { udp_output: Some(Box::new(output)), ..channel() }
+}
+
+pub(super) fn account_addresses() -> AddressRecord {
+    AddressRecord {
+        active: Some(SourceUrl::new("http://second.example:8080")),
+        changed_at: 1_700_000_000_001,
+        cause: "connect".to_owned(),
+        failures: vec![AddressFailure {
+            address: SourceUrl::new("http://first.example"),
+            at: 1_700_000_000_000,
+        }],
+        ..AddressRecord::new(AccountId(2))
     }
 }
 
