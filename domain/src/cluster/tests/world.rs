@@ -147,8 +147,6 @@ struct Sender {
 enum Fault {
     /// The machine does not reach the engine.
     Cut,
-    /// Its messages to and from the engine become slow, and are lost after some seconds.
-    Fading,
     /// Its messages to and from the engine take up to two seconds.
     Slow,
     /// Its messages are lost now and then.
@@ -176,9 +174,8 @@ enum Fault {
     EngineRollback,
 }
 
-const FAULTS: [Fault; 15] = [
+const FAULTS: [Fault; 14] = [
     Fault::Cut,
-    Fault::Fading,
     Fault::Slow,
     Fault::Lossy,
     Fault::Alone,
@@ -375,12 +372,8 @@ impl World {
             let fault = FAULTS[self.random.of(0..FAULTS.len() as u64) as usize];
             let machine = self.random.of(0..self.machines.len() as u64) as usize;
             let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
-            let length = match fault {
-                Fault::Fading => 20_000..40_000,
-                _ if self.random.permille(500) => 200..8_000,
-                _ => 200..40_000,
-            };
-            let until = (at + self.random.of(length)).min(FAULTS_END_MS);
+            let length = if self.random.permille(500) { 8_000 } else { 40_000 };
+            let until = (at + self.random.of(200..length)).min(FAULTS_END_MS);
             let is_excluded = if may_vanish { fault == Fault::EngineRollback } else { fault.vanishes() };
             if is_excluded {
                 continue;
@@ -976,11 +969,6 @@ impl World {
                 self.machines[machine].is_cut = true;
                 self.disconnect(machine);
             }
-            Fault::Fading => {
-                self.machines[machine].is_slow = true;
-                let delay = self.random.of(1_000..8_000);
-                self.after(delay, Event::Fault { fault: Fault::Cut, machine, is_over: false });
-            }
             Fault::Slow => self.machines[machine].is_slow = true,
             Fault::Lossy => self.machines[machine].is_lossy = true,
             Fault::Alone => self.machines[machine].is_alone = true,
@@ -1042,8 +1030,7 @@ impl World {
 
     fn end(&mut self, fault: Fault, machine: usize) {
         match fault {
-            Fault::Cut | Fault::Fading => {
-                self.machines[machine].is_slow &= fault != Fault::Fading;
+            Fault::Cut => {
                 self.machines[machine].is_cut = false;
                 let delay = self.random.of(1..1_000);
                 self.after(delay, Event::Connect(machine));
