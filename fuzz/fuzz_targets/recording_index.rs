@@ -36,8 +36,11 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn check(points: &[AccessPoint], length: u64) {
-    assert!(points.iter().all(|it| it.offset < length && it.offset % PACKET as u64 == 0), "{points:?}");
-    assert!(points.is_sorted_by(|one, other| is_before(one, other)), "{points:?}");
+    assert!(
+        points.iter().all(|it| it.offset < length && it.offset.is_multiple_of(PACKET as u64)),
+        "{points:?}"
+    );
+    assert!(points.is_sorted_by(is_before), "{points:?}");
 }
 
 fn is_before(one: &AccessPoint, other: &AccessPoint) -> bool {

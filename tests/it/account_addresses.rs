@@ -21,7 +21,7 @@ use crate::support::upstream::{MockResponse, Provider};
 const LIST: &str = "/get.php?username=anna&password=hunter2-kept";
 const GUIDE: &str = "/xmltv.php?username=anna&password=hunter2-kept";
 const LOGO: &str = "/logo.png";
-/// What the logo of each server begins with.
+/// The begin of the logo of each server.
 const PNG: &str = "\u{89}PNG\r\n\u{1a}\n";
 
 struct Fixture {

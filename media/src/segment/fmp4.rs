@@ -397,6 +397,9 @@ impl FragmentSegmenter {
         let start =
             SegmentStart { arrived: at.arrived, is_independent: at.is_point, is_break, video: video.clone() };
         (self.segment_video, self.has_other_tracks) = (video, false);
+        if is_change {
+            self.drop_old_sound(at.time);
+        }
         let Some(length) = length else {
             (self.starting, self.is_started, self.sound_from) = (Some(start), true, at.time);
             return;
@@ -408,6 +411,19 @@ impl FragmentSegmenter {
         } else {
             self.push_boundary(at.decode, at.time, at.arrived, Some(end));
         }
+    }
+
+    /// Drops sound with other parameters than the newest from a time on: the last sound of a source can be later than the
+    /// first picture of the next one, whose initialisation segment does not describe it.
+    fn drop_old_sound(&mut self, from: u64) {
+        let newest = self.audio.as_ref().and_then(|it| it.config.clone());
+        let mut n_dropped = 0;
+        self.frames.retain(|it| {
+            let is_kept = it.time < from || newest.as_ref() == Some(&it.config);
+            n_dropped += if is_kept { 0 } else { it.sample.data.len() };
+            is_kept
+        });
+        self.queued_bytes = self.queued_bytes.saturating_sub(n_dropped);
     }
 
     /// Continues the time line after time stamps went back.
