@@ -343,7 +343,8 @@ mod slow {
         };
         for follower in &followers {
             let query = follower.query;
-            assert_eq!(follower.discontinuities().len(), 2, "{query}");
+            let segments = follower.checker.segments();
+            assert_eq!(follower.discontinuities().len(), 2, "{query}: {segments:#?}");
             let n_inits = if follower.container == SegmentContainer::Ts { 0 } else { 3 };
             assert_eq!(follower.inits.len(), n_inits, "{query}");
             let stretches = follower.stretches();

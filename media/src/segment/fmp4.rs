@@ -277,7 +277,6 @@ impl FragmentSegmenter {
             _ => false,
         };
         if !is_same_video {
-            self.has_other_tracks = true;
             if let Some(pes) = self.video.as_mut().and_then(|it| it.collector.take()) {
                 self.video_pes(&pes);
             }
@@ -297,7 +296,6 @@ impl FragmentSegmenter {
             _ => false,
         };
         if !is_same_audio {
-            self.has_other_tracks = true;
             if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
                 self.audio_pes(&pes);
             }
@@ -312,6 +310,8 @@ impl FragmentSegmenter {
                 config: None,
             });
         }
+        // The last picture of the old track still belongs to its segment.
+        self.has_other_tracks |= !is_same_video || !is_same_audio;
     }
 
     fn video_pes(&mut self, pes: &Pes) {
