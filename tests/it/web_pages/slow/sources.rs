@@ -61,7 +61,7 @@ async fn a_source_is_added_edited_and_asked_about_a_much_shorter_list() {
     page.clicks("[role=option]", "America/New_York").await;
     page.presses("Save").await;
     until_async("a time zone", async || zone().await == "America/New_York").await;
-    // A text that is no name of a zone counts for nothing.
+    // The field ignores a text that names no zone.
     page.fills("Time zone of the provider", "nowhere").await;
     page.fills("Connections at the same time", "4").await;
     let shown = "return document.querySelector('[name=timezone]')?.value";
