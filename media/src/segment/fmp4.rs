@@ -166,6 +166,8 @@ struct SegmentStart {
     is_independent: bool,
     is_break: bool,
     video: Option<VideoConfig>,
+    /// The sound that was known when the segment was decided. The tracks can be others before its first part is made.
+    audio: Option<Arc<AudioConfig>>,
 }
 
 /// A picture, or a frame of a programme without video, at which a segment or a part may begin.
@@ -394,8 +396,13 @@ impl FragmentSegmenter {
             Decision::Start => (None, false),
             Decision::Cut { length, is_break } => (Some(length), is_break),
         };
-        let start =
-            SegmentStart { arrived: at.arrived, is_independent: at.is_point, is_break, video: video.clone() };
+        let start = SegmentStart {
+            arrived: at.arrived,
+            is_independent: at.is_point,
+            is_break,
+            video: video.clone(),
+            audio: self.audio.as_ref().and_then(|it| it.config.clone()),
+        };
         (self.segment_video, self.has_other_tracks) = (video, false);
         if is_change {
             self.drop_old_sound(at.time);
@@ -431,7 +438,8 @@ impl FragmentSegmenter {
         let wanted = self.newest_decode().unwrap_or(at.time);
         self.push_boundary(wanted, u64::MAX, at.arrived, Some(end));
         self.resolve(true);
-        self.frames.clear();
+        let n_dropped: usize = self.frames.drain(..).map(|it| it.sample.data.len()).sum();
+        self.queued_bytes = self.queued_bytes.saturating_sub(n_dropped);
         let reorder = at.time.saturating_sub(at.decode).min(STEP_MAX);
         let time = wanted + reorder;
         self.clock.rebase(at.time, time);
@@ -531,7 +539,7 @@ impl FragmentSegmenter {
     fn start_segment(&mut self, start: SegmentStart, frames: &[QueuedFrame]) {
         let first = frames.iter().find(|it| it.time >= self.sound_from).map(|it| Arc::clone(&it.config));
         let known = || self.audio.as_ref().and_then(|it| it.config.clone());
-        let audio = first.or_else(known);
+        let audio = first.or(start.audio).or_else(known);
         let is_same = self.plan.as_ref().is_some_and(|plan| {
             let is_same_video = match (&plan.video, &start.video) {
                 (Some(before), Some(now)) => before.is_same(now),

@@ -1,6 +1,6 @@
 //! Windows over failovers, changes of codecs, hours and wraps of clocks, as strict players see them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -59,11 +59,15 @@ impl Viewing {
         let mut stream = source.stream(from);
         while stream.at() < to {
             let arrived = self.start + stream.at();
-            let frame = self.counted(&stream.frame());
-            self.packager.push(&frame, arrived);
-            self.look();
+            self.push(&stream.frame(), arrived);
         }
         self
+    }
+
+    fn push(&mut self, frame: &Bytes, arrived: Instant) {
+        let frame = self.counted(frame);
+        self.packager.push(&frame, arrived);
+        self.look();
     }
 
     /// Continues the counters of the source before, as the splice does.
@@ -158,6 +162,57 @@ fn a_change_of_codecs_is_a_discontinuity_with_a_new_initialisation_segment() {
         let description = viewing.window.description();
         assert_eq!(description.codecs().as_deref(), Some("avc1.42c01e,mp4a.40.2"));
         assert_eq!(description.init_version, (container == SegmentContainer::Fmp4).then_some(3));
+    }
+}
+
+/// The sound of a source may come before its pictures or behind them. What the last segment has of either belongs to the
+/// old tracks.
+#[test]
+fn a_source_that_ends_anywhere_in_a_segment_makes_one_discontinuity() {
+    /// Pictures or sound come so many pictures late.
+    const DELAY: usize = 12;
+    const SOUND: u16 = 0x101;
+    for (is_sound_late, n_pictures) in [true, false].into_iter().flat_map(|it| (0..50).map(move |n| (it, n)))
+    {
+        let case = format!("sound is late: {is_sound_late}, {n_pictures} pictures");
+        let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+        let mut stream = source("one").stream(Duration::ZERO);
+        let mut delayed = VecDeque::new();
+        let end = Duration::from_millis(20_000 + 40 * n_pictures);
+        while stream.at() < end {
+            let arrived = viewing.start + stream.at();
+            let frame = stream.frame();
+            let is_late = |it: &&PacketBytes| (Packet::new(it).pid() == SOUND) == is_sound_late;
+            let (late, now): (Vec<&PacketBytes>, Vec<&PacketBytes>) = packets(&frame).partition(is_late);
+            delayed.push_back(late.into_iter().flatten().copied().collect::<Vec<u8>>());
+            let mut all: Vec<u8> = now.into_iter().flatten().copied().collect();
+            if delayed.len() > DELAY {
+                all.extend(delayed.pop_front().unwrap());
+            }
+            viewing.push(&all.into(), arrived);
+        }
+        // The pictures continue without a hole, so the last sound of the first source is later than they.
+        let start = source("two").start - if is_sound_late { 0 } else { 3600 * DELAY as u64 };
+        let tracks = (Some((0x200, 0x1B)), Some((0x201, 0x0F)));
+        let second = TsSource { video: tracks.0, audio: tracks.1, start, ..source("two") };
+        let mut stream = second.stream(end);
+        // A source begins with a key frame.
+        while !stream.at().as_secs().is_multiple_of(2) || stream.at().subsec_millis() > 0 {
+            stream.skip();
+        }
+        while stream.at() < Duration::from_secs(40) {
+            let arrived = viewing.start + stream.at();
+            // Sound at 44.1 kHz.
+            let mut frame = stream.frame().to_vec();
+            while let Some(at) = memchr::memmem::find(&frame, &[0xFF, 0xF1, 0x4C]) {
+                frame[at + 2] = 0x50;
+            }
+            viewing.push(&frame.into(), arrived);
+        }
+        viewing.finish();
+        assert_eq!(viewing.n_discontinuities(), 1, "{case}: {:#?}", viewing.plain.segments());
+        assert_eq!(viewing.window.description().init_version, Some(2), "{case}");
+        assert_eq!(viewing.labels, ["one", "two"], "{case}");
     }
 }
 
