@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::path::Path;
 
 use domain::ids::UserId;
 use domain::recording::retention::user_quota;
@@ -85,14 +86,26 @@ pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
     };
     let mut users: Vec<_> = by_user.into_iter().map(view).collect();
     users.sort_by_key(|it| (Reverse(it.used_bytes), it.user_id));
+    let folder = app.config.recordings_folder();
+    let mut available_bytes = room.available;
+    if available_bytes.is_none() && !room.is_unmarked {
+        let folder = folder.clone();
+        available_bytes = tokio::task::spawn_blocking(move || available_for(&folder)).await.ok().flatten();
+    }
     Ok(RecordingStorageView {
-        folder: app.config.recordings_folder().display().to_string(),
+        folder: folder.display().to_string(),
         is_mounted: !room.is_unmarked,
         is_disk_full: room.is_disk_full(),
-        available_bytes: room.available,
+        available_bytes,
         used_bytes,
         protected_bytes,
         recordings: n_recordings,
         users,
     })
+}
+
+/// Returns the room in bytes for a folder that was never used: that of the nearest folder above it that exists.
+fn available_for(folder: &Path) -> Option<u64> {
+    let found = folder.ancestors().find_map(|it| rustix::fs::statvfs(it).ok())?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }

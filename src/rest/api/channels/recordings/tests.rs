@@ -255,6 +255,9 @@ async fn a_property_of_a_user_of_level_1_comes_before_the_setting_and_only_admin
 #[tokio::test]
 async fn admins_see_the_folder_and_who_uses_how_much_of_it() {
     let rest = stage().await;
+    let unused = rest.admin("GET", &format!("{LIST}storage/"), Value::Null).await.body;
+    assert!(unused["available_bytes"].as_u64() > Some(0) && unused["is_mounted"] == true, "{unused}");
+    assert!(!rest.app.config.recordings_folder().exists());
     running(&rest, 11, STANDARD).await;
     running(&rest, 12, 1).await;
     let protect = json!({ "protected": true });
