@@ -221,6 +221,22 @@ mod slow {
         codecs
     }
 
+    #[tokio::test]
+    async fn a_guard_kills_a_process_that_does_not_report() {
+        use std::os::unix::process::ExitStatusExt;
+        // The shell is the parent of the guard, whose input stays open and silent.
+        let script = "sleep 1000 | \"$0\" guard-gateway; exit 3";
+        let mut shell = tokio::process::Command::new("/bin/sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_headwater")])
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let group = shell.id().unwrap().to_string();
+        let ended = shell.wait().await.unwrap();
+        tools::run("kill", &["-KILL", "--", &format!("-{group}")]).await;
+        assert_eq!((ended.signal(), ended.code()), (Some(9), None));
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_hls_url_with_one_endless_segment_plays_without_a_program() {
         let provider = Provider::start();

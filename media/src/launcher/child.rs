@@ -1,4 +1,4 @@
-//! The launcher and the watchdog as processes.
+//! The launcher, the watchdog and the guard as processes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -9,14 +9,14 @@ use std::process::{Command, ExitCode};
 use rustix::process::getpid;
 use rustix::stdio::{dup2_stdin, stdin};
 
-use super::{Confinement, LAUNCH, LAUNCH_FED, WATCH, confine, watchdog};
+use super::{Confinement, GUARD, LAUNCH, LAUNCH_FED, WATCH, confine, guard, watchdog};
 
 /// Exit code of a launcher that could not start its program, as of `env` and of shells.
 const CANNOT_RUN: u8 = 126;
 /// Makes the kernel end a program rather than the gateway when memory runs out. The scale ends at 1,000.
 const OOM_SCORE: &str = "500";
 
-/// Runs the process as a launcher or as a watchdog if its arguments, which begin with the name of the binary, say so.
+/// Runs the process as a launcher, a watchdog or a guard if its arguments, which begin with the name of the binary, say so.
 ///
 /// Returns `None` for all other arguments. A launcher returns only if its program cannot be started.
 pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
@@ -32,6 +32,10 @@ pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
             watchdog::watch(io::stdin().lock());
             Some(ExitCode::SUCCESS)
         }
+        GUARD => Some(match guard::guard_parent(io::stdin().lock()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        }),
         _ => None,
     }
 }

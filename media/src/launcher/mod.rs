@@ -5,11 +5,14 @@
 //! nothing of the launcher is left in memory. The watchdog is one more process of the same binary, one per gateway. It
 //! knows the groups of all running programs and kills them when the gateway ends without doing so.
 //!
-//! Both modes run before arguments are parsed and before any runtime starts; see [`run_mode`].
+//! The *guard* is a third process of the binary, in a cluster only: it kills a gateway that is frozen.
+//!
+//! All modes run before arguments are parsed and before any runtime starts; see [`run_mode`].
 
 mod child;
 mod confine;
 mod filter;
+mod guard;
 mod rules;
 mod strict;
 mod watchdog;
@@ -27,6 +30,7 @@ use rustix::process::Pid;
 
 pub use self::child::run_mode;
 pub use self::confine::{can_restrict_files, can_restrict_ports, can_restrict_signals};
+pub use self::guard::{Guard, REPORT_PERIOD};
 pub use self::strict::{ProgramUser, Strictness};
 pub(crate) use self::watchdog::Registration;
 use self::watchdog::Watchdog;
@@ -37,9 +41,11 @@ const LAUNCH: &str = "launch-program";
 const LAUNCH_FED: &str = "launch-fed-program";
 /// First argument of the binary as a watchdog.
 const WATCH: &str = "watch-programs";
+/// First argument of the binary as a guard.
+const GUARD: &str = "guard-gateway";
 /// Argument of the launcher of a program without network.
 const OFFLINE: &str = "--offline";
-/// Name of both in process lists.
+/// Name of these processes in process lists.
 const NAME: &str = "headwater";
 
 /// How programs are started. The default starts every program directly and with all rights of this process, which only

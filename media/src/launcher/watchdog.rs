@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -51,9 +51,9 @@ pub(super) fn watch(input: impl BufRead) {
     }
 }
 
-/// Ignores the signals that a terminal or a service manager sends to all processes: the watchdog ends with the gateway.
+/// Ignores the signals that a terminal or a service manager sends to all processes: the process ends with the gateway.
 /// The runtime is the safe way to install handlers; nothing runs on it.
-fn ignore_signals() -> io::Result<impl Sized> {
+pub(super) fn ignore_signals() -> io::Result<impl Sized> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let kinds = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()];
     let handlers =
@@ -73,10 +73,11 @@ struct State {
     groups: HashSet<Pid>,
 }
 
-struct Running {
+/// A process of the same binary that reads a pipe, and is killed when this is dropped.
+pub(super) struct Running {
     child: Child,
     /// Our end of the pipe. It is closed on exec, as all files that the standard library opens.
-    pipe: PipeWriter,
+    pub(super) pipe: PipeWriter,
 }
 
 impl Watchdog {
@@ -105,23 +106,12 @@ impl Watchdog {
     }
 
     fn start<'a>(&self, state: &'a mut State) -> io::Result<&'a mut Running> {
-        let (input, mut pipe) = io::pipe()?;
-        let child = Command::new(&self.binary)
-            .arg0(NAME)
-            .arg(WATCH)
-            .env_clear()
-            .current_dir("/")
-            // Signals to the process group of the gateway or of a program do not reach the watchdog.
-            .process_group(0)
-            .stdin(input)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut running = Running::start(&self.binary, WATCH)?;
         let lines: String = state.groups.iter().copied().map(added).collect();
-        pipe.write_all(lines.as_bytes())?;
+        running.pipe.write_all(lines.as_bytes())?;
         // A stopped watchdog must not block a thread that carries packets.
-        ioctl_fionbio(&pipe, true)?;
-        Ok(state.running.insert(Running { child, pipe }))
+        ioctl_fionbio(&running.pipe, true)?;
+        Ok(state.running.insert(running))
     }
 
     fn restart(&self, state: &mut State) {
@@ -150,8 +140,25 @@ impl State {
 }
 
 impl Running {
+    /// Starts the binary in a mode of [`super::run_mode`]. Blocks for it.
+    pub(super) fn start(binary: &Path, mode: &str) -> io::Result<Self> {
+        let (input, pipe) = io::pipe()?;
+        let child = Command::new(binary)
+            .arg0(NAME)
+            .arg(mode)
+            .env_clear()
+            .current_dir("/")
+            // Signals to the process group of the gateway or of a program do not reach the process.
+            .process_group(0)
+            .stdin(input)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self { child, pipe })
+    }
+
     /// Returns whether it runs, and reaps it if not.
-    fn is_alive(&mut self) -> bool {
+    pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }
