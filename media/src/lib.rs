@@ -36,7 +36,7 @@ pub mod udp;
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::launcher::{
-    Confinement, Guard, Launcher, LauncherSettings, ProgramLimits, ProgramUser, REPORT_PERIOD, Strictness,
+    Confinement, Guard, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness,
     can_restrict_files, can_restrict_ports, can_restrict_signals, run_mode,
 };
 pub use crate::meter::{Connection, ConnectionMeter, InputCounts, TailMeter};

@@ -32,7 +32,7 @@ pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
             watchdog::watch(io::stdin().lock());
             Some(ExitCode::SUCCESS)
         }
-        GUARD => Some(match guard::guard_parent(io::stdin().lock()) {
+        GUARD => Some(match guard::guard_parent(io::stdin()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         }),

@@ -30,7 +30,7 @@ use rustix::process::Pid;
 
 pub use self::child::run_mode;
 pub use self::confine::{can_restrict_files, can_restrict_ports, can_restrict_signals};
-pub use self::guard::{Guard, REPORT_PERIOD};
+pub use self::guard::Guard;
 pub use self::strict::{ProgramUser, Strictness};
 pub(crate) use self::watchdog::Registration;
 use self::watchdog::Watchdog;
