@@ -11,7 +11,7 @@ use super::owner::ChannelOwner;
 use super::record::{
     BootId, ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
 };
-use super::rules::ClusterRules;
+use super::rules::{ClusterRules, GUARD};
 use super::slots::{SlotRequest, Slots};
 use super::{BootTime, SwapOutcome, WriteNumber};
 
@@ -167,6 +167,13 @@ impl ClusterNode {
         self.member.deadline(now).into_iter().chain(pools).chain(channels).chain(jobs).min()
     }
 
+    /// Returns the time at which the guard kills this process unless it reports again before. The process reports it
+    /// after each step, and at least every few seconds.
+    pub fn guard_at(&self, now: BootTime) -> BootTime {
+        let latest = now + GUARD;
+        self.member.guard_at().map_or(latest, |it| it.min(latest))
+    }
+
     fn dispatch(&mut self, input: NodeInput) {
         let Self { out, member, .. } = self;
         match input {
@@ -238,6 +245,7 @@ impl ClusterNode {
         }
         self.out.highest = self.out.highest.max(revision);
         let Self { out, member, .. } = self;
+        member.heard(out);
         match (key, record) {
             (RecordKey::Member(node), Some(ClusterRecord::Member(it))) => {
                 member.seen(node, revision, Some(it), out);

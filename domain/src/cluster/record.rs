@@ -193,7 +193,8 @@ pub enum SlotPurpose {
 pub struct OwnerRecord {
     /// The node that opens the source. `None`: nobody plays the channel.
     pub origin: Option<(NodeId, Incarnation)>,
-    /// Grows with each change of the origin. Numbers of chunks are unique with it.
+    /// Grows with each change of the origin. Numbers of chunks are unique with it and the node of the origin: after the
+    /// engine has lost records, an epoch may occur again on another node.
     pub epoch: u64,
 }
 

@@ -32,8 +32,6 @@ const SESSIONS_END_MS: u64 = 95_000;
 const RECOVERED_MS: u64 = 138_000;
 /// Time within which the requests after that must be granted.
 const END_MS: u64 = RECOVERED_MS + 20_000;
-/// Time for which the guard lets a process be frozen, by the clock of its machine.
-const GUARD_MS: u64 = 10_000;
 
 const POOL: PoolId = PoolId::Group(ServerGroupId(1));
 const CHANNEL: Uuid = Uuid::from_u128(7);
@@ -147,6 +145,8 @@ struct Sender {
 enum Fault {
     /// The machine does not reach the engine.
     Cut,
+    /// Its messages to and from the engine become slow, and are lost after some seconds.
+    Fading,
     /// Its messages to and from the engine take up to two seconds.
     Slow,
     /// Its messages are lost now and then.
@@ -174,8 +174,9 @@ enum Fault {
     EngineRollback,
 }
 
-const FAULTS: [Fault; 14] = [
+const FAULTS: [Fault; 15] = [
     Fault::Cut,
+    Fault::Fading,
     Fault::Slow,
     Fault::Lossy,
     Fault::Alone,
@@ -372,8 +373,12 @@ impl World {
             let fault = FAULTS[self.random.of(0..FAULTS.len() as u64) as usize];
             let machine = self.random.of(0..self.machines.len() as u64) as usize;
             let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
-            let length = if self.random.permille(500) { 8_000 } else { 40_000 };
-            let until = (at + self.random.of(200..length)).min(FAULTS_END_MS);
+            let length = match fault {
+                Fault::Fading => 20_000..40_000,
+                _ if self.random.permille(500) => 200..8_000,
+                _ => 200..40_000,
+            };
+            let until = (at + self.random.of(length)).min(FAULTS_END_MS);
             let is_excluded = if may_vanish { fault == Fault::EngineRollback } else { fault.vanishes() };
             if is_excluded {
                 continue;
@@ -969,6 +974,11 @@ impl World {
                 self.machines[machine].is_cut = true;
                 self.disconnect(machine);
             }
+            Fault::Fading => {
+                self.machines[machine].is_slow = true;
+                let delay = self.random.of(1_000..8_000);
+                self.after(delay, Event::Fault { fault: Fault::Cut, machine, is_over: false });
+            }
             Fault::Slow => self.machines[machine].is_slow = true,
             Fault::Lossy => self.machines[machine].is_lossy = true,
             Fault::Alone => self.machines[machine].is_alone = true,
@@ -1000,7 +1010,11 @@ impl World {
                     self.provider.machine_vanished(machine, now);
                 } else {
                     it.power = Power::Frozen;
-                    let limit = GUARD_MS * 1_000 / it.rate;
+                    let rate = it.rate;
+                    let clock = self.clock(machine);
+                    let process = self.machines[machine].process.as_ref();
+                    let left = process.map_or(Duration::ZERO, |it| it.node.guard_at(clock).since(clock));
+                    let limit = left.as_millis() as u64 * 1_000 / rate;
                     if self.holds(ClusterRule::GuardKillsFrozen) {
                         self.after(limit, Event::Guard { machine, frozen_at: now });
                     }
@@ -1030,7 +1044,8 @@ impl World {
 
     fn end(&mut self, fault: Fault, machine: usize) {
         match fault {
-            Fault::Cut => {
+            Fault::Cut | Fault::Fading => {
+                self.machines[machine].is_slow &= fault != Fault::Fading;
                 self.machines[machine].is_cut = false;
                 let delay = self.random.of(1..1_000);
                 self.after(delay, Event::Connect(machine));
