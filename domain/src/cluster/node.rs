@@ -13,6 +13,7 @@ use super::record::{
 };
 use super::rules::{ClusterRules, GUARD};
 use super::slots::{SlotRequest, Slots};
+use super::tracked::Follower;
 use super::{BootTime, SwapOutcome, WriteNumber};
 
 /// A report of the surroundings.

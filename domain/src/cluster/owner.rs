@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::BootTime;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox, next_after};
-use super::record::{ClusterRecord, Incarnation, NodeId, OwnerRecord, RecordKey, Revision};
+use super::record::{ClusterRecord, Incarnation, NodeId, OwnerRecord, RecordKey};
 use super::rules::ClusterRule;
-use super::tracked::{Tracked, WriteResult};
-use super::{BootTime, SwapOutcome, WriteNumber};
+use super::tracked::{Follower, Tracked};
 
 /// Interval at which a node that plays alone tries to reach the origin again.
 const PULL_AGAIN: Duration = Duration::from_secs(10);
@@ -152,70 +152,6 @@ impl ChannelOwner {
         self.is_recovering = matches!(self.role, ChannelRole::Origin { .. });
     }
 
-    /// Processes a record that was read or watched. It may be stale.
-    pub(super) fn seen(
-        &mut self,
-        revision: Revision,
-        record: Option<OwnerRecord>,
-        member: &Member,
-        out: &mut Outbox,
-    ) {
-        self.record.seen(revision, record, out);
-        self.advance(member, out);
-    }
-
-    pub(super) fn read_failed(&mut self, out: &Outbox) {
-        self.record.read_failed(out);
-    }
-
-    /// Processes the outcome of a write of this record.
-    pub(super) fn written(
-        &mut self,
-        number: WriteNumber,
-        outcome: SwapOutcome,
-        member: &Member,
-        out: &mut Outbox,
-    ) {
-        if self.record.written(number, outcome, out) != WriteResult::Settled {
-            self.advance(member, out);
-        }
-    }
-
-    /// Does what follows from the newest record.
-    pub(super) fn advance(&mut self, member: &Member, out: &mut Outbox) {
-        if !self.is_wanted {
-            return self.release(member, out);
-        }
-        if !self.record.is_known_or_read(out) {
-            return;
-        }
-        let Some(&(_, record)) = self.record.view() else { return };
-        self.highest_epoch = self.highest_epoch.max(record.epoch);
-        let Some(incarnation) = member.active(out.now) else { return };
-        let me = (out.node, incarnation);
-        let is_live =
-            |it: &(NodeId, Incarnation)| *it == me || member.ending_of(it.0, it.1, out.node).is_none();
-        let lost_epoch = self.lost_epoch(record);
-        match record.origin.filter(is_live) {
-            Some(origin) if origin == me && self.is_known_as_origin(record) => {
-                self.is_recovering = false;
-                self.originate(record.epoch, out);
-            }
-            Some((from, _)) if from != out.node && lost_epoch.is_none() => {
-                self.is_recovering = false;
-                self.follow(from, record.epoch, out);
-                if self.unreachable == Some(record.epoch) && member.may_grant(out.now) {
-                    self.take(self.highest_epoch + 1, incarnation, out);
-                }
-            }
-            _ => match lost_epoch {
-                Some(epoch) if member.is_registered() => self.take(epoch, incarnation, out),
-                None if member.may_grant(out.now) => self.take(self.highest_epoch + 1, incarnation, out),
-                _ => {}
-            },
-        }
-    }
-
     /// Returns the present epoch of this node, if it is the origin and the engine has lost that. The node writes it again
     /// at once, while others pause. The number stays: an origin that has not noticed that it was replaced cannot know
     /// which later ones the engine has lost too.
@@ -293,9 +229,51 @@ impl ChannelOwner {
         }
     }
 
-    /// Returns when [`Self::advance`] has to be called next.
+    /// Returns when [`Follower::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let is_alone = matches!(self.role, ChannelRole::Alone { .. });
         next_after(now, self.record.retries().chain(is_alone.then_some(self.pull_again_at)))
+    }
+}
+
+impl Follower for ChannelOwner {
+    type Record = OwnerRecord;
+
+    fn record(&mut self) -> &mut Tracked<OwnerRecord> {
+        &mut self.record
+    }
+
+    fn advance(&mut self, member: &Member, out: &mut Outbox) {
+        if !self.is_wanted {
+            return self.release(member, out);
+        }
+        if !self.record.is_known_or_read(out) {
+            return;
+        }
+        let Some(&(_, record)) = self.record.view() else { return };
+        self.highest_epoch = self.highest_epoch.max(record.epoch);
+        let Some(incarnation) = member.active(out.now) else { return };
+        let me = (out.node, incarnation);
+        let is_live =
+            |it: &(NodeId, Incarnation)| *it == me || member.ending_of(it.0, it.1, out.node).is_none();
+        let lost_epoch = self.lost_epoch(record);
+        match record.origin.filter(is_live) {
+            Some(origin) if origin == me && self.is_known_as_origin(record) => {
+                self.is_recovering = false;
+                self.originate(record.epoch, out);
+            }
+            Some((from, _)) if from != out.node && lost_epoch.is_none() => {
+                self.is_recovering = false;
+                self.follow(from, record.epoch, out);
+                if self.unreachable == Some(record.epoch) && member.may_grant(out.now) {
+                    self.take(self.highest_epoch + 1, incarnation, out);
+                }
+            }
+            _ => match lost_epoch {
+                Some(epoch) if member.is_registered() => self.take(epoch, incarnation, out),
+                None if member.may_grant(out.now) => self.take(self.highest_epoch + 1, incarnation, out),
+                _ => {}
+            },
+        }
     }
 }
