@@ -11,7 +11,8 @@
 //!      │ valid, ended, may grant
 //!      ├─▶ slots.rs    pool.ID         the leases and waiters of all pools that share limits
 //!      ├─▶ owner.rs    channel.TARGET  the origin of a channel, and its epoch
-//!      └─▶ jobs.rs     job.NAME        the node that runs a job
+//!      ├─▶ jobs.rs     job.NAME        the node that runs a job
+//!      └─▶ seats.rs    seat.USER       the sessions of a user with a limit
 //! ```
 //!
 //! The argument for safety, which `tests/` checks with a simulated engine, network, clocks and provider:
@@ -38,6 +39,7 @@ mod outbox;
 pub mod owner;
 pub mod record;
 pub mod rules;
+pub mod seats;
 pub mod slots;
 #[cfg(test)]
 mod tests;

@@ -152,8 +152,8 @@ impl ChannelOwner {
         self.is_recovering = matches!(self.role, ChannelRole::Origin { .. });
     }
 
-    /// Returns the present epoch of this node, if it is the origin and the engine has lost that. The node writes it again
-    /// at once, while others pause. The number stays: an origin that has not noticed that it was replaced cannot know
+    /// Returns the present epoch of this node, if it is the origin and the engine has lost that. The node writes it
+    /// again at once, while others pause. The number stays: an origin that has not noticed that it was replaced cannot know
     /// which later ones the engine has lost too.
     fn lost_epoch(&self, record: OwnerRecord) -> Option<u64> {
         match self.role {

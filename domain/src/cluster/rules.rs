@@ -37,6 +37,13 @@ pub const YIELD_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of waiting requests in one slot table.
 pub const WAITERS_MAX: usize = 64;
 
+/// Time after which a user gets a seat although the engine has not confirmed it: limits of users hold only while the
+/// engine answers.
+pub const SEAT_ANSWER: Duration = Duration::from_secs(2);
+
+/// Maximum number of sessions in the record of one user.
+pub const SEATS_MAX: usize = 256;
+
 /// A rule that the model can break, to show that it notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClusterRule {

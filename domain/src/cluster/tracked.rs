@@ -135,6 +135,16 @@ impl<R: Clone + Default> Tracked<R> {
         false
     }
 
+    /// Returns whether the view is the newest value, as far as this node knows.
+    pub(super) fn is_current(&self) -> bool {
+        self.view.is_some() && !self.is_outdated
+    }
+
+    /// Returns whether no write is without an outcome.
+    pub(super) fn is_settled(&self) -> bool {
+        self.writing.is_none()
+    }
+
     /// Returns whether a write can be sent now.
     pub(super) fn can_write(&self, out: &Outbox) -> bool {
         self.view.is_some() && !self.is_outdated && self.writing.is_none() && out.now >= self.write_at

@@ -23,18 +23,18 @@ const CHANNEL: Uuid = Uuid::from_u128(1);
 const JOB: JobName = JobName::Backup;
 
 /// Nodes whose requests are answered at once, and whose watches are immediate.
-struct Cluster {
-    engine: Engine,
+pub(super) struct Cluster {
+    pub(super) engine: Engine,
     /// `None`: it is lost.
-    nodes: Vec<Option<ClusterNode>>,
-    now: BootTime,
+    pub(super) nodes: Vec<Option<ClusterNode>>,
+    pub(super) now: BootTime,
     /// Effects for the surroundings, each with the number of its node.
-    effects: Vec<(usize, NodeEffect)>,
+    pub(super) effects: Vec<(usize, NodeEffect)>,
 }
 
 impl Cluster {
     /// Starts nodes and waits until they may grant.
-    fn new(n_nodes: u32) -> Self {
+    pub(super) fn new(n_nodes: u32) -> Self {
         let now = BootTime(Duration::from_secs(1_000));
         let node = |it: u32| {
             let boot = BootId(Uuid::from_u128(u128::from(it)));
@@ -49,7 +49,7 @@ impl Cluster {
     }
 
     /// Gives a node an input, and carries out everything that follows from it.
-    fn on(&mut self, node: usize, input: NodeInput) {
+    pub(super) fn on(&mut self, node: usize, input: NodeInput) {
         let mut inputs = VecDeque::from([(node, input)]);
         while let Some((node, input)) = inputs.pop_front() {
             let Some(it) = &mut self.nodes[node] else { continue };
@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// Lets seconds pass.
-    fn wait(&mut self, seconds: u64) {
+    pub(super) fn wait(&mut self, seconds: u64) {
         for _ in 0..seconds * 4 {
             self.now = self.now + Duration::from_millis(250);
             for node in 0..self.nodes.len() {

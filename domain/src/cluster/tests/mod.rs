@@ -7,6 +7,7 @@ mod cases;
 mod engine;
 mod provider;
 mod random;
+mod seats;
 mod world;
 
 use std::env;

@@ -185,6 +185,8 @@ impl World {
             }
             NodeEffect::ReleaseSource { .. } | NodeEffect::StopJob { .. } => {}
             NodeEffect::RunJob { .. } => self.runs_job(machine),
+            // Seats have schedules of their own.
+            NodeEffect::Seated { .. } | NodeEffect::NotSeated { .. } | NodeEffect::EndSession { .. } => {}
         }
     }
 }
