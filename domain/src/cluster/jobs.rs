@@ -3,12 +3,12 @@
 //! A node runs the job only while its incarnation is valid, so that a job whose node is lost can begin elsewhere at the
 //! take-over, within 30 s. The revision of the record is the fencing number of the job's work.
 
+use super::BootTime;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox, next_after};
 use super::record::{ClusterRecord, Incarnation, JobName, JobRecord, NodeId, RecordKey, Revision};
 use super::rules::ClusterRule;
-use super::tracked::{Tracked, WriteResult};
-use super::{BootTime, SwapOutcome, WriteNumber};
+use super::tracked::{Follower, Tracked};
 
 /// A job, as one node sees it.
 #[derive(Debug, Clone)]
@@ -49,37 +49,34 @@ impl JobOwner {
         self.record.restarted(out);
     }
 
-    /// Processes a record that was read or watched. It may be stale.
-    pub(super) fn seen(
-        &mut self,
-        revision: Revision,
-        record: Option<JobRecord>,
-        member: &Member,
-        out: &mut Outbox,
-    ) {
-        self.record.seen(revision, record, out);
-        self.advance(member, out);
-    }
-
-    pub(super) fn read_failed(&mut self, out: &Outbox) {
-        self.record.read_failed(out);
-    }
-
-    /// Processes the outcome of a write of this record.
-    pub(super) fn written(
-        &mut self,
-        number: WriteNumber,
-        outcome: SwapOutcome,
-        member: &Member,
-        out: &mut Outbox,
-    ) {
-        if self.record.written(number, outcome, out) != WriteResult::Settled {
-            self.advance(member, out);
+    /// Runs the job. After a restart of the engine, a record of this node may be an old one that others have replaced.
+    fn run(&mut self, fence: Revision, member: &Member, out: &mut Outbox) {
+        let may_run = self.running.is_some() || member.may_grant(out.now);
+        if may_run && self.running.replace(fence) != Some(fence) {
+            out.push(NodeEffect::RunJob { job: self.job, fence });
         }
     }
 
-    /// Does what follows from the newest record.
-    pub(super) fn advance(&mut self, member: &Member, out: &mut Outbox) {
+    fn write(&mut self, owner: Option<(NodeId, Incarnation)>, member: &Member, out: &mut Outbox) {
+        if member.is_registered() && self.record.can_write(out) {
+            self.record.write(JobRecord { owner }, ClusterRecord::Job, out);
+        }
+    }
+
+    /// Returns when [`Follower::advance`] has to be called next.
+    pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
+        next_after(now, self.record.retries())
+    }
+}
+
+impl Follower for JobOwner {
+    type Record = JobRecord;
+
+    fn record(&mut self) -> &mut Tracked<JobRecord> {
+        &mut self.record
+    }
+
+    fn advance(&mut self, member: &Member, out: &mut Outbox) {
         if !self.is_wanted && self.running.is_none() && self.record.view().is_none() {
             return;
         }
@@ -110,24 +107,5 @@ impl JobOwner {
             }
             None => {}
         }
-    }
-
-    /// Runs the job. After a restart of the engine, a record of this node may be an old one that others have replaced.
-    fn run(&mut self, fence: Revision, member: &Member, out: &mut Outbox) {
-        let may_run = self.running.is_some() || member.may_grant(out.now);
-        if may_run && self.running.replace(fence) != Some(fence) {
-            out.push(NodeEffect::RunJob { job: self.job, fence });
-        }
-    }
-
-    fn write(&mut self, owner: Option<(NodeId, Incarnation)>, member: &Member, out: &mut Outbox) {
-        if member.is_registered() && self.record.can_write(out) {
-            self.record.write(JobRecord { owner }, ClusterRecord::Job, out);
-        }
-    }
-
-    /// Returns when [`Self::advance`] has to be called next.
-    pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
-        next_after(now, self.record.retries())
     }
 }

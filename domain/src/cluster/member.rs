@@ -18,7 +18,7 @@ use super::outbox::{NodeEffect, Outbox, next_after};
 use super::record::{
     BootId, ClusterRecord, CoolingReason, Incarnation, MemberRecord, MemberState, NodeId, RecordKey, Revision,
 };
-use super::rules::{ClusterRule, DEADLINE, PAUSE, RENEW_INTERVAL, RETRY_INTERVAL, TAKE_OVER};
+use super::rules::{CLOSING, ClusterRule, DEADLINE, PAUSE, RENEW_INTERVAL, RETRY_INTERVAL, TAKE_OVER};
 use super::{BootTime, SwapOutcome, WriteNumber};
 
 /// The membership of this node, and its view of the others.
@@ -57,7 +57,7 @@ pub struct Member {
 enum Phase {
     Joining,
     Active { incarnation: Incarnation, valid_until: BootTime },
-    Closing { leaves: bool },
+    Closing { leaves: bool, since: BootTime },
     Leaving,
     Left,
 }
@@ -65,7 +65,8 @@ enum Phase {
 /// A time without grants.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
-    until: BootTime,
+    /// `None`: it has not begun, because the engine has not answered yet.
+    until: Option<BootTime>,
     /// The process has just started and remembers nothing. The pause ends as soon as a member that remembers the last
     /// 20 s shows that the engine has not restarted.
     is_of_start: bool,
@@ -102,7 +103,7 @@ impl Member {
             first_revision: None,
             last_before_restart: 0,
             is_registered: true,
-            pause: is_paused.then(|| Pause { until: out.now + PAUSE, is_of_start: true }),
+            pause: is_paused.then_some(Pause { until: None, is_of_start: true }),
             resumed_at: None,
             others: BTreeMap::new(),
             version: 0,
@@ -142,13 +143,23 @@ impl Member {
     }
 
     fn is_paused(&self, now: BootTime) -> bool {
-        self.pause.is_some_and(|it| now < it.until)
+        self.pause.is_some_and(|it| it.until.is_none_or(|it| now < it))
     }
 
     /// Returns how an incarnation of a node ended. `None`: it is not known to be over.
     pub fn ending_of(&self, node: NodeId, incarnation: Incarnation, me: NodeId) -> Option<CoolingReason> {
         let record = if node == me { self.own.as_ref() } else { self.others.get(&node).map(|it| &it.record) };
         record?.ending_of(incarnation)
+    }
+
+    /// Returns the time at which the guard must kill a process that has reported nothing since: it has not noticed its
+    /// deadline, or has not closed its connections. `None`: it has no limited connections.
+    pub(super) fn guard_at(&self) -> Option<BootTime> {
+        match self.phase {
+            Phase::Active { valid_until, .. } => Some(valid_until + CLOSING),
+            Phase::Closing { since, .. } => Some(since + CLOSING),
+            Phase::Joining | Phase::Leaving | Phase::Left => None,
+        }
     }
 
     pub(super) fn version(&self) -> u64 {
@@ -171,7 +182,7 @@ impl Member {
     pub(super) fn leave(&mut self, out: &mut Outbox) {
         match self.phase {
             Phase::Active { .. } => self.lose(true, out),
-            Phase::Closing { .. } => self.phase = Phase::Closing { leaves: true },
+            Phase::Closing { since, .. } => self.phase = Phase::Closing { leaves: true, since },
             Phase::Joining => self.phase = Phase::Left,
             Phase::Leaving | Phase::Left => {}
         }
@@ -181,7 +192,7 @@ impl Member {
         if let Phase::Active { incarnation, .. } = self.phase {
             out.push(NodeEffect::Lost(incarnation));
         }
-        self.phase = Phase::Closing { leaves };
+        self.phase = Phase::Closing { leaves, since: out.now };
         self.base = None;
         self.is_outdated = false;
         self.sent.clear();
@@ -190,7 +201,7 @@ impl Member {
 
     /// Notes that all limited sources of the ended incarnation are closed.
     pub(super) fn closed(&mut self, out: &Outbox) {
-        if let Phase::Closing { leaves } = self.phase {
+        if let Phase::Closing { leaves, .. } = self.phase {
             self.phase = if leaves { Phase::Leaving } else { Phase::Joining };
             self.write_at = out.now;
             self.read_at = out.now;
@@ -201,7 +212,7 @@ impl Member {
     /// may be lower now. Only the deadline stays, because it follows from the own clock.
     pub(super) fn restarted(&mut self, out: &Outbox) {
         if out.rules.hold(ClusterRule::PauseAfterRestart) {
-            self.pause = Some(Pause { until: out.now + PAUSE, is_of_start: false });
+            self.pause = Some(Pause { until: Some(out.now + PAUSE), is_of_start: false });
         }
         self.base = None;
         self.own = None;
@@ -214,6 +225,14 @@ impl Member {
         self.is_registered = false;
         self.others.clear();
         self.version += 1;
+    }
+
+    /// Notes that the engine has answered. It may have restarted just before this process connected to it for the first
+    /// time, so the pause of its start begins now.
+    pub(super) fn heard(&mut self, out: &Outbox) {
+        if let Some(Pause { until: until @ None, .. }) = &mut self.pause {
+            *until = Some(out.now + PAUSE);
+        }
     }
 
     /// Processes a member's record that was read or watched. It may be stale.
@@ -396,8 +415,9 @@ impl Member {
 
     /// Does what is due now.
     pub(super) fn advance(&mut self, out: &mut Outbox) {
-        if let Some(pause) = self.pause.take_if(|it| out.now >= it.until) {
-            self.resumed_at = Some(pause.until);
+        if let Some(until) = self.pause.and_then(|it| it.until).filter(|it| out.now >= *it) {
+            self.pause = None;
+            self.resumed_at = Some(until);
             self.version += 1;
         }
         if matches!(self.phase, Phase::Joining | Phase::Active { .. } | Phase::Leaving) {
@@ -501,7 +521,7 @@ impl Member {
         let is_active = self.active(now).is_some();
         let alive = |it: &&Watched| it.record.state == MemberState::Alive && it.taking_over.is_none();
         let others = self.others.values().filter(alive).map(|it| (it.since + TAKE_OVER).max(it.retry_at));
-        let times = own.into_iter().chain(self.valid_until()).chain(self.pause.map(|it| it.until));
+        let times = own.into_iter().chain(self.valid_until()).chain(self.pause.and_then(|it| it.until));
         next_after(now, times.chain(others.filter(|_| is_active)))
     }
 }

@@ -11,19 +11,22 @@
 //!      │ valid, ended, may grant
 //!      ├─▶ slots.rs    pool.ID         the leases and waiters of all pools that share limits
 //!      ├─▶ owner.rs    channel.TARGET  the origin of a channel, and its epoch
-//!      └─▶ jobs.rs     job.NAME        the node that runs a job
+//!      ├─▶ jobs.rs     job.NAME        the node that runs a job
+//!      └─▶ seats.rs    seat.USER       the sessions of a user with a limit
 //! ```
 //!
 //! The argument for safety, which `tests/` checks with a simulated engine, network, clocks and provider:
 //! - A node renews its record only from its own last revision. 15 s after it *sent* the last confirmed renewal, it
 //!   closes its limited sources and begins a new *incarnation*.
+//! - A guard kills a process that was frozen over its deadline, so that the kernel closes its connections.
 //! - Another node swaps the record to `expired` after it has seen one revision for 20 s. The swap succeeds only if no
 //!   renewal came between. So the sources were closed before, even if the clocks differ by 10 %.
 //! - Leases carry the incarnation. They end with it: then their entries cool, and become free after a while.
 //! - A connection opens after its entry was written by a successful swap. Entries count until their connections are
 //!   closed and the provider has noticed it.
 //! - After a restart of the engine, which may have lost records, nobody grants for 20 s and a release delay. Holders
-//!   write their entries again within that time, or close. Only a machine that vanishes at that very time, with the
+//!   write their entries again within that time, or close. A process that has just started cannot know of a restart, so
+//!   the same holds from the first answer that it gets. Only a machine that vanishes at that very time, with the
 //!   entries of its leases lost, is not covered.
 //!
 //! In reading order: [`record`] has the values in the engine, [`rules`] the times, then the machines as above, and
@@ -36,6 +39,7 @@ mod outbox;
 pub mod owner;
 pub mod record;
 pub mod rules;
+pub mod seats;
 pub mod slots;
 #[cfg(test)]
 mod tests;

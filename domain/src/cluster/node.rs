@@ -11,9 +11,12 @@ use super::owner::ChannelOwner;
 use super::record::{
     BootId, ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
 };
-use super::rules::ClusterRules;
+use super::rules::{ClusterRules, GUARD};
+use super::seats::{SeatRequest, Seats, has_entry_of};
 use super::slots::{SlotRequest, Slots};
+use super::tracked::Follower;
 use super::{BootTime, SwapOutcome, WriteNumber};
+use crate::ids::UserId;
 
 /// A report of the surroundings.
 #[derive(Debug, Clone)]
@@ -86,6 +89,17 @@ pub enum NodeInput {
         job: JobName,
         is_wanted: bool,
     },
+    /// A user with a limit would begin a session. `seat` is a number that the process never used before.
+    TakeSeat {
+        user: UserId,
+        seat: u64,
+        request: SeatRequest,
+    },
+    /// The session is over, or is not wanted any more.
+    ReturnSeat {
+        user: UserId,
+        seat: u64,
+    },
     /// The node leaves the cluster for good.
     Leave,
     /// The time of [`ClusterNode::deadline`] has come. An earlier tick is harmless.
@@ -100,6 +114,8 @@ pub struct ClusterNode {
     pools: BTreeMap<PoolId, Slots>,
     channels: BTreeMap<Uuid, ChannelOwner>,
     jobs: BTreeMap<JobName, JobOwner>,
+    /// The users with sessions on this node.
+    seats: BTreeMap<UserId, Seats>,
     /// The version of the membership that the other machines know.
     known_version: u64,
     /// The end of the present incarnation has not been passed on to the other machines.
@@ -114,8 +130,17 @@ impl ClusterNode {
     pub fn new(node: NodeId, boot: BootId, process: ProcessId, rules: ClusterRules, now: BootTime) -> Self {
         let out = Outbox::new(node, process, rules, now);
         let member = Member::new(boot, &out);
-        let (pools, channels, jobs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { out, member, pools, channels, jobs, known_version: 0, is_open: false, last_evidence: None }
+        Self {
+            out,
+            member,
+            pools: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            seats: BTreeMap::new(),
+            known_version: 0,
+            is_open: false,
+            last_evidence: None,
+        }
     }
 
     pub fn member(&self) -> &Member {
@@ -132,6 +157,11 @@ impl ClusterNode {
 
     pub fn job(&self, job: JobName) -> Option<&JobOwner> {
         self.jobs.get(&job)
+    }
+
+    /// Returns the sessions of a user. `None`: none is on this node.
+    pub fn seats(&self, user: UserId) -> Option<&Seats> {
+        self.seats.get(&user)
     }
 
     /// Returns the present incarnation, if it is valid.
@@ -155,6 +185,8 @@ impl ClusterNode {
         if is_tick || self.known_version != self.member.version() {
             self.advance();
         }
+        let process = self.out.process;
+        self.seats.retain(|_, it| !it.is_idle(process));
         std::mem::take(&mut self.out.effects)
     }
 
@@ -164,7 +196,15 @@ impl ClusterNode {
         let pools = self.pools.values().filter_map(|it| it.deadline(now));
         let channels = self.channels.values().filter_map(|it| it.deadline(now));
         let jobs = self.jobs.values().filter_map(|it| it.deadline(now));
-        self.member.deadline(now).into_iter().chain(pools).chain(channels).chain(jobs).min()
+        let seats = self.seats.values().filter_map(|it| it.deadline(now));
+        self.member.deadline(now).into_iter().chain(pools).chain(channels).chain(jobs).chain(seats).min()
+    }
+
+    /// Returns the time at which the guard kills this process unless it reports again before. The process reports it
+    /// after each step, and at least every few seconds.
+    pub fn guard_at(&self, now: BootTime) -> BootTime {
+        let latest = now + GUARD;
+        self.member.guard_at().map_or(latest, |it| it.min(latest))
     }
 
     fn dispatch(&mut self, input: NodeInput) {
@@ -221,6 +261,15 @@ impl ClusterNode {
                 let new = || JobOwner::new(job, out);
                 self.jobs.entry(job).or_insert_with(new).want(is_wanted, member, out);
             }
+            NodeInput::TakeSeat { user, seat, request } => {
+                let seats = self.seats.entry(user).or_insert_with(|| Seats::new(user, out));
+                seats.take(seat, request, member, out);
+            }
+            NodeInput::ReturnSeat { user, seat } => {
+                if let Some(it) = self.seats.get_mut(&user) {
+                    it.give_back(seat, member, out);
+                }
+            }
             NodeInput::Leave => member.leave(out),
             NodeInput::Tick => member.advance(out),
         }
@@ -238,6 +287,7 @@ impl ClusterNode {
         }
         self.out.highest = self.out.highest.max(revision);
         let Self { out, member, .. } = self;
+        member.heard(out);
         match (key, record) {
             (RecordKey::Member(node), Some(ClusterRecord::Member(it))) => {
                 member.seen(node, revision, Some(it), out);
@@ -270,6 +320,18 @@ impl ClusterNode {
                     it.seen(revision, owner, member, out);
                 }
             }
+            (RecordKey::Seats(user), record) => {
+                let sessions = match record {
+                    Some(ClusterRecord::Seats(it)) => Some(it),
+                    _ => None,
+                };
+                if sessions.as_ref().is_some_and(|it| has_entry_of(out.process, it)) {
+                    self.seats.entry(user).or_insert_with(|| Seats::new(user, out));
+                }
+                if let Some(it) = self.seats.get_mut(&user) {
+                    it.seen(revision, sessions, member, out);
+                }
+            }
             (RecordKey::Member(_), Some(_)) => {}
         }
     }
@@ -290,6 +352,11 @@ impl ClusterNode {
             }
             RecordKey::Job(job) => {
                 if let Some(it) = self.jobs.get_mut(&job) {
+                    it.read_failed(out);
+                }
+            }
+            RecordKey::Seats(user) => {
+                if let Some(it) = self.seats.get_mut(&user) {
                     it.read_failed(out);
                 }
             }
@@ -318,6 +385,11 @@ impl ClusterNode {
                     it.written(number, outcome, member, out);
                 }
             }
+            RecordKey::Seats(user) => {
+                if let Some(it) = self.seats.get_mut(&user) {
+                    it.written(number, outcome, member, out);
+                }
+            }
         }
     }
 
@@ -330,6 +402,7 @@ impl ClusterNode {
         self.pools.values_mut().for_each(|it| it.restarted(confirm_by, out));
         self.channels.values_mut().for_each(|it| it.restarted(out));
         self.jobs.values_mut().for_each(|it| it.restarted(out));
+        self.seats.values_mut().for_each(|it| it.restarted(out));
         out.push(NodeEffect::ReadAll);
         member.advance(out);
     }
@@ -353,5 +426,6 @@ impl ClusterNode {
         self.pools.values_mut().for_each(|it| it.advance(member, out));
         self.channels.values_mut().for_each(|it| it.advance(member, out));
         self.jobs.values_mut().for_each(|it| it.advance(member, out));
+        self.seats.values_mut().for_each(|it| it.advance(member, out));
     }
 }

@@ -4,10 +4,11 @@
 use uuid::Uuid;
 
 use super::record::{
-    ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
+    ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision, SeatEnd,
 };
 use super::rules::ClusterRules;
 use super::{BootTime, SwapOutcome, WriteNumber};
+use crate::ids::UserId;
 
 /// An instruction to the surroundings of a node. They carry out all of them in order; none of them waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,24 @@ pub enum NodeEffect {
     },
     StopJob {
         job: JobName,
+    },
+    /// The session may begin.
+    Seated {
+        user: UserId,
+        seat: u64,
+        /// The engine has confirmed it. Otherwise it did not answer in time, and the limit may be exceeded.
+        is_certain: bool,
+    },
+    /// All seats of the user are taken.
+    NotSeated {
+        user: UserId,
+        seat: u64,
+    },
+    /// End the session. Answered by the return of its seat.
+    EndSession {
+        user: UserId,
+        seat: u64,
+        why: SeatEnd,
     },
 }
 

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::BootTime;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox, next_after};
-use super::record::{ClusterRecord, Incarnation, NodeId, OwnerRecord, RecordKey, Revision};
+use super::record::{ClusterRecord, Incarnation, NodeId, OwnerRecord, RecordKey};
 use super::rules::ClusterRule;
-use super::tracked::{Tracked, WriteResult};
-use super::{BootTime, SwapOutcome, WriteNumber};
+use super::tracked::{Follower, Tracked};
 
 /// Interval at which a node that plays alone tries to reach the origin again.
 const PULL_AGAIN: Duration = Duration::from_secs(10);
@@ -60,7 +60,8 @@ pub struct ChannelOwner {
     is_wanted: bool,
     /// The node may open the sources of this channel.
     may_originate: bool,
-    /// The last record that this node wrote, by which it recognises a write without a known outcome.
+    /// The last record that this node wrote since the engine started, by which it recognises a write without a known
+    /// outcome.
     wrote: Option<OwnerRecord>,
     /// The epoch whose origin this node could not reach.
     unreachable: Option<u64>,
@@ -146,72 +147,25 @@ impl ChannelOwner {
     /// Notes that the engine has restarted, and may have lost records.
     pub(super) fn restarted(&mut self, out: &Outbox) {
         self.record.restarted(out);
+        // The engine may have lost an older record of this node, which others have replaced since, and found it again.
+        self.wrote = None;
         self.is_recovering = matches!(self.role, ChannelRole::Origin { .. });
     }
 
-    /// Processes a record that was read or watched. It may be stale.
-    pub(super) fn seen(
-        &mut self,
-        revision: Revision,
-        record: Option<OwnerRecord>,
-        member: &Member,
-        out: &mut Outbox,
-    ) {
-        self.record.seen(revision, record, out);
-        self.advance(member, out);
-    }
-
-    pub(super) fn read_failed(&mut self, out: &Outbox) {
-        self.record.read_failed(out);
-    }
-
-    /// Processes the outcome of a write of this record.
-    pub(super) fn written(
-        &mut self,
-        number: WriteNumber,
-        outcome: SwapOutcome,
-        member: &Member,
-        out: &mut Outbox,
-    ) {
-        if self.record.written(number, outcome, out) != WriteResult::Settled {
-            self.advance(member, out);
-        }
-    }
-
-    /// Does what follows from the newest record.
-    pub(super) fn advance(&mut self, member: &Member, out: &mut Outbox) {
-        if !self.is_wanted {
-            return self.release(member, out);
-        }
-        if !self.record.is_known_or_read(out) {
-            return;
-        }
-        let Some(&(_, record)) = self.record.view() else { return };
-        self.highest_epoch = self.highest_epoch.max(record.epoch);
-        let Some(incarnation) = member.active(out.now) else { return };
-        let me = (out.node, incarnation);
-        let is_live =
-            |it: &(NodeId, Incarnation)| *it == me || member.ending_of(it.0, it.1, out.node).is_none();
-        match record.origin.filter(is_live) {
-            Some(origin) if origin == me && self.is_known_as_origin(record, member, out) => {
-                self.is_recovering = false;
-                self.originate(record.epoch, out);
-            }
-            Some((from, _)) if from != out.node && !self.is_recovering => {
-                self.follow(from, record.epoch, out);
-                if self.unreachable == Some(record.epoch) {
-                    self.take(incarnation, member, out);
-                }
-            }
-            _ => self.take(incarnation, member, out),
+    /// Returns the present epoch of this node, if it is the origin and the engine has lost that. The node writes it
+    /// again at once, while others pause. The number stays: an origin that has not noticed that it was replaced cannot know
+    /// which later ones the engine has lost too.
+    fn lost_epoch(&self, record: OwnerRecord) -> Option<u64> {
+        match self.role {
+            ChannelRole::Origin { epoch } if self.is_recovering && record.epoch < epoch => Some(epoch),
+            _ => None,
         }
     }
 
     /// Returns whether this node was made the origin by a write of its own, and not by one that the engine has lost and
     /// found again.
-    fn is_known_as_origin(&self, record: OwnerRecord, member: &Member, out: &Outbox) -> bool {
-        let is_role = self.role == ChannelRole::Origin { epoch: record.epoch };
-        is_role || self.wrote == Some(record) && member.may_grant(out.now)
+    fn is_known_as_origin(&self, record: OwnerRecord) -> bool {
+        self.role == (ChannelRole::Origin { epoch: record.epoch }) || self.wrote == Some(record)
     }
 
     fn originate(&mut self, epoch: u64, out: &mut Outbox) {
@@ -223,8 +177,9 @@ impl ChannelOwner {
 
     fn follow(&mut self, from: NodeId, epoch: u64, out: &mut Outbox) {
         let has_source = match self.role {
-            ChannelRole::Pulling { epoch: present, .. } | ChannelRole::Edge { epoch: present, .. }
-                if present == epoch =>
+            ChannelRole::Pulling { from: of, epoch: present, .. }
+            | ChannelRole::Edge { from: of, epoch: present }
+                if (of, present) == (from, epoch) =>
             {
                 return;
             }
@@ -239,13 +194,12 @@ impl ChannelOwner {
         out.push(NodeEffect::Pull { channel: self.channel, from, epoch });
     }
 
-    /// Makes this node the origin. An origin may do so even while others pause after a restart of the engine.
-    fn take(&mut self, incarnation: Incarnation, member: &Member, out: &mut Outbox) {
-        let may_take = if self.is_recovering { member.is_registered() } else { member.may_grant(out.now) };
-        if !self.may_originate || !may_take || !self.record.can_write(out) {
+    /// Makes this node the origin.
+    fn take(&mut self, epoch: u64, incarnation: Incarnation, out: &mut Outbox) {
+        if !self.may_originate || !self.record.can_write(out) {
             return;
         }
-        let record = OwnerRecord { origin: Some((out.node, incarnation)), epoch: self.highest_epoch + 1 };
+        let record = OwnerRecord { origin: Some((out.node, incarnation)), epoch };
         self.wrote = Some(record);
         self.record.write(record, ClusterRecord::Channel, out);
         if !out.rules.hold(ClusterRule::OwnBySwap) {
@@ -275,9 +229,51 @@ impl ChannelOwner {
         }
     }
 
-    /// Returns when [`Self::advance`] has to be called next.
+    /// Returns when [`Follower::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let is_alone = matches!(self.role, ChannelRole::Alone { .. });
         next_after(now, self.record.retries().chain(is_alone.then_some(self.pull_again_at)))
+    }
+}
+
+impl Follower for ChannelOwner {
+    type Record = OwnerRecord;
+
+    fn record(&mut self) -> &mut Tracked<OwnerRecord> {
+        &mut self.record
+    }
+
+    fn advance(&mut self, member: &Member, out: &mut Outbox) {
+        if !self.is_wanted {
+            return self.release(member, out);
+        }
+        if !self.record.is_known_or_read(out) {
+            return;
+        }
+        let Some(&(_, record)) = self.record.view() else { return };
+        self.highest_epoch = self.highest_epoch.max(record.epoch);
+        let Some(incarnation) = member.active(out.now) else { return };
+        let me = (out.node, incarnation);
+        let is_live =
+            |it: &(NodeId, Incarnation)| *it == me || member.ending_of(it.0, it.1, out.node).is_none();
+        let lost_epoch = self.lost_epoch(record);
+        match record.origin.filter(is_live) {
+            Some(origin) if origin == me && self.is_known_as_origin(record) => {
+                self.is_recovering = false;
+                self.originate(record.epoch, out);
+            }
+            Some((from, _)) if from != out.node && lost_epoch.is_none() => {
+                self.is_recovering = false;
+                self.follow(from, record.epoch, out);
+                if self.unreachable == Some(record.epoch) && member.may_grant(out.now) {
+                    self.take(self.highest_epoch + 1, incarnation, out);
+                }
+            }
+            _ => match lost_epoch {
+                Some(epoch) if member.is_registered() => self.take(epoch, incarnation, out),
+                None if member.may_grant(out.now) => self.take(self.highest_epoch + 1, incarnation, out),
+                _ => {}
+            },
+        }
     }
 }

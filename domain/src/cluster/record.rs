@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::ids::{AccountId, ProfileId, ServerGroupId, UserId};
 
 /// A node of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,6 +39,7 @@ pub enum RecordKey {
     /// The uuid of a channel, or that of a preview.
     Channel(Uuid),
     Job(JobName),
+    Seats(UserId),
 }
 
 /// The value of a record.
@@ -48,6 +49,7 @@ pub enum ClusterRecord {
     Pool(PoolTable),
     Channel(OwnerRecord),
     Job(JobRecord),
+    Seats(SeatRecord),
 }
 
 /// The state of a member.
@@ -193,7 +195,8 @@ pub enum SlotPurpose {
 pub struct OwnerRecord {
     /// The node that opens the source. `None`: nobody plays the channel.
     pub origin: Option<(NodeId, Incarnation)>,
-    /// Grows with each change of the origin. Numbers of chunks are unique with it.
+    /// Grows with each change of the origin. Numbers of chunks are unique with it and the node of the origin: after the
+    /// engine has lost records, an epoch may occur again on another node.
     pub epoch: u64,
 }
 
@@ -216,6 +219,36 @@ pub enum JobName {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
     pub owner: Option<(NodeId, Incarnation)>,
+}
+
+/// `seat.USER`: the sessions of a user with a limit, on all nodes, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatRecord {
+    pub sessions: Vec<SeatEntry>,
+}
+
+/// A session of a user on one node. Entries of one device and one target are one session, whatever their nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatEntry {
+    pub seat: LeaseId,
+    pub node: NodeId,
+    pub incarnation: Incarnation,
+    /// Identifies the address and the program.
+    pub device: Uuid,
+    /// The channel or title.
+    pub target: Uuid,
+    /// Set when another session of the user takes its place. It no longer counts, and its node ends it.
+    pub ended: Option<SeatEnd>,
+}
+
+/// The reason why a session ends for another one of its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeatEnd {
+    /// The same device watches something else now.
+    Replaced,
+    /// Another session of the user began at the limit.
+    OverLimit,
 }
 
 #[cfg(test)]
@@ -245,6 +278,13 @@ mod tests {
         let text = serde_json::to_string(&table).unwrap();
         assert!(text.contains(r#""state":{"cooling":"lost"}"#), "{text}");
         assert_eq!(serde_json::from_str::<PoolTable>(&text).unwrap(), table);
+        let (device, target, ended) = (Uuid::nil(), Uuid::nil(), Some(SeatEnd::OverLimit));
+        let seats = SeatRecord {
+            sessions: vec![SeatEntry { seat: lease, node, incarnation, device, target, ended }],
+        };
+        let text = serde_json::to_string(&seats).unwrap();
+        assert!(text.contains(r#""ended":"over_limit""#), "{text}");
+        assert_eq!(serde_json::from_str::<SeatRecord>(&text).unwrap(), seats);
         let owner = OwnerRecord { origin: Some((node, incarnation)), epoch: 2 };
         assert_eq!(serde_json::to_string(&owner).unwrap(), r#"{"origin":[7,11],"epoch":2}"#);
     }

@@ -13,6 +13,13 @@ pub const DEADLINE: Duration = Duration::from_secs(15);
 /// [`DEADLINE`] covers the closing of connections (0.5 s) and clocks that differ by 10 % in both directions (3 s).
 pub const TAKE_OVER: Duration = Duration::from_secs(20);
 
+/// Longest time for the closing of all connections after the end of an incarnation.
+pub const CLOSING: Duration = Duration::from_millis(500);
+
+/// Time without a report after which the guard kills the process. If its deadline comes first, the guard waits for
+/// [`CLOSING`] after that.
+pub const GUARD: Duration = Duration::from_secs(10);
+
 /// Time for which an entry of a lost node cools, unless the release delay of its account is longer. A machine without
 /// power sends no FIN, so the provider counts its connections until a time-out of its own.
 pub const CRASH_COOLING: Duration = Duration::from_secs(30);
@@ -29,6 +36,13 @@ pub const YIELD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of waiting requests in one slot table.
 pub const WAITERS_MAX: usize = 64;
+
+/// Time after which a user gets a seat although the engine has not confirmed it: limits of users hold only while the
+/// engine answers.
+pub const SEAT_ANSWER: Duration = Duration::from_secs(2);
+
+/// Maximum number of sessions in the record of one user.
+pub const SEATS_MAX: usize = 256;
 
 /// A rule that the model can break, to show that it notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,6 @@
 //! One record of the engine, as a node reads and swaps it: the newest value that was seen, and at most one write.
 
+use super::member::Member;
 use super::outbox::Outbox;
 use super::record::{ClusterRecord, RecordKey, Revision};
 use super::rules::RETRY_INTERVAL;
@@ -31,6 +32,33 @@ pub(super) enum WriteResult {
     Unknown,
     /// The write was settled before, by a newer value.
     Settled,
+}
+
+/// A machine that follows one record.
+pub(super) trait Follower {
+    type Record: Clone + Default;
+
+    fn record(&mut self) -> &mut Tracked<Self::Record>;
+
+    /// Does what follows from the newest record.
+    fn advance(&mut self, member: &Member, out: &mut Outbox);
+
+    /// Processes a record that was read or watched. It may be stale.
+    fn seen(&mut self, revision: Revision, record: Option<Self::Record>, member: &Member, out: &mut Outbox) {
+        self.record().seen(revision, record, out);
+        self.advance(member, out);
+    }
+
+    fn read_failed(&mut self, out: &Outbox) {
+        self.record().read_failed(out);
+    }
+
+    /// Processes the outcome of a write of the record.
+    fn written(&mut self, number: WriteNumber, outcome: SwapOutcome, member: &Member, out: &mut Outbox) {
+        if self.record().written(number, outcome, out) != WriteResult::Settled {
+            self.advance(member, out);
+        }
+    }
 }
 
 impl<R: Clone + Default> Tracked<R> {
@@ -105,6 +133,16 @@ impl<R: Clone + Default> Tracked<R> {
             out.read(self.key);
         }
         false
+    }
+
+    /// Returns whether the view is the newest value, as far as this node knows.
+    pub(super) fn is_current(&self) -> bool {
+        self.view.is_some() && !self.is_outdated
+    }
+
+    /// Returns whether no write is without an outcome.
+    pub(super) fn is_settled(&self) -> bool {
+        self.writing.is_none()
     }
 
     /// Returns whether a write can be sent now.

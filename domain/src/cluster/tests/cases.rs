@@ -23,18 +23,18 @@ const CHANNEL: Uuid = Uuid::from_u128(1);
 const JOB: JobName = JobName::Backup;
 
 /// Nodes whose requests are answered at once, and whose watches are immediate.
-struct Cluster {
-    engine: Engine,
+pub(super) struct Cluster {
+    pub(super) engine: Engine,
     /// `None`: it is lost.
-    nodes: Vec<Option<ClusterNode>>,
-    now: BootTime,
+    pub(super) nodes: Vec<Option<ClusterNode>>,
+    pub(super) now: BootTime,
     /// Effects for the surroundings, each with the number of its node.
-    effects: Vec<(usize, NodeEffect)>,
+    pub(super) effects: Vec<(usize, NodeEffect)>,
 }
 
 impl Cluster {
     /// Starts nodes and waits until they may grant.
-    fn new(n_nodes: u32) -> Self {
+    pub(super) fn new(n_nodes: u32) -> Self {
         let now = BootTime(Duration::from_secs(1_000));
         let node = |it: u32| {
             let boot = BootId(Uuid::from_u128(u128::from(it)));
@@ -49,7 +49,7 @@ impl Cluster {
     }
 
     /// Gives a node an input, and carries out everything that follows from it.
-    fn on(&mut self, node: usize, input: NodeInput) {
+    pub(super) fn on(&mut self, node: usize, input: NodeInput) {
         let mut inputs = VecDeque::from([(node, input)]);
         while let Some((node, input)) = inputs.pop_front() {
             let Some(it) = &mut self.nodes[node] else { continue };
@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// Lets seconds pass.
-    fn wait(&mut self, seconds: u64) {
+    pub(super) fn wait(&mut self, seconds: u64) {
         for _ in 0..seconds * 4 {
             self.now = self.now + Duration::from_millis(250);
             for node in 0..self.nodes.len() {
@@ -275,6 +275,40 @@ fn a_revision_that_is_lower_than_a_known_one_stops_grants_for_20_s() {
 }
 
 #[test]
+fn a_process_that_starts_without_the_engine_grants_nothing_for_20_s_after_its_first_answer() {
+    let mut cluster = Cluster::new(0);
+    let (boot, process) = (BootId(Uuid::nil()), ProcessId(1));
+    let mut node = ClusterNode::new(NodeId(0), boot, process, ClusterRules::default(), cluster.now);
+    for _ in 0..30 {
+        node.on(NodeInput::Tick, cluster.now);
+        cluster.now = cluster.now + Duration::from_secs(1);
+        node.on(NodeInput::ReadFailed(RecordKey::Member(NodeId(0))), cluster.now);
+    }
+    cluster.nodes.push(Some(node));
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    cluster.wait(18);
+    assert_eq!(cluster.granted(), []);
+    cluster.wait(6);
+    assert_eq!(cluster.granted(), [(0, 1)]);
+}
+
+#[test]
+fn the_guard_waits_until_the_connections_should_be_closed_and_never_longer_than_10_s() {
+    let mut cluster = Cluster::new(1);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    let node = cluster.nodes[0].as_mut().unwrap();
+    assert_eq!(node.guard_at(cluster.now), cluster.now + Duration::from_secs(10));
+    let deadline = node.member().valid_until().unwrap();
+    let closing = Duration::from_millis(500);
+    assert_eq!(node.guard_at(deadline), deadline + closing);
+    let late = deadline + Duration::from_millis(300);
+    assert!(node.on(NodeInput::Tick, late).contains(&NodeEffect::Close { pool: POOL, lease: 1 }));
+    assert_eq!(node.guard_at(late), late + closing);
+    node.on(NodeInput::Returned { pool: POOL, lease: 1 }, late);
+    assert_eq!(node.guard_at(late), late + Duration::from_secs(10));
+}
+
+#[test]
 fn a_node_that_leaves_closes_its_sources_first() {
     let mut cluster = Cluster::new(2);
     cluster.ask(0, 1, &[pool(1, 1, 0)]);
@@ -327,4 +361,42 @@ fn an_edge_becomes_the_origin_when_it_loses_the_old_one_which_then_pulls_from_it
     cluster.on(0, NodeInput::Pulled { channel: CHANNEL, epoch: 2 });
     assert_eq!(cluster.role(0), ChannelRole::Edge { from: NodeId(1), epoch: 2 });
     assert_eq!(cluster.effects, [(0, NodeEffect::ReleaseSource { channel: CHANNEL })]);
+}
+
+#[test]
+fn an_origin_whose_record_the_engine_has_lost_writes_it_again_once_and_stays_the_origin() {
+    let mut cluster = Cluster::new(2);
+    for node in [0, 1] {
+        let (is_wanted, may_originate) = (true, true);
+        cluster.on(node, NodeInput::WantChannel { channel: CHANNEL, is_wanted, may_originate });
+        cluster.on(1, NodeInput::Pulled { channel: CHANNEL, epoch: 1 });
+    }
+    cluster.engine.restart(cluster.engine.len(), 0);
+    cluster.effects.clear();
+    cluster.on(1, NodeInput::EngineRestarted);
+    cluster.on(0, NodeInput::EngineRestarted);
+    cluster.wait(5);
+    assert_eq!(cluster.role(0), ChannelRole::Origin { epoch: 1 });
+    assert_eq!(cluster.role(1), ChannelRole::Edge { from: NodeId(0), epoch: 1 });
+    assert_eq!(cluster.effects, []);
+    assert!(cluster.engine.len() < 20, "{} writes", cluster.engine.len());
+}
+
+#[test]
+fn an_origin_that_missed_its_replacement_follows_when_the_engine_loses_that_record() {
+    let mut cluster = Cluster::new(2);
+    for node in [0, 1] {
+        let (is_wanted, may_originate) = (true, true);
+        cluster.on(node, NodeInput::WantChannel { channel: CHANNEL, is_wanted, may_originate });
+    }
+    let frozen = cluster.nodes[0].take();
+    cluster.on(1, NodeInput::PullLost { channel: CHANNEL, epoch: 1 });
+    assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 2 });
+    cluster.engine.restart(cluster.engine.len(), 0);
+    cluster.nodes[0] = frozen;
+    cluster.on(0, NodeInput::EngineRestarted);
+    assert_eq!(cluster.role(0), ChannelRole::Origin { epoch: 1 });
+    cluster.on(1, NodeInput::EngineRestarted);
+    assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 2 });
+    assert_eq!(cluster.role(0), ChannelRole::Pulling { from: NodeId(1), epoch: 2, has_source: true });
 }

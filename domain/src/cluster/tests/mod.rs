@@ -7,6 +7,7 @@ mod cases;
 mod engine;
 mod provider;
 mod random;
+mod seats;
 mod world;
 
 use std::env;
@@ -88,14 +89,18 @@ fn is_noticed(rule: ClusterRule) {
     println!("seed {seed}: {violation:.300}");
 }
 
-/// One test for each rule: the model fails when it is broken. `DeadlineFromSending` has none: the faults of the
-/// schedules do not delay a confirmation, and cut the node off afterwards, often enough to show it.
+/// One test for each rule: the model fails when it is broken.
 mod the_model_notices_a_broken {
     use super::*;
 
     #[test]
     fn renew_from_own_revision() {
         is_noticed(ClusterRule::RenewFromOwnRevision);
+    }
+
+    #[test]
+    fn deadline_from_sending() {
+        is_noticed(ClusterRule::DeadlineFromSending);
     }
 
     #[test]

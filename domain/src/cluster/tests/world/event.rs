@@ -1,0 +1,121 @@
+//! What happens in a schedule, in the order of its times.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::faults::Fault;
+use super::network::{Reply, Sender, Write};
+use crate::cluster::NodeInput;
+use crate::cluster::record::{ClusterRecord, LeaseId, ProcessId, RecordKey, Revision};
+
+/// Anything that happens at a time.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A write reaches the engine.
+    Apply {
+        write: Rc<Write>,
+        reply: Reply,
+    },
+    /// A read reaches the engine.
+    Serve {
+        from: Sender,
+        key: RecordKey,
+    },
+    /// An input reaches a process.
+    Input {
+        to: Sender,
+        input: Box<NodeInput>,
+    },
+    /// A record reaches a process, over a connection that may be gone.
+    Deliver {
+        to: Sender,
+        key: RecordKey,
+        revision: Revision,
+        record: Option<Rc<ClusterRecord>>,
+        is_reply: bool,
+    },
+    Tick {
+        machine: usize,
+        process: ProcessId,
+    },
+    /// A machine connects to the engine again.
+    Connect(usize),
+    NewSession(usize),
+    EndSession {
+        machine: usize,
+        process: ProcessId,
+        lease: u64,
+    },
+    SocketClosed {
+        machine: usize,
+        process: ProcessId,
+        lease: u64,
+    },
+    AskedToYield {
+        machine: usize,
+        lease: LeaseId,
+        from: Sender,
+        asked_by: u64,
+    },
+    PullTried {
+        machine: usize,
+        process: ProcessId,
+        from: usize,
+        epoch: u64,
+        is_last: bool,
+    },
+    Fault {
+        fault: Fault,
+        machine: usize,
+        is_over: bool,
+    },
+    /// The guard looks at a process that was frozen at this time.
+    Guard {
+        machine: usize,
+        frozen_at: u64,
+    },
+    Start(usize),
+    Probe,
+    Check,
+}
+
+/// Returns the machine whose process handles an event.
+pub(super) fn receiver(event: &Event) -> Option<usize> {
+    match event {
+        Event::Input { to, .. } | Event::Deliver { to, .. } => Some(to.machine),
+        Event::Tick { machine, .. }
+        | Event::Connect(machine)
+        | Event::NewSession(machine)
+        | Event::EndSession { machine, .. }
+        | Event::SocketClosed { machine, .. }
+        | Event::AskedToYield { machine, .. }
+        | Event::PullTried { machine, .. } => Some(*machine),
+        _ => None,
+    }
+}
+
+pub(super) struct Scheduled {
+    pub(super) at: u64,
+    pub(super) serial: u64,
+    pub(super) event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.serial == other.serial
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.serial).cmp(&(self.at, self.serial))
+    }
+}

@@ -1,0 +1,87 @@
+//! What must hold at any time, and in the end.
+
+use super::machines::Power;
+use super::{JOB, POOL, World};
+use crate::cluster::owner::ChannelRole;
+use crate::cluster::record::{ClusterRecord, Incarnation, LeaseId, RecordKey, SlotState};
+
+impl World {
+    /// An incarnation that others declare over has no open connection on a process that runs. A process that was
+    /// stopped needs a moment for closing.
+    pub(super) fn expired(&mut self, key: RecordKey, incarnation: Incarnation) {
+        let RecordKey::Member(node) = key else { return };
+        let it = &self.machines[node.0 as usize];
+        let Some(process) = &it.process else { return };
+        let has_run = it.power == Power::On && self.now > it.woke_at + 500;
+        if has_run && self.provider.has_open(process.id, incarnation) {
+            self.violated(format!("{incarnation:?} of machine {} expired with an open connection", node.0));
+        }
+    }
+
+    /// No acknowledged lease of a valid incarnation is missing in the table, unless the engine has lost it.
+    pub(super) fn check_leases(&mut self) {
+        if self.engine.restarted_at.is_some_and(|it| self.now < it + 40_000) {
+            return;
+        }
+        let (_, record) = self.engine.present(RecordKey::Pool(POOL));
+        let Some(ClusterRecord::Pool(table)) = record.as_deref() else { return };
+        let mut missing = None;
+        for (machine, it) in self.machines.iter().enumerate() {
+            let Some(process) = it.process.as_ref().filter(|_| it.power == Power::On) else { continue };
+            let Some(present) = process.node.incarnation(self.clock(machine)) else { continue };
+            let Some(pool) = process.node.pool(POOL) else { continue };
+            for (lease, session) in &process.sessions {
+                let is_entry = session.granted.is_none_or(|it| it.1 != present)
+                    || !pool.holds(*lease)
+                    || table.entries.iter().any(|it| {
+                        it.lease == LeaseId { process: process.id, number: *lease }
+                            && !matches!(it.state, SlotState::Cooling(_))
+                    });
+                if !is_entry {
+                    missing = Some((machine, *lease));
+                }
+            }
+        }
+        if let Some(missing) = missing {
+            self.violated(format!("the entry of the acknowledged lease {missing:?} is lost"));
+        }
+    }
+
+    /// After the faults, each machine gets a connection of each account.
+    pub(super) fn probe(&mut self) {
+        let machine = (0..self.machines.len()).find(|it| self.machines[*it].process.is_some());
+        let Some(machine) = machine else { return };
+        for pool in self.pools.clone() {
+            self.ask(machine, [pool].into(), 15_000, true);
+        }
+    }
+
+    pub(super) fn check(&mut self) {
+        let n_expected = self.pools.len();
+        if self.n_probes_granted != n_expected {
+            let table = self.engine.present(RecordKey::Pool(POOL)).1;
+            let n_granted = self.n_probes_granted;
+            return self.violated(format!("{n_granted} of {n_expected} requests are granted: {table:?}"));
+        }
+        for (machine, it) in self.machines.iter().enumerate() {
+            let is_member = it.process.as_ref().is_none_or(|it| {
+                it.node.incarnation(self.clock(machine)).is_some_and(|_| it.sessions.is_empty())
+            });
+            if !is_member {
+                return self.violated(format!("machine {machine} has not recovered"));
+            }
+        }
+        let running = || (0..self.machines.len()).filter(|it| self.machines[*it].process.is_some());
+        let n_origins =
+            running().filter(|it| matches!(self.role(*it), Some(ChannelRole::Origin { .. }))).count();
+        let n_edges = running().filter(|it| matches!(self.role(*it), Some(ChannelRole::Edge { .. }))).count();
+        if n_origins != 1 || n_origins + n_edges != running().count() {
+            let roles: Vec<_> = running().map(|it| self.role(it)).collect();
+            return self.violated(format!("the channel has not recovered: {roles:?}"));
+        }
+        let job = |it: &usize| self.machines[*it].process.as_ref().and_then(|it| it.node.job(JOB)?.running());
+        if running().filter_map(|it| job(&it)).count() != 1 {
+            self.violated("not exactly one machine runs the job".to_owned());
+        }
+    }
+}

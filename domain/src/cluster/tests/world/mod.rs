@@ -1,0 +1,257 @@
+//! One schedule: machines with clocks of their own, a network, the engine, the provider, and what goes wrong.
+
+mod channels;
+mod event;
+mod faults;
+mod invariants;
+mod machines;
+mod network;
+mod viewers;
+
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use self::event::{Event, Scheduled, receiver};
+use self::faults::{FAULTS, Fault};
+use self::machines::{Machine, Power, Process};
+use super::engine::Engine;
+use super::provider::Provider;
+use super::random::Random;
+use crate::cluster::NodeInput;
+use crate::cluster::record::{BootId, JobName, PoolId};
+use crate::cluster::rules::ClusterRule;
+use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::plan::{SharedPool, SlotPool};
+
+/// Time without an answer after which a request has failed, or has an unknown outcome, in milliseconds.
+const ENGINE_TIMEOUT_MS: u64 = 2_000;
+/// Time at which the last fault ends.
+const FAULTS_END_MS: u64 = 70_000;
+/// Time at which the last viewer leaves.
+const SESSIONS_END_MS: u64 = 95_000;
+/// Time at which everything must have recovered: the faults, a take-over, and the cooling of lost leases.
+const RECOVERED_MS: u64 = 138_000;
+/// Time within which the requests after that must be granted.
+const END_MS: u64 = RECOVERED_MS + 20_000;
+
+const POOL: PoolId = PoolId::Group(ServerGroupId(1));
+const CHANNEL: Uuid = Uuid::from_u128(7);
+const JOB: JobName = JobName::Importer;
+
+/// Runs one schedule. Returns the first violation.
+pub(super) fn run(seed: u64, broken: Option<ClusterRule>) -> Result<(), String> {
+    let mut world = World::new(seed, broken);
+    world.run();
+    world.violation.map_or(Ok(()), Err)
+}
+
+struct World {
+    random: Random,
+    broken: Option<ClusterRule>,
+    now: u64,
+    serial: u64,
+    queue: BinaryHeap<Scheduled>,
+    engine: Engine,
+    provider: Provider,
+    machines: Vec<Machine>,
+    pools: Vec<SlotPool>,
+    last_process: u64,
+    n_probes_granted: usize,
+    violation: Option<String>,
+    /// Prints what happens; for the replay of a single schedule.
+    is_traced: bool,
+}
+
+impl World {
+    fn new(seed: u64, broken: Option<ClusterRule>) -> Self {
+        let mut random = Random::new(seed);
+        let n_machines = random.of(2..4) as usize;
+        let release_delay = Duration::from_millis([0, 500, 2_000, 5_000][random.of(0..4) as usize]);
+        let group_max = random.of(0..3) as u32;
+        let accounts: Arc<[AccountId]> = [AccountId(1), AccountId(2)].into();
+        let pool = |id: u32, max_streams: u32| SlotPool {
+            account: AccountId(id),
+            account_name: String::new(),
+            profile: ProfileId(id),
+            max_streams,
+            release_delay,
+            changed_at: 0,
+            shared: Some(SharedPool {
+                group: ServerGroupId(1),
+                name: String::new(),
+                max_streams: group_max,
+                accounts: accounts.clone(),
+            }),
+        };
+        let pools = vec![pool(1, 1), pool(2, random.of(1..3) as u32)];
+        let machines = (0..n_machines)
+            .map(|it| Machine {
+                rate: [900, 900, 1_000, 1_000, 1_100, 1_100][random.of(0..6) as usize],
+                booted_at: 0,
+                boot: BootId(Uuid::from_u128(it as u128)),
+                power: Power::Off,
+                stopped_at: 0,
+                woke_at: 0,
+                suspended_ms: 0,
+                jump_ms: 0,
+                process: None,
+                is_cut: false,
+                is_slow: false,
+                is_lossy: false,
+                is_alone: false,
+                is_connected: false,
+                connection: 0,
+                inbox: Vec::new(),
+            })
+            .collect();
+        let mut world = Self {
+            random,
+            broken,
+            now: 0,
+            serial: 0,
+            queue: BinaryHeap::new(),
+            engine: Engine::default(),
+            provider: Provider::default(),
+            machines,
+            pools,
+            last_process: 0,
+            n_probes_granted: 0,
+            violation: None,
+            is_traced: std::env::var_os("CLUSTER_TRACE").is_some(),
+        };
+        world.plan();
+        world
+    }
+
+    /// Schedules the start of the machines, the faults, and the checks at the end.
+    fn plan(&mut self) {
+        for machine in 0..self.machines.len() {
+            let at = self.random.of(0..4_000);
+            self.machines[machine].power = Power::On;
+            self.at(at, Event::Start(machine));
+            let first = self.random.of(2_000..25_000);
+            self.at(first, Event::NewSession(machine));
+            // Whatever happened, a machine with power runs in the end.
+            self.at(FAULTS_END_MS + 500, Event::Start(machine));
+        }
+        let mut may_go = true;
+        // No rule covers a machine that vanishes while the engine loses the entries of its leases.
+        let may_vanish = self.random.permille(500);
+        for _ in 0..self.random.of(1..6) {
+            let fault = FAULTS[self.random.of(0..FAULTS.len() as u64) as usize];
+            let machine = self.random.of(0..self.machines.len() as u64) as usize;
+            let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
+            let length = match fault {
+                Fault::Fading => 20_000..40_000,
+                _ if self.random.permille(500) => 200..8_000,
+                _ => 200..40_000,
+            };
+            let until = (at + self.random.of(length)).min(FAULTS_END_MS);
+            let is_excluded = if may_vanish { fault == Fault::EngineRollback } else { fault.vanishes() };
+            if is_excluded {
+                continue;
+            }
+            if fault == Fault::Gone && !std::mem::take(&mut may_go) {
+                continue;
+            }
+            self.at(at, Event::Fault { fault, machine, is_over: false });
+            if fault != Fault::Gone {
+                self.at(until, Event::Fault { fault, machine, is_over: true });
+            }
+        }
+        self.at(RECOVERED_MS, Event::Probe);
+        self.at(END_MS, Event::Check);
+    }
+
+    fn run(&mut self) {
+        while let Some(Scheduled { at, event, .. }) = self.queue.pop() {
+            self.now = at;
+            let is_end = matches!(event, Event::Check);
+            self.happens(event);
+            if is_end || self.violation.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn at(&mut self, at: u64, event: Event) {
+        self.serial += 1;
+        self.queue.push(Scheduled { at, serial: self.serial, event });
+    }
+
+    fn after(&mut self, delay: u64, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    fn violated(&mut self, text: String) {
+        let now = self.now;
+        self.violation.get_or_insert_with(|| format!("at {now} ms: {text}"));
+    }
+
+    fn holds(&self, rule: ClusterRule) -> bool {
+        self.broken != Some(rule)
+    }
+
+    fn happens(&mut self, event: Event) {
+        if self.is_traced && matches!(event, Event::Fault { .. } | Event::Start(_)) {
+            println!("{} ms: {event:?}", self.now);
+        }
+        if let Some(machine) = receiver(&event)
+            && matches!(self.machines[machine].power, Power::Frozen | Power::Suspended)
+        {
+            self.machines[machine].inbox.push(event);
+            return;
+        }
+        match event {
+            Event::Apply { write, reply } => self.apply(&write, reply),
+            Event::Serve { from, key } => self.serve(from, key),
+            Event::Input { to, input } => {
+                if self.is_running(to.machine, to.process) {
+                    self.input(to.machine, *input);
+                }
+            }
+            Event::Deliver { to, key, revision, record, is_reply } => {
+                let is_connected = self.machines[to.machine].connection == to.connection;
+                let is_running = self.is_running(to.machine, to.process);
+                if is_running && is_connected {
+                    let record = record.map(|it| (*it).clone());
+                    self.input(to.machine, NodeInput::Seen { key, revision, record });
+                } else if is_running && is_reply {
+                    self.input(to.machine, NodeInput::ReadFailed(key));
+                }
+            }
+            Event::Tick { machine, process } => {
+                let is_due = |it: &Process| it.id == process && it.tick_at <= self.now;
+                if self.machines[machine].process.as_ref().is_some_and(is_due) {
+                    self.input(machine, NodeInput::Tick);
+                }
+            }
+            Event::Connect(machine) => self.connect(machine),
+            Event::NewSession(machine) => self.new_session(machine),
+            Event::EndSession { machine, process, lease } => self.end_session(machine, process, lease),
+            Event::SocketClosed { machine, process, lease } => self.socket_closed(machine, process, lease),
+            Event::AskedToYield { machine, lease, from, asked_by } => {
+                self.asked_to_yield(machine, lease, from, asked_by);
+            }
+            Event::PullTried { machine, process, from, epoch, is_last } => {
+                self.pull_tried(machine, process, from, epoch, is_last);
+            }
+            Event::Fault { fault, machine, is_over: false } => self.begin(fault, machine),
+            Event::Fault { fault, machine, is_over: true } => self.end(fault, machine),
+            Event::Guard { machine, frozen_at } => {
+                let it = &self.machines[machine];
+                if it.power == Power::Frozen && it.stopped_at == frozen_at {
+                    self.kill(machine);
+                    self.machines[machine].power = Power::On;
+                    self.after(1_000, Event::Start(machine));
+                }
+            }
+            Event::Start(machine) => self.start(machine),
+            Event::Probe => self.probe(),
+            Event::Check => self.check(),
+        }
+    }
+}
