@@ -1,6 +1,5 @@
 //! What happens in a schedule, in the order of its times.
 
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::faults::Fault;
@@ -75,8 +74,12 @@ pub(super) enum Event {
         frozen_at: u64,
     },
     Start(usize),
+    /// The faults are over; whether everything has recovered.
     Probe,
-    Check,
+    /// The end, if everything works by now.
+    Check {
+        until: u64,
+    },
 }
 
 /// Returns the machine whose process handles an event.
@@ -91,31 +94,5 @@ pub(super) fn receiver(event: &Event) -> Option<usize> {
         | Event::AskedToYield { machine, .. }
         | Event::PullTried { machine, .. } => Some(*machine),
         _ => None,
-    }
-}
-
-pub(super) struct Scheduled {
-    pub(super) at: u64,
-    pub(super) serial: u64,
-    pub(super) event: Event,
-}
-
-impl PartialEq for Scheduled {
-    fn eq(&self, other: &Self) -> bool {
-        self.serial == other.serial
-    }
-}
-
-impl Eq for Scheduled {}
-
-impl PartialOrd for Scheduled {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Scheduled {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.serial).cmp(&(self.at, self.serial))
     }
 }

@@ -1,7 +1,8 @@
 //! What must hold at any time, and in the end.
 
-use super::machines::Power;
-use super::{JOB, POOL, World};
+use super::event::Event;
+use super::machines::{Machine, Power};
+use super::{JOB, POOL, PROBE_MS, RECOVERED_MS, World};
 use crate::cluster::owner::ChannelRole;
 use crate::cluster::record::{ClusterRecord, Incarnation, LeaseId, RecordKey, SlotState};
 
@@ -47,8 +48,12 @@ impl World {
         }
     }
 
-    /// After the faults, each machine gets a connection of each account.
+    /// When everything has recovered, a machine gets a connection of each account.
     pub(super) fn probe(&mut self) {
+        if self.now < RECOVERED_MS && !self.is_calm() {
+            return self.after(2_000, Event::Probe);
+        }
+        self.after(1_000, Event::Check { until: self.now + PROBE_MS });
         let machine = (0..self.machines.len()).find(|it| self.machines[*it].process.is_some());
         let Some(machine) = machine else { return };
         for pool in self.pools.clone() {
@@ -56,19 +61,43 @@ impl World {
         }
     }
 
-    pub(super) fn check(&mut self) {
+    /// Returns whether all slots are free, and all machines may grant them.
+    fn is_calm(&self) -> bool {
+        let table = self.engine.present(RecordKey::Pool(POOL)).1;
+        let is_free = match table.as_deref() {
+            Some(ClusterRecord::Pool(it)) => it.entries.is_empty() && it.waiters.is_empty(),
+            _ => true,
+        };
+        let may_grant = |(machine, it): (usize, &Machine)| {
+            it.process.as_ref().is_none_or(|it| it.node.member().may_grant(self.clock(machine)))
+        };
+        is_free && self.machines.iter().enumerate().all(may_grant) && self.unrecovered().is_none()
+    }
+
+    /// Waits until the requests after the faults are granted, at most until this time.
+    pub(super) fn check(&mut self, until: u64) {
         let n_expected = self.pools.len();
-        if self.n_probes_granted != n_expected {
+        let text = if self.n_probes_granted == n_expected {
+            self.unrecovered()
+        } else {
             let table = self.engine.present(RecordKey::Pool(POOL)).1;
-            let n_granted = self.n_probes_granted;
-            return self.violated(format!("{n_granted} of {n_expected} requests are granted: {table:?}"));
+            Some(format!("{} of {n_expected} requests are granted: {table:?}", self.n_probes_granted))
+        };
+        match text {
+            None => self.is_over = true,
+            Some(_) if self.now < until => self.after(1_000, Event::Check { until }),
+            Some(text) => self.violated(text),
         }
+    }
+
+    /// Returns what does not work.
+    fn unrecovered(&self) -> Option<String> {
         for (machine, it) in self.machines.iter().enumerate() {
             let is_member = it.process.as_ref().is_none_or(|it| {
                 it.node.incarnation(self.clock(machine)).is_some_and(|_| it.sessions.is_empty())
             });
             if !is_member {
-                return self.violated(format!("machine {machine} has not recovered"));
+                return Some(format!("machine {machine} has not recovered"));
             }
         }
         let running = || (0..self.machines.len()).filter(|it| self.machines[*it].process.is_some());
@@ -77,11 +106,10 @@ impl World {
         let n_edges = running().filter(|it| matches!(self.role(*it), Some(ChannelRole::Edge { .. }))).count();
         if n_origins != 1 || n_origins + n_edges != running().count() {
             let roles: Vec<_> = running().map(|it| self.role(it)).collect();
-            return self.violated(format!("the channel has not recovered: {roles:?}"));
+            return Some(format!("the channel has not recovered: {roles:?}"));
         }
         let job = |it: &usize| self.machines[*it].process.as_ref().and_then(|it| it.node.job(JOB)?.running());
-        if running().filter_map(|it| job(&it)).count() != 1 {
-            self.violated("not exactly one machine runs the job".to_owned());
-        }
+        let n_running = running().filter_map(|it| job(&it)).count();
+        (n_running != 1).then(|| format!("{n_running} machines run the job"))
     }
 }

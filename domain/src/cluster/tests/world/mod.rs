@@ -8,13 +8,13 @@ mod machines;
 mod network;
 mod viewers;
 
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use self::event::{Event, Scheduled, receiver};
+use self::event::{Event, receiver};
 use self::faults::{FAULTS, Fault};
 use self::machines::{Machine, Power, Process};
 use super::engine::Engine;
@@ -32,10 +32,10 @@ const ENGINE_TIMEOUT_MS: u64 = 2_000;
 const FAULTS_END_MS: u64 = 70_000;
 /// Time at which the last viewer leaves.
 const SESSIONS_END_MS: u64 = 95_000;
-/// Time at which everything must have recovered: the faults, a take-over, and the cooling of lost leases.
+/// Time by which everything must have recovered: the faults, a take-over, and the cooling of lost leases.
 const RECOVERED_MS: u64 = 138_000;
 /// Time within which the requests after that must be granted.
-const END_MS: u64 = RECOVERED_MS + 20_000;
+const PROBE_MS: u64 = 20_000;
 
 const POOL: PoolId = PoolId::Group(ServerGroupId(1));
 const CHANNEL: Uuid = Uuid::from_u128(7);
@@ -53,13 +53,15 @@ struct World {
     broken: Option<ClusterRule>,
     now: u64,
     serial: u64,
-    queue: BinaryHeap<Scheduled>,
+    /// The events to come, by time and serial number.
+    queue: BTreeMap<(u64, u64), Event>,
     engine: Engine,
     provider: Provider,
     machines: Vec<Machine>,
     pools: Vec<SlotPool>,
     last_process: u64,
     n_probes_granted: usize,
+    is_over: bool,
     violation: Option<String>,
     /// Prints what happens; for the replay of a single schedule.
     is_traced: bool,
@@ -112,13 +114,14 @@ impl World {
             broken,
             now: 0,
             serial: 0,
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             engine: Engine::default(),
             provider: Provider::default(),
             machines,
             pools,
             last_process: 0,
             n_probes_granted: 0,
+            is_over: false,
             violation: None,
             is_traced: std::env::var_os("CLUSTER_TRACE").is_some(),
         };
@@ -162,16 +165,15 @@ impl World {
                 self.at(until, Event::Fault { fault, machine, is_over: true });
             }
         }
-        self.at(RECOVERED_MS, Event::Probe);
-        self.at(END_MS, Event::Check);
+        // By then, also the latest writes have reached the engine.
+        self.at(SESSIONS_END_MS + 2_000, Event::Probe);
     }
 
     fn run(&mut self) {
-        while let Some(Scheduled { at, event, .. }) = self.queue.pop() {
+        while let Some(((at, _), event)) = self.queue.pop_first() {
             self.now = at;
-            let is_end = matches!(event, Event::Check);
             self.happens(event);
-            if is_end || self.violation.is_some() {
+            if self.is_over || self.violation.is_some() {
                 return;
             }
         }
@@ -179,7 +181,7 @@ impl World {
 
     fn at(&mut self, at: u64, event: Event) {
         self.serial += 1;
-        self.queue.push(Scheduled { at, serial: self.serial, event });
+        self.queue.insert((at, self.serial), event);
     }
 
     fn after(&mut self, delay: u64, event: Event) {
@@ -251,7 +253,7 @@ impl World {
             }
             Event::Start(machine) => self.start(machine),
             Event::Probe => self.probe(),
-            Event::Check => self.check(),
+            Event::Check { until } => self.check(until),
         }
     }
 }
