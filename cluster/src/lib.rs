@@ -1,0 +1,13 @@
+//! The engine that the nodes of a cluster share: a key-value store with compare-and-swap, a log, messages and objects.
+//!
+//! Read [`engine`] first: the trait [`Engine`], and which of its answers may be stale.
+
+pub mod engine;
+
+pub use domain::cluster::SwapOutcome;
+pub use domain::cluster::record::Revision;
+
+pub use self::engine::{
+    Engine, EngineError, EngineState, Key, LogEntry, LogEvent, LogState, Message, ObjectInfo, Record,
+    Session, WatchEvent,
+};
