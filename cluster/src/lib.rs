@@ -3,6 +3,9 @@
 //! Read [`engine`] first: the trait [`Engine`], and which of its answers may be stale.
 
 pub mod engine;
+pub mod nats;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use domain::cluster::SwapOutcome;
 pub use domain::cluster::record::Revision;
