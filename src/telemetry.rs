@@ -150,7 +150,7 @@ fn configured(level: &str) -> Targets {
 const LEVEL_BYTES_MAX: usize = 1000;
 
 /// The crates of this project, by their log targets.
-const CRATES: [&str; 5] = ["headwater", "actors", "domain", "media", "storage"];
+const CRATES: [&str; 6] = ["headwater", "actors", "cluster", "domain", "media", "storage"];
 
 /// Returns whether a log target is a module of this project, whose log lines contain no secrets.
 fn is_own_module(target: &str) -> bool {
@@ -170,17 +170,21 @@ fn from_admin(level: &str) -> Result<Targets, String> {
     let default = targets.default_level().unwrap_or(LevelFilter::OFF);
     let named: Vec<String> = targets.iter().map(|it| it.0.to_owned()).collect();
     let unnamed = CRATES.into_iter().filter(|it| !named.iter().any(|name| name == it));
-    let targets = targets.with_default(default.min(LevelFilter::WARN));
+    let targets = targets.with_default(default.min(LevelFilter::WARN)).with_target(SILENT, LevelFilter::OFF);
     Ok(unnamed.fold(targets, |targets, it| targets.with_target(it, default)))
 }
 
 /// Libraries that log at debug level about every connection or message.
 const LIBRARIES: [&str; 7] = ["hyper", "hyper_util", "warp", "ractor", "rustls", "reqwest", "h2"];
 
+/// Logs each end of a connection as several errors; `cluster` logs it once, with what to do.
+const SILENT: &str = "async_nats";
+
 fn quiet_libraries(targets: Targets, level: &str) -> Targets {
     let most = targets.default_level().unwrap_or(LevelFilter::OFF).min(LevelFilter::WARN);
     let unnamed = LIBRARIES.into_iter().filter(|it| !level.contains(&format!("{it}=")));
-    unnamed.fold(targets, |targets, it| targets.with_target(it, most))
+    let targets = unnamed.fold(targets, |targets, it| targets.with_target(it, most));
+    if level.contains(SILENT) { targets } else { targets.with_target(SILENT, LevelFilter::OFF) }
 }
 
 #[cfg(test)]
@@ -198,6 +202,8 @@ mod tests {
         assert!(is_enabled("debug,hyper=trace", "hyper::proto", Level::DEBUG));
         assert!(!is_enabled("info", "media::pump", Level::DEBUG));
         assert!(!is_enabled("error", "hyper::proto", Level::WARN));
+        assert!(!is_enabled("debug", "async_nats::connector", Level::ERROR));
+        assert!(is_enabled("debug,async_nats=info", "async_nats::connector", Level::INFO));
     }
 
     #[test]

@@ -1,0 +1,18 @@
+//! The engine that the nodes of a cluster share: a key-value store with compare-and-swap, a log, messages and objects.
+//!
+//! Read [`engine`] first: the trait [`Engine`], and which of its answers may be stale.
+
+pub mod codec;
+pub mod engine;
+pub mod nats;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use domain::cluster::SwapOutcome;
+pub use domain::cluster::record::Revision;
+
+pub use self::codec::{NodeInfo, NodeLoad, NodeRole, node_id};
+pub use self::engine::{
+    Engine, EngineError, EngineState, Key, LogEntry, LogEvent, LogState, Message, ObjectInfo, Record,
+    Session, WatchEvent,
+};

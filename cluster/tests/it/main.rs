@@ -1,0 +1,4 @@
+//! The engines: in memory, and over NATS with servers that run, end and freeze.
+
+mod memory;
+mod slow;

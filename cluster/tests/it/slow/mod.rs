@@ -1,0 +1,6 @@
+//! With NATS servers: `just tools` installs them.
+
+mod old_server;
+mod one_server;
+mod support;
+mod three_servers;
