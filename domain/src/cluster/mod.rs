@@ -26,9 +26,12 @@
 //!   write their entries again within that time, or close. Only a machine that vanishes at that very time, with the
 //!   entries of its leases lost, is not covered.
 //!
+//! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
+//!
 //! In reading order: [`record`] has the values in the engine, [`rules`] the times, then the machines as above, and
 //! [`node`] their combination.
 
+pub mod certificate;
 pub mod jobs;
 pub mod member;
 pub mod node;
@@ -39,6 +42,7 @@ pub mod rules;
 pub mod slots;
 #[cfg(test)]
 mod tests;
+pub mod token;
 mod tracked;
 
 use std::ops::Add;
