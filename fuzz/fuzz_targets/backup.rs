@@ -11,7 +11,7 @@ use domain::secret::Secret;
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
 use storage::backup::{Archive, BackupError, BackupSecret, Manifest, UnlockedArchive, create_backup};
-use storage::{CollectionKind, Record, Schema, Store};
+use storage::{CollectionKind, Record, Schema, Sharing, Store};
 use tempfile::TempDir;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,6 +22,7 @@ struct Note {
 
 impl Record for Note {
     const COLLECTION: &'static str = "notes";
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id
@@ -36,6 +37,7 @@ struct Item {
 
 impl Record for Item {
     const COLLECTION: &'static str = "items";
+    const SHARING: Sharing = Sharing::Local;
     const KIND: CollectionKind = CollectionKind::Paged;
     const SEALED: bool = true;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
-use storage::{CollectionKind, Error, Keys, Record, Schema, Store, Table, View};
+use storage::{CollectionKind, Error, Keys, Record, Schema, Sharing, Store, Table, View};
 
 /// Maximum number of steps; longer histories find nothing more.
 const STEPS_MAX: usize = 30;
@@ -22,6 +22,7 @@ struct Note {
 
 impl Record for Note {
     const COLLECTION: &'static str = "notes";
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id
@@ -42,6 +43,7 @@ struct Item {
 
 impl Record for Item {
     const COLLECTION: &'static str = "items";
+    const SHARING: Sharing = Sharing::Local;
     const KIND: CollectionKind = CollectionKind::Paged;
     const SEALED: bool = true;
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::log::LogUnreachable;
+
 /// An error of the store. Texts complete "failed to …" or stand alone.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -67,6 +69,32 @@ pub enum Error {
         "not enough room on the disk to {what}: {needed} bytes needed, {available} available; free some space"
     )]
     NoRoom { what: &'static str, needed: u64, available: u64 },
+    /// Another node of the cluster writes the shared records, or this one has not become the writer yet. Nothing was
+    /// changed.
+    #[error("another node of the cluster writes the configuration; repeat the change")]
+    NotWriter,
+    /// The log did not say whether it has the change. It is applied later, or never.
+    #[error("the log of the cluster does not answer; the change may or may not be kept")]
+    LogUnknown,
+    /// The log cannot be read at present.
+    #[error(transparent)]
+    LogUnreachable(LogUnreachable),
+    /// The log does not continue what this store contains.
+    #[error(
+        "the configuration is read-only: {0}; run `headwater cluster reseed` on a node with a complete store"
+    )]
+    LogBroken(String),
+    /// The log no longer has what follows this entry.
+    #[error(
+        "the log of the cluster no longer has what follows entry {0}; this node has to join from a snapshot"
+    )]
+    LogBehind(u64),
+    /// A later version wrote an entry of the log.
+    #[error("the log of the cluster contains {0}, which this version does not know; update this node")]
+    LogTooNew(String),
+    /// The store belongs to no log, or its log is not attached.
+    #[error("the store has no log")]
+    NoLog,
     /// The store was closed before the write ran.
     #[error("the store is closed")]
     Closed,

@@ -4,6 +4,7 @@ pub use crate::backup::write_members;
 use crate::engine::block::Block;
 use crate::engine::value::{DiskKey, Value};
 use crate::guide::{GuideTables, decode_cell, read_entries};
+use crate::log::{Entry, OperationReader, encode_operation, inflate};
 use crate::record::{Record, encode};
 
 /// Encodes a record like a write.
@@ -47,4 +48,30 @@ pub fn read_guide_parts(bytes: &[u8]) {
     });
     // Each number takes a byte at least.
     assert!(n <= bytes.len() as u64);
+}
+
+/// Parses arbitrary bytes as an entry of the log, and as the compressed and the plain operations of one, which a fuzzer
+/// cannot encrypt by itself.
+pub fn read_log_entry(bytes: &[u8]) {
+    if let Ok(entry) = Entry::parse(bytes) {
+        assert_eq!(entry.encode(), bytes);
+    }
+    let inflated = inflate(bytes);
+    for part in [bytes].into_iter().chain(inflated.as_deref()) {
+        let (mut reader, mut encoded) = (OperationReader::default(), Vec::new());
+        let read = reader.read(part, |operation| {
+            encode_operation(&operation, |bytes| {
+                encoded.extend_from_slice(bytes);
+                Ok(())
+            })
+        });
+        if read.is_ok() && reader.finish().is_ok() {
+            let (mut again, mut n) = (OperationReader::default(), 0);
+            let count = again.read(&encoded, |_| {
+                n += 1;
+                Ok(())
+            });
+            assert!(count.is_ok() && (n > 0 || part.is_empty()), "encoded operations can be read");
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //!
 //! Reading order: `record`, `store`, `write` (a write, the writer thread and the life of a value), `engine` (sled, its
 //! faults, and the encoding), `read`, `backup`, `recovery` (checks at open, `check`, `salvage` and migrations), `models` (the
-//! collections of the gateway). Programmes are not records: see [`guide`].
+//! collections of the gateway). In a cluster, [`log`] comes before the commit. Programmes are not records: see [`guide`].
 
 pub mod backup;
 mod changes;
@@ -19,6 +19,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod guide;
+pub mod log;
 mod models;
 pub mod plugin_files;
 mod read;
@@ -47,7 +48,7 @@ pub use self::models::{
 pub use self::read::collection::Collection;
 pub use self::read::table::Table;
 pub use self::read::view::{Reader, View};
-pub use self::record::{CollectionKind, Keys, RECORD_BYTES_MAX, Record, Schema, decode};
+pub use self::record::{CollectionKind, Keys, RECORD_BYTES_MAX, Record, Schema, Sharing, decode};
 pub use self::recovery::check::{CheckReport, check};
 pub use self::recovery::damage::{Damage, DamagedItem};
 pub use self::recovery::salvage::{SalvageReport, salvage};

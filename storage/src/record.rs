@@ -25,6 +25,18 @@ pub enum CollectionKind {
     Paged,
 }
 
+/// The nodes of a cluster that hold the records of a collection. Without a cluster it has no meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each node has records of its own, which are in no log and in no snapshot.
+    Local,
+    /// All nodes; encrypted with the cluster key.
+    AllNodes,
+    /// Full nodes only; encrypted with the provider key. For records with secrets of providers, and for those that only
+    /// the jobs of full nodes need.
+    FullNodes,
+}
+
 /// A type that the store can hold.
 ///
 /// The encoding is MessagePack with field names, so a new field with `#[serde(default)]` still decodes old records.
@@ -32,6 +44,8 @@ pub enum CollectionKind {
 pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Name of the collection. Must not change once released.
     const COLLECTION: &'static str;
+    /// The nodes of a cluster that hold the records. Each type states it, so that none is shared or kept back by accident.
+    const SHARING: Sharing;
     const KIND: CollectionKind = CollectionKind::Single;
     /// Whether records are encrypted with the key file. For records with passwords or source addresses.
     const SEALED: bool = false;
@@ -177,6 +191,7 @@ pub fn decode<T: Record>(bytes: &[u8]) -> Result<T> {
 pub(crate) struct RecordType {
     pub(crate) name: &'static str,
     pub(crate) kind: CollectionKind,
+    pub(crate) sharing: Sharing,
     pub(crate) is_sealed: bool,
     pub(crate) was_plain: bool,
     pub(crate) may_be_missed: fn(u64) -> bool,
@@ -195,6 +210,7 @@ impl RecordType {
         Self {
             name: T::COLLECTION,
             kind: T::KIND,
+            sharing: T::SHARING,
             is_sealed: T::SEALED,
             was_plain: T::WAS_PLAIN,
             may_be_missed: T::may_be_missed,

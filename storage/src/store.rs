@@ -29,7 +29,7 @@ use crate::recovery::migration::{FORMATS, Formats, refuse_newer};
 use crate::recovery::open::open_database;
 use crate::recovery::scan::COPY_FOLDER;
 use crate::write::Write;
-use crate::write::bulk::BulkWrite;
+use crate::write::bulk::{BulkWrite, EncodedBulk};
 use crate::write::handle::WriterHandle;
 use crate::write::writer::{Job, Writer};
 
@@ -154,6 +154,8 @@ impl Store {
             last_statistics: Mutex::default(),
             stop,
             committed_at: Mutex::new(Instant::now()),
+            log_status: watch::channel(None).0,
+            following: Mutex::default(),
             _lock: lock,
         });
         let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation);
@@ -162,6 +164,7 @@ impl Store {
         } else {
             writer.load(&mark)?;
         }
+        writer.load_log()?;
         let store = Self { shared, writer: WriterHandle::start(writer, temporary)? };
         store.statistics();
         Ok(store)
@@ -227,6 +230,15 @@ impl Store {
         let type_number = self.shared.schema.number::<T>();
         let first = self.writer.request(|reply| Job::ReserveIds { type_number, n, reply })?;
         Ok(first..first.saturating_add(n))
+    }
+
+    /// Begins to replace all records of an owner as the log says.
+    pub(crate) fn applied_bulk(&self, type_number: usize, owner: u64) -> Result<EncodedBulk> {
+        EncodedBulk::begin(self.writer.clone(), Arc::clone(&self.shared), type_number, owner, 0, true)
+    }
+
+    pub(crate) fn writer(&self) -> &WriterHandle {
+        &self.writer
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

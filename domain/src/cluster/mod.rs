@@ -29,9 +29,12 @@
 //!   the same holds from the first answer that it gets. Only a machine that vanishes at that very time, with the
 //!   entries of its leases lost, is not covered.
 //!
+//! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
+//!
 //! In reading order: [`record`] has the values in the engine, [`rules`] the times, then the machines as above, and
 //! [`node`] their combination.
 
+pub mod certificate;
 pub mod jobs;
 pub mod member;
 pub mod node;
@@ -43,6 +46,7 @@ pub mod seats;
 pub mod slots;
 #[cfg(test)]
 mod tests;
+pub mod token;
 mod tracked;
 
 use std::ops::Add;

@@ -9,7 +9,7 @@ use hmac::Mac;
 
 use super::BackupError;
 use super::keys::{ArchiveKeys, BackupSecret};
-use super::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest};
+use super::manifest::{FORMAT, KeyInfo, MANIFEST, MANIFEST_BYTES_MAX, Manifest};
 use super::trailer::{TRAILER, code_of};
 use crate::recovery::migration::FORMATS;
 
@@ -39,8 +39,17 @@ impl Archive {
     /// Opens an archive and reads its manifest. Blocks.
     ///
     /// # Errors
-    /// If the file is not an archive, is truncated, or was written by a later version.
+    /// If the file is not an archive, is truncated, is the snapshot of a cluster, or was written by a later version.
     pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let archive = Self::open_any(path)?;
+        if matches!(archive.manifest.key, KeyInfo::DataKeys { .. }) {
+            return Err(BackupError::IsSnapshot);
+        }
+        Ok(archive)
+    }
+
+    /// Does the same for back-ups and snapshots.
+    pub(crate) fn open_any(path: &Path) -> Result<Self, BackupError> {
         let mut file = File::open(path).map_err(BackupError::io(READ))?;
         let manifest = read_manifest(&mut file)?;
         let size = file.metadata().map_err(BackupError::io(READ))?.len();

@@ -13,7 +13,11 @@ use super::keys::{ArchiveKeys, BackupSecret};
 use super::manifest::{CollectionManifest, FORMAT, MANIFEST, Manifest, SUMS};
 use super::trailer::trailer;
 use super::{BackupError, PART_BYTES, hex};
+use crate::engine::shared::Shared;
+use crate::error::Error;
+use crate::log::LogPosition;
 use crate::read::snapshot::Snapshot;
+use crate::record::{Record, RecordType, Sharing, decode};
 use crate::store::Store;
 
 /// A file that an archive contains besides the records.
@@ -46,23 +50,36 @@ pub fn create_backup(
     let (key, keys) = ArchiveKeys::new(secret)?;
     let shared = store.shared();
     let snapshot = Snapshot::begin(shared)?;
+    let is_snapshot = matches!(secret, BackupSecret::DataKeys(_));
     let restores_with = match secret {
+        BackupSecret::DataKeys(_) => "A node joins its cluster with this snapshot.",
         BackupSecret::Passphrase(_) => "This back-up restores with its passphrase only.",
         BackupSecret::KeyFile(_) => {
             "This back-up restores only with the key file of the installation that made it: the file `key` in its data \
              folder. Keep a copy of that file elsewhere."
         }
     };
-    let collections =
-        shared.schema.record_types.iter().zip(snapshot.collections()).map(|(kind, locations)| {
-            CollectionManifest {
-                name: kind.name.to_owned(),
-                record_version: kind.version,
-                records: locations.n_records,
-                next_id: locations.next_id,
-                is_sealed: kind.is_sealed,
-            }
-        });
+    // A restored store is in no log, unless it is a snapshot that continues one.
+    let is_included = |kind: &&RecordType| match is_snapshot {
+        true => kind.sharing != Sharing::Local,
+        false => kind.name != LogPosition::COLLECTION,
+    };
+    let kinds: Vec<_> =
+        (shared.schema.record_types.iter().enumerate()).filter(|(_, kind)| is_included(kind)).collect();
+    let collections = kinds.iter().map(|(type_number, kind)| {
+        let locations = &snapshot.collections()[*type_number];
+        CollectionManifest {
+            name: kind.name.to_owned(),
+            record_version: kind.version,
+            records: locations.n_records,
+            next_id: locations.next_id,
+            is_sealed: kind.is_sealed || is_snapshot,
+        }
+    });
+    let log = match is_snapshot {
+        true => Some(position_of(shared, &snapshot)?),
+        false => None,
+    };
     let manifest = Manifest {
         format: FORMAT,
         program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -73,6 +90,7 @@ pub fn create_backup(
         key,
         collections: collections.collect(),
         files: files.len() as u64,
+        log,
     };
     let mut writer = ArchiveWriter::new(into, &keys, created_at)?;
     let text = serde_json::to_vec_pretty(&manifest).map_err(|error| BackupError::Io {
@@ -80,17 +98,41 @@ pub fn create_backup(
         source: error.into(),
     })?;
     writer.add(MANIFEST, &text)?;
-    for (type_number, collection) in manifest.collections.iter().enumerate() {
-        let mut parts =
-            Parts::new(&mut writer, format!("collections/{}", collection.name), collection.is_sealed);
-        let to_json = shared.record_type(type_number).to_json;
-        snapshot.for_each(type_number, |record| parts.add_line(&to_json(record)?))?;
+    for (type_number, kind) in &kinds {
+        let sealing = match kind.sharing {
+            Sharing::FullNodes if is_snapshot => Sealing::Provider,
+            _ if is_snapshot || kind.is_sealed => Sealing::Sealed,
+            _ => Sealing::Plain,
+        };
+        let mut parts = Parts::new(&mut writer, format!("collections/{}", kind.name), sealing);
+        snapshot.for_each(*type_number, |record| parts.add_line(&(kind.to_json)(record)?))?;
         parts.finish()?;
     }
     drop(snapshot);
     files.iter().try_for_each(|file| writer.add_file(file))?;
     writer.finish()?;
     Ok(manifest)
+}
+
+/// Returns the position in the log that a snapshot stands at.
+fn position_of(shared: &Shared, snapshot: &Snapshot) -> Result<LogPosition, BackupError> {
+    let mut position = None;
+    if let Some(type_number) = shared.schema.position(LogPosition::COLLECTION) {
+        snapshot.for_each(type_number, |record| {
+            position = Some(decode(record)?);
+            Ok::<_, Error>(())
+        })?;
+    }
+    position.ok_or(BackupError::Store(Error::NoLog))
+}
+
+/// How a member is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sealing {
+    Plain,
+    Sealed,
+    /// With the provider key of a snapshot.
+    Provider,
 }
 
 /// Writes an archive with these members and a valid authentication code, which a fuzzer cannot guess.
@@ -107,7 +149,7 @@ pub fn write_members(
     writer.add(MANIFEST, &text)?;
     for (name, content) in members {
         match name.ends_with(".sealed") {
-            true => writer.add_sealed(name, content)?,
+            true => writer.add_sealed(name, content, Sealing::Sealed)?,
             false => writer.add(name, content)?,
         }
     }
@@ -168,12 +210,16 @@ impl<'a> ArchiveWriter<'a> {
         self.tar.append_data(&mut header, name, content).map_err(BackupError::io(WRITE))
     }
 
-    fn add_sealed(&mut self, name: &str, content: &[u8]) -> Result<(), BackupError> {
+    fn add_sealed(&mut self, name: &str, content: &[u8], sealing: Sealing) -> Result<(), BackupError> {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let deflated = encoder.write_all(content).and_then(|()| encoder.finish());
         let deflated = deflated.map_err(BackupError::io(WRITE))?;
         // The name is authenticated, so that no part can take the place of another.
-        let sealed = self.keys.vault.seal(name.as_bytes(), &deflated)?;
+        let vault = match (sealing, &self.keys.provider) {
+            (Sealing::Provider, Some(provider)) => provider,
+            _ => &self.keys.vault,
+        };
+        let sealed = vault.seal(name.as_bytes(), &deflated)?;
         self.add(name, &sealed)
     }
 
@@ -202,7 +248,7 @@ impl<'a> ArchiveWriter<'a> {
             if n == 0 && number > 1 {
                 return Ok(());
             }
-            self.add_sealed(&part_name(&name, number, true), &part)?;
+            self.add_sealed(&part_name(&name, number, Sealing::Sealed), &part, Sealing::Sealed)?;
             number += 1;
             if n < PART_BYTES {
                 return Ok(());
@@ -227,14 +273,14 @@ impl<'a> ArchiveWriter<'a> {
 struct Parts<'w, 'a> {
     writer: &'w mut ArchiveWriter<'a>,
     folder: String,
-    is_sealed: bool,
+    sealing: Sealing,
     lines: Vec<u8>,
     n_parts: u32,
 }
 
 impl<'w, 'a> Parts<'w, 'a> {
-    fn new(writer: &'w mut ArchiveWriter<'a>, folder: String, is_sealed: bool) -> Self {
-        Parts { writer, folder, is_sealed, lines: Vec::new(), n_parts: 0 }
+    fn new(writer: &'w mut ArchiveWriter<'a>, folder: String, sealing: Sealing) -> Self {
+        Parts { writer, folder, sealing, lines: Vec::new(), n_parts: 0 }
     }
 
     fn add_line(&mut self, line: &[u8]) -> Result<(), BackupError> {
@@ -245,10 +291,10 @@ impl<'w, 'a> Parts<'w, 'a> {
 
     fn write_part(&mut self) -> Result<(), BackupError> {
         self.n_parts += 1;
-        let name = part_name(&self.folder, self.n_parts, self.is_sealed);
-        match self.is_sealed {
-            true => self.writer.add_sealed(&name, &self.lines)?,
-            false => self.writer.add(&name, &self.lines)?,
+        let name = part_name(&self.folder, self.n_parts, self.sealing);
+        match self.sealing {
+            Sealing::Plain => self.writer.add(&name, &self.lines)?,
+            _ => self.writer.add_sealed(&name, &self.lines, self.sealing)?,
         }
         self.lines.clear();
         Ok(())
@@ -259,7 +305,11 @@ impl<'w, 'a> Parts<'w, 'a> {
     }
 }
 
-fn part_name(folder: &str, number: u32, is_sealed: bool) -> String {
-    let ending = if is_sealed { "sealed" } else { "jsonl" };
+fn part_name(folder: &str, number: u32, sealing: Sealing) -> String {
+    let ending = match sealing {
+        Sealing::Plain => "jsonl",
+        Sealing::Sealed => "sealed",
+        Sealing::Provider => "provider",
+    };
     format!("{folder}/{number:06}.{ending}")
 }

@@ -12,6 +12,7 @@ use super::manifest::KeyInfo;
 use super::{BackupError, hex, of_hex};
 use crate::engine::vault::{Vault, random};
 use crate::error::Error;
+use crate::log::{DataKey, LogKeys};
 
 /// Cost of a guess of the passphrase. An archive can be attacked without limits, so a guess costs more than a login.
 const MEMORY_KIB: u32 = 64 << 10;
@@ -30,6 +31,8 @@ pub enum BackupSecret {
     Passphrase(Secret),
     /// Content of a key file.
     KeyFile(Secret),
+    /// The data keys of a cluster, for snapshots.
+    DataKeys(LogKeys),
 }
 
 /// Prints without the secret.
@@ -38,6 +41,7 @@ impl fmt::Debug for BackupSecret {
         f.write_str(match self {
             Self::Passphrase(_) => "Passphrase(…)",
             Self::KeyFile(_) => "KeyFile(…)",
+            Self::DataKeys(_) => "DataKeys(…)",
         })
     }
 }
@@ -56,6 +60,8 @@ impl BackupSecret {
 /// The keys of one archive.
 pub(crate) struct ArchiveKeys {
     pub(crate) vault: Vault,
+    /// For the collections of full nodes in a snapshot. `None` if this node does not have that key.
+    pub(crate) provider: Option<Vault>,
     authentication: [u8; 32],
 }
 
@@ -66,21 +72,52 @@ impl ArchiveKeys {
         let master = match secret {
             BackupSecret::Passphrase(passphrase) => stretch(passphrase, &salt, MEMORY_KIB, PASSES, LANES)?,
             BackupSecret::KeyFile(text) => of_key_text(text, &salt),
+            BackupSecret::DataKeys(keys) => of_data_key(keys.cluster.current().1, &salt),
         };
+        let provider = match secret {
+            BackupSecret::DataKeys(LogKeys { provider: Some(ring), .. }) => Some(ring.current()),
+            BackupSecret::DataKeys(_) => {
+                return Err(Error::Key("an edge node does not have all records".to_owned()).into());
+            }
+            _ => None,
+        };
+        let provider_vault = provider.map(|(_, key)| provider_vault(key, &salt));
         let (salt, check) = (hex(&salt), check_value(&master));
         let info = match secret {
             BackupSecret::Passphrase(_) => {
                 KeyInfo::Passphrase { salt, memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, check }
             }
             BackupSecret::KeyFile(_) => KeyInfo::KeyFile { salt, check },
+            BackupSecret::DataKeys(keys) => {
+                let provider = provider.map_or(0, |it| it.0);
+                KeyInfo::DataKeys { salt, cluster: keys.cluster.generation(), provider, check }
+            }
         };
-        Ok((info, Self::of(&master)))
+        Ok((info, Self { provider: provider_vault, ..Self::of(&master) }))
     }
 
     /// Derives the keys of an existing archive, unless the secret is not that of the archive.
     pub(crate) fn derive(info: &KeyInfo, secret: &BackupSecret) -> Result<Self, BackupError> {
         let salt_of = |salt: &str| of_hex(salt).ok_or_else(|| BackupError::Changed("the salt".to_owned()));
         match (info, secret) {
+            (KeyInfo::DataKeys { salt, cluster, provider, check }, BackupSecret::DataKeys(keys)) => {
+                let salt = salt_of(salt)?;
+                let missing = |generation: &u32| {
+                    Error::Key(format!("this node does not have generation {generation} of the data key"))
+                };
+                let key = keys.cluster.key(*cluster).ok_or_else(|| missing(cluster))?;
+                let master = of_data_key(key, &salt);
+                if check_value(&master) != *check {
+                    return Err(Error::Key("the data key is not that of the snapshot".to_owned()).into());
+                }
+                let provider = keys.provider.as_ref().map(|ring| {
+                    let key = ring.key(*provider).ok_or_else(|| missing(provider));
+                    key.map(|key| provider_vault(key, &salt))
+                });
+                Ok(Self { provider: provider.transpose()?, ..Self::of(&master) })
+            }
+            (KeyInfo::DataKeys { .. }, _) => Err(BackupError::IsSnapshot),
+            (_, BackupSecret::DataKeys(_)) => Err(BackupError::NotASnapshot),
             (KeyInfo::Passphrase { .. }, BackupSecret::KeyFile(_)) => Err(BackupError::NeedsPassphrase),
             (KeyInfo::KeyFile { .. }, BackupSecret::Passphrase(_)) => Err(BackupError::NeedsKeyFile),
             (
@@ -104,7 +141,7 @@ impl ArchiveKeys {
 
     fn of(master: &[u8; 32]) -> Self {
         let vault = Vault::of(&subkey(master, b"encryption"));
-        Self { vault, authentication: subkey(master, b"authentication") }
+        Self { vault, provider: None, authentication: subkey(master, b"authentication") }
     }
 
     /// Returns the state of the authentication code over no bytes.
@@ -126,6 +163,17 @@ fn subkey(master: &[u8], purpose: &[u8]) -> [u8; 32] {
 
 fn check_value(master: &[u8; 32]) -> String {
     hex(&subkey(master, b"check"))[..CHECK_DIGITS].to_owned()
+}
+
+fn of_data_key(key: &DataKey, salt: &[u8]) -> [u8; 32] {
+    let mut mac = mac_of(&key.0);
+    mac.update(b"headwater snapshot ");
+    mac.update(salt);
+    mac.finalize().into_bytes().into()
+}
+
+fn provider_vault(key: &DataKey, salt: &[u8]) -> Vault {
+    Vault::of(&subkey(&of_data_key(key, salt), b"provider encryption"))
 }
 
 fn of_key_text(text: &Secret, salt: &[u8]) -> [u8; 32] {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::LogPosition;
+
 /// Format of archives that is written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -28,6 +30,9 @@ pub struct Manifest {
     pub collections: Vec<CollectionManifest>,
     /// Number of uploaded files.
     pub files: u64,
+    /// The last commit of the log that it contains, if it is a snapshot of a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPosition>,
 }
 
 /// A collection in an archive.
@@ -59,13 +64,16 @@ pub(crate) enum KeyInfo {
     Passphrase { salt: String, memory_kib: u32, passes: u32, lanes: u32, check: String },
     /// HMAC-SHA256 under the content of the key file.
     KeyFile { salt: String, check: String },
+    /// HMAC-SHA256 under the data keys of a cluster, of these generations.
+    DataKeys { salt: String, cluster: u32, provider: u32, check: String },
 }
 
 impl Manifest {
     pub fn key_kind(&self) -> KeyKind {
         match self.key {
             KeyInfo::Passphrase { .. } => KeyKind::Passphrase,
-            KeyInfo::KeyFile { .. } => KeyKind::KeyFile,
+            // Snapshots are not opened as back-ups.
+            KeyInfo::KeyFile { .. } | KeyInfo::DataKeys { .. } => KeyKind::KeyFile,
         }
     }
 }

@@ -11,6 +11,9 @@
 //!   SHA256SUMS                                     the checksum of each member above, for `sha256sum -c`
 //! ```
 //!
+//! Snapshots of a cluster have the same form. They contain the shared collections only, all of them encrypted:
+//! `.sealed` under the cluster key, `.provider` under the provider key.
+//!
 //! Collections that are encrypted in the store are encrypted in the archive: under a passphrase, or under the key file of
 //! the installation. The last bytes of the archive are an empty gzip member with an authentication code over all bytes
 //! before it, under the same key. So every truncation and every changed byte is detected before anything is read.
@@ -56,6 +59,10 @@ pub enum BackupError {
     NeedsPassphrase,
     #[error("the back-up restores only with the key file of the installation that made it; send its content")]
     NeedsKeyFile,
+    #[error("the file is a snapshot of a cluster, which is no back-up; a node joins with it")]
+    IsSnapshot,
+    #[error("the file is a back-up and no snapshot of a cluster")]
+    NotASnapshot,
     #[error("the passphrase is wrong")]
     WrongPassphrase,
     #[error("the key file is not that of the installation that made the back-up")]

@@ -9,11 +9,11 @@ use flate2::write::DeflateDecoder;
 use sha2::{Digest, Sha256};
 
 use super::archive::UnlockedArchive;
-use super::manifest::{MANIFEST, Manifest, SUMS};
+use super::keys::ArchiveKeys;
+use super::manifest::{CollectionManifest, MANIFEST, Manifest, SUMS};
 use super::{BackupError, MEMBER_BYTES_MAX, hex};
-use crate::engine::vault::Vault;
 use crate::error::Error;
-use crate::record::Schema;
+use crate::record::{Schema, Sharing};
 use crate::store::Store;
 
 /// Receives a part of an uploaded file: its folder, its name and the content. Parts of a file come in order, one after
@@ -40,7 +40,7 @@ impl UnlockedArchive {
         let manifest = self.manifest();
         check_collections(manifest, schema)?;
         let done = self.restore_into(folder, key_file, schema, save);
-        done.and_then(|()| verify(manifest, folder, key_file, schema)).inspect_err(|_| {
+        done.and_then(|()| self.verify(folder, key_file, schema)).inspect_err(|_| {
             drop(fs::remove_dir_all(folder));
         })
     }
@@ -55,12 +55,14 @@ impl UnlockedArchive {
         let store = Store::open(folder, key_file, schema.clone())?;
         let mut tar = self.archive.tar()?;
         let entries = tar.entries().map_err(unreadable)?;
-        let mut members = Members { entries, vault: &self.keys.vault, next: None, sums: BTreeMap::new() };
+        let mut members = Members { entries, keys: &self.keys, next: None, sums: BTreeMap::new() };
         members.advance()?;
         let mut counts = BTreeMap::new();
         while let Some(member) = &members.next {
             match MemberKind::of(&member.name) {
                 MemberKind::Manifest => members.advance()?,
+                // This node does not have the key, and needs no record of it.
+                MemberKind::Collection(_) if member.is_foreign => members.advance()?,
                 MemberKind::Collection(name) => {
                     let position = schema.position(&name).ok_or_else(|| unexpected(&member.name))?;
                     let n = members.restore(&store, &name, schema, position)?;
@@ -79,7 +81,7 @@ impl UnlockedArchive {
                 MemberKind::Unknown => return Err(unexpected(&member.name)),
             }
         }
-        for collection in &self.manifest().collections {
+        for collection in self.restored_collections(schema) {
             let restored = counts.get(&collection.name).copied().unwrap_or_default();
             if restored != collection.records {
                 let what = format!("{restored} of {} records of {}", collection.records, collection.name);
@@ -87,16 +89,47 @@ impl UnlockedArchive {
             }
         }
         let next_ids: Vec<_> =
-            self.manifest().collections.iter().map(|it| (it.name.clone(), it.next_id)).collect();
-        let schema = schema.clone();
+            self.restored_collections(schema).map(|it| (it.name.clone(), it.next_id)).collect();
+        let (schema, log) = (schema.clone(), self.manifest().log);
         store.write_blocking(move |write| {
             for (name, next_id) in next_ids {
                 if let Some(type_number) = schema.position(&name) {
                     write.reserve_ids(type_number, next_id);
                 }
             }
-            Ok::<_, Error>(())
+            log.map_or(Ok(()), |position| write.put(&position))
         })?;
+        store.close();
+        Ok(())
+    }
+
+    /// Lists the collections that this node can read: all, unless it is an edge node.
+    fn restored_collections<'a>(
+        &'a self,
+        schema: &'a Schema,
+    ) -> impl Iterator<Item = &'a CollectionManifest> {
+        let is_partial = self.manifest().log.is_some() && self.keys.provider.is_none();
+        let is_foreign = |name: &str| {
+            let known = schema.position(name).map(|it| &schema.record_types[it]);
+            known.is_some_and(|it| it.sharing == Sharing::FullNodes)
+        };
+        self.manifest().collections.iter().filter(move |it| !is_partial || !is_foreign(&it.name))
+    }
+
+    /// Opens the new store as a start does, which reads and checks all of it, and compares the number of records.
+    fn verify(&self, folder: &Path, key_file: &Path, schema: &Schema) -> Result<(), BackupError> {
+        let store = Store::open(folder, key_file, schema.clone())?;
+        let state = store.shared().state.read();
+        for collection in self.restored_collections(schema) {
+            let directory = schema.position(&collection.name).map(|it| &state.directories[it]);
+            let is_same = directory
+                .is_some_and(|it| it.len() as u64 == collection.records && it.next_id >= collection.next_id);
+            if !is_same {
+                let what = format!("the new store has other {} than the back-up", collection.name);
+                return Err(BackupError::Changed(what));
+            }
+        }
+        drop(state);
         store.close();
         Ok(())
     }
@@ -113,24 +146,6 @@ fn check_collections(manifest: &Manifest, schema: &Schema) -> Result<(), BackupE
             return Err(newer(format!("version {version} of the records of {}", collection.name)));
         }
     }
-    Ok(())
-}
-
-/// Opens the new store as a start does, which reads and checks all of it, and compares the number of records.
-fn verify(manifest: &Manifest, folder: &Path, key_file: &Path, schema: &Schema) -> Result<(), BackupError> {
-    let store = Store::open(folder, key_file, schema.clone())?;
-    let state = store.shared().state.read();
-    for collection in &manifest.collections {
-        let directory = schema.position(&collection.name).map(|it| &state.directories[it]);
-        let is_same = directory
-            .is_some_and(|it| it.len() as u64 == collection.records && it.next_id >= collection.next_id);
-        if !is_same {
-            let what = format!("the new store has other {} than the back-up", collection.name);
-            return Err(BackupError::Changed(what));
-        }
-    }
-    drop(state);
-    store.close();
     Ok(())
 }
 
@@ -169,12 +184,14 @@ impl MemberKind {
 struct Member {
     name: String,
     content: Vec<u8>,
+    /// It is encrypted with a key that this node does not have.
+    is_foreign: bool,
 }
 
 /// The members of an archive, one after another.
 struct Members<'a, R: Read> {
     entries: tar::Entries<'a, R>,
-    vault: &'a Vault,
+    keys: &'a ArchiveKeys,
     next: Option<Member>,
     /// Checksums of the members read so far, by name.
     sums: BTreeMap<String, String>,
@@ -195,11 +212,17 @@ impl<R: Read> Members<'_, R> {
         if name != SUMS {
             self.sums.insert(name.clone(), hex(&Sha256::digest(&content)));
         }
-        if name.ends_with(".sealed") {
+        let vault = match name.rsplit_once('.') {
+            Some((_, "sealed")) => Some(&self.keys.vault),
+            Some((_, "provider")) => self.keys.provider.as_ref(),
+            _ => None,
+        };
+        let is_foreign = vault.is_none() && name.ends_with(".provider");
+        if let Some(vault) = vault {
             let damaged = |_| BackupError::Changed(format!("the member {name} cannot be decrypted"));
-            content = inflate(&self.vault.unseal(name.as_bytes(), &content).map_err(damaged)?)?;
+            content = inflate(&vault.unseal(name.as_bytes(), &content).map_err(damaged)?)?;
         }
-        self.next = Some(Member { name, content });
+        self.next = Some(Member { name, content, is_foreign });
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use crate::engine::state::{State, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
+use crate::log::LogStatus;
 use crate::record::{RecordType, Schema};
 use crate::store::StoreStatistics;
 
@@ -53,6 +54,10 @@ pub(crate) struct Shared {
     pub(crate) stop: watch::Sender<Option<StopReason>>,
     /// When the last commit became durable, or the store was opened.
     pub(crate) committed_at: Mutex<Instant>,
+    /// Role and position in the log, if there is one.
+    pub(crate) log_status: watch::Sender<Option<LogStatus>>,
+    /// Held by the one who follows the log.
+    pub(crate) following: Mutex<()>,
     /// Held as long as the store is open.
     pub(crate) _lock: File,
 }

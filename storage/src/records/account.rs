@@ -4,7 +4,7 @@ use domain::account::Account;
 use domain::ids::ProfileId;
 
 use crate::error::Result;
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 use crate::write::Write;
 
 /// Returns an id that no account and no account profile ever had.
@@ -25,6 +25,7 @@ pub fn next_profile_id(write: &mut Write<'_>) -> Result<ProfileId> {
 
 impl Record for Account {
     const COLLECTION: &'static str = "accounts";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Addresses and headers may contain credentials.
     const SEALED: bool = true;
 

@@ -2,10 +2,11 @@
 
 use domain::account_addresses::AddressRecord;
 
-use crate::record::Record;
+use crate::record::{Record, Sharing};
 
 impl Record for AddressRecord {
     const COLLECTION: &'static str = "account_addresses";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Addresses may contain credentials.
     const SEALED: bool = true;
     /// The next failure finds the address again.

@@ -3,7 +3,7 @@
 use domain::account_group::AccountGroup;
 use domain::ids::{AccountId, GroupId};
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 /// Returns the value of the index `link`: one account has one link with a group.
 pub fn link_key(account: AccountId, group: GroupId) -> [u8; 8] {
@@ -15,6 +15,7 @@ pub fn link_key(account: AccountId, group: GroupId) -> [u8; 8] {
 
 impl Record for AccountGroup {
     const COLLECTION: &'static str = "account_groups";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

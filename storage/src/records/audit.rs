@@ -3,7 +3,7 @@
 use domain::audit::{AUDIT_ENTRIES_MAX, AuditEntry};
 
 use crate::error::Result;
-use crate::record::Record;
+use crate::record::{Record, Sharing};
 use crate::write::Write;
 
 /// Adds an entry with the next id, and removes the one that is no longer among the newest [`AUDIT_ENTRIES_MAX`].
@@ -18,6 +18,7 @@ pub fn append_audit_entry(write: &mut Write<'_>, entry: AuditEntry) -> Result<()
 
 impl Record for AuditEntry {
     const COLLECTION: &'static str = "audit";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Nothing depends on an entry.
     const MAY_BE_MISSED: bool = true;
 

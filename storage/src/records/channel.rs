@@ -2,10 +2,11 @@
 
 use domain::channel::Channel;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Channel {
     const COLLECTION: &'static str = "channels";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Its level and its group decide who may watch it.
     const GRANTS_ACCESS: bool = true;
 

@@ -2,10 +2,11 @@
 
 use domain::group::Group;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Group {
     const COLLECTION: &'static str = "groups";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -2,10 +2,11 @@
 
 use domain::guide::matching::GuideAlias;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for GuideAlias {
     const COLLECTION: &'static str = "guide_aliases";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id

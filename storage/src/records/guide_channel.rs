@@ -2,10 +2,11 @@
 
 use domain::guide::channel::GuideChannel;
 
-use crate::record::{CollectionKind, Record};
+use crate::record::{CollectionKind, Record, Sharing};
 
 impl Record for GuideChannel {
     const COLLECTION: &'static str = "guide_channels";
+    const SHARING: Sharing = Sharing::AllNodes;
     const KIND: CollectionKind = CollectionKind::Paged;
     /// The next refresh writes them again. Links of channels to lost ones are lost.
     const MAY_BE_MISSED: bool = true;

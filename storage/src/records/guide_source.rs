@@ -2,10 +2,11 @@
 
 use domain::guide::source::GuideSource;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for GuideSource {
     const COLLECTION: &'static str = "guide_sources";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Addresses and logins.
     const SEALED: bool = true;
 

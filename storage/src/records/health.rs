@@ -2,10 +2,11 @@
 
 use domain::health::StreamHealth;
 
-use crate::record::Record;
+use crate::record::{Record, Sharing};
 
 impl Record for StreamHealth {
     const COLLECTION: &'static str = "stream_health";
+    const SHARING: Sharing = Sharing::Local;
     /// The next plays measure it again.
     const MAY_BE_MISSED: bool = true;
 

@@ -5,11 +5,12 @@ use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationSt
 use domain::plugin::PluginSchedules;
 
 use crate::error::Result;
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 use crate::write::Write;
 
 impl Record for Integration {
     const COLLECTION: &'static str = "integrations";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Addresses, headers and options contain keys of other services.
     const SEALED: bool = true;
 
@@ -20,6 +21,7 @@ impl Record for Integration {
 
 impl Record for IntegrationState {
     const COLLECTION: &'static str = "integration_states";
+    const SHARING: Sharing = Sharing::FullNodes;
     const MAY_BE_MISSED: bool = true;
 
     /// The id of the integration.
@@ -30,6 +32,7 @@ impl Record for IntegrationState {
 
 impl Record for Delivery {
     const COLLECTION: &'static str = "deliveries";
+    const SHARING: Sharing = Sharing::Local;
     const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
@@ -43,6 +46,7 @@ impl Record for Delivery {
 
 impl Record for DeliveryLogEntry {
     const COLLECTION: &'static str = "delivery_log";
+    const SHARING: Sharing = Sharing::Local;
     const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {

@@ -2,10 +2,11 @@
 
 use domain::lineup::Lineup;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Lineup {
     const COLLECTION: &'static str = "lineups";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Users see the channels of their lineups.
     const GRANTS_ACCESS: bool = true;
 

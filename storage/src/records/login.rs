@@ -2,10 +2,11 @@
 
 use domain::login::DeviceLogin;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for DeviceLogin {
     const COLLECTION: &'static str = "logins";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Addresses and programs of users.
     const SEALED: bool = true;
     /// A login that is missing has ended, and its device logs in again.

@@ -2,10 +2,11 @@
 
 use domain::logo::Logo;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Logo {
     const COLLECTION: &'static str = "logos";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Addresses can contain user names and passwords.
     const SEALED: bool = true;
 

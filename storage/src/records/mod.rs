@@ -5,6 +5,7 @@ mod account_addresses;
 mod account_group;
 mod audit;
 mod channel;
+mod cluster;
 mod group;
 mod guide_alias;
 mod guide_channel;
@@ -55,6 +56,10 @@ pub fn schema() -> Schema {
         .with::<domain::account_group::AccountGroup>()
         .with::<domain::audit::AuditEntry>()
         .with::<domain::channel::Channel>()
+        .with::<domain::cluster::certificate::ClusterAuthority>()
+        .with::<domain::cluster::certificate::NodeCertificate>()
+        .with::<domain::cluster::certificate::SealedKeys>()
+        .with::<domain::cluster::token::JoinTicket>()
         .with::<domain::group::Group>()
         .with::<domain::guide::channel::GuideChannel>()
         .with::<domain::guide::matching::GuideAlias>()
@@ -68,6 +73,7 @@ pub fn schema() -> Schema {
         .with::<domain::lineup::Lineup>()
         .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()
+        .with::<crate::log::LogPosition>()
         .with::<domain::logo::Logo>()
         .with::<domain::notice::Notice>()
         .with::<domain::notice::DismissedNotices>()
@@ -98,4 +104,61 @@ pub fn schema() -> Schema {
         .with::<domain::vod::TitleDetails>()
         .with::<domain::vod::VodCategory>()
         .with::<domain::vod::VodSync>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Sharing;
+
+    /// Lists the collections of a kind of sharing, in alphabetical order.
+    fn shared_as(sharing: Sharing, is_sealed: Option<bool>) -> Vec<&'static str> {
+        let record_types = schema().record_types;
+        let mut names: Vec<_> = record_types
+            .iter()
+            .filter(|it| it.sharing == sharing && is_sealed.is_none_or(|sealed| it.is_sealed == sealed))
+            .map(|it| it.name)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_new_collection_reaches_other_nodes_only_on_purpose() {
+        assert_eq!(
+            shared_as(Sharing::Local, None),
+            ["deliveries", "delivery_log", "log_positions", "stream_health"]
+        );
+        assert_eq!(
+            shared_as(Sharing::FullNodes, None),
+            [
+                "account_addresses",
+                "accounts",
+                "cluster_authority",
+                "guide_marks",
+                "guide_sources",
+                "integration_states",
+                "integrations",
+                "join_tickets",
+                "plugin_schedules",
+                "plugins",
+                "profile_infos",
+                "stream_ids",
+                "stream_profiles",
+                "streams",
+                "undo",
+                "undo_parts",
+                "user_agents",
+                "vod_details",
+                "vod_episodes",
+                "vod_titles",
+            ]
+        );
+    }
+
+    #[test]
+    fn nodes_without_provider_secrets_get_only_the_secrets_that_viewers_need() {
+        let needed = ["logins", "logos", "output_profiles", "server_keys", "users"];
+        assert_eq!(shared_as(Sharing::AllNodes, Some(true)), needed);
+    }
 }

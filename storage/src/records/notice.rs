@@ -2,10 +2,11 @@
 
 use domain::notice::{DismissedNotices, Notice};
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Notice {
     const COLLECTION: &'static str = "notices";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id
@@ -18,6 +19,7 @@ impl Record for Notice {
 
 impl Record for DismissedNotices {
     const COLLECTION: &'static str = "dismissed_notices";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.user.0

@@ -2,10 +2,11 @@
 
 use domain::output_profile::OutputProfile;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for OutputProfile {
     const COLLECTION: &'static str = "output_profiles";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Arguments of programs may contain credentials.
     const SEALED: bool = true;
 

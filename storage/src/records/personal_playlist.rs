@@ -5,11 +5,12 @@ use domain::personal_playlist::PersonalPlaylist;
 use domain::vod::TitleFavorites;
 
 use crate::error::Result;
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 use crate::write::Write;
 
 impl Record for PersonalPlaylist {
     const COLLECTION: &'static str = "personal_playlists";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -2,10 +2,11 @@
 
 use domain::plugin::{Plugin, PluginSchedules};
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Plugin {
     const COLLECTION: &'static str = "plugins";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Settings contain passwords.
     const SEALED: bool = true;
 
@@ -20,6 +21,7 @@ impl Record for Plugin {
 
 impl Record for PluginSchedules {
     const COLLECTION: &'static str = "plugin_schedules";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// The parameters are written by plugins, which may put passwords there.
     const SEALED: bool = true;
     const MAY_BE_MISSED: bool = true;

@@ -2,10 +2,11 @@
 
 use domain::panel::ProfileInfo;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for ProfileInfo {
     const COLLECTION: &'static str = "profile_infos";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// The answers of panels contain user names.
     const SEALED: bool = true;
     /// The next check writes it again.

@@ -2,10 +2,11 @@
 
 use domain::recording::Recording;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for Recording {
     const COLLECTION: &'static str = "recordings";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

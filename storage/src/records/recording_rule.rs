@@ -2,10 +2,11 @@
 
 use domain::recording::rules::{RecordingRule, RuleMemory};
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for RecordingRule {
     const COLLECTION: &'static str = "recording_rules";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0
@@ -20,6 +21,7 @@ impl Record for RecordingRule {
 
 impl Record for RuleMemory {
     const COLLECTION: &'static str = "recording_rule_memories";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -2,10 +2,11 @@
 
 use domain::account::RefreshRecord;
 
-use crate::record::Record;
+use crate::record::{Record, Sharing};
 
 impl Record for RefreshRecord {
     const COLLECTION: &'static str = "refreshes";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// The next refresh writes it again.
     const MAY_BE_MISSED: bool = true;
 

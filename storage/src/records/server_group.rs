@@ -2,10 +2,11 @@
 
 use domain::server_group::ServerGroup;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for ServerGroup {
     const COLLECTION: &'static str = "server_groups";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -2,10 +2,11 @@
 
 use domain::setting::CoreSetting;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for CoreSetting {
     const COLLECTION: &'static str = "settings";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id

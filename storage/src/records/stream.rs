@@ -3,10 +3,11 @@
 use domain::account::CUSTOM_ACCOUNT;
 use domain::stream::Stream;
 
-use crate::record::{CollectionKind, Keys, Record};
+use crate::record::{CollectionKind, Keys, Record, Sharing};
 
 impl Record for Stream {
     const COLLECTION: &'static str = "streams";
+    const SHARING: Sharing = Sharing::FullNodes;
     const KIND: CollectionKind = CollectionKind::Paged;
     /// Addresses contain user names and passwords.
     const SEALED: bool = true;

@@ -2,10 +2,11 @@
 
 use domain::stream_profile::StreamProfile;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for StreamProfile {
     const COLLECTION: &'static str = "stream_profiles";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Arguments and user agents may contain credentials of a provider.
     const SEALED: bool = true;
     const WAS_PLAIN: bool = true;

@@ -1,9 +1,10 @@
 use domain::vod::TitleFavorites;
 
-use crate::record::Record;
+use crate::record::{Record, Sharing};
 
 impl Record for TitleFavorites {
     const COLLECTION: &'static str = "vod_favorites";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.user.0

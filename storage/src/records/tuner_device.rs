@@ -2,10 +2,11 @@
 
 use domain::tuner::TunerDevice;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for TunerDevice {
     const COLLECTION: &'static str = "tuner_devices";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -2,10 +2,11 @@
 
 use domain::undo::{UndoEntry, UndoPart};
 
-use crate::record::Record;
+use crate::record::{Record, Sharing};
 
 impl Record for UndoEntry {
     const COLLECTION: &'static str = "undo";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Nothing depends on an entry.
     const MAY_BE_MISSED: bool = true;
 
@@ -16,6 +17,7 @@ impl Record for UndoEntry {
 
 impl Record for UndoPart {
     const COLLECTION: &'static str = "undo_parts";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Addresses can contain user names and passwords.
     const SEALED: bool = true;
     const MAY_BE_MISSED: bool = true;

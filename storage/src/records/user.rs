@@ -3,10 +3,11 @@
 use domain::secret::ServerKeys;
 use domain::user::User;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for User {
     const COLLECTION: &'static str = "users";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Player passwords and API keys are stored as plain text in the record.
     const SEALED: bool = true;
     const GRANTS_ACCESS: bool = true;
@@ -25,6 +26,7 @@ impl Record for User {
 
 impl Record for ServerKeys {
     const COLLECTION: &'static str = "server_keys";
+    const SHARING: Sharing = Sharing::AllNodes;
     const SEALED: bool = true;
 
     /// The collection has one record.

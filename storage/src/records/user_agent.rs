@@ -2,10 +2,11 @@
 
 use domain::user_agent::UserAgent;
 
-use crate::record::{Keys, Record};
+use crate::record::{Keys, Record, Sharing};
 
 impl Record for UserAgent {
     const COLLECTION: &'static str = "user_agents";
+    const SHARING: Sharing = Sharing::FullNodes;
     /// Some providers recognise their customers by the user agent.
     const SEALED: bool = true;
     const WAS_PLAIN: bool = true;

@@ -9,7 +9,7 @@ use domain::vod::{
 };
 use uuid::Uuid;
 
-use crate::record::{CollectionKind, Keys, Record};
+use crate::record::{CollectionKind, Keys, Record, Sharing};
 
 /// Number of ids in a range, as a power of two.
 const RANGE_BITS: u32 = 13;
@@ -57,6 +57,7 @@ fn uuid_key(keys: &mut Keys, uuid: Uuid, id: u32) {
 
 impl Record for Title {
     const COLLECTION: &'static str = "vod_titles";
+    const SHARING: Sharing = Sharing::FullNodes;
     const KIND: CollectionKind = CollectionKind::Paged;
     /// Addresses contain user names and passwords.
     const SEALED: bool = true;
@@ -94,6 +95,7 @@ fn details_owner(relation: u32) -> u64 {
 
 impl Record for TitleDetails {
     const COLLECTION: &'static str = "vod_details";
+    const SHARING: Sharing = Sharing::FullNodes;
     const KIND: CollectionKind = CollectionKind::Paged;
     /// Providers name addresses with logins in them.
     const SEALED: bool = true;
@@ -111,6 +113,7 @@ impl Record for TitleDetails {
 
 impl Record for Episode {
     const COLLECTION: &'static str = "vod_episodes";
+    const SHARING: Sharing = Sharing::FullNodes;
     const KIND: CollectionKind = CollectionKind::Paged;
     /// Addresses contain user names and passwords.
     const SEALED: bool = true;
@@ -142,6 +145,7 @@ pub(crate) fn series_key(series: TitleId) -> [u8; 4] {
 
 impl Record for VodCategory {
     const COLLECTION: &'static str = "vod_categories";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id.0
@@ -154,6 +158,7 @@ impl Record for VodCategory {
 
 impl Record for AccountCategory {
     const COLLECTION: &'static str = "vod_account_categories";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id
@@ -168,6 +173,7 @@ impl Record for AccountCategory {
 
 impl Record for VodSync {
     const COLLECTION: &'static str = "vod_syncs";
+    const SHARING: Sharing = Sharing::AllNodes;
     /// Without it, the next import has nothing to compare its size with.
     const MAY_BE_MISSED: bool = true;
 

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::engine::commit_file::CommitFile;
     use crate::engine::folder::database_folders;
-    use crate::record::{Record, Schema};
+    use crate::record::{Record, Schema, Sharing};
     use crate::store::Store;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -131,6 +131,7 @@ mod tests {
 
     impl Record for Old {
         const COLLECTION: &'static str = "memos";
+        const SHARING: Sharing = Sharing::Local;
         const SEALED: bool = true;
 
         fn id(&self) -> u32 {
@@ -147,6 +148,7 @@ mod tests {
 
     impl Record for New {
         const COLLECTION: &'static str = "notes";
+        const SHARING: Sharing = Sharing::Local;
         const SEALED: bool = true;
 
         fn id(&self) -> u32 {

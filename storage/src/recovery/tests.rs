@@ -13,7 +13,7 @@ use crate::engine::folder::database_folder;
 use crate::engine::value::{DiskKey, Value};
 use crate::engine::vault::Vault;
 use crate::error::Error;
-use crate::record::{CollectionKind, Keys, Record, Schema};
+use crate::record::{CollectionKind, Keys, Record, Schema, Sharing};
 use crate::recovery::damage::Damage;
 use crate::recovery::inspect::{RecordInspector, collection_of};
 use crate::recovery::scan::ScannedValues;
@@ -26,6 +26,7 @@ struct Note {
 
 impl Record for Note {
     const COLLECTION: &'static str = "notes";
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id
@@ -41,6 +42,7 @@ struct Logo {
 
 impl Record for Logo {
     const COLLECTION: &'static str = "logos";
+    const SHARING: Sharing = Sharing::Local;
     const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
@@ -63,6 +65,7 @@ struct Item {
 
 impl Record for Item {
     const COLLECTION: &'static str = "items";
+    const SHARING: Sharing = Sharing::Local;
     const KIND: CollectionKind = CollectionKind::Paged;
     const SEALED: bool = true;
 
@@ -367,6 +370,7 @@ struct PlainProfile {
 
 impl Record for PlainProfile {
     const COLLECTION: &'static str = "profiles";
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id
@@ -381,6 +385,7 @@ struct SealedProfile {
 
 impl Record for SealedProfile {
     const COLLECTION: &'static str = "profiles";
+    const SHARING: Sharing = Sharing::Local;
     const SEALED: bool = true;
     const WAS_PLAIN: bool = true;
 
@@ -425,6 +430,7 @@ struct Fetched {
 
 impl Record for Fetched {
     const COLLECTION: &'static str = "fetched";
+    const SHARING: Sharing = Sharing::Local;
     const KIND: CollectionKind = CollectionKind::Paged;
     const SEALED: bool = true;
     const MAY_BE_MISSED: bool = true;

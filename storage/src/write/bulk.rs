@@ -12,7 +12,7 @@ use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
 use crate::engine::value::Location;
 use crate::error::{Error, Result};
-use crate::record::{CollectionKind, Keys, Record, encode};
+use crate::record::{CollectionKind, Key, Keys, Record, encode};
 use crate::write::Write;
 use crate::write::handle::{Reply, WriterHandle};
 use crate::write::writer::{Job, StageFill};
@@ -22,6 +22,62 @@ const RESERVED_IDS: u32 = 1000;
 
 /// New records of one owner that are not committed yet. Every call may block for as long as a slice takes.
 pub struct BulkWrite<T: Record> {
+    records: EncodedBulk,
+    reserved: std::ops::Range<u32>,
+    record: PhantomData<fn() -> T>,
+}
+
+impl<T: Record> BulkWrite<T> {
+    pub(crate) fn begin(writer: WriterHandle, shared: Arc<Shared>, owner: u64, n_bytes: u64) -> Result<Self> {
+        assert_eq!(T::KIND, CollectionKind::Paged, "bulk writes are for paged collections");
+        let type_number = shared.schema.number::<T>();
+        let records = EncodedBulk::begin(writer, shared, type_number, owner, n_bytes, false)?;
+        Ok(Self { records, reserved: 0..0, record: PhantomData })
+    }
+
+    /// Returns an id that no record of the collection ever had.
+    pub fn next_id(&mut self) -> Result<u32> {
+        if self.reserved.is_empty() {
+            let type_number = self.records.type_number;
+            let reserve = |reply| Job::ReserveIds { type_number, n: RESERVED_IDS, reply };
+            let first = self.records.writer.request(reserve)?;
+            self.reserved = first..first + RESERVED_IDS;
+        }
+        Ok(self.reserved.next().expect("ids were reserved above"))
+    }
+
+    /// Adds a record of this owner. Each id is allowed once.
+    pub fn put(&mut self, record: &T) -> Result<()> {
+        assert_eq!(record.owner(), self.records.owner, "a bulk write has one owner");
+        self.records.put(record.id(), encode(record)?, &Keys::checked(record)?)
+    }
+
+    /// Returns the number of records put so far.
+    pub fn len(&self) -> usize {
+        self.records.ids.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.records.ids.is_empty()
+    }
+
+    /// Replaces all records of the owner by those that were put, atomically together with the changes of `fill`.
+    ///
+    /// `fill` runs like the function of a [`Store::write`](crate::Store::write) and sees the new records. It gets the
+    /// ids of this owner's records that other writes changed since the bulk write began, so that it can apply those
+    /// changes again.
+    pub fn commit<R, E, F>(self, fill: F) -> Result<R, E>
+    where
+        F: FnOnce(&mut Write<'_>, &[u32]) -> Result<R, E> + Send + 'static,
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.records.commit(fill)
+    }
+}
+
+/// A bulk write of encoded records.
+pub(crate) struct EncodedBulk {
     writer: WriterHandle,
     shared: Arc<Shared>,
     type_number: usize,
@@ -32,16 +88,21 @@ pub struct BulkWrite<T: Record> {
     partition: Partition,
     ids: Vec<(u32, u32)>,
     index: Vec<(u32, u32)>,
-    reserved: std::ops::Range<u32>,
     is_committed: bool,
-    record: PhantomData<fn() -> T>,
 }
 
-impl<T: Record> BulkWrite<T> {
-    pub(crate) fn begin(writer: WriterHandle, shared: Arc<Shared>, owner: u64, n_bytes: u64) -> Result<Self> {
-        assert_eq!(T::KIND, CollectionKind::Paged, "bulk writes are for paged collections");
-        let type_number = shared.schema.number::<T>();
-        let stage = writer.request(|reply| Job::BeginStage { type_number, owner, n_bytes, reply })?;
+impl EncodedBulk {
+    /// `is_applied` if it applies a commit of the log.
+    pub(crate) fn begin(
+        writer: WriterHandle,
+        shared: Arc<Shared>,
+        type_number: usize,
+        owner: u64,
+        n_bytes: u64,
+        is_applied: bool,
+    ) -> Result<Self> {
+        let stage =
+            writer.request(|reply| Job::BeginStage { type_number, owner, n_bytes, is_applied, reply })?;
         Ok(Self {
             writer,
             shared,
@@ -53,27 +114,15 @@ impl<T: Record> BulkWrite<T> {
             partition: Partition::default(),
             ids: Vec::new(),
             index: Vec::new(),
-            reserved: 0..0,
             is_committed: false,
-            record: PhantomData,
         })
     }
 
-    /// Returns an id that no record of the collection ever had.
-    pub fn next_id(&mut self) -> Result<u32> {
-        if self.reserved.is_empty() {
-            let type_number = self.type_number;
-            let first =
-                self.writer.request(|reply| Job::ReserveIds { type_number, n: RESERVED_IDS, reply })?;
-            self.reserved = first..first + RESERVED_IDS;
-        }
-        Ok(self.reserved.next().expect("ids were reserved above"))
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner
     }
 
-    /// Adds a record of this owner. Each id is allowed once.
-    pub fn put(&mut self, record: &T) -> Result<()> {
-        assert_eq!(record.owner(), self.owner, "a bulk write has one owner");
-        let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
+    pub(crate) fn put(&mut self, id: u32, bytes: Vec<u8>, keys: &[Key]) -> Result<()> {
         if !self.block.has_room_for(bytes.len()) {
             self.close_block()?;
         }
@@ -84,21 +133,8 @@ impl<T: Record> BulkWrite<T> {
         Ok(())
     }
 
-    /// Returns the number of records put so far.
-    pub fn len(&self) -> usize {
-        self.ids.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    /// Replaces all records of the owner by those that were put, atomically together with the changes of `fill`.
-    ///
-    /// `fill` runs like the function of a [`Store::write`](crate::Store::write) and sees the new records. It gets the
-    /// ids of this owner's records that other writes changed since the bulk write began, so that it can apply those
-    /// changes again.
-    pub fn commit<R, E, F>(mut self, fill: F) -> Result<R, E>
+    /// Does the same as [`BulkWrite::commit`].
+    pub(crate) fn commit<R, E, F>(mut self, fill: F) -> Result<R, E>
     where
         F: FnOnce(&mut Write<'_>, &[u32]) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
@@ -110,7 +146,8 @@ impl<T: Record> BulkWrite<T> {
         self.send()?;
         self.ids.sort_unstable();
         if let Some(twice) = self.ids.windows(2).find(|it| it[0].0 == it[1].0) {
-            return Err(Error::Taken { collection: T::COLLECTION, index: "id", by: twice[0].0 }.into());
+            let collection = self.shared.record_type(self.type_number).name;
+            return Err(Error::Taken { collection, index: "id", by: twice[0].0 }.into());
         }
         self.partition.ids = Pairs::of(std::mem::take(&mut self.ids));
         self.partition.index = Pairs::of(std::mem::take(&mut self.index));
@@ -150,7 +187,7 @@ impl<T: Record> BulkWrite<T> {
     }
 }
 
-impl<T: Record> Drop for BulkWrite<T> {
+impl Drop for EncodedBulk {
     fn drop(&mut self) {
         if !self.is_committed {
             let disk_key = |(number, at): (&u32, &Location)| {

@@ -20,16 +20,22 @@ const SLICE_BYTES_MAX: usize = SLICE_WEIGHT_MAX * 8 * 1024;
 
 impl Writer {
     /// Commits an overlay, with the stage of a bulk write if there is one. Returns once it is durable.
-    pub(crate) fn commit(&mut self, overlay: Overlay, stage: Option<u64>) -> Result<()> {
+    pub(crate) fn commit(&mut self, mut overlay: Overlay, stage: Option<u64>) -> Result<()> {
         if overlay.is_empty() && stage.is_none() {
             return Ok(());
         }
         self.ensure_writable()?;
+        self.log_commit(&mut overlay)?;
         let done = self.commit_now(overlay, stage);
         self.stop_after(&done);
+        if done.is_err() {
+            self.log_failed();
+        }
         let change = done?;
         *self.shared.committed_at.lock() = Instant::now();
         self.notify(change);
+        // After the views: who waits for a position finds the commit in them.
+        self.publish_log_status();
         Ok(())
     }
 

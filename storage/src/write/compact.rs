@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
     use crate::engine::folder::database_folders;
-    use crate::record::{CollectionKind, Record, Schema};
+    use crate::record::{CollectionKind, Record, Schema, Sharing};
     use crate::store::Store;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -293,6 +293,7 @@ mod tests {
 
     impl Record for Note {
         const COLLECTION: &'static str = "notes";
+        const SHARING: Sharing = Sharing::Local;
 
         fn id(&self) -> u32 {
             self.id
@@ -307,6 +308,7 @@ mod tests {
 
     impl Record for Item {
         const COLLECTION: &'static str = "items";
+        const SHARING: Sharing = Sharing::Local;
         const KIND: CollectionKind = CollectionKind::Paged;
 
         fn id(&self) -> u32 {

@@ -5,7 +5,7 @@ mod commit;
 mod compact;
 pub(crate) mod handle;
 mod memory_update;
-mod overlay;
+pub(crate) mod overlay;
 mod stage;
 mod start;
 mod stop;
@@ -19,7 +19,7 @@ use crate::engine::block::Block;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
 use crate::error::{Error, Result};
-use crate::record::{CollectionKind, Key, Keys, Record, decode, encode, has_key};
+use crate::record::{CollectionKind, Key, Keys, Record, Sharing, decode, encode, has_key};
 use crate::write::overlay::Overlay;
 
 /// The changes of one write. Its reads see the committed records with these changes.
@@ -30,6 +30,14 @@ pub struct Write<'a> {
     pub(crate) overlay: Overlay,
     /// Type number and id of the records that this write changed.
     pub(crate) changed: BTreeSet<(usize, u32)>,
+    /// Whether records that other nodes have were changed.
+    pub(crate) is_shared: bool,
+}
+
+impl<'a> Write<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self { shared, overlay: Overlay::default(), changed: BTreeSet::new(), is_shared: false }
+    }
 }
 
 impl Write<'_> {
@@ -37,22 +45,36 @@ impl Write<'_> {
     pub fn next_id<T: Record>(&mut self) -> Result<u32> {
         let type_number = self.shared.schema.number::<T>();
         let id = self.next_free_id(type_number);
-        self.overlay.counters.insert(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
+        self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
         Ok(id)
     }
 
     /// Makes [`Write::next_id`] return no id below this one.
     pub(crate) fn reserve_ids(&mut self, type_number: usize, next_id: u32) {
         if next_id > self.next_free_id(type_number) {
-            self.overlay.counters.insert(type_number, next_id);
+            self.set_next_id(type_number, next_id);
         }
+    }
+
+    fn set_next_id(&mut self, type_number: usize, next_id: u32) {
+        self.overlay.counters.insert(type_number, next_id);
+        self.note_collection(type_number);
+    }
+
+    fn note_collection(&mut self, type_number: usize) {
+        self.is_shared |= self.shared.record_type(type_number).sharing != Sharing::Local;
+    }
+
+    fn note_change(&mut self, type_number: usize, id: u32) {
+        self.changed.insert((type_number, id));
+        self.note_collection(type_number);
     }
 
     /// Keeps the ids that were reserved for the records of this write from being used again after a restart.
     pub(crate) fn keep_reserved_ids<T: Record>(&mut self) {
         let type_number = self.shared.schema.number::<T>();
         let next_id = self.next_free_id(type_number);
-        self.overlay.counters.insert(type_number, next_id);
+        self.set_next_id(type_number, next_id);
     }
 
     /// Returns the collections and ids of the records that this write has put or removed so far, without those that
@@ -126,23 +148,36 @@ impl Write<'_> {
         let type_number = self.shared.schema.number::<T>();
         let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
         if id >= self.next_free_id(type_number) {
-            self.overlay
-                .counters
-                .insert(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
+            self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
         }
-        match T::KIND {
-            CollectionKind::Single => self.put_single(type_number, id, bytes, &keys),
-            CollectionKind::Paged => self.put_paged(type_number, record.owner(), id, bytes, &keys),
+        self.put_encoded(type_number, record.owner(), id, bytes, &keys)
+    }
+
+    /// Puts an encoded record with these keys.
+    pub(crate) fn put_encoded(
+        &mut self,
+        type_number: usize,
+        owner: u64,
+        id: u32,
+        bytes: Vec<u8>,
+        keys: &[Key],
+    ) -> Result<()> {
+        match self.shared.record_type(type_number).kind {
+            CollectionKind::Single => self.put_single(type_number, id, bytes, keys),
+            CollectionKind::Paged => self.put_paged(type_number, owner, id, bytes, keys),
         }
     }
 
     /// Removes a record. Returns whether it existed.
     pub fn remove<T: Record>(&mut self, id: u32) -> Result<bool> {
-        let type_number = self.shared.schema.number::<T>();
+        self.remove_encoded(self.shared.schema.number::<T>(), id)
+    }
+
+    pub(crate) fn remove_encoded(&mut self, type_number: usize, id: u32) -> Result<bool> {
         let Some(old) = self.bytes(type_number, id)? else { return Ok(false) };
         let (_, owner, keys) = (self.shared.record_type(type_number).read)(&old)?;
-        self.changed.insert((type_number, id));
-        match T::KIND {
+        self.note_change(type_number, id);
+        match self.shared.record_type(type_number).kind {
             CollectionKind::Single => {
                 self.change_pairs(type_number, 0, id, &keys, false);
                 self.overlay.singles.insert((type_number, id), None);
@@ -186,6 +221,7 @@ impl Write<'_> {
         }
         self.overlay.places.retain(|key, _| key.0 != type_number || partition.block_of(key.1).is_none());
         self.overlay.partitions.insert((type_number, owner), Arc::new(partition));
+        self.note_collection(type_number);
     }
 
     fn next_free_id(&self, type_number: usize) -> u32 {
@@ -251,7 +287,8 @@ impl Write<'_> {
         if old.as_deref() == Some(&bytes[..]) {
             return Ok(());
         }
-        for key in keys.iter().filter(|it| it.is_unique) {
+        // What the log contains was compared by the node that wrote it.
+        for key in keys.iter().filter(|it| it.is_unique && self.overlay.applied.is_none()) {
             self.refuse_if_taken(type_number, id, key)?;
         }
         if let Some(old) = old {
@@ -259,7 +296,7 @@ impl Write<'_> {
             self.change_pairs(type_number, 0, id, &old_keys, false);
         }
         self.change_pairs(type_number, 0, id, keys, true);
-        self.changed.insert((type_number, id));
+        self.note_change(type_number, id);
         self.overlay.singles.insert((type_number, id), Some(bytes.into()));
         Ok(())
     }
@@ -351,7 +388,7 @@ impl Write<'_> {
         }
         self.overlay.blocks.insert((type_number, owner, number), block);
         self.overlay.places.insert((type_number, id), Some((owner, number)));
-        self.changed.insert((type_number, id));
+        self.note_change(type_number, id);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use crate::engine::block::Block;
 use crate::engine::disk::BLOCK_WEIGHT;
 use crate::engine::state::Partition;
 use crate::engine::value::DiskKey;
+use crate::log::Applied;
 use crate::record::Schema;
 
 /// Records of paged collections that were put or removed, by type number and id, with their current owner and block.
@@ -29,6 +30,8 @@ pub(crate) struct Overlay {
     pub(crate) counters: BTreeMap<usize, u32>,
     /// Paged records that are complete again, by type number and owner.
     pub(crate) healed: BTreeSet<(usize, u64)>,
+    /// The commit of the log that this is.
+    pub(crate) applied: Option<Applied>,
 }
 
 impl Overlay {
@@ -38,6 +41,7 @@ impl Overlay {
             && self.blocks.is_empty()
             && self.counters.is_empty()
             && self.healed.is_empty()
+            && self.applied.is_none()
     }
 
     /// Returns whether the record or block that was set aside under this key is no longer missed.

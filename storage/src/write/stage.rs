@@ -10,7 +10,6 @@ use crate::engine::state::Partition;
 use crate::engine::value::{DiskKey, Value};
 use crate::error::{Error, Result};
 use crate::write::Write;
-use crate::write::overlay::Overlay;
 use crate::write::writer::{OpenStage, StageFill, Writer, answer_all};
 
 impl Writer {
@@ -28,26 +27,43 @@ impl Writer {
     }
 
     /// `n_bytes` is what the caller expects to write.
-    pub(crate) fn begin_stage(&mut self, type_number: usize, owner: u64, n_bytes: u64) -> Result<u64> {
+    pub(crate) fn begin_stage(
+        &mut self,
+        type_number: usize,
+        owner: u64,
+        n_bytes: u64,
+        is_applied: bool,
+    ) -> Result<u64> {
         self.ensure_writable()?;
+        if let Some(refusal) = self.refusal_for(type_number).filter(|_| !is_applied) {
+            return Err(refusal);
+        }
         // An import usually replaces the records of its owner by about as many.
         let present = {
             let state = self.shared.state.read();
             state.directories[type_number].partitions.get(&owner).map_or(0, Partition::bytes)
         };
         ensure_room(&self.shared.folder, "begin the import", present.max(n_bytes))?;
-        if self.stages.values().any(|it| (it.type_number, it.owner) == (type_number, owner)) {
+        let is_other =
+            |it: &OpenStage| (it.type_number, it.owner) == (type_number, owner) && !it.is_cancelled;
+        if self.stages.values().any(is_other) {
             return Err(Error::Busy(self.shared.record_type(type_number).name));
         }
         let number = self.stage_mark();
         self.stop_after(&number);
         let number = number?;
-        self.stages.insert(number, OpenStage { type_number, owner, changed: BTreeSet::new() });
+        self.stages.insert(
+            number,
+            OpenStage { type_number, owner, changed: BTreeSet::new(), is_applied, is_cancelled: false },
+        );
         Ok(number)
     }
 
     /// Reserves ids in memory. The next commit makes the counter durable; until then the ids are used nowhere.
     pub(crate) fn reserve_ids(&mut self, type_number: usize, n: u32) -> Result<u32> {
+        if let Some(refusal) = self.refusal_for(type_number) {
+            return Err(refusal);
+        }
         let mut state = self.shared.state.write();
         let first = state.directories[type_number].next_id;
         let next = first.checked_add(n).ok_or(Error::NoIdLeft(self.shared.record_type(type_number).name))?;
@@ -58,8 +74,9 @@ impl Writer {
     pub(crate) fn write_staged(&mut self, stage: u64, slice: Slice) -> Result<()> {
         self.ensure_writable()?;
         // Without its mark, a stage would look current after a restart.
-        if !self.stages.contains_key(&stage) {
-            return Err(Error::Interrupted);
+        let Some(open) = self.stages.get(&stage) else { return Err(Error::Interrupted) };
+        if open.is_cancelled {
+            return Err(Error::NotWriter);
         }
         let disk = self.shared.disk();
         let done = disk.apply(slice).and_then(|()| disk.flush());
@@ -74,6 +91,10 @@ impl Writer {
             drop(fill(Err(Error::Interrupted)));
             return;
         };
+        if open.is_cancelled {
+            drop(fill(Err(Error::NotWriter)));
+            return;
+        }
         let (type_number, owner) = (open.type_number, open.owner);
         let other_owner_has = {
             let state = shared.state.read();
@@ -86,14 +107,17 @@ impl Writer {
             return;
         }
         let changed: Vec<u32> = open.changed.iter().copied().collect();
-        let mut write = Write { shared: &shared, overlay: Overlay::default(), changed: BTreeSet::new() };
+        let mut write = Write::new(&shared);
         write.overlay.counters.insert(type_number, shared.state.read().directories[type_number].next_id);
         write.replace_partition(type_number, owner, partition);
         let filled = catch_unwind(AssertUnwindSafe(|| fill(Ok((&mut write, &changed)))));
         if let Some(answer) = filled.ok().flatten() {
-            // The stage is no longer open: a failure from here on stops the store.
-            self.stages.remove(&stage);
+            let open = self.stages.remove(&stage);
             let done = self.commit(write.overlay, Some(stage));
+            // The log refused it. After a failure of the disk all stages are lost.
+            if done.is_err() && !self.is_disk_unknown() {
+                self.stages.extend(open.map(|it| (stage, it)));
+            }
             answer_all(vec![answer], &done);
         }
     }

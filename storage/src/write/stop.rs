@@ -194,6 +194,7 @@ impl Writer {
         self.last = self.last.max(last);
         self.generation = generation;
         self.space_monitor = SpaceMonitor::default();
+        self.load_log()?;
         // The stages are not in the copy; their bulk writes get an error.
         self.stages.clear();
         self.leftovers.clear();
@@ -236,7 +237,7 @@ mod tests {
 
     use super::*;
     use crate::error::Fault;
-    use crate::record::{CollectionKind, Record, Schema};
+    use crate::record::{CollectionKind, Record, Schema, Sharing};
     use crate::small_disk::SmallDisk;
     use crate::store::Store;
 
@@ -251,6 +252,7 @@ mod tests {
 
     impl Record for Note {
         const COLLECTION: &'static str = "notes";
+        const SHARING: Sharing = Sharing::Local;
 
         fn id(&self) -> u32 {
             self.id
@@ -265,6 +267,7 @@ mod tests {
 
     impl Record for Item {
         const COLLECTION: &'static str = "items";
+        const SHARING: Sharing = Sharing::Local;
         const KIND: CollectionKind = CollectionKind::Paged;
 
         fn id(&self) -> u32 {

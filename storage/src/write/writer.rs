@@ -62,10 +62,10 @@ use crate::engine::shared::Shared;
 use crate::engine::space::SpaceMonitor;
 use crate::engine::state::Partition;
 use crate::error::{Error, Result, StopReason};
+use crate::log::LogWriter;
 use crate::read::view::{Reader, RegisterView, RegisteredView};
 use crate::write::Write;
 use crate::write::compact::{Compaction, Worth};
-use crate::write::overlay::Overlay;
 use crate::write::stop::{Next, Refusing};
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
@@ -86,6 +86,9 @@ pub(crate) type Fill = Box<dyn FnOnce(&mut Write<'_>) -> Option<Answer> + Send>;
 /// The function committed with a bulk write. Gets the ids that other writes changed meanwhile.
 pub(crate) type StageFill = Box<dyn FnOnce(Result<(&mut Write<'_>, &[u32])>) -> Option<Answer> + Send>;
 
+/// The function of a [`Job::Run`]. It replies itself.
+pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
+
 /// A request to the writer thread.
 pub(crate) enum Job {
     Write(Fill),
@@ -94,6 +97,8 @@ pub(crate) enum Job {
         type_number: usize,
         owner: u64,
         n_bytes: u64,
+        /// Whether it applies a commit of the log.
+        is_applied: bool,
         reply: oneshot::Sender<Result<u64>>,
     },
     /// Reserves `n` ids for a bulk write. Replies with the first.
@@ -120,6 +125,8 @@ pub(crate) enum Job {
         keys: Vec<Vec<u8>>,
     },
     RegisterView(RegisterView),
+    /// Something else that runs between other jobs.
+    Run(Work),
     Compact(oneshot::Sender<Result<()>>),
     Close,
 }
@@ -130,6 +137,10 @@ pub(crate) struct OpenStage {
     pub(crate) owner: u64,
     /// Ids of the owner that other writes changed since the stage began.
     pub(crate) changed: BTreeSet<u32>,
+    /// It applies a commit of the log.
+    pub(crate) is_applied: bool,
+    /// This node does not write shared records any more, so it gets an error.
+    pub(crate) is_cancelled: bool,
 }
 
 /// The state of the writer thread.
@@ -152,6 +163,8 @@ pub(crate) struct Writer {
     pub(crate) follow_again_at: Option<Instant>,
     /// Set while writes are refused.
     pub(crate) refusing: Option<Refusing>,
+    /// Set while the store belongs to a log.
+    pub(crate) log: Option<LogWriter>,
 }
 
 impl Writer {
@@ -170,6 +183,7 @@ impl Writer {
             last_job_at: Instant::now(),
             follow_again_at: None,
             refusing: None,
+            log: None,
         }
     }
 
@@ -201,8 +215,9 @@ impl Writer {
             while self.leftovers.len() > LEFTOVERS_MAX && self.sweep_one_slice() {}
             match job {
                 Job::Write(fill) => next = self.write_group(fill, &mut jobs),
-                Job::BeginStage { type_number, owner, n_bytes, reply } => {
-                    if let Err(Ok(stage)) = reply.send(self.begin_stage(type_number, owner, n_bytes)) {
+                Job::BeginStage { type_number, owner, n_bytes, is_applied, reply } => {
+                    let begun = self.begin_stage(type_number, owner, n_bytes, is_applied);
+                    if let Err(Ok(stage)) = reply.send(begun) {
                         // The caller has given up.
                         self.abandon_stage(stage, Vec::new());
                     }
@@ -216,6 +231,10 @@ impl Writer {
                 Job::CommitStage { stage, partition, fill } => self.commit_stage(stage, *partition, fill),
                 Job::AbandonStage { stage, keys } => self.abandon_stage(stage, keys),
                 Job::RegisterView(register) => self.views.extend(register(&Reader::new(&self.shared))),
+                Job::Run(work) => {
+                    // After a panic the reply is dropped, which the caller sees as an error.
+                    drop(catch_unwind(AssertUnwindSafe(|| work(&mut self))));
+                }
                 Job::Compact(reply) => {
                     drop(reply.send(self.ensure_writable().and_then(|()| self.compact())));
                 }
@@ -238,13 +257,14 @@ impl Writer {
     /// that is not a write.
     fn write_group(&mut self, first: Fill, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
         let shared = Arc::clone(&self.shared);
-        let mut write = Write { shared: &shared, overlay: Overlay::default(), changed: BTreeSet::new() };
+        let mut write = Write::new(&shared);
         let mut answers = Vec::new();
         let mut fill = Some(first);
         let mut next = None;
         while let Some(fill_one) = fill.take() {
             let before = write.overlay.clone();
             write.changed.clear();
+            write.is_shared = false;
             let filled = catch_unwind(AssertUnwindSafe(|| fill_one(&mut write)));
             // After a panic the answer is dropped, which the caller sees as an error.
             let weight = write.overlay.weight();
@@ -253,7 +273,13 @@ impl Writer {
                     write.overlay = before;
                     answer(Err(Error::TooLarge { what: "a write", size: weight, max: WRITE_WEIGHT_MAX }));
                 }
-                Some(answer) => answers.push(answer),
+                Some(answer) => match self.shared_refusal().filter(|_| write.is_shared) {
+                    Some(refusal) => {
+                        write.overlay = before;
+                        answer(Err(refusal));
+                    }
+                    None => answers.push(answer),
+                },
                 None => write.overlay = before,
             }
             if write.overlay.weight() >= SLICE_WEIGHT_MAX {
@@ -268,6 +294,14 @@ impl Writer {
         let done = self.commit(write.overlay, None);
         answer_all(answers, &done);
         next
+    }
+
+    /// Runs a function alone and commits its changes. Returns once they are durable.
+    pub(crate) fn write_now(&mut self, fill: impl FnOnce(&mut Write<'_>) -> Result<()>) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let mut write = Write::new(&shared);
+        fill(&mut write)?;
+        self.commit(write.overlay, None)
     }
 
     /// Updates the views, then informs the subscribers. The caller is answered afterwards and finds its change in the
@@ -316,6 +350,10 @@ pub(crate) fn answer_all(answers: Vec<Answer>, done: &Result<()>) {
         answer(match done {
             Ok(()) => Ok(()),
             Err(Error::Stopped(why)) => Err(Error::Stopped(why.clone())),
+            Err(Error::NotWriter) => Err(Error::NotWriter),
+            Err(Error::LogUnknown) => Err(Error::LogUnknown),
+            Err(Error::LogBroken(why)) => Err(Error::LogBroken(why.clone())),
+            Err(Error::Interrupted) => Err(Error::Interrupted),
             Err(error) => Err(Error::Stopped(StopReason::of(error))),
         });
     }

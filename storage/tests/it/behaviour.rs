@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use serde::{Deserialize, Serialize};
 use storage::{
-    ChangeMessage, ChangedIds, CollectionKind, Error, Record, Result, Schema, Store, StoreStatistics,
+    ChangeMessage, ChangedIds, CollectionKind, Error, Record, Result, Schema, Sharing, Store, StoreStatistics,
 };
 
 use crate::support::{Credential, Item, Note, Place, item, note, put, schema};
@@ -313,6 +313,7 @@ struct OldNote {
 
 impl Record for OldNote {
     const COLLECTION: &'static str = "migrated";
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id
@@ -329,6 +330,7 @@ struct NewNote {
 
 impl Record for NewNote {
     const COLLECTION: &'static str = "migrated";
+    const SHARING: Sharing = Sharing::Local;
     const KIND: CollectionKind = CollectionKind::Single;
     const VERSION: u8 = 2;
 
@@ -385,6 +387,7 @@ struct Unsupported {
 
 impl Record for Unsupported {
     const COLLECTION: &'static str = "unsupported";
+    const SHARING: Sharing = Sharing::Local;
     const KIND: CollectionKind = CollectionKind::Paged;
 
     fn id(&self) -> u32 {

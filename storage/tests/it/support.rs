@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use storage::{CheckReport, CollectionKind, Keys, Record, Result, SalvageReport, Schema, Store};
+use storage::{CheckReport, CollectionKind, Keys, Record, Result, SalvageReport, Schema, Sharing, Store};
 use tempfile::TempDir;
 
 /// A single record.
@@ -16,6 +16,7 @@ pub(crate) struct Note {
 
 impl Record for Note {
     const COLLECTION: &'static str = "notes";
+    const SHARING: Sharing = Sharing::AllNodes;
 
     fn id(&self) -> u32 {
         self.id
@@ -37,6 +38,7 @@ pub(crate) struct Item {
 
 impl Record for Item {
     const COLLECTION: &'static str = "items";
+    const SHARING: Sharing = Sharing::AllNodes;
     const KIND: CollectionKind = CollectionKind::Paged;
 
     fn id(&self) -> u32 {
@@ -61,6 +63,7 @@ pub(crate) struct Credential {
 
 impl Record for Credential {
     const COLLECTION: &'static str = "credentials";
+    const SHARING: Sharing = Sharing::FullNodes;
     const SEALED: bool = true;
 
     fn id(&self) -> u32 {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use storage::{ChangeMessage, Error, Record, Schema, Store, Table};
+use storage::{ChangeMessage, Error, Record, Schema, Sharing, Store, Table};
 use tokio::time::Instant;
 
 use crate::support::{Item, Note, Place, item, note, put, replace, schema};
@@ -185,6 +185,7 @@ struct Permission {
 
 impl Record for Permission {
     const COLLECTION: &'static str = "permissions";
+    const SHARING: Sharing = Sharing::Local;
     const GRANTS_ACCESS: bool = true;
 
     fn id(&self) -> u32 {
@@ -201,6 +202,7 @@ struct Label {
 
 impl Record for Label {
     const COLLECTION: &'static str = "labels";
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id

@@ -3,9 +3,10 @@
 //! `records.json` has an entry for each record type and version, and for each case that a first one cannot have as well: the
 //! encoded bytes, and their content. `store-1.bin` is a complete small store of the first format. `store-2.bin` is one of
 //! the second format, as a crash leaves it: with a long record in pieces, the leftovers of a bulk write, and a record that
-//! was set aside. `backup-1.tar.gz` is a back-up with the same records. Existing entries never change:
+//! was set aside. `backup-1.tar.gz` is a back-up with the same records, and `log-1.bin` has entries of the log of a cluster. Existing entries never change:
 //! `cargo test -p storage --test it golden::write -- --ignored` adds the missing ones.
 
+mod log;
 mod samples;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
+use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
+use domain::cluster::token::JoinTicket;
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::matching::GuideAlias;
@@ -50,8 +53,9 @@ use domain::vod::{AccountCategory, Episode, Title, TitleDetails, TitleFavorites,
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use storage::backup::{Archive, BackupSecret, create_backup};
+use storage::log::LogPosition;
 use storage::records::schema;
-use storage::{Record, Schema, Store};
+use storage::{Record, Schema, Sharing, Store};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -66,6 +70,10 @@ fn now() -> Vec<Value> {
         written(&samples::account_addresses()),
         written(&samples::channel()),
         written_as("udp_output", &samples::channel_with_udp_output()),
+        written(&samples::cluster_authority()),
+        written(&samples::node_certificate()),
+        written(&samples::sealed_keys()),
+        written(&samples::join_ticket()),
         written(&samples::group()),
         written(&samples::guide_channel()),
         written(&samples::guide_alias()),
@@ -94,6 +102,7 @@ fn now() -> Vec<Value> {
         written(&samples::user()),
         written(&samples::user_group()),
         written(&samples::health()),
+        written(&LogPosition::beginning(uuid::Uuid::from_u128(0x10c), 7)),
         written(&samples::logo()),
         written(&samples::tuner_device()),
         written(&samples::undo()),
@@ -177,6 +186,10 @@ fn records_of_every_released_version_still_decode() {
             AddressRecord::COLLECTION => reads::<AddressRecord>(line),
             AuditEntry::COLLECTION => reads::<AuditEntry>(line),
             Channel::COLLECTION => reads::<Channel>(line),
+            ClusterAuthority::COLLECTION => reads::<ClusterAuthority>(line),
+            NodeCertificate::COLLECTION => reads::<NodeCertificate>(line),
+            SealedKeys::COLLECTION => reads::<SealedKeys>(line),
+            JoinTicket::COLLECTION => reads::<JoinTicket>(line),
             Group::COLLECTION => reads::<Group>(line),
             Lineup::COLLECTION => reads::<Lineup>(line),
             GuideChannel::COLLECTION => reads::<GuideChannel>(line),
@@ -202,6 +215,7 @@ fn records_of_every_released_version_still_decode() {
             User::COLLECTION => reads::<User>(line),
             UserGroup::COLLECTION => reads::<UserGroup>(line),
             StreamHealth::COLLECTION => reads::<StreamHealth>(line),
+            LogPosition::COLLECTION => reads::<LogPosition>(line),
             Logo::COLLECTION => reads::<Logo>(line),
             TunerDevice::COLLECTION => reads::<TunerDevice>(line),
             UndoEntry::COLLECTION => reads::<UndoEntry>(line),
@@ -261,6 +275,7 @@ struct Unreadable {
 
 impl Record for Unreadable {
     const COLLECTION: &'static str = RefreshRecord::COLLECTION;
+    const SHARING: Sharing = Sharing::Local;
 
     fn id(&self) -> u32 {
         self.id
@@ -276,6 +291,7 @@ struct MayBeMissed {
 
 impl Record for MayBeMissed {
     const COLLECTION: &'static str = RefreshRecord::COLLECTION;
+    const SHARING: Sharing = Sharing::Local;
     const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
@@ -382,6 +398,7 @@ fn write() {
         }
     }
     fs::write(golden("records.json"), serde_json::to_string_pretty(&lines).unwrap() + "\n").unwrap();
+    log::write();
     if !golden("backup-1.tar.gz").exists() {
         let store = Store::temporary(schema()).unwrap();
         fill(&store);

@@ -10,6 +10,9 @@ use domain::account_addresses::{AddressFailure, AddressRecord};
 use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
+use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
+use domain::cluster::record::NodeId;
+use domain::cluster::token::{JoinTicket, NodeRole};
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::matching::{AliasName, GuideAlias, Subject};
@@ -156,6 +159,37 @@ pub(super) fn guide_alias() -> GuideAlias {
         source: GuideSourceId(2),
         key: "news.example".to_owned(),
         learned_at: 1_700_000_000_000,
+    }
+}
+
+pub(super) fn cluster_authority() -> ClusterAuthority {
+    ClusterAuthority { certificate: vec![48, 1, 2], key: Secret::new("302e") }
+}
+
+pub(super) fn node_certificate() -> NodeCertificate {
+    NodeCertificate {
+        id: 4,
+        node: NodeId(4),
+        role: NodeRole::Edge,
+        fingerprint: [1; 32],
+        serial: [2; 16],
+        sealing_key: [3; 32],
+        issued_at: 1_700_000_000_000,
+        revoked_at: Some(1_700_000_100_000),
+    }
+}
+
+pub(super) fn sealed_keys() -> SealedKeys {
+    SealedKeys { node: NodeId(4), sealed: vec![1, 2, 3] }
+}
+
+pub(super) fn join_ticket() -> JoinTicket {
+    JoinTicket {
+        id: 5,
+        digest: [7; 32],
+        role: NodeRole::Edge,
+        created_at: 1_700_000_000_000,
+        used_by: Some(NodeId(4)),
     }
 }
 
