@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use domain::cluster::record::{
-    ClusterRecord, JobName, MemberRecord, NodeId, OwnerRecord, PoolId, PoolTable, RecordKey,
+    ClusterRecord, JobName, MemberRecord, NodeId, OwnerRecord, PoolId, PoolTable, RecordKey, SeatRecord,
 };
-use domain::ids::{ProfileId, ServerGroupId};
+use domain::ids::{ProfileId, ServerGroupId, UserId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -95,6 +95,7 @@ pub fn key(record: RecordKey) -> Key {
             JobName::Backup => "job.backup".to_owned(),
             JobName::Recording(id) => format!("job.recording-{id}"),
         },
+        RecordKey::Seats(UserId(id)) => format!("seat.{id}"),
     };
     Key::new(text).expect("these texts are keys")
 }
@@ -126,6 +127,7 @@ pub fn record_key(key: &Key) -> Option<RecordKey> {
             };
             Some(RecordKey::Job(job))
         }
+        "seat" => Some(RecordKey::Seats(UserId(name.parse().ok()?))),
         _ => None,
     }
 }
@@ -139,6 +141,7 @@ pub fn encode(record: &ClusterRecord, node: &NodeInfo) -> Bytes {
         ClusterRecord::Pool(it) => serde_json::to_vec(it),
         ClusterRecord::Channel(it) => serde_json::to_vec(it),
         ClusterRecord::Job(it) => serde_json::to_vec(it),
+        ClusterRecord::Seats(it) => serde_json::to_vec(it),
     };
     Bytes::from(encoded.expect("these types are JSON"))
 }
@@ -154,6 +157,7 @@ pub fn decode(key: &Key, record: RecordKey, value: &[u8]) -> Result<StoredRecord
         RecordKey::Pool(_) => ClusterRecord::Pool(read::<PoolTable>(key, value)?),
         RecordKey::Channel(_) => ClusterRecord::Channel(read::<OwnerRecord>(key, value)?),
         RecordKey::Job(_) => ClusterRecord::Job(read(key, value)?),
+        RecordKey::Seats(_) => ClusterRecord::Seats(read::<SeatRecord>(key, value)?),
     };
     Ok(StoredRecord::Other(other))
 }
@@ -178,11 +182,14 @@ mod tests {
             RecordKey::Job(JobName::Plugins),
             RecordKey::Job(JobName::Backup),
             RecordKey::Job(JobName::Recording(9)),
+            RecordKey::Seats(UserId(6)),
         ];
         for it in keys {
             assert_eq!(record_key(&key(it)), Some(it));
         }
-        for text in ["member", "member.x", "pool.5", "pool.account-5", "channel.1", "job.cook", "seat.1"] {
+        for text in
+            ["member", "member.x", "pool.5", "pool.account-5", "channel.1", "job.cook", "seat.x", "card.1"]
+        {
             assert_eq!(record_key(&Key::new(text).unwrap()), None, "{text}");
         }
     }
