@@ -3,6 +3,7 @@
 //! Read [`engine`] first: the trait [`Engine`], and which of its answers may be stale.
 
 pub mod codec;
+pub mod commit_log;
 pub mod engine;
 pub mod nats;
 #[cfg(feature = "testing")]
@@ -12,6 +13,7 @@ pub use domain::cluster::SwapOutcome;
 pub use domain::cluster::record::Revision;
 
 pub use self::codec::{NodeInfo, NodeLoad, NodeRole, node_id};
+pub use self::commit_log::EngineLog;
 pub use self::engine::{
     Engine, EngineError, EngineState, Key, LogEntry, LogEvent, LogState, Message, ObjectInfo, Record,
     Session, WatchEvent,

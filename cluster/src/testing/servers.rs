@@ -55,7 +55,7 @@ impl NatsServers {
             let store = folder.path().join(format!("store{at}"));
             let mut text = format!(
                 "server_name: n{at}\nlisten: {host}:4222\nhttp: {host}:8222\n\
-                 jetstream {{ store_dir: {store:?}{sync} }}\n{more}\n"
+                 jetstream {{ store_dir: {store:?}, max_file_store: 16G{sync} }}\n{more}\n"
             );
             if n_servers > 1 {
                 let routes = routes.join(", ");

@@ -9,7 +9,7 @@ const LAYERS: &str = "
         domain        media          two leaves that do not know each other
         ▲  ▲  ▲        ▲  ▲
   storage◄─┼────actors─┘  │          storage: domain; the only user of sled
-  cluster◄─┤      ▲       │          cluster: domain; the only user of async-nats
+  cluster◄─┤      ▲       │          cluster: domain, storage; the only user of async-nats
         ▲  │      │       │          actors: cluster, domain, media, storage; the only user of ractor and reqwest
         └──┴──── src ─────┘          src: actors, cluster, storage, domain, and of media only the re-exports of its crate root; the only user of warp
                   ▲
@@ -29,7 +29,7 @@ const CRATES: [CrateRule; 8] = [
     CrateRule { name: "domain", folder: "domain", may_use: &[] },
     CrateRule { name: "media", folder: "media", may_use: &[] },
     CrateRule { name: "storage", folder: "storage", may_use: &["domain"] },
-    CrateRule { name: "cluster", folder: "cluster", may_use: &["domain"] },
+    CrateRule { name: "cluster", folder: "cluster", may_use: &["domain", "storage"] },
     CrateRule { name: "actors", folder: "actors", may_use: &["cluster", "domain", "media", "storage"] },
     CrateRule { name: "resource-derive", folder: "resource-derive", may_use: &[] },
     CrateRule {
