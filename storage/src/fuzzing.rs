@@ -4,7 +4,7 @@ pub use crate::backup::write_members;
 use crate::engine::block::Block;
 use crate::engine::value::{DiskKey, Value};
 use crate::guide::{GuideTables, decode_cell, read_entries};
-use crate::log::{Entry, OperationReader, encode_operation, inflate};
+use crate::log::{LogEntry, OperationReader, encode_operation, inflate};
 use crate::record::{Record, encode};
 
 /// Encodes a record like a write.
@@ -53,7 +53,7 @@ pub fn read_guide_parts(bytes: &[u8]) {
 /// Parses arbitrary bytes as an entry of the log, and as the compressed and the plain operations of one, which a fuzzer
 /// cannot encrypt by itself.
 pub fn read_log_entry(bytes: &[u8]) {
-    if let Ok(entry) = Entry::parse(bytes) {
+    if let Ok(entry) = LogEntry::parse(bytes) {
         assert_eq!(entry.encode(), bytes);
     }
     let inflated = inflate(bytes);

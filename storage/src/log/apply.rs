@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::entry::Entry;
+use super::entry::LogEntry;
 use super::keys::LogKeys;
 use super::operations::{Operation, OperationReader};
 use super::writing::Applied;
@@ -50,7 +50,7 @@ impl<'a> CommitReader<'a> {
     }
 
     /// Adds the operations of an entry.
-    pub(crate) fn add(&mut self, entry: &Entry, keys: &LogKeys) -> Result<()> {
+    pub(crate) fn add(&mut self, entry: &LogEntry, keys: &LogKeys) -> Result<()> {
         let parts = entry.unseal(keys)?;
         let Self { store, cluster, provider, operations, replacing } = self;
         cluster.read(&parts.cluster, |operation| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-use super::entry::{Entry, EntryHeader, EntryKind, PART_BYTES_MAX, Parts};
+use super::entry::{EntryHeader, EntryKind, LogEntry, PART_BYTES_MAX, Parts};
 use super::keys::LogKeys;
 use super::operations::{Operation, encode};
 use super::position::{EntryHash, LogPosition};
@@ -65,7 +65,7 @@ impl<'a> Composer<'a> {
         }
         let header =
             EntryHeader { kind, log: self.tail.log, sequence, run: self.run, previous: self.tail.hash };
-        let entry = Entry::seal(header, &self.parts, self.keys)?.encode();
+        let entry = LogEntry::seal(header, &self.parts, self.keys)?.encode();
         (self.append)(self.tail.sequence, &entry)?;
         self.tail = LogPosition { sequence, hash: EntryHash::of(&entry), ..self.tail };
         self.parts = Parts::default();

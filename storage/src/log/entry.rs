@@ -50,7 +50,7 @@ pub(crate) struct EntryHeader {
     pub(crate) previous: EntryHash,
 }
 
-/// Which nodes can read a part.
+/// The nodes that can read a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartKind {
     Cluster,
@@ -66,7 +66,7 @@ pub(crate) struct SealedPart {
 
 /// A parsed entry. Only its form is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     pub(crate) header: EntryHeader,
     cluster: SealedPart,
     provider: SealedPart,
@@ -107,7 +107,7 @@ impl EntryHeader {
     }
 }
 
-impl Entry {
+impl LogEntry {
     /// Encrypts an entry.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Entry {
 }
 
 /// Parses what follows the format.
-fn parse_fields(bytes: &[u8]) -> Option<Entry> {
+fn parse_fields(bytes: &[u8]) -> Option<LogEntry> {
     let (&kind, rest) = bytes.split_first()?;
     let kind = match kind {
         1 => EntryKind::Slice,
@@ -211,7 +211,7 @@ fn parse_fields(bytes: &[u8]) -> Option<Entry> {
     let (cluster, rest) = parse_part(rest)?;
     let (provider, rest) = parse_part(rest)?;
     let is_valid = rest.is_empty() && header.run <= header.sequence;
-    is_valid.then_some(Entry { header, cluster, provider })
+    is_valid.then_some(LogEntry { header, cluster, provider })
 }
 
 fn parse_part(bytes: &[u8]) -> Option<(SealedPart, &[u8])> {
@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_written_and_an_edge_node_reads_only_its_part() {
         let keys = LogKeys::new().unwrap();
-        let entry = Entry::seal(header(), &parts(), &keys).unwrap();
-        let read = Entry::parse(&entry.encode()).unwrap();
+        let entry = LogEntry::seal(header(), &parts(), &keys).unwrap();
+        let read = LogEntry::parse(&entry.encode()).unwrap();
         assert_eq!(read, entry);
         assert_eq!(read.unseal(&keys).unwrap(), parts());
         let at_edge = read.unseal(&keys.for_edge()).unwrap();
@@ -272,7 +272,7 @@ mod tests {
         assert!(read.unseal(&LogKeys::new().unwrap()).is_err());
         let encoded = entry.encode();
         assert!(!encoded.windows(7).any(|it| it == b"for all"), "the entry is not encrypted");
-        let refused = Entry::seal(header(), &parts(), &keys.for_edge()).unwrap_err();
+        let refused = LogEntry::seal(header(), &parts(), &keys.for_edge()).unwrap_err();
         assert!(refused.to_string().contains("provider key"), "{refused}");
     }
 
@@ -280,21 +280,21 @@ mod tests {
     fn every_flipped_bit_and_every_truncation_of_an_entry_is_detected() {
         let keys = LogKeys::new().unwrap();
         let small = Parts { cluster: b"a".to_vec(), provider: b"b".to_vec() };
-        let bytes = Entry::seal(header(), &small, &keys).unwrap().encode();
-        let is_read = |bytes: &[u8]| Entry::parse(bytes).and_then(|it| it.unseal(&keys)).is_ok();
+        let bytes = LogEntry::seal(header(), &small, &keys).unwrap().encode();
+        let is_read = |bytes: &[u8]| LogEntry::parse(bytes).and_then(|it| it.unseal(&keys)).is_ok();
         assert!(is_read(&bytes));
         for length in 0..bytes.len() {
-            assert!(Entry::parse(&bytes[..length]).is_err(), "cut to {length}");
+            assert!(LogEntry::parse(&bytes[..length]).is_err(), "cut to {length}");
         }
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(!is_read(&flipped), "bit {bit}");
         }
-        assert!(Entry::parse(&[&bytes[..], b"x"].concat()).is_err());
+        assert!(LogEntry::parse(&[&bytes[..], b"x"].concat()).is_err());
         let mut newer = bytes;
         newer[4] = FORMAT + 1;
-        assert!(matches!(Entry::parse(&newer), Err(Error::TooNew { .. })));
+        assert!(matches!(LogEntry::parse(&newer), Err(Error::TooNew { .. })));
     }
 
     #[test]
@@ -304,9 +304,9 @@ mod tests {
         let mut noise = vec![0; PART_BYTES_MAX];
         getrandom::fill(&mut noise).unwrap();
         let parts = Parts { cluster: noise.clone(), provider: noise };
-        let bytes = Entry::seal(header(), &parts, &keys).unwrap().encode();
+        let bytes = LogEntry::seal(header(), &parts, &keys).unwrap().encode();
         assert!(bytes.len() <= ENTRY_BYTES_MAX);
-        assert_eq!(Entry::parse(&bytes).unwrap().unseal(&keys).unwrap(), parts);
+        assert_eq!(LogEntry::parse(&bytes).unwrap().unseal(&keys).unwrap(), parts);
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         #[test]
         fn parsing_an_entry_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let bytes = [&MAGIC[..], &[FORMAT], &bytes].concat();
-            if let Ok(entry) = Entry::parse(&bytes) {
+            if let Ok(entry) = LogEntry::parse(&bytes) {
                 prop_assert_eq!(entry.encode(), bytes);
             }
         }

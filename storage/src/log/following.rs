@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::apply::CommitReader;
 use super::compose::SLICES_MAX;
-use super::entry::{Entry, EntryKind};
+use super::entry::{EntryKind, LogEntry};
 use super::keys::LogKeys;
 use super::position::{EntryHash, LogPosition};
 use super::writing::{Applied, LogLink};
@@ -189,7 +189,7 @@ impl Store {
         let before = reading.tail;
         let sequence = before.sequence + 1;
         let broken = |what: &str| self.make_read_only(format!("entry {sequence} of the log {what}"));
-        let entry = match Entry::parse(bytes) {
+        let entry = match LogEntry::parse(bytes) {
             Ok(entry) if entry.follows(&before) => entry,
             Ok(_) => return Err(broken("does not continue the one before")),
             Err(Error::TooNew { found, .. }) => {
@@ -226,7 +226,7 @@ impl Store {
         &self,
         link: &LogLink,
         begun: Option<LogPosition>,
-        last: &Entry,
+        last: &LogEntry,
         applied: Applied,
     ) -> Result<()> {
         let mut commit = CommitReader::new(self);
@@ -236,7 +236,7 @@ impl Store {
                 let LogRead::Entry(bytes) = link.log.read(sequence).map_err(Error::LogUnreachable)? else {
                     return Err(Error::LogBehind(applied.before.sequence));
                 };
-                let entry = Entry::parse(&bytes)?;
+                let entry = LogEntry::parse(&bytes)?;
                 if !entry.follows(&tail) {
                     return Err(Error::LogBroken(format!("entry {sequence} has changed")));
                 }

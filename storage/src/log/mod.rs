@@ -8,7 +8,7 @@
 //!   Store::write ─▶ Overlay                                    Store::catch_up
 //!                     │ compose: operations of shared records     │ CommitLog::read, chain verified
 //!                     ▼                                           ▼
-//!                  Entry: encrypted, hash of the previous one ─▶ Entry
+//!                  LogEntry, encrypted, in a chain of hashes ──▶ LogEntry
 //!                     │ CommitLog::append(expected last)          │ operations
 //!                     ▼                                           ▼
 //!                  commit to sled, with the new position       commit to sled, with the new position
@@ -43,7 +43,7 @@ use std::fmt;
 
 pub use self::entry::ENTRY_BYTES_MAX;
 #[cfg(feature = "fuzzing")]
-pub(crate) use self::entry::{Entry, inflate};
+pub(crate) use self::entry::{LogEntry, inflate};
 pub use self::envelope::{SealingKey, seal_keys};
 pub use self::keys::{DataKey, KeyRing, LogKeys};
 #[cfg(feature = "fuzzing")]

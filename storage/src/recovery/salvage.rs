@@ -10,7 +10,8 @@ use crate::engine::slice_writer::SliceWriter;
 use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
-use crate::record::Schema;
+use crate::log::LogPosition;
+use crate::record::{Record, Schema};
 use crate::recovery::damage::{Damage, print_lines};
 use crate::recovery::inspect::{RecordInspector, collection_of};
 use crate::recovery::migration::FORMATS;
@@ -116,6 +117,11 @@ fn write(
     for (disk_key, value) in read.current() {
         if !inspector.knows(&disk_key) {
             unknown.extend(collection_of(&disk_key).map(str::to_owned));
+            continue;
+        }
+        // A store that may lack a record must not follow a log as if it were complete.
+        if collection_of(&disk_key) == Some(LogPosition::COLLECTION) {
+            salvaged.problems.push("the new store belongs to no cluster; let it join again".to_owned());
             continue;
         }
         if let Some((value, n)) = inspector.readable_part(&disk_key, value, &mut salvaged.damage) {

@@ -41,18 +41,20 @@ const CRATES: [CrateRule; 8] = [
 ];
 
 /// Large libraries, each with the only crate that uses it.
-const SINGLE_USER: [(&str, &str); 15] = [
+const SINGLE_USER: [(&str, &str); 17] = [
     ("async-nats", "cluster"),
     ("ractor", "actors"),
     ("reqwest", "actors"),
     ("sled", "storage"),
     ("rmp-serde", "storage"),
     ("chacha20poly1305", "storage"),
+    ("x25519-dalek", "storage"),
     ("tokio-rustls", "media"),
     ("rustls-native-certs", "media"),
     ("anyhow", "headwater"),
     ("clap", "headwater"),
     ("prometheus-client", "headwater"),
+    ("rcgen", "headwater"),
     ("tower-service", "headwater"),
     ("tracing-subscriber", "headwater"),
     ("warp", "headwater"),

@@ -403,6 +403,20 @@ fn an_import_that_nobody_completed_changes_nothing() {
 }
 
 #[test]
+fn a_salvaged_store_belongs_to_no_log() {
+    let cluster = Cluster::new();
+    let writer = cluster.writer("a");
+    write(&writer, |write| write.put(&note(1, "one"))).unwrap();
+    drop(writer);
+    let folder = cluster.folder_of("a");
+    let (key, saved) = (folder.join("key"), folder.join("saved"));
+    let report = crate::salvage(&folder.join("store"), &saved, &key, &schema()).unwrap();
+    assert!(report.to_string().contains("belongs to no cluster"), "{report}");
+    let store = Store::open(&saved, &key, schema()).unwrap();
+    assert_eq!((content(&store).0, store.log_status().borrow().clone()), (vec![note(1, "one")], None));
+}
+
+#[test]
 fn a_record_larger_than_an_entry_arrives_whole() {
     let cluster = Cluster::new();
     let (writer, follower) = (cluster.writer("a"), cluster.open("b"));

@@ -1,0 +1,150 @@
+//! The file of a node, outside of its store: its keys, its certificate, and the data keys.
+//!
+//! The file is one JSON object, readable for its owner only, as the key file of the store is.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use domain::cluster::record::NodeId;
+use domain::cluster::token::NodeRole;
+use domain::secret::Secret;
+use rustls::pki_types::CertificateDer;
+use serde::{Deserialize, Serialize};
+use storage::Store;
+use storage::log::{LogKeys, SealingKey};
+
+use super::authority::{NodeSecrets, add_first_node};
+use super::join::JoinAnswer;
+use super::{NodeError, hex, of_hex};
+
+/// Maximum size of the file, in bytes.
+const FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// A node of a cluster, as it is stored. `Debug` omits the keys.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeFile {
+    /// Version of this form.
+    format: u32,
+    pub node: NodeId,
+    pub role: NodeRole,
+    /// The private Ed25519 key in PKCS #8, in hexadecimal digits, like the certificates.
+    key: Secret,
+    certificate: String,
+    authority: String,
+    pub sealing: SealingKey,
+    pub data_keys: LogKeys,
+}
+
+impl std::fmt::Debug for NodeFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeFile").field("node", &self.node).field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+const FORMAT: u32 = 1;
+
+impl NodeFile {
+    fn new(
+        node: NodeId,
+        role: NodeRole,
+        secrets: &NodeSecrets,
+        certificates: [&[u8]; 2],
+        data_keys: LogKeys,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            node,
+            role,
+            key: Secret::new(hex(secrets.private_key().secret_pkcs8_der())),
+            certificate: hex(certificates[0]),
+            authority: hex(certificates[1]),
+            sealing: secrets.sealing.clone(),
+            data_keys,
+        }
+    }
+
+    /// Makes the file of a machine that was admitted.
+    ///
+    /// # Errors
+    /// If the data keys in the answer are not sealed for this machine.
+    pub fn of_answer(secrets: &NodeSecrets, answer: &JoinAnswer) -> Result<Self, NodeError> {
+        let [certificate, authority] = &answer.certificates;
+        let keys = answer.keys(&secrets.sealing)?;
+        Ok(Self::new(answer.node, answer.role, secrets, [certificate, authority], keys))
+    }
+
+    /// Reads the file. `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no such file. The error does not contain its text.
+    pub fn read(path: &Path) -> Result<Option<Self>, NodeError> {
+        let failed = |cause: String| NodeError::File { what: "read", path: path.to_owned(), cause };
+        match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error.to_string())),
+            Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
+                return Err(failed("it is too large".to_owned()));
+            }
+            Ok(_) => {}
+        }
+        let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let file: Self =
+            serde_json::from_slice(&text).map_err(|_| failed("it is no file of a node".to_owned()))?;
+        let is_valid = file.format == FORMAT
+            && [file.key.expose(), &file.certificate, &file.authority].iter().all(|it| of_hex(it).is_some());
+        is_valid.then_some(Some(file)).ok_or_else(|| failed("it is no file of a node".to_owned()))
+    }
+
+    /// Writes the file; returns once it is durable. An earlier one is replaced in one step.
+    pub fn write(&self, path: &Path) -> Result<(), NodeError> {
+        let draft = path.with_extension("new");
+        let write = || {
+            match fs::remove_file(&draft) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+            file.write_all(&serde_json::to_vec_pretty(self)?)?;
+            file.sync_all()?;
+            fs::rename(&draft, path)?;
+            File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        };
+        let failed = |error: io::Error| NodeError::File {
+            what: "write",
+            path: path.to_owned(),
+            cause: error.to_string(),
+        };
+        write().map_err(failed)
+    }
+
+    /// Returns the certificate of this node, and that of the authority.
+    pub fn certificates(&self) -> [CertificateDer<'static>; 2] {
+        // Digits were checked when the file was read or made.
+        [&self.certificate, &self.authority].map(|it| CertificateDer::from(of_hex(it).unwrap_or_default()))
+    }
+
+    /// Returns the private key of the certificate, in PKCS #8.
+    pub fn private_key(&self) -> rustls::pki_types::PrivatePkcs8KeyDer<'static> {
+        of_hex(self.key.expose()).unwrap_or_default().into()
+    }
+}
+
+/// Makes this machine the first node of a cluster: stores a new authority, and writes the file of the node. The records of
+/// the store stay as they are. Blocks.
+///
+/// # Errors
+/// If the machine is a node already. After a crash in the middle it can be repeated.
+pub fn begin_cluster(store: &Store, path: &Path, now: i64) -> Result<NodeFile, NodeError> {
+    if NodeFile::read(path)?.is_some() {
+        return Err(NodeError::IsCluster);
+    }
+    let secrets = NodeSecrets::new()?;
+    let data_keys = LogKeys::new()?;
+    let (node, certificate, authority) = add_first_node(store, &secrets, now)?;
+    let file = NodeFile::new(node, NodeRole::Full, &secrets, [&certificate, &authority], data_keys);
+    file.write(path)?;
+    Ok(file)
+}
