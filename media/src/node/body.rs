@@ -24,7 +24,7 @@ const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct RingBody {
     reader: ChunkReader,
     encoder: FrameEncoder,
-    /// What is sent next.
+    /// The bytes that are sent next.
     ready: VecDeque<Bytes>,
     /// The number that the next chunk has if none is missing.
     expected: Option<u64>,

@@ -131,7 +131,7 @@ impl FromStr for RingPosition {
     }
 }
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Clone, Debug)]
 pub enum NodeFrame {
     /// The next chunk.

@@ -83,7 +83,8 @@ impl NodeMeter {
 
 type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Serves one connection until it ends. The stream is trusted: whoever can open it may read every ring of the directory.
+/// Serves one connection until it ends. The stream is trusted: its client may read every ring of the
+/// directory.
 ///
 /// # Errors
 /// The connection broke, or takes nothing.

@@ -24,7 +24,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(3);
 /// Chunks of filler that may come before the first other one.
 const FILLER_MAX: usize = 64;
 
-/// What to read from another process.
+/// The ring of another process that is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRequest {
     /// The target: letters, digits, `-`, `_`, `.` and `:`.
@@ -49,7 +49,7 @@ pub(crate) struct NodeChunk {
 pub(super) struct NodeSource {
     http: HttpUpstream,
     decoder: FrameDecoder,
-    /// What was read while opening.
+    /// The chunks that were read while opening.
     early: VecDeque<NodeChunk>,
     /// Bytes that are missing before the next chunk.
     n_lost: u64,
