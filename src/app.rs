@@ -124,6 +124,8 @@ pub(crate) struct App {
     pub(crate) demo: OnceLock<Demo>,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
+    /// Set before that if another process serves the same addresses next.
+    pub(crate) has_successor: AtomicBool,
     system: Weak<System>,
     /// The rules in force, with the settings that they were built from.
     network_rules: RwLock<Option<BuiltRules>>,
@@ -193,6 +195,7 @@ impl App {
             recent_log: OnceLock::new(),
             demo: OnceLock::new(),
             is_draining: AtomicBool::new(false),
+            has_successor: AtomicBool::new(false),
             network_rules: RwLock::default(),
             system: Arc::downgrade(system),
             files: files.clone(),

@@ -22,6 +22,7 @@ use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -36,6 +37,7 @@ use crate::demo::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
 use crate::files::{COMSKIP_CONFIG, Files, Folder};
+use crate::handover::{self, Listeners, RestartRequest};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
@@ -100,6 +102,9 @@ pub struct Gateway {
     api_addr: SocketAddr,
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
+    /// Other handles of the listening sockets, for a process that takes over.
+    listeners: Listeners,
+    restarts: Option<Mutex<mpsc::Receiver<RestartRequest>>>,
     _store_watch: AbortOnDropHandle<()>,
     matching: AbortOnDropHandle<()>,
     recording_rules: AbortOnDropHandle<()>,
@@ -112,10 +117,21 @@ impl Gateway {
     /// Starts a gateway on an initialised store: first the actors, then the two ports. Both ports answer when this
     /// returns. Later commits to the store take effect without a restart.
     pub async fn start(config: Config, store: Store, runtimes: Runtimes) -> Result<Gateway, StartError> {
-        install_tls();
         // Bind first: a port in use is the most likely reason for a failed start.
-        let (api_listener, api_addr) = bind(config.api_listen, &runtimes.packets)?;
-        let (player_listener, player_addr) = bind(config.player_listen, &runtimes.packets)?;
+        let listeners = Listeners::bind(&config, None)?;
+        Self::start_on(listeners, config, store, runtimes).await
+    }
+
+    /// Does the same as [`Gateway::start`] with these sockets.
+    pub(crate) async fn start_on(
+        listeners: Listeners,
+        config: Config,
+        store: Store,
+        runtimes: Runtimes,
+    ) -> Result<Gateway, StartError> {
+        install_tls();
+        let (api_listener, api_addr) = listen_on(&listeners.api, &runtimes.packets)?;
+        let (player_listener, player_addr) = listen_on(&listeners.player, &runtimes.packets)?;
         // Port 0 chooses a free port; addresses for players name it.
         let (api_listen, player_listen) =
             (config.api_listen.with_port(api_addr), config.player_listen.with_port(player_addr));
@@ -182,6 +198,8 @@ impl Gateway {
             api_addr,
             player_addr,
             control: None,
+            listeners,
+            restarts: None,
             _store_watch,
             matching,
             recording_rules,
@@ -194,8 +212,9 @@ impl Gateway {
     /// Lets commands of the operator reach the gateway over a socket in its data folder. Without the socket, these
     /// commands work only while the gateway is stopped, so a failure is only logged.
     pub(crate) fn open_control_socket(&mut self, folder: &DataFolder) {
-        match ControlSocket::open(folder, self.models().clone()) {
-            Ok(socket) => self.control = Some(socket),
+        let (requests, restarts) = handover::requests();
+        match ControlSocket::open(folder, self.models().clone(), requests) {
+            Ok(socket) => (self.control, self.restarts) = (Some(socket), Some(Mutex::new(restarts))),
             Err(error) => {
                 let path = folder.control_socket();
                 warn!(
@@ -217,6 +236,26 @@ impl Gateway {
     /// a restoration waits for the next start.
     pub async fn restart_requested(&self) {
         self.app.backups.restart_requested().await;
+    }
+
+    /// Waits until an operator wants the gateway to restart. Never returns without a control socket.
+    pub async fn handover_requested(&self) -> RestartRequest {
+        let requested = match &self.restarts {
+            Some(restarts) => restarts.lock().await.recv().await,
+            None => None,
+        };
+        match requested {
+            Some(request) => request,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns handles of the listening sockets.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn listeners(&self) -> io::Result<Listeners> {
+        self.listeners.try_clone()
     }
 
     /// Lets admins read these lines of the log. Only the first call has an effect.
@@ -300,16 +339,29 @@ impl Gateway {
     /// Stops in the reverse order of the start: accepts no new connection, ends every stream after its last packets,
     /// lets open responses finish until the drain time-out, closes upstream sockets, and finally closes the store.
     pub async fn stop(self) -> Stopped {
+        self.end(false).await
+    }
+
+    /// Stops like [`Gateway::stop`], for a process that has handles of the listening sockets: connections that this one
+    /// has accepted may send their first request.
+    pub async fn stop_for_successor(self) -> Stopped {
+        self.end(true).await
+    }
+
+    async fn end(self, has_successor: bool) -> Stopped {
         info!("gateway stopping");
+        drop(self.listeners);
         drop(self.control);
         if let Some(discovery) = self.discovery {
             discovery.stop(&self.app.models).await;
         }
         drop((self.backup_schedule, self.strm_schedule, self.matching, self.recording_rules));
-        self.app.is_draining.store(true, Ordering::Relaxed);
+        self.app.has_successor.store(has_successor, Ordering::Relaxed);
+        self.app.is_draining.store(true, Ordering::Release);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;
-        self.api.drain();
-        self.player.drain();
+        for server in [&self.api, &self.player] {
+            if has_successor { server.drain_after_first_requests() } else { server.drain() }
+        }
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
         // Not earlier: until the last response, a handler may still write.
@@ -454,8 +506,26 @@ pub fn raise_file_limit() -> Option<u64> {
     limit.current
 }
 
+/// Accepts connections of a socket on the runtime of packets. Returns the address that it is bound to.
+fn listen_on(
+    (listen, listener): &(Listen, std::net::TcpListener),
+    packets: &Handle,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let _entered = packets.enter();
+    let accepting = listener.try_clone().and_then(TcpListener::from_std);
+    accepting
+        .and_then(|listener| Ok((listener.local_addr()?, listener)))
+        .map(|(address, listener)| (listener, address))
+        .map_err(|source| StartError::Listen { listen: *listen, source })
+}
+
+/// Binds a port, and accepts its connections on the runtime of packets.
+pub(crate) fn bind_on(listen: Listen, packets: &Handle) -> Result<(TcpListener, SocketAddr), StartError> {
+    bind(listen).and_then(|it| listen_on(&(listen, it), packets))
+}
+
 /// Binds a port. A wildcard address binds both IPv6 and IPv4, or IPv4 alone where the kernel has no IPv6.
-pub(crate) fn bind(listen: Listen, packets: &Handle) -> Result<(TcpListener, SocketAddr), StartError> {
+pub(crate) fn bind(listen: Listen) -> Result<std::net::TcpListener, StartError> {
     let address = listen.address();
     let bound = match bind_to(address) {
         Err(error) if listen.is_everywhere() && is_no_ipv6(&error) => {
@@ -463,12 +533,7 @@ pub(crate) fn bind(listen: Listen, packets: &Handle) -> Result<(TcpListener, Soc
         }
         bound => bound,
     };
-    let _entered = packets.enter();
-    bound
-        .and_then(TcpListener::from_std)
-        .and_then(|listener| Ok((listener.local_addr()?, listener)))
-        .map(|(address, listener)| (listener, address))
-        .map_err(|source| StartError::Listen { listen, source })
+    bound.map_err(|source| StartError::Listen { listen, source })
 }
 
 fn bind_to(address: SocketAddr) -> io::Result<std::net::TcpListener> {

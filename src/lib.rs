@@ -21,6 +21,7 @@ mod discovery;
 mod files;
 mod gateway;
 mod guide;
+pub mod handover;
 mod http;
 mod images;
 mod logo_cache;

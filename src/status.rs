@@ -37,7 +37,10 @@ pub(crate) fn routes() -> Vec<Route> {
 async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
     let unavailable = |text: String| Content::new(text).with_status(StatusCode::SERVICE_UNAVAILABLE);
     let stop_reason = call.app.models.store.stop_reason().borrow().clone();
-    let content = match (call.app.is_draining.load(Ordering::Relaxed), stop_reason) {
+    // Another process answers next: a balancer should not leave.
+    let is_stopping =
+        call.app.is_draining.load(Ordering::Acquire) && !call.app.has_successor.load(Ordering::Relaxed);
+    let content = match (is_stopping, stop_reason) {
         (true, _) => unavailable("draining\n".to_owned()),
         (false, Some(why)) => unavailable(format!("{}\n", refused_writes(&why))),
         (false, None) => Content::new("ok\n"),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::chunk::{Chunk, ChunkHead};
 use crate::ts::clock::Unwrap;
-use crate::ts::packet::{NULL_PID, PACKET, Packet, SYNC};
+use crate::ts::packet::{NULL_PID, PACKET, Packet, SYNC, packets};
 use crate::ts::random_access::RandomAccess;
 use crate::ts::table_reader::TableReader;
 use crate::ts::tables::Tables;
@@ -128,6 +128,34 @@ impl Chunker {
         debug_assert!(self.open.is_none(), "the open chunk is flushed before filler");
         let head = ChunkHead { filler: true, discontinuity: false, ..self.head(false, now) };
         Chunk { head, bytes: Bytes::from_static(&FILLER) }
+    }
+
+    /// Returns the number of the next chunk. The open chunk must have been flushed.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        debug_assert!(self.open.is_none(), "the open chunk is flushed before");
+        self.sequence
+    }
+
+    /// Continues after a chunk of another ring. The open chunk must have been flushed.
+    pub(crate) fn adopt(&mut self, chunk: &Chunk) {
+        let head = chunk.head();
+        if self.next_sequence() != head.sequence || self.tables.is_none() {
+            self.counters.continue_from(&head.counters);
+            self.reader = head.tables.as_deref().map(TableReader::of).unwrap_or_default();
+            self.read_tables();
+            self.tables.clone_from(&head.tables);
+            self.clock.continue_from(head.programme_time);
+            self.programme_time = head.programme_time;
+        }
+        for packet in packets(&chunk.bytes).map(Packet::new).filter(|it| it.is_valid()) {
+            self.read_clock(packet);
+            self.counters.packet(packet);
+            if self.reader.packet(packet) {
+                self.read_tables();
+            }
+        }
+        self.sequence = head.sequence + 1;
+        self.discontinuity_next = false;
     }
 
     /// Marks the next chunk, which starts with the next packet, as a discontinuity.
@@ -254,6 +282,19 @@ impl Counters {
         let fits = cc == before || (packet.has_payload() && cc == (before + 1) & 0x0F);
         if !fits && !packet.discontinuity() {
             self.n_errors += 1;
+        }
+    }
+
+    /// Continues a stream in which these were the last counters.
+    fn continue_from(&mut self, counters: &[(u16, u8)]) {
+        for pid in self.pids.drain(..) {
+            self.last[usize::from(pid)] = UNSEEN;
+        }
+        for (pid, cc) in counters.iter().take(PIDS_MAX) {
+            if let Some(last) = self.last.get_mut(usize::from(*pid)).filter(|_| *pid != NULL_PID) {
+                *last = cc & 0x0F;
+                self.pids.push(*pid);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ pub mod hls;
 pub mod join_point;
 pub mod launcher;
 pub mod meter;
+pub mod node;
 mod permit;
 pub mod pump;
 pub mod rendition;

@@ -5,6 +5,7 @@ mod doctor;
 mod export;
 mod import;
 mod import_from;
+mod restart;
 mod serve;
 mod settings;
 mod store;
@@ -28,6 +29,7 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
         Command::Backup(new) => backup::back_up(config, new),
         Command::Restore(args) => backup::restore(config, args),
+        Command::Restart => restart::run(config),
         Command::Import(new) => import::run(config, new),
         Command::ImportFrom(new) => import_from::run(config, new),
         Command::Serve { .. } | Command::Play { .. } | Command::Demo { .. } => return None,

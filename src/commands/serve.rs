@@ -1,10 +1,13 @@
 //! `headwater serve`: runs the gateway on its store.
 
 use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
 
 use crate::config::Config;
 use crate::data::{DataError, DataFolder};
 use crate::gateway::{Gateway, Runtimes, StartError};
+use crate::handover::{Listeners, TakeOver};
 use crate::play::{addresses_text, local_authority, say};
 
 /// Error that prevents `serve` from starting.
@@ -14,20 +17,45 @@ pub enum ServeError {
     Data(#[from] DataError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error("the running gateway did not hand over")]
+    TakeOver(#[source] io::Error),
 }
 
-/// Opens the store, starts the gateway, and prints its addresses and the next steps.
-pub async fn serve(config: Config, runtimes: Runtimes) -> Result<Gateway, ServeError> {
+/// Opens the store, starts the gateway, and prints its addresses and the next steps. With sockets of a running gateway, it
+/// waits until that has closed the store.
+pub async fn serve(
+    config: Config,
+    runtimes: Runtimes,
+    from: Option<(Arc<TakeOver>, Listeners)>,
+) -> Result<Gateway, ServeError> {
     let folder = DataFolder::new(&config.data_dir);
+    let from = match from {
+        // Before the running gateway stops, because this is where most starts fail.
+        Some((take_over, theirs)) => {
+            let listeners = Listeners::bind(&config, Some(theirs))?;
+            let waiting = Arc::clone(&take_over);
+            let waited = runtimes.work.spawn_blocking(move || waiting.wait_for_store());
+            waited.await.map_err(|_| StartError::Runtime)?.map_err(ServeError::TakeOver)?;
+            Some((take_over, listeners))
+        }
+        None => None,
+    };
     let opening = {
         let folder = folder.clone();
         runtimes.work.spawn_blocking(move || folder.open())
     };
     let store = opening.await.map_err(|_| StartError::Runtime)??;
-    let mut gateway = Gateway::start(config, store, runtimes.clone()).await?;
+    let (take_over, listeners) = from.unzip();
+    let mut gateway = match listeners {
+        Some(listeners) => Gateway::start_on(listeners, config, store, runtimes.clone()).await?,
+        None => Gateway::start(config, store, runtimes.clone()).await?,
+    };
     gateway.open_control_socket(&folder);
     gateway.enable_backups(&runtimes);
     say(&text(&gateway, &folder));
+    if let Some(take_over) = take_over {
+        take_over.ready();
+    }
     Ok(gateway)
 }
 

@@ -35,7 +35,7 @@ Configuration:
 const SIGNALS: &str = "\
 Signals:
   SIGTERM or SIGINT ends every stream after its last packets, then exits with 0. A second signal
-  exits immediately.";
+  exits immediately. SIGUSR2 does what `headwater restart` does.";
 
 /// Returns the examples, and every key of the configuration with its default.
 fn long_help() -> String {
@@ -70,7 +70,15 @@ pub enum Command {
         /// Start no plugin, whatever is enabled.
         #[arg(long)]
         safe_mode: bool,
+        /// Take over from the gateway that started this process.
+        #[arg(long, hide = true)]
+        take_over: bool,
     },
+    /// Replace the running gateway by a new process of the program and the configuration on the disk.
+    ///
+    /// The new process first reads its configuration; if that fails, nothing changes. No connection is refused meanwhile.
+    /// Streams end, and players that open them again get them from the new process.
+    Restart,
     /// Print every setting in force, with its default and where it comes from.
     Config,
     /// Check the store without changing it; exit with 1 if it is damaged.

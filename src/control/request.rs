@@ -50,6 +50,8 @@ pub(crate) enum ControlRequest {
     },
     /// Writes a back-up to a new file.
     BackUp { file: PathBuf, passphrase: Option<Secret> },
+    /// Replaces the running gateway by a new process. The reply comes when that is prepared.
+    Restart,
 }
 
 /// Answer to a request that succeeded.
@@ -109,6 +111,8 @@ pub(super) fn execute(
             }
             Ok(ControlReply::Done)
         }
+        // The running gateway does not get here.
+        ControlRequest::Restart => bail!("no gateway runs on this data folder"),
         ControlRequest::ListUsers => {
             let users = store.collection::<User>().all()?;
             Ok(ControlReply::Users { users: users.into_iter().map(summary).collect() })

@@ -27,6 +27,7 @@ use tracing::warn;
 
 use super::request::{ControlReply, ControlRequest, execute};
 use crate::data::DataFolder;
+use crate::handover::{RestartRequest, RestartRequests};
 
 /// Maximum length of a request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
@@ -55,7 +56,7 @@ pub(crate) struct ControlSocket {
 impl ControlSocket {
     /// Opens the socket of a data folder, and executes requests on its records. Replaces the socket of a gateway that was
     /// killed: the caller has the store open, so no other gateway uses the folder.
-    pub(crate) fn open(folder: &DataFolder, models: Models) -> io::Result<Self> {
+    pub(crate) fn open(folder: &DataFolder, models: Models, restarts: RestartRequests) -> io::Result<Self> {
         let path = folder.control_socket();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -66,7 +67,7 @@ impl ControlSocket {
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(serve(listener, folder.clone(), models, proof));
+        let task = tokio::spawn(serve(listener, folder.clone(), models, restarts, proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -78,11 +79,17 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn serve(listener: UnixListener, folder: DataFolder, models: Models, proof: String) {
+async fn serve(
+    listener: UnixListener,
+    folder: DataFolder,
+    models: Models,
+    restarts: RestartRequests,
+    proof: String,
+) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_permitted(&stream) => {
-                if let Err(error) = answer(stream, &folder, &models, &proof).await {
+                if let Err(error) = answer(stream, &folder, &models, &restarts, &proof).await {
                     warn!("failed to serve the control socket: {error}");
                 }
             }
@@ -100,7 +107,13 @@ fn is_permitted(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|it| it.uid() == 0 || it.uid() == geteuid().as_raw())
 }
 
-async fn answer(stream: UnixStream, folder: &DataFolder, models: &Models, proof: &str) -> io::Result<()> {
+async fn answer(
+    stream: UnixStream,
+    folder: &DataFolder,
+    models: &Models,
+    restarts: &RestartRequests,
+    proof: &str,
+) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = AsyncBufReader::new(reader.take(REQUEST_BYTES_MAX));
@@ -114,7 +127,15 @@ async fn answer(stream: UnixStream, folder: &DataFolder, models: &Models, proof:
     }
     line.clear();
     timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
+    // Kept until the reply is written: the gateway waits for that before it stops.
+    let mut restarting = None;
     let outcome: Outcome = match serde_json::from_str::<ControlRequest>(&line) {
+        Ok(ControlRequest::Restart) => {
+            let (request, reply) = RestartRequest::new();
+            // If nobody takes it, the outcome says so.
+            let _ = restarts.send(request).await;
+            restarting.insert(reply).outcome().await.map(|()| ControlReply::Done)
+        }
         Ok(request) => {
             let (folder, models) = (folder.clone(), models.clone());
             let executed =
@@ -180,6 +201,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::handover;
 
     struct Fixture {
         folder: TempDir,
@@ -192,7 +214,7 @@ mod tests {
             let data = DataFolder::new(folder.path());
             let opening = data.clone();
             let models = spawn_blocking(move || Models::of(opening.open().unwrap()).unwrap()).await.unwrap();
-            Self { folder, _socket: ControlSocket::open(&data, models).unwrap() }
+            Self { folder, _socket: ControlSocket::open(&data, models, handover::requests().0).unwrap() }
         }
 
         /// Sends the proof and bytes, and returns the reply.

@@ -29,7 +29,7 @@ use tracing::info;
 
 use super::FEATURES;
 use crate::config::Listen;
-use crate::gateway::{Runtimes, StartError, bind};
+use crate::gateway::{Runtimes, StartError, bind_on};
 use crate::http::accept::{Handler, Server};
 use crate::http::admission::Admission;
 
@@ -79,9 +79,9 @@ impl Source {
     /// Starts the source at `listen`, or at a free port of the same address if that port is in use.
     pub async fn start(listen: SocketAddr, runtimes: &Runtimes) -> Result<Source, SourceError> {
         let packets = &runtimes.packets;
-        let (listener, address) = match bind(Listen::at(listen), packets) {
+        let (listener, address) = match bind_on(Listen::at(listen), packets) {
             Err(StartError::Listen { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
-                bind(Listen::at(SocketAddr::new(listen.ip(), 0)), packets)?
+                bind_on(Listen::at(SocketAddr::new(listen.ip(), 0)), packets)?
             }
             bound => bound?,
         };

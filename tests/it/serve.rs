@@ -8,15 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use domain::account::{Account, PlaylistLocation};
-use domain::playlist::catalogue::CatalogueBuilder;
-use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
-use domain::stream::{RequestHeaders, Stream};
+use domain::stream::Stream;
 use domain::user::{User, UserLevel};
 use serde_json::json;
 use storage::Store;
 use storage::records::schema;
-use tempfile::TempDir;
 
+use crate::data_folder::Data;
 use crate::support::api::Api;
 use crate::support::binary::Binary;
 use crate::support::client::Player;
@@ -27,70 +25,9 @@ use crate::support::{WAIT_MAX, eventually};
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";
 
-/// A data folder for the program.
-struct Data {
-    folder: TempDir,
-}
-
-impl Data {
-    fn new() -> Data {
-        Data { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn root(&self) -> String {
-        self.folder.path().display().to_string()
-    }
-
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
-
-    fn key(&self) -> PathBuf {
-        self.folder.path().join("key")
-    }
-
-    fn control_socket(&self) -> PathBuf {
-        self.folder.path().join("control.sock")
-    }
-
-    /// Opens the store while no program uses it. Blocks.
-    fn open(&self) -> Store {
-        Store::open(&self.store(), &self.key(), schema()).unwrap()
-    }
-
-    /// Creates a store with the channels of this playlist.
-    async fn with_list(list: String) -> Data {
-        let fill = move || {
-            let data = Data::new();
-            let mut builder = CatalogueBuilder::new();
-            let account = builder.account("provider", 1, RequestHeaders::default());
-            for item in parse(list.as_bytes(), PlaylistLimits::default()).0 {
-                if let PlaylistItem::Entry(entry) = item {
-                    builder.entry(account, entry);
-                }
-            }
-            let store = data.open();
-            storage::seed(&store).unwrap();
-            storage::store_catalogue(&store, builder.build()).unwrap();
-            data
-        };
-        tokio::task::spawn_blocking(fill).await.unwrap()
-    }
-
-    /// Returns the stored users.
-    async fn users(self) -> Vec<User> {
-        tokio::task::spawn_blocking(move || self.open().collection::<User>().all().unwrap()).await.unwrap()
-    }
-
-    /// Starts the program on this folder.
-    fn run(&self, arguments: &[&str]) -> Binary {
-        Binary::start(&[arguments, &["--data-dir", &self.root()]].concat())
-    }
-
-    /// Runs the program until it exits; returns the exit code and the output.
-    async fn ran(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        self.run(arguments).outcome().await
-    }
+/// Returns the stored users of a folder that no program uses.
+async fn stored_users(data: Data) -> Vec<User> {
+    tokio::task::spawn_blocking(move || data.open().collection::<User>().all().unwrap()).await.unwrap()
 }
 
 async fn set_up() -> (Provider, Data) {
@@ -439,7 +376,7 @@ async fn a_user_is_created_once_with_a_given_or_generated_password() {
     let (code, reply) = data.ran(&["user", "add", "bert", "--level", "5"]).await;
     assert!(code == Some(1) && reply.contains("0, 1 or 10"), "{reply}");
 
-    let users = data.users().await;
+    let users = stored_users(data).await;
     let found: Vec<_> = users.iter().map(|it| (it.username.as_str(), it.level, it.is_superuser)).collect();
     assert_eq!(found, [("admin", UserLevel::Admin, true), ("anna", UserLevel::Standard, false)]);
     let hashes: Vec<_> = users.iter().filter_map(|it| it.password.as_ref()).map(|it| it.expose()).collect();

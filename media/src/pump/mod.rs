@@ -36,7 +36,7 @@ use crate::pump::pacer::Pacer;
 use crate::pump::silence::SilenceMonitor;
 use crate::ring::Writer;
 use crate::source::payload::PayloadFilter;
-use crate::source::{Source, Supply};
+use crate::source::{NodeChunk, Source, Supply};
 use crate::splice::{Continuation, Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
@@ -160,6 +160,7 @@ where
         began: Instant::now(),
         has_played: false,
         recorded_until: None,
+        adopted: None,
         gap: None,
         shared: CommandReceiver::new(shared),
     };
@@ -183,6 +184,8 @@ struct Pump<N> {
     has_played: bool,
     /// The time at which the end of the last recording is due. A recording that follows is due after it.
     recorded_until: Option<Instant>,
+    /// The life of the ring whose chunks were written last, with their numbers; `None` after other output.
+    adopted: Option<u64>,
     gap: Option<Gap>,
     shared: CommandReceiver,
 }
@@ -208,6 +211,10 @@ struct SourceReader {
     pending: Bytes,
     /// How the bytes that were read last relate to those before them, if they do not continue them.
     breaks: Option<StreamBreak>,
+    /// The chunk of another process whose packets were read last.
+    chunk: Option<NodeChunk>,
+    /// Whether the chunks of another process keep their numbers.
+    adopts: Option<bool>,
     aligner: Aligner,
     pacer: Pacer,
     silence: SilenceMonitor,
@@ -226,6 +233,8 @@ impl SourceReader {
             source,
             pending: Bytes::new(),
             breaks: None,
+            chunk: None,
+            adopts: None,
             aligner: Aligner::new(),
             pacer,
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
@@ -242,6 +251,7 @@ impl SourceReader {
         if self.pending.is_empty() {
             self.pending = self.source.read().await?;
             self.breaks = self.source.take_break();
+            self.chunk = self.source.take_chunk();
         }
         let n_bytes = if self.pacer.is_paced() { PACED_BYTES } else { usize::MAX };
         Ok(self.pending.split_to(n_bytes.min(self.pending.len())))
@@ -286,6 +296,12 @@ impl SourceReader {
         self.picture = None;
         self.pacer.forget_clock();
         Some(breaks)
+    }
+
+    /// Notes that a whole chunk of another process was read, and returns whether that ends a silence that was reported.
+    fn chunk_was_read(&mut self, now: Instant) -> bool {
+        self.unsynced_since = None;
+        self.silence.payload(now)
     }
 
     /// Notes what bytes that were just read show. Returns whether they end a silence that was reported, and the end of
@@ -580,9 +596,14 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         (self.on_message)(PumpMessage::Lost { attempt, cause });
     }
 
-    /// Passes bytes of the source through the splice into the ring.
+    /// Passes bytes of the source through the splice into the ring, or a chunk of another process directly.
     fn take(&mut self, bytes: Bytes) {
         let now = Instant::now();
+        if let Some(chunk) = self.following.as_mut().and_then(|it| it.reader.chunk.take())
+            && self.take_chunk(chunk, now)
+        {
+            return;
+        }
         let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
         let at = now - self.began;
         if let Some(breaks) = reader.take_break() {
@@ -653,6 +674,91 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         self.publish(has_output, now);
     }
 
+    /// Takes a chunk of another process. Returns false if it has to pass through the splice.
+    fn take_chunk(&mut self, chunk: NodeChunk, now: Instant) -> bool {
+        let can_adopt = self.can_adopt(&chunk);
+        let Some(Following { reader, .. }) = &mut self.following else { return true };
+        // Decided by the first chunk, because the splice may hold packets of the others back.
+        if *reader.adopts.get_or_insert(can_adopt) {
+            if can_adopt {
+                self.adopt(chunk, now);
+            }
+            return true;
+        }
+        let is_filler = chunk.chunk.head().filler;
+        if is_filler {
+            // This ring has filler of its own. That of the origin says that it works.
+            reader.chunk_was_read(now);
+        }
+        is_filler
+    }
+
+    /// Returns whether a chunk of another process continues the ring under its own number. Otherwise it is spliced like any
+    /// source.
+    fn can_adopt(&self, NodeChunk { epoch, chunk, .. }: &NodeChunk) -> bool {
+        match self.adopted {
+            Some(adopted) => adopted == *epoch && chunk.head().sequence >= self.writer.next_sequence(),
+            // Nothing was written yet, so every number is possible.
+            None => !self.has_played && self.writer.next_sequence() == 0,
+        }
+    }
+
+    /// Writes a chunk of another process as it is, so that both rings are the same.
+    fn adopt(&mut self, NodeChunk { epoch, mut chunk, n_lost }: NodeChunk, now: Instant) {
+        let Some(Following { attempt, reader, is_playing }) = &mut self.following else { return };
+        let (attempt, at) = (*attempt, now - self.began);
+        let is_filler = chunk.head().filler;
+        let continues = *is_playing && chunk.head().sequence == self.writer.next_sequence();
+        if !continues {
+            self.splice.adopt(chunk.head().tables.as_deref(), &chunk.head().counters);
+            self.shared.set_tables(self.splice.source_tables());
+            reader.picture = self.splice.source_tables().and_then(PictureReader::of);
+        }
+        chunk.head.discontinuity |=
+            self.adopted.is_some() && chunk.head().sequence != self.writer.next_sequence();
+        let mut has_change = false;
+        for packet in packets(&chunk.bytes).map(Packet::new) {
+            self.splice.adopted_packet(packet, at);
+            if ServiceInfoReader::is_of(packet.pid())
+                && let Some(sink) = self.guide_data.as_deref().filter(|it| it.is_open())
+            {
+                let programme = self.splice.source_tables().map(|it| it.pmt.program);
+                reader.service_info.packet(packet, |it| sink.section(programme, it));
+            }
+            if self.splice.take_table_change() {
+                has_change = true;
+                reader.picture = self.splice.source_tables().and_then(PictureReader::of);
+            }
+            if let Some(picture) = &mut reader.picture {
+                picture.packet(packet);
+            }
+            if let Some(pcr) = packet.pcr()
+                && self.splice.source_tables().is_some_and(|it| it.pmt.pcr_pid == packet.pid())
+            {
+                self.shared.record_pcr(pcr, packet.discontinuity(), now);
+            }
+        }
+        if has_change {
+            self.shared.set_tables(self.splice.source_tables());
+        }
+        if let Some(size) = reader.picture.as_ref().and_then(PictureReader::known_size) {
+            self.shared.set_picture(size);
+            reader.picture = None;
+        }
+        // Filler says that the origin works, although its upstream does not.
+        let has_resumed = reader.chunk_was_read(now);
+        let has_begun = !is_filler && !std::mem::replace(is_playing, *is_playing || !is_filler);
+        self.adopted = Some(epoch);
+        self.writer.adopt(chunk, n_lost, now);
+        if has_resumed {
+            (self.on_message)(PumpMessage::Resumed(attempt));
+        }
+        if has_begun {
+            self.announce(attempt);
+        }
+        self.writer.publish(now);
+    }
+
     /// Takes everything else that has arrived from a live source that plays, and then lets it rest. Returns the number of
     /// bytes.
     fn take_arrived(&mut self) -> usize {
@@ -689,6 +795,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn take_prepared(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(Prepared { reader, .. }) = &mut self.prepared else { return };
+        if reader.chunk.take().is_some() {
+            reader.adopts = Some(false);
+        }
         if reader.take_break().is_some() {
             self.splice.prepare();
         }
@@ -723,6 +832,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     /// Makes the chunks readable that have ended. `has_output`: the current source has just sent something.
     fn publish(&mut self, has_output: bool, now: Instant) {
+        if has_output {
+            self.adopted = None;
+        }
         let following = self.following.as_mut().filter(|it| has_output && !it.is_playing);
         let Some(following) = following else { return self.writer.publish(now) };
         following.is_playing = true;

@@ -5,6 +5,7 @@
 //! stores only a sequence number and a slot for its waker.
 
 mod budget;
+mod chunks;
 mod end;
 mod memory_files;
 mod pieces;
@@ -26,6 +27,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use self::budget::Budget;
+pub(crate) use self::chunks::ReadChunk;
+pub use self::chunks::{AheadError, ChunkReader};
 pub use self::end::EndReason;
 use self::memory_files::{FileRange, MemoryFiles, TAILS_MIN};
 pub use self::pieces::{PIECES_MAX, Pieces};
@@ -102,6 +105,29 @@ impl Writer {
     /// Marks the chunk that starts with the next packet as a discontinuity.
     pub fn discontinuity_next(&mut self) {
         self.chunker.discontinuity_next();
+    }
+
+    /// Returns the number of the next chunk.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.chunker.next_sequence()
+    }
+
+    /// Appends a chunk of another ring as it is, with its number and its head. It becomes readable with the next
+    /// [`Writer::publish`]. If numbers are missing before it, what is stored is dropped, and tails that are not at the end
+    /// are overrun; `n_lost` are the bytes that are missing there.
+    ///
+    /// The number of the chunk must not be below [`Writer::next_sequence`].
+    pub(crate) fn adopt(&mut self, chunk: Chunk, n_lost: u64, now: Instant) {
+        self.flush(now);
+        let sequence = chunk.head().sequence;
+        if sequence != self.chunker.next_sequence() {
+            let mut state = self.shared.state.lock();
+            let before = state.memory();
+            state.restart_at(sequence, n_lost);
+            self.shared.budget.adjust(before, state.memory());
+        }
+        self.chunker.adopt(&chunk);
+        self.closed.push(chunk);
     }
 
     /// Marks the end of a source: a tail that has not started waits for a chunk of the next one.

@@ -13,6 +13,9 @@ use super::settings::RingSettings;
 use crate::chunk::Chunk;
 use crate::join_point::{JoinPoint, RandomAccessPoints};
 
+/// The most bytes that count as lost at once when a ring continues with another number.
+const LOST_BYTES_MAX: u64 = 1 << 40;
+
 /// The usage of a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RingUsage {
@@ -118,6 +121,11 @@ impl RingState {
         self.next - self.chunks.len() as u64
     }
 
+    /// Returns the number of bytes, without filler, that were written.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
     pub(super) fn get(&self, sequence: u64) -> Option<&StoredChunk> {
         self.chunks.get(usize::try_from(sequence.checked_sub(self.oldest())?).ok()?)
     }
@@ -160,6 +168,16 @@ impl RingState {
         let stored = StoredChunk { chunk, offset, memory, file };
         self.file_bytes += stored.file_bytes();
         self.chunks.push_back(stored);
+    }
+
+    /// Drops all chunks, and continues with this number after a loss.
+    pub(super) fn restart_at(&mut self, sequence: u64, n_lost: u64) {
+        self.chunks.clear();
+        (self.bytes, self.file_bytes) = (0, 0);
+        self.written = self.written.saturating_add(n_lost.min(LOST_BYTES_MAX));
+        self.points.clear();
+        (self.newest_gop, self.newest_filler) = (None, None);
+        (self.next, self.after_gap) = (sequence, sequence);
     }
 
     /// Keeps chunks longer, until the newest is due at `due`.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use tokio::time::Instant;
 
+use super::chunks::ReadChunk;
 use super::end::EndReason;
 use super::memory_files::FileRange;
 use super::pieces::{CHUNKS_MAX, Piece, PieceKind, Pieces, SentChunk};
@@ -62,6 +63,8 @@ struct Cursor {
     preamble: PreamblePending,
     /// Whether a chunk other than filler was delivered. A tail skips filler before its first chunk.
     has_begun: bool,
+    /// Whether the tail ends after too many overruns.
+    has_overrun_limit: bool,
     /// Times of the latest overruns, at most as many as the limit allows.
     overruns: VecDeque<Instant>,
     ended: Option<EndReason>,
@@ -106,6 +109,7 @@ impl Tail {
             offset: 0,
             preamble: PreamblePending::Join,
             has_begun: false,
+            has_overrun_limit: true,
             overruns: VecDeque::new(),
             ended: None,
         };
@@ -182,6 +186,48 @@ impl Tail {
             }
         })
         .await
+    }
+
+    /// Makes this a tail that reads whole chunks with [`Tail::poll_stored`], which has to be called before anything is
+    /// read. It begins with the chunk of this number if that is stored or is the next one. Returns whether the ring has
+    /// reached it.
+    pub(super) fn read_chunks_from(&mut self, first: Option<u64>) -> bool {
+        let Self { shared, cursor, .. } = self;
+        let state = shared.state.lock();
+        cursor.has_overrun_limit = false;
+        let Some(first) = first.filter(|it| *it >= state.oldest()) else { return true };
+        let is_next = state.is_next(first);
+        let Some(offset) = state.get(first).map(|it| it.offset).or_else(|| is_next.then(|| state.written()))
+        else {
+            return false;
+        };
+        (cursor.next, cursor.offset) = (Some(first), offset);
+        (cursor.has_begun, cursor.preamble) = (true, PreamblePending::None);
+        true
+    }
+
+    /// Returns the next chunk, and the bytes that are lost before it.
+    pub(super) fn poll_stored(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReadChunk, EndReason>> {
+        let Self { shared, cursor, meter, .. } = self;
+        let lost_before = meter.overrun_bytes();
+        let chunk = {
+            let mut state = shared.state.lock();
+            match cursor.find(&state, &shared.settings, meter) {
+                Lookup::Chunk(next) => state.get(next).map(|it| it.chunk.clone()),
+                Lookup::Wait => {
+                    state.wait(self.slot, cx.waker());
+                    None
+                }
+                Lookup::End(end) => return Poll::Ready(Err(end)),
+            }
+        };
+        let Some(chunk) = chunk else { return Poll::Pending };
+        let head = chunk.head();
+        let sent = SentChunk { sequence: head.sequence, arrived: head.arrived, is_filler: head.filler };
+        cursor.advance(&sent, chunk.len(), true);
+        let counter = if head.filler { &meter.filler_bytes } else { &meter.bytes };
+        counter.add(chunk.len() as u64);
+        Poll::Ready(Ok(ReadChunk { chunk, n_lost: meter.overrun_bytes() - lost_before }))
     }
 
     /// Returns the counters of this tail.
@@ -373,6 +419,9 @@ impl Cursor {
 
     /// Counts an overrun. Returns the end if there were too many within a minute.
     fn count_overrun(&mut self, limit: u32) -> Result<(), EndReason> {
+        if !self.has_overrun_limit {
+            return Ok(());
+        }
         let now = Instant::now();
         self.overruns.push_back(now);
         self.overruns.retain(|it| now.saturating_duration_since(*it) <= OVERRUN_WINDOW);

@@ -80,6 +80,14 @@ impl HttpUpstream {
         Self { state: ConnectionState::Closed, permit: Some(permit), closer, read_bytes_max: READ_BYTES_MAX }
     }
 
+    /// Takes a socket that is connected already.
+    pub(super) fn over(socket: BoxedSocket, permit: Box<dyn Permit>, closer: Closer) -> Self {
+        let socket = closer.count_socket().attach(socket);
+        let mut upstream = Self::new(permit, closer);
+        upstream.state = ConnectionState::Raw(socket);
+        upstream
+    }
+
     /// Sets the maximum number of bytes that are read ahead on connections that open from now on.
     pub(super) fn with_read_bytes(mut self, read_bytes_max: usize) -> Self {
         self.read_bytes_max = read_bytes_max;

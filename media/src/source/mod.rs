@@ -8,6 +8,7 @@ mod cookies;
 mod file;
 mod hls;
 mod http;
+mod node;
 pub(crate) mod payload;
 mod probe;
 mod process;
@@ -33,7 +34,7 @@ use tracing::debug;
 
 use crate::closer::Closer;
 use crate::dial::proxy::ProxyDial;
-use crate::dial::{Dial, Proxy};
+use crate::dial::{BoxedSocket, Dial, Proxy};
 use crate::error::{Cause, UpstreamError};
 use crate::hls::{StreamBreak, VariantLimits};
 use crate::launcher::Launcher;
@@ -43,12 +44,15 @@ use crate::source::cookies::CookieJar;
 use crate::source::file::FileSource;
 use crate::source::hls::{HlsSource, NamedTarget, PlaylistResponse};
 use crate::source::http::{HttpUpstream, is_headless};
+use crate::source::node::NodeSource;
 use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
 use crate::source::target::{HttpTarget, program_address};
 use crate::source::udp::{UdpSource, UdpTarget};
 use crate::udp::Interface;
 
+pub(crate) use crate::source::node::NodeChunk;
+pub use crate::source::node::NodeRequest;
 pub use crate::source::process::{
     FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, RunEnd, ScriptEnd, ScriptJob,
     find_program, run_job, run_script,
@@ -199,6 +203,7 @@ enum SourceKind {
     File(Box<FileSource>),
     Process(Box<ProcessSource>),
     Udp(Box<UdpSource>),
+    Node(Box<NodeSource>),
 }
 
 /// The log output of a program.
@@ -223,6 +228,29 @@ pub async fn open(
     upstream: Upstream,
 ) -> Result<Source, UpstreamError> {
     open_with_output(request, permit, upstream, &mut ProgramOutput::default()).await
+}
+
+/// Reads the ring of another process over a connected stream, and waits for its first chunk.
+///
+/// # Errors
+/// Same as [`open`].
+pub async fn open_node(
+    stream: BoxedSocket,
+    request: &NodeRequest,
+    permit: Box<dyn Permit>,
+    upstream: &Upstream,
+) -> Result<Source, UpstreamError> {
+    let started = Instant::now();
+    let opening = NodeSource::open(stream, request, permit, upstream.closer.clone());
+    let opened = timeout_at(started + upstream.settings.first_packet_timeout, opening).await;
+    let node = opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
+    Ok(Source {
+        info: SourceInfo::new(&request.place, started),
+        read_ahead: VecDeque::new(),
+        supply: Supply::Live,
+        kind: SourceKind::Node(Box::new(node)),
+        is_whole: false,
+    })
 }
 
 /// Starts a program that converts a stream from its standard input, and waits for its first payload packet. Somebody has
@@ -677,6 +705,7 @@ impl Source {
             SourceKind::File(file) => file.read().await,
             SourceKind::Process(program) => program.read().await,
             SourceKind::Udp(udp) => udp.read().await,
+            SourceKind::Node(node) => node.read().await,
         }
     }
 
@@ -685,7 +714,9 @@ impl Source {
         match &mut self.kind {
             SourceKind::Udp(udp) => InputCounts { lost_datagrams: udp.take_lost(), ..InputCounts::default() },
             SourceKind::Hls(hls) => hls.take_counts(),
-            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Process(_) => InputCounts::default(),
+            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Process(_) | SourceKind::Node(_) => {
+                InputCounts::default()
+            }
         }
     }
 
@@ -693,6 +724,14 @@ impl Source {
     pub(crate) fn take_break(&mut self) -> Option<StreamBreak> {
         match &mut self.kind {
             SourceKind::Hls(hls) => hls.take_break(),
+            _ => None,
+        }
+    }
+
+    /// Returns the chunk of another process whose packets were returned last, once.
+    pub(crate) fn take_chunk(&mut self) -> Option<NodeChunk> {
+        match &mut self.kind {
+            SourceKind::Node(node) => node.take_chunk(),
             _ => None,
         }
     }
@@ -719,7 +758,9 @@ impl Source {
         match &self.kind {
             SourceKind::Process(program) => program.has_succeeded(),
             SourceKind::Hls(hls) => hls.is_whole(),
-            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Udp(_) => self.is_whole,
+            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Udp(_) | SourceKind::Node(_) => {
+                self.is_whole
+            }
         }
     }
 

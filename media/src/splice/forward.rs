@@ -19,7 +19,7 @@ use crate::ts::packet::{
 use crate::ts::pes::{is_pes_header_cut, is_pes_start, map_stamps, stamps};
 use crate::ts::random_access::RandomAccess;
 use crate::ts::table_reader::TableReader;
-use crate::ts::tables::{ElementaryStream, Pmt, StreamKind};
+use crate::ts::tables::{ElementaryStream, Pmt, StreamKind, Tables};
 
 /// Maximum distance of two clock references in the standard; a greater step is declared as a discontinuity.
 const CLOCK_GAP_MAX: Ticks = SECOND / 10;
@@ -106,6 +106,13 @@ struct ForwardedStream {
     cues: CueReader,
 }
 
+/// Takes packets that were sent already.
+struct Discard;
+
+impl PacketSink for Discard {
+    fn push(&mut self, _: Packet<'_>) {}
+}
+
 impl ForwardedStream {
     /// Moves time stamps that are far from those of the programme to the time of its newest picture.
     fn set_anchor(&mut self, packet: Packet<'_>, timeline: &Timeline, reference_time: Option<Ticks>) {
@@ -161,20 +168,7 @@ impl Forwarder {
             let clock_floor = output.clock.filter(|_| start.keeps_clock);
             Mode::Rewritten { shift: start.shift, clock_floor, is_clock_due: !is_first, declared: None }
         };
-        let routes = Box::new([OTHER; PIDS]);
-        let mut forwarder = Forwarder {
-            reader,
-            timeline,
-            access: None,
-            reference_time: None,
-            leading: LeadingPictures::default(),
-            pcr_pid: NULL_PID,
-            routes,
-            streams: Vec::new(),
-            mode,
-            queue: UnitQueue::new(settings.frame_wait_max, settings.frame_bytes_max),
-            has_tables: false,
-        };
+        let mut forwarder = Self::new(reader, timeline, mode, settings);
         output.pcr_clock.restart();
         output.stamp_clock.restart();
         forwarder.apply_tables(output);
@@ -197,6 +191,44 @@ impl Forwarder {
             forwarder.packet(Packet::new(&held.packet), held.at, output, out);
         }
         forwarder
+    }
+
+    /// Continues the output of another splice: nothing is sent, because its packets are sent already.
+    pub(crate) fn adopt(
+        tables: Option<&Tables>,
+        counters: &[(u16, u8)],
+        settings: &SpliceSettings,
+        output: &mut Output,
+    ) -> Self {
+        let reader = tables.map(TableReader::of).unwrap_or_default();
+        let mut forwarder = Self::new(reader, Timeline::default(), Mode::Unchanged, settings);
+        counters.iter().for_each(|(pid, cc)| output.set_counter(*pid, *cc));
+        output.pcr_clock.restart();
+        output.stamp_clock.restart();
+        forwarder.has_tables = true;
+        forwarder.apply_tables(output);
+        forwarder
+    }
+
+    /// Records a packet that was sent as it is.
+    pub(crate) fn adopted(&mut self, packet: Packet<'_>, at: Duration, output: &mut Output) {
+        self.pass(packet, at, output, &mut Discard);
+    }
+
+    fn new(reader: TableReader, timeline: Timeline, mode: Mode, settings: &SpliceSettings) -> Self {
+        Forwarder {
+            reader,
+            timeline,
+            access: None,
+            reference_time: None,
+            leading: LeadingPictures::default(),
+            pcr_pid: NULL_PID,
+            routes: Box::new([OTHER; PIDS]),
+            streams: Vec::new(),
+            mode,
+            queue: UnitQueue::new(settings.frame_wait_max, settings.frame_bytes_max),
+            has_tables: false,
+        }
     }
 
     /// Sends a clock reference before the first packet, unless that contains one: the first time stamps of a

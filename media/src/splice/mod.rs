@@ -106,6 +106,20 @@ impl Splice {
         }
     }
 
+    /// Announces that the next packets come from the splice of another process, and are sent as they are by
+    /// [`Splice::adopted_packet`]. These are the state of its output before them. May be called again after a loss.
+    pub fn adopt(&mut self, tables: Option<&Tables>, counters: &[(u16, u8)]) {
+        self.beside = None;
+        self.phase = Phase::Forwarding(Forwarder::adopt(tables, counters, &self.settings, &mut self.output));
+    }
+
+    /// Records a packet that is sent as it is, so that the output can continue after it with another source.
+    pub fn adopted_packet(&mut self, packet: Packet<'_>, now: Duration) {
+        if let Phase::Forwarding(forwarder) = &mut self.phase {
+            forwarder.adopted(packet, now, &mut self.output);
+        }
+    }
+
     /// Adds one packet that arrived at `now` and passes the resulting output packets to `out`.
     pub fn packet(&mut self, packet: Packet<'_>, now: Duration, out: &mut impl PacketSink) {
         match &mut self.phase {

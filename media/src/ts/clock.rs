@@ -57,6 +57,11 @@ impl Unwrap {
         next
     }
 
+    /// Continues after this unwrapped value, if there is one.
+    pub(crate) fn continue_from(&mut self, last: Option<u64>) {
+        self.last = last;
+    }
+
     /// Resets the state: the next value is treated as the first.
     pub fn reset(&mut self) {
         self.last = None;

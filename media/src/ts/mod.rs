@@ -12,7 +12,7 @@ pub mod packet;
 pub mod pes;
 pub mod picture;
 pub mod random_access;
-mod section;
+pub(crate) mod section;
 pub mod service_info;
 pub mod table_reader;
 pub mod tables;

@@ -77,6 +77,13 @@ fn section_length(section: &[u8]) -> Option<usize> {
     Some(3 + usize::from(u16::from_be_bytes([high & 0x0F, *low])))
 }
 
+/// Returns whether these bytes are one whole section with a valid checksum.
+pub(crate) fn is_whole_section(bytes: &[u8]) -> bool {
+    bytes.len() <= SECTION_BYTES_MAX && section_length(bytes) == Some(bytes.len())
+        // A fuzzer cannot guess a checksum.
+        && (cfg!(fuzzing) || crc(bytes) == 0)
+}
+
 /// Returns table id extension, version and body of a section, if it belongs to the wanted table and is
 /// current.
 pub(super) fn long_section(section: &[u8], table: u8) -> Option<(u16, u8, &[u8])> {

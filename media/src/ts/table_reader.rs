@@ -30,6 +30,20 @@ impl TableReader {
         Self::default()
     }
 
+    /// Creates a reader of a stream in which these tables are in force.
+    pub(crate) fn of(tables: &Tables) -> Self {
+        let mut reader = Self {
+            n_pats: 1,
+            pat: Some(tables.pat.clone()),
+            tables: Some(tables.clone()),
+            ..Self::default()
+        };
+        let programs = tables.pat.programs.iter().filter(|(number, pid)| *number != 0 && *pid != PAT_PID);
+        reader.maps =
+            programs.take(PROGRAMS_MAX).map(|(number, pid)| (*number, *pid, Default::default())).collect();
+        reader
+    }
+
     /// Returns the tables in force, once both are known.
     pub fn tables(&self) -> Option<&Tables> {
         self.tables.as_ref()

@@ -190,7 +190,7 @@ impl Tables {
 
 impl Pat {
     /// Parses a complete section, whose checksum was verified before.
-    pub(super) fn parse(section: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(section: &[u8]) -> Option<Self> {
         let (extension, version, body) = long_section(section, 0x00)?;
         let programs = body
             .as_chunks::<4>()
@@ -234,7 +234,7 @@ impl Pmt {
     }
 
     /// Parses a complete section, whose checksum was verified before.
-    pub(super) fn parse(section: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(section: &[u8]) -> Option<Self> {
         let (program, version, body) = long_section(section, 0x02)?;
         let pcr_pid = pid_at(body.get(..2)?, 0);
         let (program_info, mut rest) = length_prefixed(body.get(2..)?)?;

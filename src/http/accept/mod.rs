@@ -20,6 +20,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -52,6 +53,9 @@ const HEADERS_MAX: usize = 100;
 const REFUSALS_MAX: usize = 64;
 /// Time limit for sending a 503 response to a refused connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for the first request of a connection while another process takes over. The library closes a connection without
+/// one at once.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(if cfg!(test) { 3_600 } else { 2 });
 /// Range of pauses after a failed accept, such as when no file descriptor is free.
 const BACKOFF: std::ops::Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
 
@@ -112,6 +116,7 @@ impl Listen for TcpListener {
 #[derive(Debug)]
 pub(crate) struct Server {
     drain: CancellationToken,
+    is_patient: Arc<AtomicBool>,
     cancel: CancellationToken,
     tasks: TaskTracker,
 }
@@ -128,6 +133,7 @@ impl Server {
     ) -> Server {
         let server = Server {
             drain: CancellationToken::new(),
+            is_patient: Arc::default(),
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -140,6 +146,7 @@ impl Server {
             .title_case_headers(true);
         let acceptor = Acceptor {
             drain: server.drain.clone(),
+            is_patient: Arc::clone(&server.is_patient),
             cancel: server.cancel.clone(),
             tasks: server.tasks.clone(),
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
@@ -156,6 +163,13 @@ impl Server {
     pub(crate) fn drain(&self) {
         self.drain.cancel();
         self.tasks.close();
+    }
+
+    /// Does the same as [`Server::drain`], but lets each connection send its first request, for [`FIRST_REQUEST_TIME`] at
+    /// most: its client could not connect to another process.
+    pub(crate) fn drain_after_first_requests(&self) {
+        self.is_patient.store(true, Ordering::Release);
+        self.drain();
     }
 
     /// Waits until the last connection of a draining server has ended, and cancels those still open at the deadline.
@@ -178,6 +192,7 @@ impl Drop for Server {
 /// State of the accept loop.
 struct Acceptor<H> {
     drain: CancellationToken,
+    is_patient: Arc<AtomicBool>,
     cancel: CancellationToken,
     tasks: TaskTracker,
     refusals: Arc<Semaphore>,
@@ -257,7 +272,10 @@ impl<H: Handler> Acceptor<H> {
         };
         let (context, stream) = (Arc::clone(&connection), Arc::clone(&take_over));
         let of_response = Arc::clone(&socket);
+        let first_request = CancellationToken::new();
+        let began = first_request.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
+            began.cancel();
             request.extensions_mut().insert(Arc::clone(&context));
             request.extensions_mut().insert(guard.clone());
             request.extensions_mut().insert(local);
@@ -277,9 +295,13 @@ impl<H: Handler> Acceptor<H> {
             }
         });
         let served = self.http.serve_connection(TokioIo::new(io), service).with_upgrades();
+        let drain = DrainSignal {
+            drain: self.drain.clone(),
+            is_patient: Arc::clone(&self.is_patient),
+            first_request,
+        };
         // In a box made here, so that the task of a stream has no space for the state of HTTP.
-        let http =
-            Box::pin(serve_http(served, Arc::clone(&connection), take_over, watch, self.drain.clone()));
+        let http = Box::pin(serve_http(served, Arc::clone(&connection), take_over, watch, drain));
         let task = async move {
             let _admission = admission;
             let ended = http.await;
@@ -300,7 +322,7 @@ async fn serve_http<S, B>(
     connection: Arc<Connection>,
     take_over: Arc<TakeOver>,
     watch: HangUpWatch,
-    drain: CancellationToken,
+    drain: DrainSignal,
 ) -> hyper::Result<Option<Stream>>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
@@ -318,10 +340,27 @@ where
                 Poll::Pending => take_over.poll_take().map(|it| Ok(Some(it))),
             }) => return ended,
             () = hung_up.as_mut() => return Ok(None),
-            () = drain.cancelled(), if !is_draining => {
+            () = drain.due(), if !is_draining => {
                 served.as_mut().graceful_shutdown();
                 is_draining = true;
             }
+        }
+    }
+}
+
+/// When a connection has to finish.
+struct DrainSignal {
+    drain: CancellationToken,
+    is_patient: Arc<AtomicBool>,
+    /// Cancelled by the first request of the connection.
+    first_request: CancellationToken,
+}
+
+impl DrainSignal {
+    async fn due(&self) {
+        self.drain.cancelled().await;
+        if self.is_patient.load(Ordering::Acquire) {
+            let _ = timeout(FIRST_REQUEST_TIME, self.first_request.cancelled()).await;
         }
     }
 }

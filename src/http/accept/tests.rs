@@ -311,6 +311,26 @@ async fn a_draining_server_closes_idle_connections_and_cancels_the_others_at_the
 }
 
 #[tokio::test]
+async fn a_connection_may_send_its_first_request_before_another_process_takes_over() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let mut idle = server.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+    let mut fresh = server.send("").await;
+    let accepted = async {
+        while server.admission.n_open() < 2 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(WAIT_MAX, accepted).await.expect("it is accepted");
+
+    server.server.drain_after_first_requests();
+    assert!(read_all(&mut idle).await.starts_with("HTTP/1.1 200"));
+    fresh.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(read_all(&mut fresh).await.starts_with("HTTP/1.1 200"));
+    assert!(timeout(WAIT_MAX, server.server.drained(Instant::now() + NEVER)).await.expect("it drains"));
+}
+
+#[tokio::test]
 async fn a_server_without_connections_drains_at_once() {
     let server = start(Admission::new(0, 0), NEVER).await;
     server.server.drain();

@@ -1,6 +1,7 @@
 //! Tests of the pump with an in-memory provider and simulated time.
 
 mod beside;
+mod node;
 mod pacing;
 
 use std::sync::Arc;
