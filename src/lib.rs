@@ -28,6 +28,7 @@ mod logo_cache;
 mod logo_testing;
 mod matching;
 mod metrics;
+mod node;
 pub mod play;
 mod player;
 mod plugins;
