@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
-    Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings,
+    Cluster, Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings,
     MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
     UdpOutputs, Vod, VodImporter,
 };
@@ -120,6 +120,8 @@ pub(crate) struct App {
     pub(crate) strm_exports: StrmExports,
     /// Lines of the log, if this gateway shows them.
     pub(crate) recent_log: OnceLock<RecentLog>,
+    /// Present if the configuration names a cluster.
+    pub(crate) cluster: OnceLock<Cluster>,
     /// Present in the demo only.
     pub(crate) demo: OnceLock<Demo>,
     /// True once the gateway has begun to stop.
@@ -193,6 +195,7 @@ impl App {
                 .view(const { &[Title::COLLECTION] }, |reader, _| Ok(reader.version()))?,
             strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),
+            cluster: OnceLock::new(),
             demo: OnceLock::new(),
             is_draining: AtomicBool::new(false),
             has_successor: AtomicBool::new(false),

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::{IntegrationStatus, PluginStatus, RecordingRoom, now_ms};
+use actors::{ClusterView, IntegrationStatus, NodeState, PluginStatus, RecordingRoom, now_ms};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::account_addresses::{AddressRecord, addresses_of};
 use domain::guide::source::GuideSource;
@@ -51,6 +51,8 @@ pub(crate) enum ConditionKind {
     AccountAddress,
     IntegrationPaused,
     PluginFailed,
+    ClusterEngine,
+    ClusterNode,
 }
 
 impl ConditionKind {
@@ -123,7 +125,44 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         let status = app.plugin_processes.handle.state(&plugin.key);
         found.extend(status.and_then(|it| plugin_condition(plugin, &it)));
     }
+    if let Some(cluster) = app.cluster.get() {
+        found.extend(cluster_conditions(&cluster.view()));
+    }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
+    found
+}
+
+fn cluster_conditions(view: &ClusterView) -> Vec<Condition> {
+    let mut found = Vec::new();
+    if let Some(reason) = &view.disconnected {
+        found.push(Condition {
+            key: "cluster_engine".to_owned(),
+            kind: ConditionKind::ClusterEngine,
+            severity: Severity::Error,
+            title: "The NATS servers of the cluster cannot be reached".to_owned(),
+            message: format!("This node does not take part in the cluster: {reason}."),
+            advice: "Start the servers, or correct the table [cluster] of the configuration. `headwater cluster check` says \
+                     more."
+                .to_owned(),
+        });
+    }
+    found.extend(view.problem.as_ref().map(|problem| Condition {
+        key: "cluster_name".to_owned(),
+        kind: ConditionKind::ClusterNode,
+        severity: Severity::Error,
+        title: "This node cannot be a member of the cluster".to_owned(),
+        message: problem.clone(),
+        advice: "Give each node a name of its own, and restart it.".to_owned(),
+    }));
+    let expired = view.nodes.iter().filter(|it| it.state == NodeState::Expired);
+    found.extend(expired.map(|it| Condition {
+        key: format!("cluster_node:{}:{}", it.id.0, it.incarnation.map_or(0, |it| it.0)),
+        kind: ConditionKind::ClusterNode,
+        severity: Severity::Warning,
+        title: format!("The node \"{}\" no longer answers", it.info.name),
+        message: format!("The node \"{}\" has not renewed its membership for 20 s.", it.info.name),
+        advice: "Start it, or stop it properly before it is switched off for long.".to_owned(),
+    }));
     found
 }
 

@@ -45,7 +45,7 @@ use crate::http::{Routes, route_table};
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
-use crate::{matching, push, recording_rules, rest, store_watch, strm_export};
+use crate::{matching, node, push, recording_rules, rest, store_watch, strm_export};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -81,6 +81,8 @@ pub enum StartError {
     Fetch(#[source] FetchError),
     #[error("failed to set up connections to providers: {0}")]
     Dial(String),
+    #[error("failed to take part in the cluster: failed to {0}")]
+    Cluster(String),
     #[error("a runtime has shut down")]
     Runtime,
 }
@@ -164,6 +166,10 @@ impl Gateway {
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
+        // With the runtime of the control plane, whose task it is.
+        let of_node = Arc::clone(&app);
+        let joining = runtimes.work.spawn(async move { node::membership::start(&of_node).await });
+        joining.await.map_err(|_| StartError::Runtime)??;
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
         let open = |listener, routes| {
@@ -364,6 +370,10 @@ impl Gateway {
         }
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
+        if let Some(cluster) = self.app.cluster.get() {
+            // After the last source was closed, because the others may open sources in its place now.
+            cluster.leave().await;
+        }
         // Not earlier: until the last response, a handler may still write.
         let store = self.app.models.store.clone();
         let closed = tokio::task::spawn_blocking(move || store.close()).await.is_ok();

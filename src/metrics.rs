@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use actors::{DeliveryCounts, DurationCounts, MetricsSnapshot, SlotsSnapshot};
+use actors::{ClusterView, DeliveryCounts, DurationCounts, MetricsSnapshot, NodeState, SlotsSnapshot};
 use domain::account::Account;
 use domain::ids::GuideSourceId;
 use prometheus_client::collector::Collector;
@@ -110,6 +110,26 @@ pub(crate) struct Reading {
     pub(crate) accounts: Vec<AccountReading>,
     pub(crate) guides: Vec<GuideReading>,
     pub(crate) deliveries: DeliveryCounts,
+    /// `None` without a cluster.
+    pub(crate) cluster: Option<Arc<ClusterView>>,
+}
+
+/// The states of nodes that have a value of their own.
+const NODE_STATES: [NodeState; 5] =
+    [NodeState::Joining, NodeState::Alive, NodeState::Expired, NodeState::Left, NodeState::Unknown];
+
+fn cluster(page: &mut Page<'_>, view: &ClusterView) -> fmt::Result {
+    let is_connected = u64::from(view.disconnected.is_none());
+    page.gauge(
+        "cluster_connected",
+        "1 if this node reaches the NATS servers of its cluster, otherwise 0",
+        is_connected,
+    )?;
+    let is_member = view.own().is_some_and(|it| it.state == NodeState::Alive);
+    page.gauge("cluster_member", "1 if this node is a member of its cluster, otherwise 0", is_member.into())?;
+    let count = |state| view.nodes.iter().filter(|it| it.state == state).count() as u64;
+    let nodes = NODE_STATES.map(|it| ([("state", it.as_str())], count(it)));
+    page.each("cluster_nodes", "Nodes of the cluster, by state", ConstGauge::new, nodes)
 }
 
 impl Collector for Reading {
@@ -206,6 +226,9 @@ impl Collector for Reading {
             deliveries.n_overflowed,
         )?;
         page.counter("failed_logins", "Failed logins of users", self.failed_logins)?;
+        if let Some(view) = &self.cluster {
+            cluster(&mut page, view)?;
+        }
 
         page.gauge("connections", "Open client connections", self.admission.n_open() as u64)?;
         page.counter("connections_accepted", "Connections accepted", self.admission.n_accepted())?;
@@ -391,6 +414,7 @@ mod tests {
             accounts: Vec::new(),
             guides: Vec::new(),
             deliveries: DeliveryCounts::default(),
+            cluster: None,
         }
     }
 

@@ -61,6 +61,7 @@ async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
         accounts: AccountReading::all(&call.app.models, &call.app.slots()),
         guides: GuideReading::all(&call.app.models),
         deliveries: call.app.integrations.counts(),
+        cluster: call.app.cluster.get().map(|it| it.view()),
     };
     metrics::text(reading).map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

@@ -23,6 +23,7 @@ mod channel;
 mod channels;
 mod client;
 mod clock;
+mod cluster;
 mod egress;
 mod events;
 mod fetch;
@@ -70,6 +71,7 @@ pub use self::channel::{
 };
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
+pub use self::cluster::{Cluster, ClusterView, NodeState, NodeView, ReadLoad};
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
 pub use self::guide::{

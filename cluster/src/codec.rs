@@ -34,7 +34,7 @@ pub struct NodeLoad {
     pub cpu_percent: Option<u32>,
 }
 
-/// What a node says about itself in its record. Other nodes do not decide by it.
+/// The description that a node gives of itself in its record. Other nodes do not decide by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeInfo {

@@ -1,4 +1,4 @@
-//! What the nodes of a cluster need of the store that they share.
+//! The trait of the store that the nodes of a cluster share.
 //!
 //! # Sessions
 //! A session is one connection to the engine, over which the identity of its data was checked. All requests name the

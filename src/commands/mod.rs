@@ -1,6 +1,7 @@
 //! Subcommands of `headwater`, except `play` and `demo`.
 
 mod backup;
+mod cluster;
 mod doctor;
 mod export;
 mod import;
@@ -14,7 +15,7 @@ mod user;
 use std::process::ExitCode;
 
 pub use self::serve::{ServeError, serve};
-use crate::config::{Command, ExportCommand, KeysCommand, Loaded, StoreCommand};
+use crate::config::{ClusterCommand, Command, ExportCommand, KeysCommand, Loaded, StoreCommand};
 
 /// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
 pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode>> {
@@ -27,6 +28,8 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Export { command: ExportCommand::Strm(new) } => export::strm(config, new),
         Command::User { command } => user::run(config, command),
         Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
+        Command::Cluster { command: ClusterCommand::Check } => cluster::check(config),
+        Command::Cluster { command: ClusterCommand::Status } => cluster::status(config),
         Command::Backup(new) => backup::back_up(config, new),
         Command::Restore(args) => backup::restore(config, args),
         Command::Restart => restart::run(config),

@@ -132,6 +132,11 @@ pub enum Command {
         #[command(subcommand)]
         command: KeysCommand,
     },
+    /// Look at the cluster of this node, whether the gateway runs or not.
+    Cluster {
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
     /// Serve the channels of one or more playlists, without a store.
     ///
     /// Entries with the same tvg-id (or the same name, if they have none) become one channel with several streams, in
@@ -196,6 +201,17 @@ pub struct NewStrmExport {
 pub enum KeysCommand {
     /// Replace the key that signs tokens: every user has to log in again. API keys stay valid.
     Rotate,
+}
+
+/// Subcommands of `headwater cluster`.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Check the NATS servers of the cluster, and say what to do; exit with 1 if there is a problem.
+    ///
+    /// Looks at versions, JetStream, replicas, the writing to disk, round trips and clocks. Changes nothing.
+    Check,
+    /// List the nodes of the cluster; exit with 1 if the cluster cannot be reached.
+    Status,
 }
 
 /// Subcommands of `headwater user`.

@@ -10,6 +10,7 @@
 //! ```
 
 mod args;
+mod cluster;
 mod integrations;
 mod layers;
 mod network_access;
@@ -28,10 +29,11 @@ use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
 pub use self::args::{
-    Args, Command, ExportCommand, KeysCommand, NewBackup, NewImport, NewImportFrom, NewPassword,
-    NewStrmExport, NewUser, PASSWORD_VARIABLE, RestoreArgs, SOURCE_API_KEY_VARIABLE,
+    Args, ClusterCommand, Command, ExportCommand, KeysCommand, NewBackup, NewImport, NewImportFrom,
+    NewPassword, NewStrmExport, NewUser, PASSWORD_VARIABLE, RestoreArgs, SOURCE_API_KEY_VARIABLE,
     SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
+pub use self::cluster::ClusterConfig;
 pub use self::integrations::Integrations;
 pub(crate) use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};
@@ -82,6 +84,7 @@ pub struct Config {
     pub programs: Programs,
     pub integrations: Integrations,
     pub plugins: Plugins,
+    pub cluster: ClusterConfig,
 }
 
 /// How media servers find the emulated tuners by themselves.
@@ -210,6 +213,7 @@ impl Default for Config {
             programs: Programs::default(),
             integrations: Integrations::default(),
             plugins: Plugins::default(),
+            cluster: ClusterConfig::default(),
         }
     }
 }
@@ -305,6 +309,9 @@ impl Config {
         self.integrations
             .check()
             .map_err(|(key, reason)| ConfigError::Value { key: format!("integrations.{key}"), reason })?;
+        self.cluster
+            .check()
+            .map_err(|(key, reason)| ConfigError::Value { key: format!("cluster.{key}"), reason })?;
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()
         {

@@ -1,13 +1,15 @@
-//! The nodes of a cluster: the authority that issues their certificates, how a node joins, and the encryption between them.
+//! The nodes of a cluster: how this one becomes a member ([`membership`]), the authority that issues their certificates,
+//! how a node joins, and the encryption between them.
 //!
 //! A cluster begins with [`file::begin_cluster`]. A machine joins with a token: [`join::create_token`] makes it, the
-//! machine sends [`join::JoinRequest`] over a connection of [`tls::join_client_config`], and [`join::admit`] answers with a
-//! certificate and the data keys, sealed for this machine. All other connections between nodes need a certificate on both
-//! sides ([`tls::NodeTls`]).
+//! machine sends [`join::JoinRequest`] over a connection of [`tls::join_client_config`], and [`join::admit`] answers
+//! with a certificate and the data keys, sealed for this machine. All other connections between nodes need a certificate
+//! on both sides ([`tls::NodeTls`]).
 
 pub mod authority;
 pub mod file;
 pub mod join;
+pub(crate) mod membership;
 #[cfg(test)]
 mod tests;
 pub mod tls;

@@ -148,7 +148,9 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     data["type"] = json!(kind);
     let is_bad_news = matches!(
         event.body,
-        EventBody::StoreStopped { .. } | EventBody::ComskipStatus { status: "error", .. }
+        EventBody::StoreStopped { .. }
+            | EventBody::ComskipStatus { status: "error", .. }
+            | EventBody::NodeState { state: "expired", .. }
     );
     data["success"] = json!(!is_bad_news);
     let is_for_all = matches!(

@@ -6,7 +6,7 @@
 mod actor;
 mod message;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;

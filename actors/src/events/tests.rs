@@ -10,7 +10,7 @@ fn event(at: i64) -> Event {
     Event { at, body: EventBody::LoginFailed { attempt, reason: "a test".into() } }
 }
 
-async fn events() -> Events {
+pub(crate) async fn events() -> Events {
     let bus = Bus::new();
     let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { bus: bus.clone() }).await.unwrap();
     let address = Address::new();

@@ -9,8 +9,10 @@
 //!      ├─▶ log.rs        appending with an expected sequence, following
 //!      ├─▶ messages.rs   messages that are not stored
 //!      └─▶ objects.rs    large values
+//!   inspect.rs    what a server says about itself, for people
 //! ```
 
+mod inspect;
 mod log;
 mod messages;
 mod objects;
@@ -33,8 +35,10 @@ use futures_util::future::BoxFuture;
 use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, watch};
 
+pub use self::inspect::{MonitorFacts, ServerFacts, StreamFacts, check_monitor_address, inspect, monitor};
 pub use self::options::{NatsLogin, NatsOptions, check_address};
 use self::session::Shared;
+pub use self::streams::replicas;
 pub use self::version::VERSION_MIN;
 use crate::engine::{
     EVENTS_MAX, Engine, EngineError, EngineState, Key, LogEntry, LogEvent, LogState, MESSAGES_MAX, Message,

@@ -31,7 +31,7 @@ const UNANSWERED_MAX: u32 = 2;
 /// Bytes of a message that are kept for its headers.
 const HEADER_BYTES: usize = 1024;
 
-/// What the tasks of an engine share.
+/// The values that the tasks of an engine share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: NatsOptions,

@@ -1,9 +1,10 @@
 //! The streams in JetStream: their names, settings and limits.
 
-use async_nats::jetstream::Context;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use std::error::Error;
+
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, StorageType};
-use async_nats::jetstream::{ErrorCode, context};
+use async_nats::jetstream::{Context, ErrorCode};
 use tracing::{info, warn};
 
 /// A stream of the cluster. The names are those that the tools of NATS expect, so that `nats kv` and `nats object`
@@ -77,7 +78,7 @@ impl StreamKind {
 pub(super) const LOG_SUBJECT: &str = "hw.log";
 
 /// Returns the number of replicas for a number of servers.
-pub(super) fn replicas(n_servers: usize) -> usize {
+pub fn replicas(n_servers: usize) -> usize {
     n_servers.clamp(1, 3)
 }
 
@@ -158,8 +159,7 @@ fn refused(code: ErrorCode, text: &str) -> String {
     }
 }
 
-fn unanswered(error: &context::GetStreamError) -> String {
-    use std::error::Error;
+fn unanswered(error: &GetStreamError) -> String {
     let cause = error.source().map(ToString::to_string).unwrap_or_else(|| error.to_string());
     format!(
         "JetStream does not answer ({cause}); its servers need `jetstream {{ … }}` in their configuration, and a \

@@ -174,6 +174,12 @@ pub enum EventBody {
         /// Whether the gateway restarts now.
         restarts_now: bool,
     },
+    /// A node of the cluster has joined, left or expired. Not for subscribers, because every node sees it.
+    NodeState {
+        node: String,
+        /// `alive`, `expired` or `left`.
+        state: &'static str,
+    },
 }
 
 /// The channel that an event is about.
@@ -291,6 +297,7 @@ impl EventBody {
             Self::StoreStopped { .. } => "store_stopped",
             Self::StoreResumed => "store_resumed",
             Self::RestorePending { .. } => "restore_pending",
+            Self::NodeState { .. } => "node_state",
         }
     }
 
@@ -318,7 +325,8 @@ impl EventBody {
             | Self::VodStop { .. }
             | Self::StoreStopped { .. }
             | Self::StoreResumed
-            | Self::RestorePending { .. } => None,
+            | Self::RestorePending { .. }
+            | Self::NodeState { .. } => None,
         }
     }
 }
@@ -451,6 +459,10 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
         EventBody::RestorePending { backup, restarts_now } => {
             map.serialize_entry("backup", backup)?;
             map.serialize_entry("restarts_now", restarts_now)
+        }
+        EventBody::NodeState { node, state } => {
+            map.serialize_entry("node", node)?;
+            map.serialize_entry("state", state)
         }
     }
 }

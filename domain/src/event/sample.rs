@@ -127,6 +127,7 @@ fn samples() -> Vec<EventBody> {
         },
         EventBody::StoreStopped { reason: reason() },
         EventBody::StoreResumed,
+        EventBody::NodeState { node: "attic".to_owned(), state: "expired" },
         EventBody::ComskipStatus {
             channel: channel(),
             recording: recording(),

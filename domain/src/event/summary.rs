@@ -72,6 +72,11 @@ impl EventBody {
             Self::RestorePending { backup, .. } => {
                 format!("The back-up {backup} is restored at the next start")
             }
+            Self::NodeState { node, state } => match *state {
+                "alive" => format!("The node {node} has joined the cluster"),
+                "left" => format!("The node {node} has left the cluster"),
+                _ => format!("The node {node} of the cluster no longer answers"),
+            },
         };
         sentence.trim_end_matches('.').to_owned() + "."
     }

@@ -13,7 +13,7 @@ use domain::time::iso_millis;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
-use super::{Finding, Report};
+use super::{CheckReport, Finding};
 use crate::conditions::EXPIRY_NOTICE_MS;
 use crate::config::Config;
 use crate::control::{self, ControlReply, ControlRequest};
@@ -27,7 +27,7 @@ const RESOLUTION_SLOW: Duration = Duration::from_secs(1);
 /// A difference between the clocks of this machine and of a provider that is reported, in seconds.
 const CLOCK_SECONDS_MAX: u64 = 60;
 
-pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut Report) {
+pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut CheckReport) {
     if !folder.store().exists() {
         report.add(Finding::good("accounts", "there is no store yet"));
         return;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::geteuid;
 
-use super::{Finding, Report};
+use super::{CheckReport, Finding};
 use crate::conditions::{DISK_BYTES_LOW, DiskSpace};
 use crate::config::Config;
 use crate::control;
@@ -17,7 +17,7 @@ use crate::data::DataFolder;
 /// Name of the file that is created, and removed again, to test the data folder.
 const TEST_FILE: &str = ".doctor";
 
-pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut Report) {
+pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut CheckReport) {
     let is_running = control::is_running(folder);
     report.add(folder_finding(folder));
     report.add(key_finding(folder));

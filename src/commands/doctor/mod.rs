@@ -18,7 +18,7 @@ const EXIT_PROBLEMS: u8 = 1;
 /// Runs all checks, and prints each finding as soon as it is there. Blocks.
 pub(super) fn run(config: &Config) -> ExitCode {
     let folder = DataFolder::new(&config.data_dir);
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     machine::check(config, &folder, &mut report);
     accounts::check(config, &folder, &mut report);
     report.end()
@@ -26,7 +26,7 @@ pub(super) fn run(config: &Config) -> ExitCode {
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(in crate::commands) enum Verdict {
     Good,
     /// It works, but not as well as it could, or not for long.
     Warning,
@@ -36,7 +36,7 @@ enum Verdict {
 
 /// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
-struct Finding {
+pub(in crate::commands) struct Finding {
     verdict: Verdict,
     subject: String,
     /// The result as a sentence. Without credentials.
@@ -46,15 +46,15 @@ struct Finding {
 }
 
 impl Finding {
-    fn good(subject: &str, message: impl Into<String>) -> Self {
+    pub(in crate::commands) fn good(subject: &str, message: impl Into<String>) -> Self {
         Self::new(Verdict::Good, subject, message.into(), "")
     }
 
-    fn warning(subject: &str, message: impl Into<String>, advice: &str) -> Self {
+    pub(in crate::commands) fn warning(subject: &str, message: impl Into<String>, advice: &str) -> Self {
         Self::new(Verdict::Warning, subject, message.into(), advice)
     }
 
-    fn problem(subject: &str, message: impl Into<String>, advice: &str) -> Self {
+    pub(in crate::commands) fn problem(subject: &str, message: impl Into<String>, advice: &str) -> Self {
         Self::new(Verdict::Problem, subject, message.into(), advice)
     }
 
@@ -81,13 +81,13 @@ impl fmt::Display for Finding {
 
 /// Prints findings, and counts those that need attention.
 #[derive(Debug, Default)]
-struct Report {
+pub(in crate::commands) struct CheckReport {
     n_warnings: usize,
     n_problems: usize,
 }
 
-impl Report {
-    fn add(&mut self, finding: Finding) {
+impl CheckReport {
+    pub(in crate::commands) fn add(&mut self, finding: Finding) {
         match finding.verdict {
             Verdict::Good => {}
             Verdict::Warning => self.n_warnings += 1,
@@ -96,7 +96,7 @@ impl Report {
         say(&finding.to_string());
     }
 
-    fn end(self) -> ExitCode {
+    pub(in crate::commands) fn end(self) -> ExitCode {
         say(&format!("\n{} problem(s), {} warning(s)", self.n_problems, self.n_warnings));
         if self.n_problems > 0 { ExitCode::from(EXIT_PROBLEMS) } else { ExitCode::SUCCESS }
     }

@@ -121,6 +121,8 @@ choice!(ConditionKind {
     AccountAddress = "account_address",
     IntegrationPaused = "integration_paused",
     PluginFailed = "plugin_failed",
+    ClusterEngine = "cluster_engine",
+    ClusterNode = "cluster_node",
 });
 
 pub(super) fn routes() -> Vec<Route> {

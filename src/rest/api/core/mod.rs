@@ -4,6 +4,7 @@ mod audit;
 mod environment;
 mod health;
 mod logs;
+mod nodes;
 mod notifications;
 mod output_profiles;
 mod rehash;
@@ -25,6 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
         environment::routes(),
         health::routes(),
         logs::routes(),
+        nodes::routes(),
         notifications::routes(),
         output_profiles::routes(),
         rehash::routes(),

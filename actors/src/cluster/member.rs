@@ -1,0 +1,394 @@
+//! The task of a member.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::{fs, io};
+
+use cluster::codec::{self, StoredMember, StoredRecord};
+use cluster::{
+    Engine, EngineError, EngineState, NodeInfo, Record, Revision, Session, SwapOutcome, WatchEvent, node_id,
+};
+use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, ProcessId, RecordKey};
+use domain::cluster::rules::ClusterRules;
+use domain::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, WriteNumber};
+use domain::event::{Event, EventBody};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::{error, info, warn};
+use uuid::Uuid;
+
+use super::ReadLoad;
+use super::clock::BootClock;
+use super::view::{ClusterView, NodeState, NodeView};
+use crate::clock::now_ms;
+use crate::events::Events;
+
+/// The file in which the kernel names the present boot.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// A member's record as it was last seen.
+#[derive(Debug)]
+struct Seen {
+    revision: Revision,
+    stored: StoredMember,
+    /// Milliseconds since 1970.
+    at: i64,
+}
+
+/// The end of a request.
+enum Done {
+    Read { session: u64, key: RecordKey, result: Result<Record, EngineError> },
+    Written { key: RecordKey, number: WriteNumber, outcome: SwapOutcome },
+}
+
+/// The membership of this node.
+pub(super) struct MemberTask {
+    engine: Arc<dyn Engine>,
+    info: NodeInfo,
+    load: ReadLoad,
+    events: Events,
+    clock: BootClock,
+    id: NodeId,
+    process: ProcessId,
+    node: ClusterNode,
+    records: mpsc::Receiver<WatchEvent>,
+    /// The session whose events are being processed. Requests are sent in no other.
+    session: Option<Session>,
+    /// [`Session::n_restarts`] of the last session that was processed.
+    n_restarts: Option<u64>,
+    /// At most one for each record that the node reads or writes.
+    requests: JoinSet<Done>,
+    inputs: VecDeque<NodeInput>,
+    members: BTreeMap<NodeId, Seen>,
+    /// Members that were reported in the present session, until it is complete. The others are gone then.
+    reported: Option<BTreeSet<NodeId>>,
+    /// The states of which events were sent. `None` before the first session was complete.
+    announced: Option<BTreeMap<NodeId, NodeState>>,
+    problem: Option<String>,
+    view: watch::Sender<Arc<ClusterView>>,
+}
+
+impl MemberTask {
+    pub(super) fn new(
+        engine: Arc<dyn Engine>,
+        info: NodeInfo,
+        load: ReadLoad,
+        events: Events,
+        clock: BootClock,
+    ) -> io::Result<(Self, watch::Receiver<Arc<ClusterView>>)> {
+        let boot = fs::read_to_string(BOOT_ID)?;
+        let boot = Uuid::parse_str(boot.trim()).map_err(io::Error::other)?;
+        let process = ProcessId(getrandom::u64().map_err(io::Error::other)?);
+        let id = node_id(&info.name);
+        let node = ClusterNode::new(id, BootId(boot), process, ClusterRules::default(), clock.now());
+        let nodes = Vec::new();
+        let empty = ClusterView { disconnected: Some("not connected yet".to_owned()), problem: None, nodes };
+        let (view, receiver) = watch::channel(Arc::new(empty));
+        let records = engine.watch(None);
+        let task = Self {
+            engine,
+            info,
+            load,
+            events,
+            clock,
+            id,
+            process,
+            node,
+            records,
+            session: None,
+            n_restarts: None,
+            requests: JoinSet::new(),
+            inputs: VecDeque::new(),
+            members: BTreeMap::new(),
+            reported: None,
+            announced: None,
+            problem: None,
+            view,
+        };
+        Ok((task, receiver))
+    }
+
+    /// Runs until the handle is dropped.
+    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<NodeInput>) {
+        let mut state = self.engine.state();
+        self.inputs.push_back(NodeInput::Tick);
+        loop {
+            self.process();
+            self.show(&state.borrow_and_update().clone());
+            // A node that may not write has nothing to do at any time.
+            let deadline = self.node.deadline().filter(|_| self.problem.is_none());
+            tokio::select! {
+                // In this order: a restart of the engine is known before the answers of the new session.
+                biased;
+                event = self.records.recv() => match event {
+                    Some(it) => self.on_record(it),
+                    // The engine has ended, which only happens with the process.
+                    None => return,
+                },
+                Some(done) = self.requests.join_next() => match done {
+                    Ok(it) => self.on_done(it),
+                    Err(it) => error!("a request to the cluster's engine failed: {it}"),
+                },
+                Some(input) = commands.recv() => self.inputs.push_back(input),
+                _ = state.changed() => {}
+                () = self.clock.wait_until(deadline) => self.inputs.push_back(NodeInput::Tick),
+            }
+        }
+    }
+
+    fn on_record(&mut self, event: WatchEvent) {
+        match event {
+            WatchEvent::Session(session) => {
+                let is_restart = self.n_restarts.is_some_and(|it| it != session.n_restarts);
+                self.n_restarts = Some(session.n_restarts);
+                self.session = Some(session);
+                self.reported = Some(BTreeSet::new());
+                if is_restart {
+                    self.inputs.push_back(NodeInput::EngineRestarted);
+                }
+                self.inputs.push_back(NodeInput::Tick);
+            }
+            WatchEvent::Record(record) => self.on_seen(record),
+            WatchEvent::Complete => {
+                if let Some(reported) = self.reported.take() {
+                    self.members.retain(|id, _| reported.contains(id));
+                }
+                self.announced.get_or_insert_default();
+            }
+        }
+    }
+
+    fn on_seen(&mut self, record: Record) {
+        let Some(key) = codec::record_key(&record.key) else { return };
+        let value = record.value.as_ref().map(|it| codec::decode(&record.key, key, it)).transpose();
+        let value = match value {
+            Ok(it) => it,
+            Err(error) => {
+                error!("{error}");
+                return;
+            }
+        };
+        if let RecordKey::Member(id) = key {
+            self.note_member(id, record.revision, value.as_ref());
+        }
+        // A node with the same id and another name: neither may write.
+        if self.problem.is_some() {
+            return;
+        }
+        let record_value = value.map(|it| match it {
+            StoredRecord::Member(it) => ClusterRecord::Member(it.record),
+            StoredRecord::Other(it) => it,
+        });
+        self.inputs.push_back(NodeInput::Seen { key, revision: record.revision, record: record_value });
+    }
+
+    fn note_member(&mut self, id: NodeId, revision: Revision, value: Option<&StoredRecord>) {
+        if let Some(reported) = &mut self.reported {
+            reported.insert(id);
+        }
+        let Some(StoredRecord::Member(stored)) = value else {
+            self.members.remove(&id);
+            return;
+        };
+        if id == self.id {
+            self.check_own(stored);
+        }
+        let is_new = self.members.get(&id).is_none_or(|it| it.revision != revision);
+        if is_new {
+            self.members.insert(id, Seen { revision, stored: stored.clone(), at: now_ms() });
+        }
+    }
+
+    /// Notes if another node uses the id of this one.
+    fn check_own(&mut self, stored: &StoredMember) {
+        let other = &stored.node.name;
+        let is_other = !other.is_empty() && *other != self.info.name;
+        if is_other && stored.record.state == MemberState::Alive {
+            let own = &self.info.name;
+            let text = format!(
+                "The node names \"{own}\" and \"{other}\" have the same short form, so \"{own}\" cannot be a member. Give \
+                 one of the nodes another name (`cluster.node_name`)."
+            );
+            error!("{text}");
+            self.problem = Some(text);
+        } else if stored.record.state == MemberState::Alive
+            && stored.record.process != self.process
+            && self.node.incarnation(self.clock.now()).is_some()
+        {
+            let name = &self.info.name;
+            error!(
+                "another process takes part in the cluster as \"{name}\"; each node needs a name of its own"
+            );
+        }
+    }
+
+    fn on_done(&mut self, done: Done) {
+        match done {
+            Done::Read { session, key, result } => {
+                let is_present = self.session.is_some_and(|it| it.number == session);
+                match result {
+                    Ok(record) if is_present => self.on_seen(record),
+                    // A value of an earlier session may be of another engine.
+                    Ok(_) | Err(_) => self.inputs.push_back(NodeInput::ReadFailed(key)),
+                }
+            }
+            Done::Written { key, number, outcome } => {
+                self.inputs.push_back(NodeInput::Written { key, number, outcome });
+            }
+        }
+    }
+
+    /// Processes all inputs, and those that follow from them.
+    fn process(&mut self) {
+        while let Some(input) = self.inputs.pop_front() {
+            if self.problem.is_some() {
+                self.inputs.clear();
+                return;
+            }
+            for effect in self.node.on(input, self.clock.now()) {
+                self.carry_out(effect);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: NodeEffect) {
+        match effect {
+            NodeEffect::Read(key) => self.read(key),
+            // The new watch begins with all records.
+            NodeEffect::ReadAll => self.records = self.engine.watch(None),
+            NodeEffect::Write { key, number, expected, record } => self.write(key, number, expected, &record),
+            NodeEffect::Joined(incarnation) => {
+                info!(
+                    node = self.info.name,
+                    incarnation = incarnation.0,
+                    "this node is a member of the cluster"
+                );
+            }
+            NodeEffect::Lost(incarnation) => {
+                warn!(
+                    node = self.info.name,
+                    incarnation = incarnation.0,
+                    "this node is no longer a member of the cluster"
+                );
+            }
+            // Nothing asks for slots, channels or jobs yet.
+            NodeEffect::Granted { .. }
+            | NodeEffect::Refused { .. }
+            | NodeEffect::Close { .. }
+            | NodeEffect::AskToYield { .. }
+            | NodeEffect::Originate { .. }
+            | NodeEffect::Pull { .. }
+            | NodeEffect::ReleaseSource { .. }
+            | NodeEffect::RunJob { .. }
+            | NodeEffect::StopJob { .. } => {}
+        }
+    }
+
+    fn read(&mut self, key: RecordKey) {
+        // Without a session, the request fails at once.
+        let (engine, session) = (self.engine.clone(), self.session.map_or(0, |it| it.number));
+        self.requests.spawn(async move {
+            let result = engine.read(session, &codec::key(key)).await;
+            Done::Read { session, key, result }
+        });
+    }
+
+    fn write(
+        &mut self,
+        key: RecordKey,
+        number: WriteNumber,
+        expected: Option<Revision>,
+        record: &ClusterRecord,
+    ) {
+        let node = match key {
+            RecordKey::Member(id) if id == self.id => NodeInfo { load: (self.load)(), ..self.info.clone() },
+            RecordKey::Member(id) => {
+                self.members.get(&id).map(|it| it.stored.node.clone()).unwrap_or_default()
+            }
+            _ => NodeInfo::default(),
+        };
+        let value = codec::encode(record, &node);
+        let (engine, session) = (self.engine.clone(), self.session.map_or(0, |it| it.number));
+        self.requests.spawn(async move {
+            let outcome = match expected {
+                Some(it) => engine.swap(session, &codec::key(key), it, Some(value)).await,
+                // Only the model writes without an expectation.
+                None => SwapOutcome::Unknown,
+            };
+            Done::Written { key, number, outcome }
+        });
+    }
+
+    /// Publishes who is there, and sends the events about it.
+    fn show(&mut self, state: &EngineState) {
+        let disconnected = match state {
+            EngineState::Connected(_) => None,
+            EngineState::Disconnected { reason } => Some(reason.clone()),
+        };
+        let now = self.clock.now();
+        let mut nodes: Vec<_> = self
+            .members
+            .iter()
+            .map(|(id, seen)| self.node_view(*id, seen, disconnected.is_some(), now))
+            .collect();
+        if !self.members.contains_key(&self.id) {
+            let (info, state) = (self.info.clone(), NodeState::Joining);
+            nodes.push(NodeView {
+                id: self.id,
+                info,
+                state,
+                incarnation: None,
+                last_seen: None,
+                is_own: true,
+            });
+        }
+        nodes.sort_by(|a, b| a.info.name.cmp(&b.info.name).then(a.id.cmp(&b.id)));
+        self.announce(&nodes);
+        let view = ClusterView { disconnected, problem: self.problem.clone(), nodes };
+        self.view.send_if_modified(|present| {
+            let is_new = **present != view;
+            *present = Arc::new(view);
+            is_new
+        });
+    }
+
+    fn node_view(&self, id: NodeId, seen: &Seen, is_disconnected: bool, now: BootTime) -> NodeView {
+        let is_own = id == self.id;
+        let record = &seen.stored.record;
+        let is_ours = is_own && record.process == self.process;
+        let state = match record.state {
+            MemberState::Left if is_ours || !is_own => NodeState::Left,
+            _ if is_own && self.node.incarnation(now).is_some() => NodeState::Alive,
+            _ if is_own => NodeState::Joining,
+            _ if is_disconnected => NodeState::Unknown,
+            MemberState::Alive => NodeState::Alive,
+            MemberState::Expired => NodeState::Expired,
+            MemberState::Left => NodeState::Left,
+        };
+        let info = if is_own {
+            NodeInfo { load: seen.stored.node.load, ..self.info.clone() }
+        } else {
+            seen.stored.node.clone()
+        };
+        let incarnation = Some(record.incarnation_at(seen.revision));
+        NodeView { id, info, state, incarnation, last_seen: Some(seen.at), is_own }
+    }
+
+    /// Sends an event for each node whose state has changed.
+    fn announce(&mut self, nodes: &[NodeView]) {
+        let Some(announced) = &mut self.announced else { return };
+        let is_first = announced.is_empty();
+        for node in nodes {
+            // Joining and not knowing are states of this node, which health reports.
+            let is_state = matches!(node.state, NodeState::Alive | NodeState::Expired | NodeState::Left);
+            if !is_state || announced.insert(node.id, node.state) == Some(node.state) {
+                continue;
+            }
+            // Those that were there before this node are no news.
+            if !is_first || node.is_own {
+                let (name, state) = (node.info.name.clone(), node.state.as_str());
+                self.events.emit(Event { at: now_ms(), body: EventBody::NodeState { node: name, state } });
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! This node as a member of a cluster: renews its record in the engine, watches the others, and says who is there.
+//!
+//! ```text
+//!   member.rs    the task: events of the engine, answers and time go into `domain::cluster::ClusterNode`, and its
+//!      │         effects become requests
+//!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
+//!      └─ view.rs     who is there, for people and programs
+//! ```
+//!
+//! Slots, channels and jobs are not passed through the cluster yet: nothing asks for them.
+
+mod clock;
+mod member;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{Engine, NodeInfo, NodeLoad};
+use domain::cluster::NodeInput;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::clock::BootClock;
+use self::member::MemberTask;
+pub use self::view::{ClusterView, NodeState, NodeView};
+use crate::events::Events;
+
+/// Longest time for telling the others that this node leaves. Without an answer, they notice after 20 s.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Maximum number of inputs that wait for the task.
+const INPUTS_MAX: usize = 64;
+
+/// Reads the work of this node.
+pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
+
+/// This node as a member of a cluster. Dropping it ends the membership without a word; see [`leave`](Self::leave).
+#[derive(Debug)]
+pub struct Cluster {
+    view: watch::Receiver<Arc<ClusterView>>,
+    inputs: mpsc::Sender<NodeInput>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Cluster {
+    /// Begins to join, and stays a member as far as the engine allows it. Fails if the system has no boot clock.
+    pub fn start(
+        engine: Arc<dyn Engine>,
+        info: NodeInfo,
+        load: ReadLoad,
+        events: Events,
+    ) -> std::io::Result<Self> {
+        Self::start_with(engine, info, load, events, BootClock::new()?)
+    }
+
+    fn start_with(
+        engine: Arc<dyn Engine>,
+        info: NodeInfo,
+        load: ReadLoad,
+        events: Events,
+        clock: BootClock,
+    ) -> std::io::Result<Self> {
+        let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
+        let (task, view) = MemberTask::new(engine, info, load, events, clock)?;
+        // A member that panics has lost what it knew of its own record. The node ends with it: after a restart, it
+        // would be another incarnation.
+        let task = AbortOnDropHandle::new(tokio::spawn(task.run(receiver)));
+        Ok(Self { view, inputs, _task: task })
+    }
+
+    /// Returns who is there.
+    pub fn view(&self) -> Arc<ClusterView> {
+        self.view.borrow().clone()
+    }
+
+    /// Returns who is there, and the changes.
+    pub fn changes(&self) -> watch::Receiver<Arc<ClusterView>> {
+        self.view.clone()
+    }
+
+    /// Tells the others that this node leaves, so that they need not wait. Returns whether the engine has confirmed it.
+    pub async fn leave(&self) -> bool {
+        if self.inputs.send(NodeInput::Leave).await.is_err() {
+            return false;
+        }
+        let mut view = self.view.clone();
+        let has_left = |it: &Arc<ClusterView>| it.own().is_some_and(|it| it.state == NodeState::Left);
+        matches!(timeout(LEAVE_TIMEOUT, view.wait_for(has_left)).await, Ok(Ok(_)))
+    }
+}

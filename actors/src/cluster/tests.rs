@@ -1,0 +1,182 @@
+//! Members over the engine in memory, with the time of tokio.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::codec::{self, StoredMember};
+use cluster::testing::{MemoryEngine, MemoryStore, WriteFault};
+use cluster::{Engine, NodeInfo, NodeLoad, Revision, SwapOutcome, node_id};
+use domain::cluster::record::{MemberState, RecordKey};
+use domain::event::{Event, EventBody};
+use tokio::time::{Instant, timeout};
+
+use super::clock::BootClock;
+use super::{Cluster, ClusterView, NodeState};
+use crate::events::Events;
+use crate::events::tests::events;
+
+/// Longest virtual time for anything.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+struct Node {
+    engine: MemoryEngine,
+    cluster: Cluster,
+    events: Events,
+}
+
+async fn node(store: &MemoryStore, name: &str) -> Node {
+    let engine = store.connect();
+    let events = events().await;
+    let info = NodeInfo { name: name.to_owned(), version: "1.0.0".to_owned(), ..NodeInfo::default() };
+    let load = Arc::new(|| NodeLoad { clients: 3, ..NodeLoad::default() });
+    let clock = BootClock::Tokio(Instant::now());
+    let shared: Arc<dyn Engine> = Arc::new(engine.clone());
+    let cluster = Cluster::start_with(shared, info, load, events.clone(), clock).unwrap();
+    Node { engine, cluster, events }
+}
+
+fn state_of(view: &ClusterView, name: &str) -> Option<NodeState> {
+    view.nodes.iter().find(|it| it.info.name == name).map(|it| it.state)
+}
+
+impl Node {
+    /// Waits until this node sees these states.
+    async fn sees(&self, states: &[(&str, NodeState)]) {
+        let mut view = self.cluster.changes();
+        let holds = |view: &Arc<ClusterView>| states.iter().all(|it| state_of(view, it.0) == Some(it.1));
+        let found = timeout(WAIT_MAX, view.wait_for(holds)).await;
+        assert!(found.is_ok(), "{states:?} in {:?}", self.cluster.view());
+    }
+
+    /// Waits for an event.
+    async fn hears(&self, node: &str, state: &str) {
+        let is_it = |it: &Arc<Event>| matches!(&it.body, EventBody::NodeState { node: n, state: s } if n == node && *s == state);
+        let heard = async {
+            while !self.events.recent().iter().any(is_it) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        assert!(timeout(WAIT_MAX, heard).await.is_ok(), "{node} {state} in {:?}", self.events.recent());
+    }
+}
+
+async fn stored(engine: &MemoryEngine, name: &str) -> (Revision, StoredMember) {
+    let session = engine.state().borrow().session().unwrap().number;
+    let record = engine.read(session, &codec::key(RecordKey::Member(node_id(name)))).await.unwrap();
+    (record.revision, serde_json::from_slice(&record.value.unwrap()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_see_each_other_and_what_they_say_about_themselves() {
+    let store = MemoryStore::default();
+    let (a, b) = (node(&store, "attic").await, node(&store, "cellar").await);
+    let both = [("attic", NodeState::Alive), ("cellar", NodeState::Alive)];
+    a.sees(&both).await;
+    b.sees(&both).await;
+    let view = a.cluster.view();
+    assert_eq!((view.nodes.len(), view.disconnected.as_ref(), view.problem.as_ref()), (2, None, None));
+    let cellar = &view.nodes[1];
+    assert_eq!((cellar.info.version.as_str(), cellar.info.load.clients), ("1.0.0", 3));
+    assert!(!cellar.is_own && cellar.incarnation.is_some() && cellar.last_seen.is_some());
+    assert_eq!(view.own().map(|it| it.info.name.as_str()), Some("attic"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_is_shown_as_left_at_once() {
+    let store = MemoryStore::default();
+    let (a, b) = (node(&store, "attic").await, node(&store, "cellar").await);
+    a.sees(&[("attic", NodeState::Alive), ("cellar", NodeState::Alive)]).await;
+    let begin = Instant::now();
+    assert!(b.cluster.leave().await);
+    a.sees(&[("cellar", NodeState::Left)]).await;
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    a.hears("cellar", "left").await;
+    // It returns with another incarnation.
+    let left = stored(&a.engine, "cellar").await.1.record;
+    drop(b);
+    let b = node(&store, "cellar").await;
+    a.sees(&[("cellar", NodeState::Alive)]).await;
+    b.sees(&[("attic", NodeState::Alive), ("cellar", NodeState::Alive)]).await;
+    let (revision, back) = stored(&a.engine, "cellar").await;
+    assert!(back.record.incarnation_at(revision) > left.incarnation.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_vanishes_expires_after_20_seconds_and_keeps_its_name() {
+    let store = MemoryStore::default();
+    let (a, b) = (node(&store, "attic").await, node(&store, "cellar").await);
+    a.sees(&[("attic", NodeState::Alive), ("cellar", NodeState::Alive)]).await;
+    let begin = Instant::now();
+    drop(b);
+    a.sees(&[("cellar", NodeState::Expired)]).await;
+    // The last renewal was up to 3 s earlier.
+    assert!(begin.elapsed() >= Duration::from_secs(17), "{:?}", begin.elapsed());
+    assert_eq!(stored(&a.engine, "cellar").await.1.record.state, MemberState::Expired);
+    a.hears("cellar", "expired").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_the_engine_stops_being_a_member_and_returns() {
+    let store = MemoryStore::default();
+    let (a, b) = (node(&store, "attic").await, node(&store, "cellar").await);
+    b.sees(&[("attic", NodeState::Alive), ("cellar", NodeState::Alive)]).await;
+    b.engine.disconnect();
+    b.sees(&[("attic", NodeState::Unknown), ("cellar", NodeState::Joining)]).await;
+    assert!(b.cluster.view().disconnected.is_some());
+    a.sees(&[("cellar", NodeState::Expired)]).await;
+    let expired = stored(&a.engine, "cellar").await.1.record;
+    b.engine.reconnect();
+    b.sees(&[("attic", NodeState::Alive), ("cellar", NodeState::Alive)]).await;
+    a.sees(&[("cellar", NodeState::Alive)]).await;
+    let (revision, back) = stored(&a.engine, "cellar").await;
+    assert!(back.record.incarnation_at(revision) > expired.incarnation.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_answers_and_late_writes_do_not_end_a_membership() {
+    let store = MemoryStore::default();
+    let a = node(&store, "attic").await;
+    a.sees(&[("attic", NodeState::Alive)]).await;
+    let late = WriteFault::AppliedAfter(Duration::from_secs(5));
+    a.engine.fail_writes([WriteFault::AnswerLost, late, WriteFault::Lost]);
+    let incarnation = a.cluster.view().own().unwrap().incarnation;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    a.sees(&[("attic", NodeState::Alive)]).await;
+    assert_eq!(a.cluster.view().own().unwrap().incarnation, incarnation);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_engine_that_lost_its_records_all_nodes_register_again() {
+    let store = MemoryStore::default();
+    let (a, b) = (node(&store, "attic").await, node(&store, "cellar").await);
+    let both = [("attic", NodeState::Alive), ("cellar", NodeState::Alive)];
+    a.sees(&both).await;
+    store.restart(usize::MAX, 0);
+    a.sees(&both).await;
+    b.sees(&both).await;
+    // Not a record of before the restart.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    a.sees(&both).await;
+    assert!(stored(&a.engine, "attic").await.0 > Revision(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_names_with_one_id_are_reported_and_neither_is_overwritten() {
+    let store = MemoryStore::default();
+    let (a, other) = (node(&store, "attic").await, store.connect());
+    a.sees(&[("attic", NodeState::Alive)]).await;
+    let (_, mut stored) = stored(&a.engine, "attic").await;
+    stored.node.name = "other".to_owned();
+    let key = codec::key(RecordKey::Member(node_id("cellar")));
+    let value = Bytes::from(serde_json::to_vec(&stored).unwrap());
+    assert!(matches!(other.swap(1, &key, Revision(0), Some(value.clone())).await, SwapOutcome::Applied(_)));
+    let b = node(&store, "cellar").await;
+    let mut view = b.cluster.changes();
+    let view = timeout(WAIT_MAX, view.wait_for(|it| it.problem.is_some())).await.unwrap().unwrap().clone();
+    assert!(
+        view.problem.as_ref().is_some_and(|it| it.contains("\"other\"") && it.contains("cluster.node_name"))
+    );
+    let session = a.engine.state().borrow().session().unwrap().number;
+    assert_eq!(a.engine.read(session, &key).await.unwrap().value, Some(value));
+}
