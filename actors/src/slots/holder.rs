@@ -1,10 +1,12 @@
 //! A holder of a slot that is not an actor: a small actor forwards the messages of the slots actor, which sends only to actors.
 
+use std::sync::Arc;
+
 use domain::playout::Attempt;
 use ractor::{ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::mpsc;
 
-use super::{HolderPort, SlotMessage, Slots};
+use super::{HolderPort, LeaseTable, SlotMessage};
 
 /// Capacity for the reply to one request and the requests to yield. The slots actor asks one holder once per waiting
 /// request; if more arrive than fit, the lost ones do not matter, because the first one already ends the trial.
@@ -18,12 +20,16 @@ pub(crate) struct Holder {
     attempt: Attempt,
     port: ActorRef<SlotMessage>,
     messages: mpsc::Receiver<SlotMessage>,
-    slots: Slots,
+    slots: Arc<dyn LeaseTable>,
 }
 
 impl Holder {
     /// Creates a holder with this number, which must be unique.
-    pub(crate) async fn start(slots: Slots, number: u64, attempt: Attempt) -> Result<Self, SpawnErr> {
+    pub(crate) async fn start(
+        slots: Arc<dyn LeaseTable>,
+        number: u64,
+        attempt: Attempt,
+    ) -> Result<Self, SpawnErr> {
         let (sender, messages) = mpsc::channel(MESSAGES_MAX);
         let (port, _) = ractor::Actor::spawn(None, Port, sender).await?;
         Ok(Self { number, attempt, port, messages, slots })
