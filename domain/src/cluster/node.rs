@@ -13,7 +13,7 @@ use super::record::{
 };
 use super::rules::{ClusterRules, GUARD};
 use super::slots::{SlotRequest, Slots};
-use super::tracked::Follower;
+use super::tracked::RecordFollower;
 use super::{BootTime, SwapOutcome, WriteNumber};
 
 /// A report of the surroundings.
