@@ -21,6 +21,8 @@ mod lease;
 mod lease_table;
 mod message;
 mod reserved;
+#[cfg(test)]
+pub(crate) mod revocable;
 mod snapshot;
 mod table;
 #[cfg(test)]
@@ -30,7 +32,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub(crate) use self::actor::{Actor, Arguments};
-pub(crate) use self::holder::Holder;
+pub(crate) use self::holder::{CloseReason, Holder};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::lease_table::LeaseTable;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};

@@ -70,7 +70,7 @@ use crate::programs::Programs;
 use crate::recorder::{AfterSettings, Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
-use crate::slots::{self, LeaseInfo, SlotTable, SlotsSnapshot};
+use crate::slots::{self, LeaseInfo, LeaseTable, SlotTable, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
@@ -205,6 +205,19 @@ impl System {
         plans: Arc<dyn Plans>,
         parts: SystemParts,
     ) -> Result<Self, StartError> {
+        Self::start_with(settings, plans, parts, |of_node| of_node).await
+    }
+
+    /// Starts with the table of leases that `leases` makes from that of a single node.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) async fn start_with(
+        settings: Settings,
+        plans: Arc<dyn Plans>,
+        parts: SystemParts,
+        leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
+    ) -> Result<Self, StartError> {
         settings.check().map_err(StartError::Settings)?;
         let addresses = Addresses {
             events: Address::new(),
@@ -236,7 +249,7 @@ impl System {
             packets: parts.packets,
             upstream,
             budget: Budget::new(usize::try_from(ring_bytes).unwrap_or(usize::MAX)),
-            slots: slot_table.clone(),
+            slots: leases(slot_table.clone()),
             events: Events::new(addresses.events.clone(), bus.clone(), outbox.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),

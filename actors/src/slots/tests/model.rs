@@ -211,6 +211,7 @@ async fn random_scenario(group_max: u32, steps: Vec<Step>) {
                         let _ = asked_by;
                     }
                     SlotMessage::Yield { asked_by, .. } => fixture.slots.kept(holder.id, asked_by),
+                    SlotMessage::Revoked { .. } => panic!("a single node revokes nothing"),
                 }
             }
         }
