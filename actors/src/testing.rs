@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::channel::{ChannelStatus, WatchReply};
 use crate::plans::{Plans, Target};
 use crate::seats::SeatRequest;
+use crate::slots::{LeaseTable, SlotTable};
 use crate::switchboard::WatchRequest;
 use crate::system::{System, SystemParts};
 use crate::viewer::Viewer;
@@ -156,6 +157,15 @@ impl Plans for FixedPlans {
 impl Scenario {
     /// Creates channels 1, 2, … with these streams; every stream plays.
     pub(crate) async fn of<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
+        Self::of_table(settings, channels, |of_node| of_node).await
+    }
+
+    /// Creates channels as [`Self::of`] does, whose leases come from another table than that of the node.
+    pub(crate) async fn of_table<const N: usize>(
+        settings: Settings,
+        channels: [&[Stream]; N],
+        leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
+    ) -> Self {
         let dial = MemoryDial::new();
         let provider = dial.provider("tv:80");
         let mut plans = HashMap::new();
@@ -168,7 +178,8 @@ impl Scenario {
             plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
         let plans = Arc::new(FixedPlans { plans: Mutex::new(plans), ..FixedPlans::default() });
-        Self { plans: Some(plans.clone()), ..Self::with_provider(settings, plans, dial, provider).await }
+        let scenario = Self::with_parts(settings, plans.clone(), dial, provider, leases).await;
+        Self { plans: Some(plans), ..scenario }
     }
 
     /// Changes the streams of a channel, like a commit.
@@ -191,13 +202,23 @@ impl Scenario {
         dial: MemoryDial,
         provider: MemoryProvider,
     ) -> Self {
+        Self::with_parts(settings, plans, dial, provider, |of_node| of_node).await
+    }
+
+    async fn with_parts(
+        settings: Settings,
+        plans: Arc<dyn Plans>,
+        dial: MemoryDial,
+        provider: MemoryProvider,
+        leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
+    ) -> Self {
         let parts = SystemParts {
             dial: Arc::new(dial),
             packets: Handle::current(),
             launcher: Launcher::default(),
             films: FilmCacheSettings::default(),
         };
-        let system = System::start(settings, plans, parts).await.expect("starts");
+        let system = System::start_with(settings, plans, parts, leases).await.expect("starts");
         Self { system, provider, plans: None }
     }
 

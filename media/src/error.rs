@@ -79,6 +79,8 @@ pub enum Cause {
     Program(String),
     /// A program ended. The text contains its exit status and its last log line, without secrets.
     Exited(String),
+    /// This node lost contact with the cluster, so it has to close its connections before others may open them.
+    Revoked,
     /// The gateway panicked while it opened or read the source.
     Panicked,
 }
@@ -133,6 +135,7 @@ impl UpstreamError {
             | Cause::NeedsProgram(_)
             | Cause::File(_)
             | Cause::Program(_)
+            | Cause::Revoked
             | Cause::Panicked => Side::Gateway,
             _ => Side::Upstream,
         }
@@ -213,6 +216,7 @@ impl UpstreamError {
             | Cause::Reset(_)
             | Cause::SyncLost
             | Cause::ClockBehind
+            | Cause::Revoked
             | Cause::Exited(_) => false,
         }
     }
@@ -250,6 +254,7 @@ impl UpstreamError {
             Cause::File(_) => "file",
             Cause::Program(_) => "program",
             Cause::Exited(_) => "exited",
+            Cause::Revoked => "revoked",
             Cause::Panicked => "panicked",
         }
     }
@@ -310,6 +315,7 @@ impl fmt::Display for Cause {
             Cause::File(why) => write!(f, "the file cannot be read: {why}"),
             Cause::Program(why) => write!(f, "the program cannot be started: {why}"),
             Cause::Exited(how) => write!(f, "the program ended {how}"),
+            Cause::Revoked => f.write_str("this node has lost contact with the cluster"),
             Cause::Panicked => f.write_str("an internal error"),
         }
     }
@@ -417,6 +423,7 @@ mod tests {
             Cause::Reset("connection reset".into()),
             Cause::SyncLost,
             Cause::ClockBehind,
+            Cause::Revoked,
             Cause::Exited("with status 1".into()),
         ];
         for cause in yes {

@@ -15,7 +15,7 @@ use crate::health::HealthTable;
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::registry::Registry;
-use crate::slots::Slots;
+use crate::slots::LeaseTable;
 use crate::timeline::Timelines;
 use crate::transcoders::Transcoders;
 
@@ -28,7 +28,7 @@ pub(crate) struct LiveEnv {
     pub(crate) packets: Handle,
     pub(crate) upstream: Upstream,
     pub(crate) budget: Budget,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Arc<dyn LeaseTable>,
     pub(crate) events: Events,
     pub(crate) registry: Arc<Registry>,
     pub(crate) next_client: AtomicU64,

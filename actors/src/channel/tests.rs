@@ -13,6 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::plans::Target;
+use crate::slots::LeaseTable;
+use crate::slots::revocable::RevocableTable;
 use crate::switchboard::StopOutcome;
 use crate::testing::{Scenario, TestViewer, channel, limited, settings, stream};
 
@@ -742,4 +744,44 @@ async fn the_timeline_contains_the_causes_of_switches_and_stops() {
     // The next live channel has a run of its own.
     let _viewer = scenario.watch(channel(1)).await;
     assert_eq!(switchboard.timeline(channel(1).uuid()).len(), 2);
+}
+
+/// A node of a cluster that loses contact with the others closes its sources before those may open them.
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_lease_is_revoked_closes_its_source_at_once_and_its_viewers_stay() {
+    let table = RevocableTable::new();
+    let leases = table.clone();
+    let streams = [limited(1, "a", 1, 1)];
+    let scenario = Scenario::of_table(settings(), [&streams], |_| leases).await;
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    table.cut();
+    table.all_closed().await;
+    assert_eq!(scenario.provider.n_open(), 0);
+    sleep(5 * SECOND).await;
+    assert_eq!((scenario.provider.n_open(), table.counts().0), (0, 0), "nothing opens without a lease");
+    let health = scenario.system.health().get(StreamId(1)).expect("it has played");
+    assert_eq!((health.attempts, health.failures, health.losses), (1, 0, 0), "the stream did not fail");
+    scenario.provider.set("/a", Behaviour::play("again"));
+    table.join();
+    viewer.sees("again").await;
+    drop(viewer);
+    scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_lease_is_revoked_while_it_opens_a_source_gives_that_up_at_once() {
+    let table = RevocableTable::new();
+    let leases = table.clone();
+    let scenario = Scenario::of_table(settings(), [&[limited(1, "a", 1, 1)]], |_| leases).await;
+    scenario.provider.set("/a", Behaviour::NoAnswer);
+    let cut = async {
+        until(|| scenario.provider.n_open() == 1).await;
+        table.cut();
+        table.all_closed().await;
+        assert_eq!(scenario.provider.n_open(), 0);
+    };
+    let (answer, ()) = tokio::join!(scenario.ask(channel(1)), cut);
+    drop(answer);
+    scenario.is_quiet().await;
 }

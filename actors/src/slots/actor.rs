@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::message::NO_REQUEST;
 use super::table::{Taken, WaitingEntry};
-use super::{Asking, Lease, Message, PARKED_MAX, Request, SlotMessage, SlotTable};
+use super::{Asking, Lease, LeaseTable, Message, PARKED_MAX, Request, SlotMessage, SlotTable};
 use crate::tasks::linked;
 
 pub(crate) struct Actor;

@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
-use super::SlotTable;
+use super::LeaseTable;
 
 /// The right to hold one upstream connection open. It is returned by its drop and in no other way.
 pub(crate) struct Lease {
-    pub(super) id: u64,
-    pub(super) table: Arc<SlotTable>,
-    pub(super) just_released: bool,
+    id: u64,
+    table: Arc<dyn LeaseTable>,
+    just_released: bool,
 }
 
 impl Lease {
+    /// Creates the only guard of a lease that `table` has granted. See [`Self::just_released`].
+    pub(crate) fn new(id: u64, table: Arc<dyn LeaseTable>, just_released: bool) -> Self {
+        Self { id, table, just_released }
+    }
+
     /// Returns the number of the lease; never reused.
     pub(crate) fn id(&self) -> u64 {
         self.id

@@ -1,5 +1,7 @@
 //! Messages to and from the slots actor.
 
+use std::time::Duration;
+
 use domain::ids::StreamId;
 use domain::plan::{Candidate, SlotPool};
 use domain::playout::Attempt;
@@ -26,6 +28,10 @@ pub(crate) enum SlotMessage {
     /// Another holder needs the slot. The receiver returns its lease or replies `Kept`. `asked_by` is the waiting
     /// request, or [`NO_REQUEST`]; `claim` is that of the recordings of a channel.
     Yield { asked_by: u64, viewer: Option<Viewer>, claim: Option<RecordingClaim> },
+    /// The lease with this number ends: another node may open its connection after this time. The receiver closes its
+    /// source at once and returns the lease. Sent in a cluster only, by a node that has lost contact with the others.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the table of a cluster will send it"))]
+    Revoked { lease: u64, within: Duration },
 }
 
 /// The reason of a request. It decides how long the request may wait and whom it may replace.

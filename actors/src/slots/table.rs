@@ -1,6 +1,7 @@
 //! The table of leases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,10 @@ use tracing::{info, warn};
 
 use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
-use super::{Asking, FullPool, HolderPort, Lease, Request, ReservedSlots, SlotCandidate};
+use super::{
+    Asking, FullPool, HolderPort, Lease, LeaseTable, Message, Request, ReservedSlots, SlotCandidate,
+};
+use crate::ask::Address;
 use crate::plans::Target;
 
 /// Time after the return of a slot during which a refusal by the provider may be caused by its delayed counting.
@@ -153,8 +157,9 @@ pub(super) enum Taken {
 
 /// All leases: a plain value owned by the system. Leases are guards on it, so the table and the existing leases cannot
 /// differ.
-#[derive(Default)]
 pub(crate) struct SlotTable {
+    /// The slots actor.
+    actor: Address<Message>,
     inner: Mutex<Inner>,
     /// Notified when a lease is returned.
     returned: Notify,
@@ -162,8 +167,8 @@ pub(crate) struct SlotTable {
 
 impl SlotTable {
     /// Creates an empty table: at the start no socket is open.
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self::default())
+    pub(crate) fn new(actor: Address<Message>) -> Arc<Self> {
+        Arc::new(Self { actor, inner: Mutex::default(), returned: Notify::default() })
     }
 
     /// Locks the table without the slots that have cooled by now.
@@ -262,127 +267,12 @@ impl SlotTable {
                 since: now,
             },
         );
-        (*index, Lease { id, table: self.clone(), just_released })
+        (*index, Lease::new(id, self.clone(), just_released))
     }
 
     /// Returns the account that prevents a grant.
     pub(super) fn full(&self, request: &Request) -> FullPool {
         self.inner.lock().full(request, Instant::now())
-    }
-
-    /// Reserves slots for recordings, instead of those reserved before.
-    pub(super) fn reserve(&self, reserved: ReservedSlots) {
-        let mut inner = self.inner.lock();
-        if inner.reserved != reserved {
-            inner.reserved = reserved;
-            drop(inner);
-            // Waiting requests may get what is reserved no more.
-            self.returned.notify_waiters();
-        }
-    }
-
-    /// Records that the source of a lease has delivered packets.
-    pub(super) fn delivers(&self, id: u64) {
-        let mut inner = self.inner.lock();
-        let Some(entry) = inner.leases.get_mut(&id) else { return };
-        entry.has_delivered = true;
-        let pool = entry.pool.clone();
-        let plays = |it: &&Entry| it.pool.profile == pool.profile && it.has_delivered && !it.closing;
-        let n_playing = inner.leases.values().filter(plays).count() as u32;
-        if n_playing < 2 {
-            return;
-        }
-        let disproved = inner.observe(&pool, |it| it.plays(n_playing));
-        drop(inner);
-        if let Some(limit) = disproved {
-            info!(
-                account = pool.account_name, profile.id = %pool.profile,
-                "the provider carries {n_playing} streams at once, so the discovered limit of {limit} is forgotten"
-            );
-        }
-    }
-
-    /// Records that the provider refused the connection of a lease in a way that can mean "too many connections".
-    ///
-    /// Returns whether other connections on the account profile are open or closing: then its limit may be the cause.
-    /// False on accounts with a configured limit, which is never changed, and on the account of manually created
-    /// streams, which belong to any number of providers.
-    pub(super) fn refused(&self, id: u64, pool: &SlotPool, stream: StreamId) -> bool {
-        if pool.max_streams != 0 || pool.account == CUSTOM_ACCOUNT {
-            return false;
-        }
-        let now = Instant::now();
-        let mut inner = self.lock(now);
-        let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
-        let n_others =
-            inner.leases.iter().filter(|it| *it.0 != id && it.1.pool.shares_limit_with(pool)).count();
-        let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;
-        let is_cooling = inner.cooling.iter().any(|it| it.profile == pool.profile);
-        let discovered = if n_carried == 0 {
-            None
-        } else {
-            inner.observe(pool, |it| it.refused(stream, n_carried, now.into_std()))
-        };
-        drop(inner);
-        if let Some(limit) = discovered {
-            warn!(
-                account = pool.account_name, profile.id = %pool.profile, max_streams = limit,
-                "the provider refused another stream while {limit} played, so this account is treated as limited to \
-                 {limit}; set max_streams to {limit} to keep this limit, or to another number if it is wrong"
-            );
-        }
-        n_others > 0 || is_cooling
-    }
-
-    /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
-    pub(crate) fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
-        let inner = self.inner.lock();
-        inner.observed.get(&profile).filter(|it| it.changed_at == changed_at)?.limit.discovered()
-    }
-
-    /// Marks the socket of a lease as closing.
-    pub(super) fn closing(&self, id: u64) {
-        if let Some(entry) = self.inner.lock().leases.get_mut(&id) {
-            entry.closing = true;
-        }
-    }
-
-    /// Sets the purpose of the slots of a holder.
-    pub(super) fn set_purpose(&self, holder: u64, purpose: LeasePurpose) {
-        let mut inner = self.inner.lock();
-        inner.leases.values_mut().filter(|it| it.holder == holder).for_each(|it| it.purpose = purpose);
-    }
-
-    /// Returns whether a holder would get a slot of this pool if all recordings gave up theirs.
-    pub(super) fn has_room_beside_recordings(&self, holder: u64, pool: &SlotPool) -> bool {
-        let inner = self.lock(Instant::now());
-        let others =
-            inner.leases.values().filter(|it| it.holder != holder && it.purpose != LeasePurpose::Recording);
-        let held: Vec<_> = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).collect();
-        limits::decide_slot(&[inner.demand(pool)], &held, holder) == SlotDecision::Grant(0)
-    }
-
-    /// Removes a returned lease.
-    pub(super) fn give_back(&self, id: u64) {
-        {
-            let mut inner = self.inner.lock();
-            if let Some(entry) = inner.leases.remove(&id) {
-                let now = Instant::now();
-                // Old entries are removed, because profiles are deleted together with their accounts.
-                inner.released.retain(|_, it| it.last.is_some_and(|at| now - at < JUST_RELEASED));
-                let released = inner.released.entry(entry.pool.profile).or_default();
-                released.account = Some(entry.pool.account);
-                released.last = Some(now);
-                if entry.has_delivered {
-                    released.last_delivered = Some(now);
-                }
-                if !entry.pool.release_delay.is_zero() {
-                    let SlotPool { profile, account, release_delay, .. } = entry.pool;
-                    inner.cooling.push(Cooling { profile, account, until: now + release_delay });
-                }
-            }
-        }
-        self.returned.notify_waiters();
     }
 
     /// Resolves when a lease is returned. Has to be created before the table is checked, so that no return is missed.
@@ -446,8 +336,140 @@ impl SlotTable {
         WaitingEntry { id, table: self.clone() }
     }
 
-    /// Returns everything at one moment.
-    pub(crate) fn snapshot(&self) -> SlotsSnapshot {
+    /// Returns the number of entries about returned slots.
+    #[cfg(test)]
+    pub(crate) fn n_remembered(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.cooling.len() + inner.released.len()
+    }
+}
+
+/// For leases whose requests the slots actor processes.
+impl LeaseTable for SlotTable {
+    fn request(&self, request: Request) {
+        self.actor.tell(Message::Request(request));
+    }
+
+    fn cancel(&self, holder: u64, attempt: Attempt) {
+        self.actor.tell(Message::Cancel { holder, attempt });
+    }
+
+    fn kept(&self, holder: u64, asked_by: u64) {
+        self.actor.tell(Message::Kept { holder, asked_by });
+    }
+
+    fn lingering(&self, holder: u64) {
+        self.actor.tell(Message::Lingering { holder });
+    }
+
+    fn make_room(&self, holder: u64, pool: SlotPool) {
+        self.actor.tell(Message::MakeRoom { holder, pool });
+    }
+
+    fn delivers(&self, id: u64) {
+        let mut inner = self.inner.lock();
+        let Some(entry) = inner.leases.get_mut(&id) else { return };
+        entry.has_delivered = true;
+        let pool = entry.pool.clone();
+        let plays = |it: &&Entry| it.pool.profile == pool.profile && it.has_delivered && !it.closing;
+        let n_playing = inner.leases.values().filter(plays).count() as u32;
+        if n_playing < 2 {
+            return;
+        }
+        let disproved = inner.observe(&pool, |it| it.plays(n_playing));
+        drop(inner);
+        if let Some(limit) = disproved {
+            info!(
+                account = pool.account_name, profile.id = %pool.profile,
+                "the provider carries {n_playing} streams at once, so the discovered limit of {limit} is forgotten"
+            );
+        }
+    }
+
+    fn closing(&self, id: u64) {
+        if let Some(entry) = self.inner.lock().leases.get_mut(&id) {
+            entry.closing = true;
+        }
+    }
+
+    fn give_back(&self, id: u64) {
+        {
+            let mut inner = self.inner.lock();
+            if let Some(entry) = inner.leases.remove(&id) {
+                let now = Instant::now();
+                // Old entries are removed, because profiles are deleted together with their accounts.
+                inner.released.retain(|_, it| it.last.is_some_and(|at| now - at < JUST_RELEASED));
+                let released = inner.released.entry(entry.pool.profile).or_default();
+                released.account = Some(entry.pool.account);
+                released.last = Some(now);
+                if entry.has_delivered {
+                    released.last_delivered = Some(now);
+                }
+                if !entry.pool.release_delay.is_zero() {
+                    let SlotPool { profile, account, release_delay, .. } = entry.pool;
+                    inner.cooling.push(Cooling { profile, account, until: now + release_delay });
+                }
+            }
+        }
+        self.returned.notify_waiters();
+    }
+
+    fn refused(&self, id: u64, pool: &SlotPool, stream: StreamId) -> bool {
+        if pool.max_streams != 0 || pool.account == CUSTOM_ACCOUNT {
+            return false;
+        }
+        let now = Instant::now();
+        let mut inner = self.lock(now);
+        let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
+        let n_others =
+            inner.leases.iter().filter(|it| *it.0 != id && it.1.pool.shares_limit_with(pool)).count();
+        let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;
+        let is_cooling = inner.cooling.iter().any(|it| it.profile == pool.profile);
+        let discovered = if n_carried == 0 {
+            None
+        } else {
+            inner.observe(pool, |it| it.refused(stream, n_carried, now.into_std()))
+        };
+        drop(inner);
+        if let Some(limit) = discovered {
+            warn!(
+                account = pool.account_name, profile.id = %pool.profile, max_streams = limit,
+                "the provider refused another stream while {limit} played, so this account is treated as limited to \
+                 {limit}; set max_streams to {limit} to keep this limit, or to another number if it is wrong"
+            );
+        }
+        n_others > 0 || is_cooling
+    }
+
+    fn reserve(&self, reserved: ReservedSlots) {
+        let mut inner = self.inner.lock();
+        if inner.reserved != reserved {
+            inner.reserved = reserved;
+            drop(inner);
+            // Waiting requests may get what is reserved no more.
+            self.returned.notify_waiters();
+        }
+    }
+
+    fn set_purpose(&self, holder: u64, purpose: LeasePurpose) {
+        let mut inner = self.inner.lock();
+        inner.leases.values_mut().filter(|it| it.holder == holder).for_each(|it| it.purpose = purpose);
+    }
+
+    fn has_room_beside_recordings(&self, holder: u64, pool: &SlotPool) -> bool {
+        let inner = self.lock(Instant::now());
+        let others =
+            inner.leases.values().filter(|it| it.holder != holder && it.purpose != LeasePurpose::Recording);
+        let held: Vec<_> = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).collect();
+        limits::decide_slot(&[inner.demand(pool)], &held, holder) == SlotDecision::Grant(0)
+    }
+
+    fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
+        let inner = self.inner.lock();
+        inner.observed.get(&profile).filter(|it| it.changed_at == changed_at)?.limit.discovered()
+    }
+
+    fn snapshot(&self) -> SlotsSnapshot {
         let now = Instant::now();
         let inner = self.lock(now);
         let cooling = |it: &Cooling| CoolingSlot {
@@ -474,41 +496,31 @@ impl SlotTable {
         }
     }
 
-    /// Returns the number of entries about returned slots.
-    #[cfg(test)]
-    pub(crate) fn n_remembered(&self) -> usize {
-        let inner = self.inner.lock();
-        inner.cooling.len() + inner.released.len()
-    }
-
-    /// Returns the number of leases, and how many of them are closing.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    fn counts(&self) -> (usize, usize) {
         let inner = self.inner.lock();
         (inner.leases.len(), inner.leases.values().filter(|it| it.closing).count())
     }
 
-    /// Returns all leases.
-    pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
+    fn leases(&self) -> Vec<LeaseInfo> {
         self.inner.lock().lease_infos(Instant::now())
     }
 
-    /// Returns whether this holder has a lease.
-    pub(crate) fn holds(&self, holder: u64) -> bool {
+    fn holds(&self, holder: u64) -> bool {
         self.inner.lock().leases.values().any(|it| it.holder == holder)
     }
 
-    /// Waits until all leases of a holder are returned. Bounded by the closer, which takes at most half a second per
-    /// socket.
-    pub(crate) async fn all_back(&self, holder: u64) {
-        loop {
-            let next = self.next_return();
-            tokio::pin!(next);
-            next.as_mut().enable();
-            if !self.holds(holder) {
-                return;
+    fn all_back(&self, holder: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                let next = self.next_return();
+                tokio::pin!(next);
+                next.as_mut().enable();
+                if !self.holds(holder) {
+                    return;
+                }
+                next.await;
             }
-            next.await;
-        }
+        })
     }
 }
 

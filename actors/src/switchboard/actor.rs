@@ -16,7 +16,7 @@ use crate::channel::{
 };
 use crate::channels::{ChannelTable, LiveChannel};
 use crate::plans::Target;
-use crate::slots::SlotTable;
+use crate::slots::LeaseTable;
 
 pub(crate) struct Actor;
 
@@ -25,7 +25,7 @@ pub(crate) struct Actor;
 pub(crate) struct Arguments {
     pub(crate) env: Arc<LiveEnv>,
     pub(crate) table: Arc<ChannelTable>,
-    pub(crate) slots: Arc<SlotTable>,
+    pub(crate) slots: Arc<dyn LeaseTable>,
     /// The parent of live channels.
     pub(crate) channels: Address<()>,
     /// The address for reports of live channels: this actor or its successor.

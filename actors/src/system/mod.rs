@@ -70,7 +70,7 @@ use crate::programs::Programs;
 use crate::recorder::{AfterSettings, Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
-use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
+use crate::slots::{self, LeaseInfo, LeaseTable, SlotTable, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
@@ -205,6 +205,19 @@ impl System {
         plans: Arc<dyn Plans>,
         parts: SystemParts,
     ) -> Result<Self, StartError> {
+        Self::start_with(settings, plans, parts, |of_node| of_node).await
+    }
+
+    /// Starts with the table of leases that `leases` makes from that of a single node.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) async fn start_with(
+        settings: Settings,
+        plans: Arc<dyn Plans>,
+        parts: SystemParts,
+        leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
+    ) -> Result<Self, StartError> {
         settings.check().map_err(StartError::Settings)?;
         let addresses = Addresses {
             events: Address::new(),
@@ -217,7 +230,7 @@ impl System {
         };
         let closer = Closer::new(parts.packets.clone());
         let bus = Bus::new();
-        let slot_table = SlotTable::new();
+        let slot_table = SlotTable::new(addresses.slots.clone());
         let upstream = Upstream {
             dial: parts.dial,
             closer: closer.clone(),
@@ -236,7 +249,7 @@ impl System {
             packets: parts.packets,
             upstream,
             budget: Budget::new(usize::try_from(ring_bytes).unwrap_or(usize::MAX)),
-            slots: Slots::new(addresses.slots.clone(), slot_table.clone()),
+            slots: leases(slot_table.clone()),
             events: Events::new(addresses.events.clone(), bus.clone(), outbox.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
@@ -529,7 +542,7 @@ impl System {
     pub fn counts(&self) -> MetricsSnapshot {
         #[cfg(any(test, feature = "testing"))]
         self.fail_if_asked();
-        let (leases, leases_closing) = self.state.slot_table.counts();
+        let (leases, leases_closing) = self.state.env.slots.counts();
         let sockets_open = self.closer.n_sockets();
         let seats = self.state.seat_table.len();
         let transcoders = self.state.env.transcoders.n_taken();
@@ -549,17 +562,17 @@ impl System {
 
     /// Returns all leases.
     pub fn leases(&self) -> Vec<LeaseInfo> {
-        self.state.slot_table.leases()
+        self.state.env.slots.leases()
     }
 
     /// Returns all slots and waiting requests at one moment.
     pub fn slots(&self) -> SlotsSnapshot {
-        self.state.slot_table.snapshot()
+        self.state.env.slots.snapshot()
     }
 
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
     pub fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
-        self.state.slot_table.discovered_limit(profile, changed_at)
+        self.state.env.slots.discovered_limit(profile, changed_at)
     }
 
     /// Ends every live channel, waits until their clients read the last chunks and the sockets close, then ends the
@@ -678,7 +691,7 @@ impl SystemState {
                 let arguments = switchboard::Arguments {
                     env: self.env.clone(),
                     table: self.channel_table.clone(),
-                    slots: self.slot_table.clone(),
+                    slots: self.env.slots.clone(),
                     channels: addresses.channels.clone(),
                     address: addresses.switchboard.clone(),
                     counter: self.counter.clone(),

@@ -38,7 +38,9 @@ use tracing::info;
 use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
 use crate::plans::Target;
-use crate::slots::{Asking, FullPool, Holder, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
+use crate::slots::{
+    Asking, CloseReason, FullPool, Holder, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage,
+};
 
 /// Maximum number of simultaneous trials. Each is a connection and possibly a program that uses a processor.
 pub const TRIALS_MAX: usize = 2;
@@ -178,7 +180,7 @@ impl Trials {
             () = self.stop.cancelled() => return Err(TrialRefusal::Stopping),
         };
         let lease_id = lease.id();
-        // Cancelled when the system stops, or when another holder needs the slot.
+        // Cancelled when the system stops, or when the slot has to be given up.
         let end = self.stop.child_token();
         let run = TrialReader {
             upstream: self.env.upstream(),
@@ -195,11 +197,11 @@ impl Trials {
             done
         });
         let mut running = AbortOnDropHandle::new(running);
-        let mut has_yielded = false;
+        let mut closed_for = None;
         let done = tokio::select! {
             done = &mut running => done,
-            () = holder.asked_to_yield() => {
-                has_yielded = true;
+            reason = holder.must_close() => {
+                closed_for = Some(reason);
                 // Marked immediately, so that the waiting request knows that the slot will be returned.
                 self.env.slots.closing(lease_id);
                 end.cancel();
@@ -209,12 +211,15 @@ impl Trials {
         if self.stop.is_cancelled() {
             return Err(TrialRefusal::Stopping);
         }
-        let done = done.unwrap_or_else(|_| ReadResult::lost(Cause::Panicked.into()));
+        let mut done = done.unwrap_or_else(|_| ReadResult::lost(Cause::Panicked.into()));
+        if closed_for == Some(CloseReason::Revoked) {
+            done.lost = Some(Cause::Revoked.into());
+        }
         if done.lost.as_ref().is_some_and(UpstreamError::can_be_connection_limit) {
             // The next trial then makes channels yield that nobody watches.
             self.env.slots.refused(lease_id, &candidate.pool, candidate.stream);
         }
-        Ok(done.into_trial(&candidate, has_yielded))
+        Ok(done.into_trial(&candidate, closed_for.is_some()))
     }
 
     fn plan(&self, profile: &StreamProfile, source: TrialSource) -> Plan {
@@ -254,7 +259,9 @@ impl Trials {
                 None => Err(TrialRefusal::NoAnswer),
             },
             Some(SlotMessage::Full { full, .. }) => Err(TrialRefusal::Full(full)),
-            Some(SlotMessage::Yield { .. }) | None => Err(TrialRefusal::NoAnswer),
+            Some(SlotMessage::Yield { .. } | SlotMessage::Revoked { .. }) | None => {
+                Err(TrialRefusal::NoAnswer)
+            }
         }
     }
 

@@ -73,6 +73,7 @@ impl PastReader {
             Ok(SourceEvent::Read(Ok(None))) => PastEvent::End,
             Ok(SourceEvent::Read(Err(error))) => PastEvent::Lost(error),
             Ok(SourceEvent::Message(_)) => PastEvent::Needed,
+            Ok(SourceEvent::Revoked) => PastEvent::Lost(UpstreamError::new(Cause::Revoked)),
             Err(_) => PastEvent::Lost(UpstreamError::new(Cause::Stall)),
         }
     }

@@ -259,6 +259,7 @@ impl VodSession {
                     match event {
                         None => {}
                         Some(Ok(SourceEvent::Message(message))) => self.answer_reading(message, &source),
+                        Some(Ok(SourceEvent::Revoked)) => self.revoked(),
                         Some(Ok(SourceEvent::Read(Ok(Some(bytes))))) => {
                             in_turn += bytes.len();
                             if let Some(spare) = self.received(bytes) {
@@ -308,8 +309,10 @@ impl VodSession {
                         () = sleeping => None,
                         () = stop.cancelled() => None,
                     };
-                    if let Some(SourceEvent::Message(message)) = event {
-                        self.answer_reading(message, &source);
+                    match event {
+                        Some(SourceEvent::Message(message)) => self.answer_reading(message, &source),
+                        Some(SourceEvent::Revoked) => self.revoked(),
+                        Some(SourceEvent::Read(_)) | None => {}
                     }
                     if over_at.is_some_and(|it| it <= Instant::now()) && forget(&self) {
                         return;
@@ -461,6 +464,17 @@ impl VodSession {
         source.reset();
         let state = &mut *self.state.lock();
         state.session.cut(now());
+        state.wake_all();
+    }
+
+    /// Notes that the lease was revoked, and that the connection is closed. What follows needs a new lease.
+    fn revoked(&self) {
+        debug!(vod.session = self.number, "the lease was revoked");
+        let state = &mut *self.state.lock();
+        if state.session.connection_at().is_some() {
+            state.session.cut(now());
+        }
+        state.session.released();
         state.wake_all();
     }
 

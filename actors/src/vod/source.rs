@@ -11,7 +11,7 @@ use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
 use domain::stream::SourceKind;
 use media::error::{Cause, UpstreamError};
-use media::source::{self, FilePart, OpenRequest, RemoteFile, Source};
+use media::source::{self, FilePart, OpenRequest, RemoteFile, Source, Upstream};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 use uuid::Uuid;
@@ -142,14 +142,20 @@ impl FileSource {
     /// Waits for bytes and for messages at the same time. Cancel-safe.
     pub(super) async fn next(&mut self, reads: bool) -> SourceEvent {
         let Some(slot) = &mut self.slot else { return std::future::pending().await };
-        tokio::select! {
+        let event = tokio::select! {
             biased;
-            message = slot.holder.next() => match message {
-                Some(message) => SourceEvent::Message(message),
-                None => std::future::pending().await,
-            },
+            message = slot.holder.next() => event_of(message).await,
             read = slot.file.read(), if reads => SourceEvent::Read(read),
+        };
+        self.release_if_revoked(event)
+    }
+
+    /// Closes the connection at once if its lease is revoked.
+    fn release_if_revoked(&mut self, event: SourceEvent) -> SourceEvent {
+        if matches!(event, SourceEvent::Revoked) {
+            self.release();
         }
+        event
     }
 
     /// Opens a connection that begins at `at`: with the slot that is held, or else with the first free slot of the
@@ -181,7 +187,17 @@ impl FileSource {
             }
             let Some(slot) = &mut self.slot else { continue };
             let started = Instant::now();
-            match slot.open(&self.env, at, expected).await {
+            let revoked = slot.holder.revocation();
+            let opened = tokio::select! {
+                biased;
+                () = revoked.cancelled() => Err(Cause::Revoked.into()),
+                opened = slot.open(&self.env, at, expected) => opened,
+            };
+            match opened {
+                Err(error) if is_revoked(&error) => {
+                    self.release();
+                    return Err(OpenFailure::new(VodRefusal::Upstream(error), true));
+                }
                 Ok(opened) => {
                     slot.opened_at = Instant::now();
                     let profile = slot.candidate.candidate.pool.profile;
@@ -252,11 +268,16 @@ impl FileSource {
             let Some(HeldSlot { file, candidate, lease, holder, .. }) = self.slot.take() else { continue };
             let request = open_request(&candidate.candidate, &self.env.plans.conditions(), None);
             let request = OpenRequest { prefers_program: true, ..request };
-            let opened = match file.into_permit().await {
-                Some(permit) => source::open(request, permit, self.env.upstream()).await,
-                None => Err(Cause::Panicked.into()),
+            let revoked = holder.revocation();
+            let opened = tokio::select! {
+                biased;
+                () = revoked.cancelled() => Err(Cause::Revoked.into()),
+                opened = open_with(file, request, self.env.upstream()) => opened,
             };
             match opened {
+                Err(error) if is_revoked(&error) => {
+                    return Err(OpenFailure::new(VodRefusal::Upstream(error), true));
+                }
                 Ok(source) => {
                     self.stream = Some(HeldStream { source, holder });
                     return Ok(candidate);
@@ -275,17 +296,15 @@ impl FileSource {
     /// Waits for bytes of the stream and for messages at the same time. Cancel-safe.
     pub(super) async fn next_of_stream(&mut self, reads: bool) -> SourceEvent {
         let Some(stream) = &mut self.stream else { return std::future::pending().await };
-        tokio::select! {
+        let event = tokio::select! {
             biased;
-            message = stream.holder.next() => match message {
-                Some(message) => SourceEvent::Message(message),
-                None => std::future::pending().await,
-            },
+            message = stream.holder.next() => event_of(message).await,
             read = stream.source.read(), if reads => SourceEvent::Read(match read {
                 Err(_) if stream.source.is_complete() => Ok(None),
                 read => read.map(Some),
             }),
-        }
+        };
+        self.release_if_revoked(event)
     }
 
     /// Uses the slot that is held for the candidates as they are now, and returns that of an account or profile that was
@@ -394,10 +413,39 @@ fn is_lengthless(error: &UpstreamError) -> bool {
     matches!(error.cause(), Cause::NotSeekable(_))
 }
 
+/// Returns whether the lease was revoked while its connection was being opened.
+fn is_revoked(error: &UpstreamError) -> bool {
+    *error.cause() == Cause::Revoked
+}
+
+/// Opens a stream with the lease of a file.
+async fn open_with(
+    file: RemoteFile,
+    request: OpenRequest,
+    upstream: Upstream,
+) -> Result<Source, UpstreamError> {
+    match file.into_permit().await {
+        Some(permit) => source::open(request, permit, upstream).await,
+        None => Err(Cause::Panicked.into()),
+    }
+}
+
 /// A change of a connection.
 pub(super) enum SourceEvent {
     Read(Result<Option<Bytes>, UpstreamError>),
+    /// Another holder needs the slot.
     Message(SlotMessage),
+    /// The lease was revoked, and the connection is closed.
+    Revoked,
+}
+
+/// Returns the event of a message to the holder.
+async fn event_of(message: Option<SlotMessage>) -> SourceEvent {
+    match message {
+        Some(SlotMessage::Revoked { .. }) => SourceEvent::Revoked,
+        Some(message) => SourceEvent::Message(message),
+        None => std::future::pending().await,
+    }
 }
 
 impl HeldSlot {
@@ -489,7 +537,13 @@ pub(super) async fn probe(
         let conditions = source.env.plans.conditions();
         let request = open_request(&slot.candidate.candidate, &conditions, None);
         let is_named_playlist = matches!(slot.candidate.candidate.kind, SourceKind::Hls | SourceKind::Dash);
-        match slot.file.open(&request, 0, Some(1)).await {
+        let revoked = slot.holder.revocation();
+        let opened = tokio::select! {
+            biased;
+            () = revoked.cancelled() => Err(Cause::Revoked.into()),
+            opened = slot.file.open(&request, 0, Some(1)) => opened,
+        };
+        match opened {
             // One byte does not show it.
             Ok(_) if is_named_playlist && conditions.has_ffmpeg => {
                 playlist = playlist.or(Some(slot.candidate.clone()));

@@ -132,9 +132,14 @@ impl VodSession {
                         Err(_) => return,
                     },
                     event = source.next_of_stream(false) => {
-                        let SourceEvent::Message(message) = event else { continue };
-                        if self.answer(message, source, Instant::now() >= paused_at) {
-                            return;
+                        match event {
+                            SourceEvent::Message(message) => {
+                                if self.answer(message, source, Instant::now() >= paused_at) {
+                                    return;
+                                }
+                            }
+                            SourceEvent::Revoked => return,
+                            SourceEvent::Read(_) => {}
                         }
                     }
                     () = sleep_until(given_up_at), if self.is_archive() => return,
@@ -156,6 +161,7 @@ impl VodSession {
                 SourceEvent::Message(message) => {
                     self.answer(message, source, false);
                 }
+                SourceEvent::Revoked => return,
                 SourceEvent::Read(Ok(Some(bytes))) => {
                     self.env.registry.vod_bytes_in.add(bytes.len() as u64);
                     self.state.lock().bytes_read += bytes.len() as u64;

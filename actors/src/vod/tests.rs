@@ -11,6 +11,8 @@ use media::testing::{Behaviour, TestFile};
 
 use super::*;
 use crate::channel::WatchReply;
+use crate::slots::LeaseTable;
+use crate::slots::revocable::RevocableTable;
 use crate::testing::{Scenario, channel, limited, settings};
 
 const LENGTH: u64 = 20 << 20;
@@ -59,7 +61,10 @@ struct Reading {
 
 impl Cinema {
     async fn new() -> Self {
-        let scenario = Scenario::of(settings(), [&[limited(1, "live", 1, 1)]]).await;
+        Self::of(Scenario::of(settings(), [&[limited(1, "live", 1, 1)]]).await)
+    }
+
+    fn of(scenario: Scenario) -> Self {
         let vod = scenario.system.vod();
         Self { scenario, vod }
     }
@@ -653,5 +658,25 @@ async fn a_part_of_the_past_without_a_length_returns_its_slot_in_a_pause() {
         }
     }
     drop(body);
+    cinema.scenario.is_quiet().await;
+}
+
+/// A node of a cluster that loses contact with the others closes its sources before those may open them.
+#[tokio::test(start_paused = true)]
+async fn a_film_whose_lease_is_revoked_is_closed_at_once_and_continues_with_the_next_lease() {
+    let table = RevocableTable::new();
+    let leases = table.clone();
+    let cinema = Cinema::of(Scenario::of_table(settings(), [], |_| leases).await);
+    let file = TestFile::new(LENGTH, 1);
+    cinema.offers("film", &file);
+    let film = [candidate("film", 1, 1)];
+    let mut reading = cinema.get("player", &film, "").await.unwrap();
+    reading.read(&file, 300_000).await;
+    table.cut();
+    table.all_closed().await;
+    assert_eq!(cinema.scenario.provider.n_open(), 0);
+    table.join();
+    reading.finish(&file).await;
+    assert_eq!((cinema.scenario.provider.peak(), table.counts().0 <= 1), (1, true));
     cinema.scenario.is_quiet().await;
 }

@@ -8,7 +8,7 @@ use super::member::Member;
 use super::outbox::{NodeEffect, Outbox, next_after};
 use super::record::{ClusterRecord, Incarnation, JobName, JobRecord, NodeId, RecordKey, Revision};
 use super::rules::ClusterRule;
-use super::tracked::{Follower, Tracked};
+use super::tracked::{RecordFollower, Tracked};
 
 /// A job, as one node sees it.
 #[derive(Debug, Clone)]
@@ -63,13 +63,13 @@ impl JobOwner {
         }
     }
 
-    /// Returns when [`Follower::advance`] has to be called next.
+    /// Returns when [`RecordFollower::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         next_after(now, self.record.retries())
     }
 }
 
-impl Follower for JobOwner {
+impl RecordFollower for JobOwner {
     type Record = JobRecord;
 
     fn record(&mut self) -> &mut Tracked<JobRecord> {

@@ -14,7 +14,7 @@ use super::record::{
 use super::rules::{ClusterRules, GUARD};
 use super::seats::{SeatRequest, Seats, has_entry_of};
 use super::slots::{SlotRequest, Slots};
-use super::tracked::Follower;
+use super::tracked::RecordFollower;
 use super::{BootTime, SwapOutcome, WriteNumber};
 use crate::ids::UserId;
 

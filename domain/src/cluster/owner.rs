@@ -22,7 +22,7 @@ use super::member::Member;
 use super::outbox::{NodeEffect, Outbox, next_after};
 use super::record::{ClusterRecord, Incarnation, NodeId, OwnerRecord, RecordKey};
 use super::rules::ClusterRule;
-use super::tracked::{Follower, Tracked};
+use super::tracked::{RecordFollower, Tracked};
 
 /// Interval at which a node that plays alone tries to reach the origin again.
 const PULL_AGAIN: Duration = Duration::from_secs(10);
@@ -229,14 +229,14 @@ impl ChannelOwner {
         }
     }
 
-    /// Returns when [`Follower::advance`] has to be called next.
+    /// Returns when [`RecordFollower::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let is_alone = matches!(self.role, ChannelRole::Alone { .. });
         next_after(now, self.record.retries().chain(is_alone.then_some(self.pull_again_at)))
     }
 }
 
-impl Follower for ChannelOwner {
+impl RecordFollower for ChannelOwner {
     type Record = OwnerRecord;
 
     fn record(&mut self) -> &mut Tracked<OwnerRecord> {

@@ -35,7 +35,7 @@ pub(super) enum WriteResult {
 }
 
 /// A machine that follows one record.
-pub(super) trait Follower {
+pub(super) trait RecordFollower {
     type Record: Clone + Default;
 
     fn record(&mut self) -> &mut Tracked<Self::Record>;

@@ -17,6 +17,7 @@ use media::error::{self, Cause, UpstreamError};
 use media::source::{self, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader, Source};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
 
 use super::State;
 use super::change::ChannelChange;
@@ -48,7 +49,20 @@ impl State {
             SlotMessage::Yield { asked_by, viewer, claim } => {
                 self.yield_slot(asked_by, viewer.as_ref(), claim.as_ref());
             }
+            SlotMessage::Revoked { lease, within } => self.revoked(lease, within),
         }
+    }
+
+    /// Closes the source of a lease that ends. The channel looks for another one, which needs no lease or waits for one.
+    fn revoked(&mut self, lease: u64, within: Duration) {
+        let Some(attempt) = self.upstream.revoke(lease) else { return };
+        warn!(
+            channel.target = %self.context.target,
+            "closed the source of \"{}\" because this node has lost contact with the cluster ({} ms before others may \
+             open it)",
+            self.upstream.name(), within.as_millis()
+        );
+        self.lost(attempt, UpstreamError::new(Cause::Revoked));
     }
 
     /// Gives up the slot if nobody watches, if the only viewer is the one who asks for the other channel, or to a recording
@@ -183,7 +197,9 @@ impl State {
         }
         self.history.lost(cause.clone());
         let played = lost.was_playing.then(|| lost.played.unwrap_or_default());
-        self.context.env.health.lost(lost.candidate.stream, &cause, played);
+        if *cause.cause() != Cause::Revoked {
+            self.context.env.health.lost(lost.candidate.stream, &cause, played);
+        }
         let scope = match cause.scope() {
             error::Scope::Stream => FailureScope::Stream,
             error::Scope::Candidate => FailureScope::Candidate,

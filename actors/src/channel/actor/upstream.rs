@@ -384,6 +384,21 @@ impl ChannelUpstream {
         })
     }
 
+    /// Closes the source of a revoked lease at once. Returns its attempt, for [`Self::lost`], which has to follow.
+    pub(super) fn revoke(&mut self, lease: u64) -> Option<Attempt> {
+        let followed = self.tries.iter().rev().find(|it| matches!(it.1.stage, Stage::Followed));
+        let followed = followed.map(|it| *it.0);
+        let (&attempt, it) = self.tries.iter().find(|it| it.1.lease == lease)?;
+        match it.stage {
+            Stage::Prepared => self.pump.drop_prepared(),
+            // The pump has dropped an older one already.
+            Stage::Followed if followed == Some(attempt) => self.pump.release(),
+            // Dropped with its attempt.
+            Stage::Followed | Stage::Granted(_) | Stage::Opening { .. } | Stage::Opened(_) => {}
+        }
+        Some(attempt)
+    }
+
     /// Drops everything that belongs to an attempt. Returns the number of the lease whose socket the pump closes.
     pub(super) fn abandon(&mut self, attempt: Attempt) -> Option<u64> {
         let it = self.tries.remove(&attempt)?;

@@ -207,7 +207,7 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
     runtime.unwrap().block_on(async {
         let (actor, _messages) = inbox::<SlotMessage>().await;
         let mut studio = Studio {
-            table: SlotTable::new(),
+            table: SlotTable::new(Address::new()),
             port: actor.get_derived(),
             channels,
             recordings: recordings.iter().map(|it| (it.id.0, it.clone())).collect(),

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::table::Taken;
 use super::*;
+use crate::ask::Address;
 use crate::plans::Target;
 use crate::testing::inbox;
 use crate::viewer::Viewer;
@@ -57,17 +58,17 @@ fn unlimited() -> SlotPool {
 /// A slots actor and holders that send requests to it.
 struct SlotsFixture {
     table: Arc<SlotTable>,
-    slots: Slots,
+    slots: Arc<dyn LeaseTable>,
 }
 
 impl SlotsFixture {
     async fn new() -> Self {
-        let table = SlotTable::new();
+        let address = Address::new();
+        let table = SlotTable::new(address.clone());
         let arguments = Arguments { table: table.clone() };
         let (actor, _) = ractor::Actor::spawn(None, Actor, arguments).await.unwrap();
-        let address = Address::new();
         address.set(actor);
-        Self { slots: Slots::new(address, table.clone()), table }
+        Self { slots: table.clone(), table }
     }
 
     async fn holder(&self, id: u64) -> Holder {
@@ -85,7 +86,7 @@ struct Holder {
     port: HolderPort,
     actor: ractor::ActorRef<SlotMessage>,
     messages: mpsc::UnboundedReceiver<SlotMessage>,
-    slots: Slots,
+    slots: Arc<dyn LeaseTable>,
 }
 
 impl Holder {

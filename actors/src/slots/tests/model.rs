@@ -144,14 +144,14 @@ impl PoolWithoutLimit {
 /// Pool 0 is unlimited; each other pool has as many slots as its number.
 async fn random_scenario(group_max: u32, steps: Vec<Step>) {
     let pool = |id: u32| if (1..=2).contains(&id) { grouped(id, id, group_max) } else { pool(id, id) };
-    let table = SlotTable::new();
+    let address = Address::new();
+    let table = SlotTable::new(address.clone());
     let start = async || {
         let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { table: table.clone() }).await.unwrap();
         actor
     };
-    let address = Address::new();
     address.set(start().await);
-    let fixture = SlotsFixture { table: table.clone(), slots: Slots::new(address.clone(), table.clone()) };
+    let fixture = SlotsFixture { table: table.clone(), slots: table.clone() };
     let mut holders = Vec::new();
     for id in 0..6 {
         holders.push((fixture.holder(id).await, Vec::<(u32, Lease)>::new(), Vec::<u32>::new()));
@@ -211,6 +211,7 @@ async fn random_scenario(group_max: u32, steps: Vec<Step>) {
                         let _ = asked_by;
                     }
                     SlotMessage::Yield { asked_by, .. } => fixture.slots.kept(holder.id, asked_by),
+                    SlotMessage::Revoked { .. } => panic!("a single node revokes nothing"),
                 }
             }
         }

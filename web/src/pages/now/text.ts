@@ -144,6 +144,7 @@ export const text = texts({
 			reset: 'connection reset',
 			sync_lost: 'damaged transport stream',
 			clock_behind: 'too slow',
+			revoked: 'contact with the cluster lost',
 			unsupported: 'not supported',
 			needs_program: 'a program is missing',
 			file: 'file cannot be read',
