@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 use actors::{Cluster, ReadLoad};
 use cluster::NodeLoad;
 use cluster::nats::NatsEngine;
+use media::Guard;
 
 use crate::app::App;
 use crate::gateway::StartError;
@@ -24,7 +25,9 @@ pub(crate) async fn start(app: &Arc<App>) -> Result<(), StartError> {
     let engine = Arc::new(NatsEngine::start(options));
     let of_app = Arc::downgrade(app);
     let load: ReadLoad = Arc::new(move || load(&of_app));
-    let cluster = Cluster::start(engine, info, load, app.events.clone())
+    let guard = app.config.programs.launcher.clone().map(Guard::start).transpose();
+    let guard = guard.map_err(|it| StartError::Cluster(format!("start the guard: {it}")))?;
+    let cluster = Cluster::start(engine, info, load, app.events.clone(), guard)
         .map_err(|it| StartError::Cluster(format!("read the clock: {it}")))?;
     // Called once.
     let _ = app.cluster.set(cluster);

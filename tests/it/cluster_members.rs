@@ -2,6 +2,7 @@
 
 mod slow {
     use std::net::SocketAddr;
+    use std::os::unix::process::ExitStatusExt;
     use std::path::Path;
 
     use cluster::testing::NatsServers;
@@ -89,6 +90,20 @@ mod slow {
         async fn metrics(&self) -> String {
             fetch(self.address, Request::get("/metrics")).await.text()
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_gateway_that_is_frozen_is_killed_and_can_return() {
+        let nats = nats();
+        let attic = Node::start("attic", &nats).await;
+        let mut cellar = Node::start("cellar", &nats).await;
+        attic.sees("cellar", "alive").await;
+        cellar.program.signal("STOP");
+        assert_eq!(cellar.program.ended().await.signal(), Some(9));
+        attic.sees("cellar", "expired").await;
+        // Its guard has ended with it, and a new process joins.
+        cellar.restart().await;
+        attic.sees("cellar", "alive").await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io};
 
 use cluster::codec::{self, StoredMember, StoredRecord};
@@ -12,8 +13,10 @@ use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, Proces
 use domain::cluster::rules::ClusterRules;
 use domain::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, WriteNumber};
 use domain::event::{Event, EventBody};
+use media::Guard;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
@@ -25,6 +28,9 @@ use crate::events::Events;
 
 /// The file in which the kernel names the present boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// How often this process tells the guard that it is not frozen.
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
 /// A member's record as it was last seen.
 #[derive(Debug)]
@@ -48,6 +54,9 @@ pub(super) struct MemberTask {
     load: ReadLoad,
     events: Events,
     clock: BootClock,
+    guard: Option<Guard>,
+    /// The guard cannot be started again.
+    is_unguarded: bool,
     id: NodeId,
     process: ProcessId,
     node: ClusterNode,
@@ -74,6 +83,7 @@ impl MemberTask {
         info: NodeInfo,
         load: ReadLoad,
         events: Events,
+        guard: Option<Guard>,
         clock: BootClock,
     ) -> io::Result<(Self, watch::Receiver<Arc<ClusterView>>)> {
         let boot = fs::read_to_string(BOOT_ID)?;
@@ -91,6 +101,8 @@ impl MemberTask {
             load,
             events,
             clock,
+            guard,
+            is_unguarded: false,
             id,
             process,
             node,
@@ -112,8 +124,11 @@ impl MemberTask {
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<NodeInput>) {
         let mut state = self.engine.state();
         self.inputs.push_back(NodeInput::Tick);
+        let mut report = interval(REPORT_PERIOD);
+        report.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.process();
+            self.report();
             self.show(&state.borrow_and_update().clone());
             // A node that may not write has nothing to do at any time.
             let deadline = self.node.deadline().filter(|_| self.problem.is_none());
@@ -132,8 +147,21 @@ impl MemberTask {
                 Some(input) = commands.recv() => self.inputs.push_back(input),
                 _ = state.changed() => {}
                 () = self.clock.wait_until(deadline) => self.inputs.push_back(NodeInput::Tick),
+                _ = report.tick(), if self.guard.is_some() => {}
             }
         }
+    }
+
+    /// Tells the guard that this process is not frozen.
+    fn report(&mut self) {
+        let Some(guard) = &mut self.guard else { return };
+        let reported = guard.report(self.node.guard_at(self.clock.now()).0);
+        if let Err(error) = &reported
+            && !self.is_unguarded
+        {
+            error!("nothing ends this gateway if it is frozen: the guard cannot be started: {error}");
+        }
+        self.is_unguarded = reported.is_err();
     }
 
     fn on_record(&mut self, event: WatchEvent) {
@@ -271,7 +299,7 @@ impl MemberTask {
                     "this node is no longer a member of the cluster"
                 );
             }
-            // Nothing asks for slots, channels or jobs yet.
+            // Nothing asks for slots, channels, jobs or seats yet.
             NodeEffect::Granted { .. }
             | NodeEffect::Refused { .. }
             | NodeEffect::Close { .. }
@@ -280,7 +308,10 @@ impl MemberTask {
             | NodeEffect::Pull { .. }
             | NodeEffect::ReleaseSource { .. }
             | NodeEffect::RunJob { .. }
-            | NodeEffect::StopJob { .. } => {}
+            | NodeEffect::StopJob { .. }
+            | NodeEffect::Seated { .. }
+            | NodeEffect::NotSeated { .. }
+            | NodeEffect::EndSession { .. } => {}
         }
     }
 

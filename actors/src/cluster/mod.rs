@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use cluster::{Engine, NodeInfo, NodeLoad};
 use domain::cluster::NodeInput;
+use media::Guard;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -47,14 +48,16 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Begins to join, and stays a member as far as the engine allows it. Fails if the system has no boot clock.
+    /// Begins to join, and stays a member as far as the engine allows it. The guard kills this process if it is frozen.
+    /// Fails if the system has no boot clock.
     pub fn start(
         engine: Arc<dyn Engine>,
         info: NodeInfo,
         load: ReadLoad,
         events: Events,
+        guard: Option<Guard>,
     ) -> std::io::Result<Self> {
-        Self::start_with(engine, info, load, events, BootClock::new()?)
+        Self::start_with(engine, info, load, events, guard, BootClock::new()?)
     }
 
     fn start_with(
@@ -62,10 +65,11 @@ impl Cluster {
         info: NodeInfo,
         load: ReadLoad,
         events: Events,
+        guard: Option<Guard>,
         clock: BootClock,
     ) -> std::io::Result<Self> {
         let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
-        let (task, view) = MemberTask::new(engine, info, load, events, clock)?;
+        let (task, view) = MemberTask::new(engine, info, load, events, guard, clock)?;
         // A member that panics has lost what it knew of its own record. The node ends with it: after a restart, it
         // would be another incarnation.
         let task = AbortOnDropHandle::new(tokio::spawn(task.run(receiver)));

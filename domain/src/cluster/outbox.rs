@@ -40,7 +40,7 @@ pub enum NodeEffect {
         pool: PoolId,
         lease: u64,
     },
-    /// Close the connection of this lease, within 0.5 s. Answered by `Returned`.
+    /// Close the connection of this lease, within 0.6 s. Answered by `Returned`.
     Close {
         pool: PoolId,
         lease: u64,

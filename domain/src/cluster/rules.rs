@@ -10,11 +10,11 @@ pub const RENEW_INTERVAL: Duration = Duration::from_secs(3);
 pub const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Time for which another node must have seen one revision of a member before it takes over. The difference to
-/// [`DEADLINE`] covers the closing of connections (0.5 s) and clocks that differ by 10 % in both directions (3 s).
+/// [`DEADLINE`] covers the closing of connections (0.6 s) and clocks that differ by 10 % in both directions (3 s).
 pub const TAKE_OVER: Duration = Duration::from_secs(20);
 
 /// Longest time for the closing of all connections after the end of an incarnation.
-pub const CLOSING: Duration = Duration::from_millis(500);
+pub const CLOSING: Duration = Duration::from_millis(600);
 
 /// Time without a report after which the guard kills the process. If its deadline comes first, the guard waits for
 /// [`CLOSING`] after that.

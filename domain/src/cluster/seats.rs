@@ -16,7 +16,7 @@ use super::record::{
     ClusterRecord, Incarnation, LeaseId, ProcessId, RecordKey, Revision, SeatEnd, SeatEntry, SeatRecord,
 };
 use super::rules::{SEAT_ANSWER, SEATS_MAX};
-use super::tracked::{Follower, Tracked, WriteResult};
+use super::tracked::{RecordFollower, Tracked, WriteResult};
 use super::{BootTime, SwapOutcome, WriteNumber};
 use crate::ids::UserId;
 use crate::limits::{HeldSeat, SeatDecision, SeatHolder, SeatRules, decide_seat};
@@ -206,14 +206,14 @@ impl Seats {
         (SeatRecord { sessions }, asked)
     }
 
-    /// Returns when [`Follower::advance`] has to be called next.
+    /// Returns when [`RecordFollower::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let times = self.own.values().filter(|it| it.stage != SeatStage::Seated);
         next_after(now, times.flat_map(|it| [it.request.until, it.answer_by]).chain(self.record.retries()))
     }
 }
 
-impl Follower for Seats {
+impl RecordFollower for Seats {
     type Record = SeatRecord;
 
     fn record(&mut self) -> &mut Tracked<SeatRecord> {

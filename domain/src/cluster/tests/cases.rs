@@ -299,7 +299,7 @@ fn the_guard_waits_until_the_connections_should_be_closed_and_never_longer_than_
     let node = cluster.nodes[0].as_mut().unwrap();
     assert_eq!(node.guard_at(cluster.now), cluster.now + Duration::from_secs(10));
     let deadline = node.member().valid_until().unwrap();
-    let closing = Duration::from_millis(500);
+    let closing = Duration::from_millis(600);
     assert_eq!(node.guard_at(deadline), deadline + closing);
     let late = deadline + Duration::from_millis(300);
     assert!(node.on(NodeInput::Tick, late).contains(&NodeEffect::Close { pool: POOL, lease: 1 }));
