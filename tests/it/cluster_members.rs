@@ -12,8 +12,11 @@ mod slow {
     use crate::support::api::{ADMIN, Api, PASSWORD};
     use crate::support::binary::Binary;
     use crate::support::client::{Request, fetch};
+    use crate::support::web::Web;
     use crate::support::websocket::WebSocketClient;
     use crate::support::{tools, until_async};
+    use crate::web_audit::slow::{axe, check};
+    use crate::web_pages::page::Page;
 
     /// A gateway that is a node, and its admin.
     struct Node {
@@ -90,6 +93,33 @@ mod slow {
         async fn metrics(&self) -> String {
             fetch(self.address, Request::get("/metrics")).await.text()
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_admin_sees_the_nodes_in_the_web_interface() {
+        let nats = nats();
+        let attic = Node::start("attic", &nats).await;
+        let mut cellar = Node::start("cellar", &nats).await;
+        attic.sees("cellar", "alive").await;
+        let page = Page::of(Web::at(attic.address).await);
+        page.web.opens("/health").await;
+        page.web.signs_in_as(ADMIN, PASSWORD).await;
+        page.web.clicks("2 of 2 are members").await;
+        page.web.is_at("/nodes").await;
+        let states = "return [...document.querySelectorAll('tbody tr')]
+            .map((it) => [it.cells[0].querySelector('bdi').textContent, it.cells[1].textContent.trim()])";
+        page.until_is("both", states, json!([["attic", "member"], ["cellar", "member"]])).await;
+        page.shows("answers now").await;
+        // The page follows by itself.
+        cellar.program.signal("TERM");
+        cellar.program.ended().await;
+        page.until_is("the end", states, json!([["attic", "member"], ["cellar", "has left"]])).await;
+        check(&page.web, &axe(), "/nodes").await;
+        drop(nats);
+        page.until("NATS is away", "return document.querySelector('[role=alert]') !== null", |it| {
+            *it == true
+        })
+        .await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! Pages of the web interface in a real browser, from the user's side.
 
-mod page;
+pub(crate) mod page;
 
 /// These need a browser.
 mod slow {

@@ -18,6 +18,8 @@ export const text = texts({
 		store: 'Store',
 		storeOf: (records: string, disk: string) => `${records} of records, ${disk} on the disk`,
 		readOnly: 'Changes are refused.',
+		nodes: 'Nodes of the cluster',
+		nodesOf: (members: number, all: number) => `${number(members)} of ${number(all)} are members`,
 		log: 'Log',
 		logTo: 'See the log',
 		logLevel: 'Lines',
