@@ -13,7 +13,8 @@ fn payload(body: EventBody) -> Value {
 fn the_events_of_integrations_have_the_names_of_the_api() {
     let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
     assert_eq!(names[..17], EventBody::NAMES);
-    assert_eq!(names[17..], ["account_expiring", "store_stopped", "store_resumed", "comskip_status"]);
+    let others = ["account_expiring", "store_stopped", "store_resumed", "node_state", "comskip_status"];
+    assert_eq!(names[17..], others);
 }
 
 #[test]
@@ -90,6 +91,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         }
         "store_stopped" => ["", "reason"],
         "store_resumed" => ["", ""],
+        "node_state" => ["", "node state"],
         _ => panic!("no such event: {name}"),
     }
 }
