@@ -52,6 +52,8 @@ pub(super) struct FragmentSegmenter {
     clock: SharedClock,
     video: Option<VideoTrack>,
     audio: Option<AudioTrack>,
+    /// Number of the audio track: how many there were.
+    audio_number: u32,
     left_out: Vec<LeftOutTrack>,
     /// Whether other streams were chosen since the segment started.
     has_other_tracks: bool,
@@ -133,6 +135,8 @@ struct QueuedPicture {
 
 #[derive(Debug)]
 struct QueuedFrame {
+    /// Number of its track.
+    track: u32,
     sample: Sample,
     /// Ticks of 90 kHz.
     time: u64,
@@ -166,8 +170,10 @@ struct SegmentStart {
     is_independent: bool,
     is_break: bool,
     video: Option<VideoConfig>,
-    /// The sound that was known when the segment was decided. The tracks can be others before its first part is made.
+    /// The sound that was known when the segment was decided, and the number of its track. Before its first part is made,
+    /// the track can be another one, whose first sound can be earlier than its first picture.
     audio: Option<Arc<AudioConfig>>,
+    audio_number: u32,
 }
 
 /// A picture, or a frame of a programme without video, at which a segment or a part may begin.
@@ -190,6 +196,7 @@ impl FragmentSegmenter {
             clock: SharedClock::default(),
             video: None,
             audio: None,
+            audio_number: 0,
             left_out: Vec::new(),
             has_other_tracks: false,
             pictures: VecDeque::new(),
@@ -301,6 +308,7 @@ impl FragmentSegmenter {
             if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
                 self.audio_pes(&pes);
             }
+            self.audio_number = self.audio_number.wrapping_add(1);
             self.audio = audio.map(|(stream, format)| AudioTrack {
                 pid: stream.pid,
                 format,
@@ -402,6 +410,7 @@ impl FragmentSegmenter {
             is_break,
             video: video.clone(),
             audio: self.audio.as_ref().and_then(|it| it.config.clone()),
+            audio_number: self.audio_number,
         };
         (self.segment_video, self.has_other_tracks) = (video, false);
         if is_change {
@@ -537,8 +546,10 @@ impl FragmentSegmenter {
 
     /// Starts a segment, with a new initialisation segment if the parameters have changed.
     fn start_segment(&mut self, start: SegmentStart, frames: &[QueuedFrame]) {
-        let first = frames.iter().find(|it| it.time >= self.sound_from).map(|it| Arc::clone(&it.config));
-        let known = || self.audio.as_ref().and_then(|it| it.config.clone());
+        let is_own = |it: &&QueuedFrame| it.time >= self.sound_from && it.track == start.audio_number;
+        let first = frames.iter().find(is_own).map(|it| Arc::clone(&it.config));
+        let present = self.audio.as_ref().filter(|_| self.audio_number == start.audio_number);
+        let known = || present.and_then(|it| it.config.clone());
         let audio = first.or(start.audio).or_else(known);
         let is_same = self.plan.as_ref().is_some_and(|plan| {
             let is_same_video = match (&plan.video, &start.video) {
@@ -641,7 +652,8 @@ impl FragmentSegmenter {
             self.part_start.get_or_insert(time);
         }
         self.queued_bytes += frame.sample.data.len();
-        self.frames.push_back(QueuedFrame { sample: frame.sample, time, end, config: frame.config });
+        let track = self.audio_number;
+        self.frames.push_back(QueuedFrame { track, sample: frame.sample, time, end, config: frame.config });
         if self.frames.len() > FRAMES_MAX
             && let Some(oldest) = self.frames.pop_front()
         {

@@ -172,9 +172,11 @@ fn a_source_that_ends_anywhere_in_a_segment_makes_one_discontinuity() {
     /// Pictures or sound come so many pictures late.
     const DELAY: usize = 12;
     const SOUND: u16 = 0x101;
-    for (is_sound_late, n_pictures) in [true, false].into_iter().flat_map(|it| (0..50).map(move |n| (it, n)))
+    let orders = [(true, false), (false, false), (true, true)];
+    for ((is_sound_late, is_sound_early), n_pictures) in
+        orders.into_iter().flat_map(|it| (0..50).map(move |n| (it, n)))
     {
-        let case = format!("sound is late: {is_sound_late}, {n_pictures} pictures");
+        let case = format!("late: {is_sound_late}, then early: {is_sound_early}, {n_pictures} pictures");
         let mut viewing = Viewing::new(SegmentContainer::Fmp4);
         let mut stream = source("one").stream(Duration::ZERO);
         let mut delayed = VecDeque::new();
@@ -196,14 +198,18 @@ fn a_source_that_ends_anywhere_in_a_segment_makes_one_discontinuity() {
         let tracks = (Some((0x200, 0x1B)), Some((0x201, 0x0F)));
         let second = TsSource { video: tracks.0, audio: tracks.1, start, ..source("two") };
         let mut stream = second.stream(end);
-        // A source begins with a key frame.
-        while !stream.at().as_secs().is_multiple_of(2) || stream.at().subsec_millis() > 0 {
+        // A source begins with a key frame. Its first sound may be earlier.
+        let key = Duration::from_secs((stream.at().as_millis() as u64).div_ceil(2000) * 2);
+        while stream.at() + Duration::from_millis(if is_sound_early { 480 } else { 0 }) < key {
             stream.skip();
         }
         while stream.at() < Duration::from_secs(40) {
             let arrived = viewing.start + stream.at();
+            let is_before = stream.at() < key;
+            let frame = stream.frame();
+            let is_sent = |it: &&PacketBytes| !is_before || Packet::new(it).pid() != 0x200;
             // Sound at 44.1 kHz.
-            let mut frame = stream.frame().to_vec();
+            let mut frame: Vec<u8> = packets(&frame).filter(is_sent).flatten().copied().collect();
             while let Some(at) = memchr::memmem::find(&frame, &[0xFF, 0xF1, 0x4C]) {
                 frame[at + 2] = 0x50;
             }
