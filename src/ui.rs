@@ -33,7 +33,7 @@ struct Files;
 
 /// First segments of the addresses of the interface. They are reserved user names, because `/{user}/…` is an address of
 /// players.
-const SEGMENTS: [&str; 19] = [
+const SEGMENTS: [&str; 20] = [
     "activity",
     "channels",
     "guide",
@@ -43,6 +43,7 @@ const SEGMENTS: [&str; 19] = [
     "lineups",
     "logos",
     "me",
+    "nodes",
     "now",
     "plugins",
     "recordings",
