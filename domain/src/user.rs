@@ -240,7 +240,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 49] = [
+const RESERVED: [&str; 50] = [
     "accounts",
     "activity",
     "api",
@@ -268,6 +268,7 @@ const RESERVED: [&str; 49] = [
     "me",
     "metrics",
     "movie",
+    "nodes",
     "now",
     "output",
     "panel_api.php",
