@@ -50,9 +50,9 @@ advisories:
     cargo deny check advisories
 
 # Runs all tests, including slow ones and those with external programs. Doc comments contain no examples to test.
-# Two tests for each core: most of them wait for sockets and timers half of their time.
+# Five tests for two cores: most of them wait for sockets and timers more than half of their time.
 test-slow:
-    cargo nextest run --workspace --locked --profile all --test-threads $(( 2 * $(nproc) ))
+    cargo nextest run --workspace --locked --profile all --test-threads $(( 5 * $(nproc) / 2 ))
 
 # Checks and builds the web interface, and checks that web/dist is what the sources build.
 web: have-tools

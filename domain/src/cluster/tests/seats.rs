@@ -181,7 +181,7 @@ fn an_entry_that_is_written_after_its_session_was_given_up_is_removed() {
 struct Delayed {
     engine: Engine,
     nodes: Vec<ClusterNode>,
-    /// What happens next, by time in milliseconds and order.
+    /// The events to come, by time in milliseconds and order.
     queue: BTreeMap<(u64, u64), Event>,
     now: u64,
     n_events: u64,
