@@ -91,11 +91,11 @@ impl NodeFile {
             Ok(_) => {}
         }
         let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
-        let file: Self =
-            serde_json::from_slice(&text).map_err(|_| failed("it is no file of a node".to_owned()))?;
+        let invalid = || failed("it is not the file of a node".to_owned());
+        let file: Self = serde_json::from_slice(&text).map_err(|_| invalid())?;
         let is_valid = file.format == FORMAT
             && [file.key.expose(), &file.certificate, &file.authority].iter().all(|it| of_hex(it).is_some());
-        is_valid.then_some(Some(file)).ok_or_else(|| failed("it is no file of a node".to_owned()))
+        if is_valid { Ok(Some(file)) } else { Err(invalid()) }
     }
 
     /// Writes the file; returns once it is durable. An earlier one is replaced in one step.

@@ -153,8 +153,8 @@ impl ChannelOwner {
     }
 
     /// Returns the present epoch of this node, if it is the origin and the engine has lost that. The node writes it
-    /// again at once, while others pause. The number stays: an origin that has not noticed that it was replaced cannot know
-    /// which later ones the engine has lost too.
+    /// again at once, while others pause. It writes the same number: the engine may also have lost records with higher
+    /// numbers, which this node never saw.
     fn lost_epoch(&self, record: OwnerRecord) -> Option<u64> {
         match self.role {
             ChannelRole::Origin { epoch } if self.is_recovering && record.epoch < epoch => Some(epoch),

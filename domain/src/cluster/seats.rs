@@ -187,7 +187,8 @@ impl Seats {
         }
         let mut asked = Vec::new();
         for (&seat, it) in &self.own {
-            let is_there = sessions.iter().any(|entry| entry.seat == it.entry(seat, incarnation, out).seat);
+            let id = LeaseId { process: out.process, number: seat };
+            let is_there = sessions.iter().any(|entry| entry.seat == id);
             match it.stage {
                 // It was lost with the engine, or has begun without it.
                 SeatStage::Seated if !is_there => sessions.push(it.entry(seat, incarnation, out)),
