@@ -11,6 +11,7 @@ use media::{ProgramUser, find_program};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -358,8 +359,8 @@ impl Life {
         self.set(PluginState::Preparing, None);
         let (shared, key) = (self.shared.clone(), self.key.clone());
         let prepared = {
-            let (shared, installed) = (shared.clone(), installed.clone());
-            self.unless_told(async move { prepare(&shared, &key, &installed).await }).await
+            let (shared, installed, entry) = (shared.clone(), installed.clone(), self.entry.clone());
+            self.unless_told(async move { prepare(&shared, &key, &entry, &installed).await }).await
         };
         let prepared = match prepared {
             Ok(Ok(prepared)) => prepared,
@@ -512,10 +513,11 @@ impl Life {
     }
 }
 
-/// Finds everything that a process needs.
+/// Finds everything that a process needs. If the future is dropped, the folders are not changed any more.
 async fn prepare(
     shared: &Arc<Shared>,
     key: &PluginKey,
+    entry: &Arc<Entry>,
     installed: &InstalledPlugin,
 ) -> Result<Prepared, String> {
     let Some(parts) = shared.parts.get() else { return Err("the gateway is starting".to_owned()) };
@@ -551,8 +553,15 @@ async fn prepare(
         ("TZ", settings.time_zone.clone()),
     ];
     let (all, limits) = (settings.folders.clone(), installed.limits());
-    let (own, of_plugin, holder) = (folders.clone(), python.clone(), shared.clone());
+    let (own, of_plugin, holder, entry) = (folders.clone(), python.clone(), shared.clone(), entry.clone());
+    let given_up = CancellationToken::new();
+    let _gives_up = given_up.clone().drop_guard();
     let blocking = tokio::task::spawn_blocking(move || {
+        // Another preparation, which was given up, would otherwise give the files to its own user after this one.
+        let _turn = entry.preparation.lock();
+        if given_up.is_cancelled() {
+            return Err("another start takes its place".to_owned());
+        }
         let user = HeldUser::choose(holder, &own.code);
         own.prepare(&all, user.user)?;
         let program = PathBuf::from(&command[0]);

@@ -314,6 +314,8 @@ struct Entry {
     log: Arc<Mutex<PluginLog>>,
     folders: OwnFolders,
     data_bytes: Mutex<u64>,
+    /// Held while the folders are given to the user of the next process.
+    preparation: Mutex<()>,
 }
 
 impl Plugins {
@@ -576,6 +578,7 @@ impl Plugins {
             log: Arc::new(Mutex::new(PluginLog::new(folders.logs.clone()))),
             folders,
             data_bytes: Mutex::new(0),
+            preparation: Mutex::new(()),
         });
         entries.insert(key.clone(), entry.clone());
         let life = Life::new(shared.clone(), key.clone(), entry.clone(), received);

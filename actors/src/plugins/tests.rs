@@ -351,6 +351,30 @@ async fn a_plugin_runs_actions_with_settings_storage_progress_and_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_takes_the_place_of_another_keeps_the_files() {
+    let bench = Bench::new();
+    let code = acting(
+        "folder = context['data_dir']\n\
+         if not os.listdir(folder + '/many'):\n    for it in range(500): open(f'{folder}/many/{it}', 'w').close()\n\
+         paths = [folder] + [entry.path for entry in os.scandir(folder + '/many')]\n\
+         return {'owned': sum(os.stat(it).st_uid == os.getuid() for it in paths), 'pid': os.getpid()}",
+    );
+    let key = bench.install("demo", &code, json!({}));
+    fs::create_dir_all(OwnFolders::of(&bench.settings.folders, "demo").data.join("many")).unwrap();
+    bench.start();
+    let mut before = bench.returned(&key, "main").await;
+    for _ in 0..20 {
+        bench.plugins.stop(&key, "test").await.unwrap();
+        let (first, second) = tokio::join!(bench.plugins.reload(&key), bench.plugins.reload(&key));
+        assert_eq!((first, second), (Ok(()), Ok(())));
+        let after = bench.returned(&key, "main").await;
+        assert_ne!(before["pid"], after["pid"]);
+        assert_eq!(after["owned"], 501, "{after}");
+        before = after;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_exception_is_an_answer_and_a_crash_ends_only_the_process() {
     let bench = Bench::new();
     let code =
