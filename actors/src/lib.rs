@@ -71,7 +71,10 @@ pub use self::channel::{
 };
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
-pub use self::cluster::{Cluster, ClusterView, NodeState, NodeView, ReadLoad};
+pub use self::cluster::{
+    Cluster, ClusterLink, ClusterView, EffectReceivers, MemberEnds, NodeState, NodeView, ReadLoad,
+    link as cluster_link,
+};
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
 pub use self::guide::{

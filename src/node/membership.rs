@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 
-use actors::{Cluster, ReadLoad};
+use actors::{Cluster, ReadLoad, cluster_link};
 use cluster::NodeLoad;
 use cluster::nats::NatsEngine;
 use media::Guard;
@@ -27,7 +27,9 @@ pub(crate) async fn start(app: &Arc<App>) -> Result<(), StartError> {
     let load: ReadLoad = Arc::new(move || load(&of_app));
     let guard = app.config.programs.launcher.clone().map(Guard::start).transpose();
     let guard = guard.map_err(|it| StartError::Cluster(format!("start the guard: {it}")))?;
-    let cluster = Cluster::start(engine, info, load, app.events.clone(), guard)
+    // Nothing asks for slots, channels, jobs or seats yet.
+    let (link, ends, _) = cluster_link();
+    let cluster = Cluster::start((link, ends), engine, info, load, app.events.clone(), guard)
         .map_err(|it| StartError::Cluster(format!("read the clock: {it}")))?;
     // Called once.
     let _ = app.cluster.set(cluster);

@@ -14,7 +14,8 @@ use domain::cluster::rules::ClusterRules;
 use domain::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, WriteNumber};
 use domain::event::{Event, EventBody};
 use media::Guard;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info, warn};
@@ -22,6 +23,7 @@ use uuid::Uuid;
 
 use super::ReadLoad;
 use super::clock::BootClock;
+use super::link::EffectPorts;
 use super::view::{ClusterView, NodeState, NodeView};
 use crate::clock::now_ms;
 use crate::events::Events;
@@ -49,6 +51,7 @@ enum Done {
 
 /// The membership of this node.
 pub(super) struct MemberTask {
+    ports: EffectPorts,
     engine: Arc<dyn Engine>,
     info: NodeInfo,
     load: ReadLoad,
@@ -79,6 +82,7 @@ pub(super) struct MemberTask {
 
 impl MemberTask {
     pub(super) fn new(
+        ports: EffectPorts,
         engine: Arc<dyn Engine>,
         info: NodeInfo,
         load: ReadLoad,
@@ -96,6 +100,7 @@ impl MemberTask {
         let (view, receiver) = watch::channel(Arc::new(empty));
         let records = engine.watch(None);
         let task = Self {
+            ports,
             engine,
             info,
             load,
@@ -121,7 +126,7 @@ impl MemberTask {
     }
 
     /// Runs until the handle is dropped.
-    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<NodeInput>) {
+    pub(super) async fn run(mut self, mut inputs: UnboundedReceiver<NodeInput>) {
         let mut state = self.engine.state();
         self.inputs.push_back(NodeInput::Tick);
         let mut report = interval(REPORT_PERIOD);
@@ -144,7 +149,7 @@ impl MemberTask {
                     Ok(it) => self.on_done(it),
                     Err(it) => error!("a request to the cluster's engine failed: {it}"),
                 },
-                Some(input) = commands.recv() => self.inputs.push_back(input),
+                Some(input) = inputs.recv() => self.inputs.push_back(input),
                 _ = state.changed() => {}
                 () = self.clock.wait_until(deadline) => self.inputs.push_back(NodeInput::Tick),
                 _ = report.tick(), if self.guard.is_some() => {}
@@ -299,19 +304,7 @@ impl MemberTask {
                     "this node is no longer a member of the cluster"
                 );
             }
-            // Nothing asks for slots, channels, jobs or seats yet.
-            NodeEffect::Granted { .. }
-            | NodeEffect::Refused { .. }
-            | NodeEffect::Close { .. }
-            | NodeEffect::AskToYield { .. }
-            | NodeEffect::Originate { .. }
-            | NodeEffect::Pull { .. }
-            | NodeEffect::ReleaseSource { .. }
-            | NodeEffect::RunJob { .. }
-            | NodeEffect::StopJob { .. }
-            | NodeEffect::Seated { .. }
-            | NodeEffect::NotSeated { .. }
-            | NodeEffect::EndSession { .. } => {}
+            other => self.ports.send(other),
         }
     }
 

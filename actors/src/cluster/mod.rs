@@ -3,13 +3,15 @@
 //! ```text
 //!   member.rs    the task: events of the engine, answers and time go into `domain::cluster::ClusterNode`, and its
 //!      │         effects become requests
+//!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      └─ view.rs     who is there, for people and programs
 //! ```
 //!
-//! Slots, channels and jobs are not passed through the cluster yet: nothing asks for them.
+//! Slots, channels, jobs and seats are not passed through the cluster yet: nothing asks for them.
 
 mod clock;
+mod link;
 mod member;
 #[cfg(test)]
 mod tests;
@@ -21,20 +23,18 @@ use std::time::Duration;
 use cluster::{Engine, NodeInfo, NodeLoad};
 use domain::cluster::NodeInput;
 use media::Guard;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::clock::BootClock;
+pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, link};
 use self::member::MemberTask;
 pub use self::view::{ClusterView, NodeState, NodeView};
 use crate::events::Events;
 
 /// Longest time for telling the others that this node leaves. Without an answer, they notice after 20 s.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// Maximum number of inputs that wait for the task.
-const INPUTS_MAX: usize = 64;
 
 /// Reads the work of this node.
 pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
@@ -43,24 +43,26 @@ pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
 #[derive(Debug)]
 pub struct Cluster {
     view: watch::Receiver<Arc<ClusterView>>,
-    inputs: mpsc::Sender<NodeInput>,
+    link: ClusterLink,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Cluster {
-    /// Begins to join, and stays a member as far as the engine allows it. The guard kills this process if it is frozen.
+    /// Begins to join with a link and its ends from [`link()`], and stays a member as far as the engine allows it. The guard kills this process if it is frozen.
     /// Fails if the system has no boot clock.
     pub fn start(
+        (link, ends): (ClusterLink, MemberEnds),
         engine: Arc<dyn Engine>,
         info: NodeInfo,
         load: ReadLoad,
         events: Events,
         guard: Option<Guard>,
     ) -> std::io::Result<Self> {
-        Self::start_with(engine, info, load, events, guard, BootClock::new()?)
+        Self::start_with((link, ends), engine, info, load, events, guard, BootClock::new()?)
     }
 
     fn start_with(
+        (link, ends): (ClusterLink, MemberEnds),
         engine: Arc<dyn Engine>,
         info: NodeInfo,
         load: ReadLoad,
@@ -68,12 +70,11 @@ impl Cluster {
         guard: Option<Guard>,
         clock: BootClock,
     ) -> std::io::Result<Self> {
-        let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
-        let (task, view) = MemberTask::new(engine, info, load, events, guard, clock)?;
+        let (task, view) = MemberTask::new(ends.ports, engine, info, load, events, guard, clock)?;
         // A member that panics has lost what it knew of its own record. The node ends with it: after a restart, it
         // would be another incarnation.
-        let task = AbortOnDropHandle::new(tokio::spawn(task.run(receiver)));
-        Ok(Self { view, inputs, _task: task })
+        let task = AbortOnDropHandle::new(tokio::spawn(task.run(ends.inputs)));
+        Ok(Self { view, link, _task: task })
     }
 
     /// Returns who is there.
@@ -88,9 +89,7 @@ impl Cluster {
 
     /// Tells the others that this node leaves, so that they need not wait. Returns whether the engine has confirmed it.
     pub async fn leave(&self) -> bool {
-        if self.inputs.send(NodeInput::Leave).await.is_err() {
-            return false;
-        }
+        self.link.send(NodeInput::Leave);
         let mut view = self.view.clone();
         let has_left = |it: &Arc<ClusterView>| it.own().is_some_and(|it| it.state == NodeState::Left);
         matches!(timeout(LEAVE_TIMEOUT, view.wait_for(has_left)).await, Ok(Ok(_)))

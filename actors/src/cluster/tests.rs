@@ -32,7 +32,8 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let load = Arc::new(|| NodeLoad { clients: 3, ..NodeLoad::default() });
     let clock = BootClock::Tokio(Instant::now());
     let shared: Arc<dyn Engine> = Arc::new(engine.clone());
-    let cluster = Cluster::start_with(shared, info, load, events.clone(), None, clock).unwrap();
+    let (link, ends, _) = super::link();
+    let cluster = Cluster::start_with((link, ends), shared, info, load, events.clone(), None, clock).unwrap();
     Node { engine, cluster, events }
 }
 
