@@ -1,6 +1,5 @@
 //! The log: the stream `HW_LOG`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -14,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::publish::{Write, publish};
 use super::reader::Reader;
 use super::records::refused;
-use super::session::{Live, Shared};
+use super::session::{Live, SessionReader, Shared};
 use super::streams::{self, LOG_SUBJECT, StreamKind};
 use crate::engine::{EngineError, LogEntry, LogEvent, LogState};
 
@@ -79,8 +78,8 @@ pub(super) async fn trim(shared: &Shared, session: u64, before: u64) -> Result<(
     Ok(())
 }
 
-/// The position of a follower.
-struct Position {
+/// Reports the entries of the log from a position on.
+pub(super) struct Follower {
     /// The sequence of the next entry to report.
     next: u64,
     /// The log that was read so far.
@@ -88,79 +87,63 @@ struct Position {
     is_begun: bool,
 }
 
-/// Reports the entries of the log in each session.
-pub(super) async fn follow(shared: Arc<Shared>, from: u64, events: mpsc::Sender<LogEvent>) {
-    let mut position = Position { next: from.max(1), identity: None, is_begun: false };
-    let mut last = 0;
-    loop {
-        let live = tokio::select! {
-            live = shared.next_live(last) => live,
-            () = events.closed() => return,
-        };
-        last = live.session.number;
-        tokio::select! {
-            result = follow_session(&live, &mut position, &events) => match result {
-                Ok(()) => return,
-                Err(reason) => live.end(&reason),
-            },
-            () = live.ended.cancelled() => {}
-            () = events.closed() => return,
-        }
+impl Follower {
+    pub(super) fn new(from: u64) -> Self {
+        Self { next: from.max(1), identity: None, is_begun: false }
     }
 }
 
-/// Returns `Ok` once nobody receives the events, or the log cannot be continued.
-async fn follow_session(
-    live: &Live,
-    position: &mut Position,
-    events: &mpsc::Sender<LogEvent>,
-) -> Result<(), String> {
-    let log = confirmed_state(live, position).await?;
-    let is_continued = can_continue(&log, position);
-    position.identity = Some(log.identity.clone());
-    if events.send(LogEvent::Session { session: live.session, log }).await.is_err() || !is_continued {
-        return Ok(());
-    }
-    let start_sequence = position.next;
-    let from = DeliverPolicy::ByStartSequence { start_sequence };
-    let subjects = vec![LOG_SUBJECT.to_owned()];
-    let mut reader = Reader::new(live, StreamKind::Log.name(), subjects, from).await?;
-    let mut is_complete = false;
-    loop {
-        if !is_complete && reader.is_complete() {
-            is_complete = true;
-            if events.send(LogEvent::Complete).await.is_err() {
-                return Ok(());
-            }
-        }
-        let read = reader.next().await?;
-        if read.sequence != position.next {
-            // Trimmed meanwhile: the next session reports it.
-            return Err("entries of the log are missing".to_owned());
-        }
-        let entry = LogEntry { sequence: read.sequence, payload: read.message.payload.clone() };
-        if events.send(LogEvent::Entry(entry)).await.is_err() {
+impl SessionReader for Follower {
+    type Event = LogEvent;
+
+    async fn read(&mut self, live: &Live, events: &mpsc::Sender<LogEvent>) -> Result<(), String> {
+        let log = confirmed_state(live, self).await?;
+        let is_continued = can_continue(&log, self);
+        self.identity = Some(log.identity.clone());
+        if events.send(LogEvent::Session { session: live.session, log }).await.is_err() || !is_continued {
             return Ok(());
         }
-        position.next += 1;
-        position.is_begun = true;
+        let start_sequence = self.next;
+        let from = DeliverPolicy::ByStartSequence { start_sequence };
+        let subjects = vec![LOG_SUBJECT.to_owned()];
+        let mut reader = Reader::new(live, StreamKind::Log.name(), subjects, from).await?;
+        let mut is_complete = false;
+        loop {
+            if !is_complete && reader.is_complete() {
+                is_complete = true;
+                if events.send(LogEvent::Complete).await.is_err() {
+                    return Ok(());
+                }
+            }
+            let read = reader.next().await?;
+            if read.sequence != self.next {
+                // Trimmed meanwhile: the next session reports it.
+                return Err("entries of the log are missing".to_owned());
+            }
+            let entry = LogEntry { sequence: read.sequence, payload: read.message.payload.clone() };
+            if events.send(LogEvent::Entry(entry)).await.is_err() {
+                return Ok(());
+            }
+            self.next += 1;
+            self.is_begun = true;
+        }
     }
 }
 
 /// Returns the state of the log, a bad one only after it has stayed so.
-async fn confirmed_state(live: &Live, position: &Position) -> Result<LogState, String> {
+async fn confirmed_state(live: &Live, follower: &Follower) -> Result<LogState, String> {
     let until = Instant::now() + CONFIRM_LOSS;
     loop {
         let log = state(live).await.map_err(|it| it.to_string())?;
-        let is_shorter = log.last + 1 < position.next;
-        if !(is_shorter && position.is_begun) || Instant::now() >= until {
+        let is_shorter = log.last + 1 < follower.next;
+        if !(is_shorter && follower.is_begun) || Instant::now() >= until {
             return Ok(log);
         }
         sleep(Duration::from_secs(1)).await;
     }
 }
 
-fn can_continue(log: &LogState, position: &Position) -> bool {
-    let is_same = position.identity.as_ref().is_none_or(|it| *it == log.identity);
-    is_same && log.first <= position.next && position.next <= log.last + 1
+fn can_continue(log: &LogState, follower: &Follower) -> bool {
+    let is_same = follower.identity.as_ref().is_none_or(|it| *it == log.identity);
+    is_same && log.first <= follower.next && follower.next <= log.last + 1
 }

@@ -36,8 +36,10 @@ use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, watch};
 
 pub use self::inspect::{MonitorFacts, ServerFacts, StreamFacts, check_monitor_address, inspect, monitor};
+use self::log::Follower;
 pub use self::options::{NatsLogin, NatsOptions, check_address};
-use self::session::Shared;
+use self::records::Watcher;
+use self::session::{Shared, read_in_each_session};
 pub use self::streams::replicas;
 pub use self::version::VERSION_MIN;
 use crate::engine::{
@@ -100,7 +102,7 @@ impl Engine for NatsEngine {
 
     fn watch(&self, prefix: Option<Key>) -> mpsc::Receiver<WatchEvent> {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
-        self.spawn(records::watch(self.shared.clone(), prefix, events));
+        self.spawn(read_in_each_session(Watcher(prefix), self.shared.clone(), events));
         receiver
     }
 
@@ -118,7 +120,7 @@ impl Engine for NatsEngine {
 
     fn follow(&self, from: u64) -> mpsc::Receiver<LogEvent> {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
-        self.spawn(log::follow(self.shared.clone(), from, events));
+        self.spawn(read_in_each_session(Follower::new(from), self.shared.clone(), events));
         receiver
     }
 

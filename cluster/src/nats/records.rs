@@ -1,7 +1,5 @@
 //! Records: the bucket `HW` of NATS.
 
-use std::sync::Arc;
-
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
@@ -12,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::publish::{Write, publish};
 use super::reader::Reader;
-use super::session::{Live, Shared};
+use super::session::{Live, SessionReader, Shared};
 use super::streams::StreamKind;
 use crate::engine::{EngineError, Key, Record, WatchEvent};
 
@@ -83,59 +81,41 @@ pub(super) fn refused(action: &'static str, error: &dyn std::fmt::Display) -> En
     EngineError::Refused { action, reason: error.to_string() }
 }
 
-/// Reports the records with a prefix in each session.
-pub(super) async fn watch(shared: Arc<Shared>, prefix: Option<Key>, events: mpsc::Sender<WatchEvent>) {
-    let mut last = 0;
-    loop {
-        let live = tokio::select! {
-            live = shared.next_live(last) => live,
-            () = events.closed() => return,
-        };
-        last = live.session.number;
-        tokio::select! {
-            result = watch_session(&live, prefix.as_ref(), &events) => match result {
-                Ok(()) => return,
-                Err(reason) => live.end(&reason),
-            },
-            () = live.ended.cancelled() => {}
-            () = events.closed() => return,
-        }
-    }
-}
+/// Reports the records with a prefix (`None`: all).
+pub(super) struct Watcher(pub(super) Option<Key>);
 
-/// Returns `Ok` once nobody receives the events.
-async fn watch_session(
-    live: &Live,
-    prefix: Option<&Key>,
-    events: &mpsc::Sender<WatchEvent>,
-) -> Result<(), String> {
-    let subjects = match prefix {
-        Some(it) => vec![format!("{PREFIX}{it}"), format!("{PREFIX}{it}.>")],
-        None => vec![format!("{PREFIX}>")],
-    };
-    if events.send(WatchEvent::Session(live.session)).await.is_err() {
-        return Ok(());
-    }
-    let mut reader =
-        Reader::new(live, StreamKind::Records.name(), subjects, DeliverPolicy::LastPerSubject).await?;
-    let mut is_complete = false;
-    loop {
-        if !is_complete && reader.is_complete() {
-            is_complete = true;
-            if events.send(WatchEvent::Complete).await.is_err() {
+impl SessionReader for Watcher {
+    type Event = WatchEvent;
+
+    async fn read(&mut self, live: &Live, events: &mpsc::Sender<WatchEvent>) -> Result<(), String> {
+        let subjects = match &self.0 {
+            Some(it) => vec![format!("{PREFIX}{it}"), format!("{PREFIX}{it}.>")],
+            None => vec![format!("{PREFIX}>")],
+        };
+        if events.send(WatchEvent::Session(live.session)).await.is_err() {
+            return Ok(());
+        }
+        let mut reader =
+            Reader::new(live, StreamKind::Records.name(), subjects, DeliverPolicy::LastPerSubject).await?;
+        let mut is_complete = false;
+        loop {
+            if !is_complete && reader.is_complete() {
+                is_complete = true;
+                if events.send(WatchEvent::Complete).await.is_err() {
+                    return Ok(());
+                }
+            }
+            let read = reader.next().await?;
+            live.saw(read.sequence);
+            let key = read.message.subject.strip_prefix(PREFIX).and_then(Key::new);
+            // Keys that this program cannot write are not from the cluster.
+            let Some(key) = key else { continue };
+            let is_removed = read.message.headers.as_ref().is_some_and(is_removal);
+            let value = (!is_removed).then(|| read.message.payload.clone());
+            let record = Record { key, revision: Revision(read.sequence), value };
+            if events.send(WatchEvent::Record(record)).await.is_err() {
                 return Ok(());
             }
-        }
-        let read = reader.next().await?;
-        live.saw(read.sequence);
-        let key = read.message.subject.strip_prefix(PREFIX).and_then(Key::new);
-        // Keys that this program cannot write are not from the cluster.
-        let Some(key) = key else { continue };
-        let is_removed = read.message.headers.as_ref().is_some_and(is_removal);
-        let value = (!is_removed).then(|| read.message.payload.clone());
-        let record = Record { key, revision: Revision(read.sequence), value };
-        if events.send(WatchEvent::Record(record)).await.is_err() {
-            return Ok(());
         }
     }
 }

@@ -9,7 +9,7 @@ use async_nats::Client;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::ContextBuilder;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -218,4 +218,40 @@ async fn open(shared: &Shared, address: &str) -> Result<Opened, String> {
         jetstream,
         ended,
     })
+}
+
+/// Reads something in a session, and reports it as events.
+pub(super) trait SessionReader {
+    type Event: Send;
+
+    /// Returns `Ok` once nobody receives the events, or nothing more can be read in any session.
+    fn read(
+        &mut self,
+        live: &Live,
+        events: &mpsc::Sender<Self::Event>,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+}
+
+/// Runs a reader in one session after another. Its error ends the session.
+pub(super) async fn read_in_each_session<R: SessionReader>(
+    mut reader: R,
+    shared: Arc<Shared>,
+    events: mpsc::Sender<R::Event>,
+) {
+    let mut last = 0;
+    loop {
+        let live = tokio::select! {
+            live = shared.next_live(last) => live,
+            () = events.closed() => return,
+        };
+        last = live.session.number;
+        tokio::select! {
+            result = reader.read(&live, &events) => match result {
+                Ok(()) => return,
+                Err(reason) => live.end(&reason),
+            },
+            () = live.ended.cancelled() => {}
+            () = events.closed() => return,
+        }
+    }
 }
