@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use actors::{Fetch, FetchError, FetchLimits};
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use domain::account::Account;
 use domain::account_addresses::{addresses_of, at_address};
 use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
@@ -55,7 +56,7 @@ const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// an old one.
 pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
     let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
-    let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
+    let version = HEXLOWER.encode(&digest[..4]);
     format!("{origin}{}?v={version}", logo_copy_path(logo.id))
 }
 
@@ -362,7 +363,7 @@ fn server_of(models: &Models, account: &Account) -> Option<(Vec<SourceUrl>, Sour
 /// image through it that they may not fetch.
 fn file_name(url: &str, reach: Reach) -> String {
     let digest = Sha256::digest(format!("{reach:?} {url}"));
-    digest.iter().take(20).map(|it| format!("{it:02x}")).collect()
+    HEXLOWER.encode(&digest[..20])
 }
 
 #[cfg(test)]

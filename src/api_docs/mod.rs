@@ -106,6 +106,7 @@ fn asset<M: MediaTypes>(asset: Asset) -> Route {
 
 #[cfg(test)]
 mod tests {
+    use data_encoding::HEXLOWER;
     use serde_json::json;
     use sha2::{Digest, Sha256};
 
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(vendored.len(), sums.len());
         for asset in vendored {
             let name = asset.path.rsplit('/').next().unwrap();
-            let found: String = Sha256::digest(asset.text).iter().map(|it| format!("{it:02x}")).collect();
+            let found = HEXLOWER.encode(&Sha256::digest(asset.text));
             assert!(sums.contains(&(found.as_str(), name)), "{name} has the checksum {found}");
         }
     }

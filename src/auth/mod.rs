@@ -26,6 +26,7 @@ use std::time::Duration;
 use actors::{Events, now_ms};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use data_encoding::HEXLOWER;
 use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::event::Event;
 use domain::import_from::DjangoHash;
@@ -402,7 +403,7 @@ impl Auth {
     /// to all of its ports.
     pub(crate) fn installation(&self) -> String {
         let digest = keys::lookup(&self.0.lookup, "installation").unwrap_or_default();
-        digest.iter().take(4).map(|it| format!("{it:02x}")).collect()
+        HEXLOWER.encode(&digest[..digest.len().min(4)])
     }
 
     /// Creates the tokens of a login. Without a login, the refresh token is invalid.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use domain::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
@@ -23,7 +24,7 @@ impl fmt::Debug for SetupCode {
 
 impl SetupCode {
     pub(crate) fn generate() -> Self {
-        let code: String = random::<CODE_BYTES>().iter().map(|it| format!("{it:02x}")).collect();
+        let code = HEXLOWER.encode(&random::<CODE_BYTES>());
         Self(Mutex::new(Some(Secret::new(code))))
     }
 

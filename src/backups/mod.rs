@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use actors::{Events, now_ms};
+use data_encoding::HEXLOWER;
 use domain::event::{Event, EventBody};
 use domain::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
@@ -269,7 +270,7 @@ impl Backups {
 
     fn token(&self, parts: &[&str]) -> String {
         let code = self.mac(parts).finalize().into_bytes();
-        code[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&code[..16])
     }
 
     fn is_token(&self, parts: &[&str], token: &str) -> bool {

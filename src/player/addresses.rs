@@ -1,6 +1,7 @@
 //! The addresses of streams and logos that leave the gateway. Players store them for ever, so they contain nothing that
 //! changes. `origin` is always the address of the gateway as the caller reaches it, without a trailing slash.
 
+use data_encoding::HEXLOWER;
 use domain::channel::Channel;
 use domain::ids::RecordingId;
 use domain::logo::Logo;
@@ -184,7 +185,7 @@ fn image_path(kind: TitleKind, number: u32) -> String {
 
 /// Returns a text that changes with an address.
 fn image_version(url: &str) -> String {
-    Sha256::digest(url).iter().take(4).map(|it| format!("{it:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(url)[..4])
 }
 
 /// Returns the address of the logo of a channel: that of the copy of the gateway, which needs no credentials and reveals

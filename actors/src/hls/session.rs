@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use domain::output_format::StreamFormat;
 use media::meter::Connection;
 use media::segment::SegmentWindow;
@@ -288,5 +289,5 @@ impl Drop for SessionUse {
 fn random_token() -> String {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
-    bytes.iter().map(|it| format!("{it:02x}")).collect()
+    HEXLOWER.encode(&bytes)
 }

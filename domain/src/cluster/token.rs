@@ -12,6 +12,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 use super::record::NodeId;
@@ -47,7 +48,12 @@ pub struct JoinToken {
 impl JoinToken {
     /// Returns the text that a person copies.
     pub fn to_text(&self) -> String {
-        format!("{PREFIX}{}-{}-{}", self.ticket, hex(&self.authority), hex(&self.secret))
+        format!(
+            "{PREFIX}{}-{}-{}",
+            self.ticket,
+            HEXLOWER.encode(&self.authority),
+            HEXLOWER.encode(&self.secret)
+        )
     }
 }
 
@@ -85,21 +91,7 @@ impl FromStr for JoinToken {
 
 /// Reads exactly this many bytes in lower-case digits.
 fn of_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digit = |it: u8| match it {
-        b'0'..=b'9' => Some(it - b'0'),
-        b'a'..=b'f' => Some(it - b'a' + 10),
-        _ => None,
-    };
-    let digits = text.as_bytes();
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    (digits.len() == 2 * N).then_some(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 /// The cluster's side of a join token.

@@ -9,6 +9,7 @@ use actors::Programs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use media::{Clip, find_program};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
@@ -136,7 +137,7 @@ fn file_name(reason: ScreenReason) -> String {
     for part in ENCODERS.iter().flat_map(|it| command(reason, it)) {
         digest.update(part);
     }
-    let tag: String = digest.finalize().iter().take(6).map(|it| format!("{it:02x}")).collect();
+    let tag = HEXLOWER.encode(&digest.finalize()[..6]);
     format!("{}-{tag}.ts", reason.name())
 }
 

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
     VARY,
@@ -545,7 +546,7 @@ fn opaque(tag: &str) -> &str {
 /// Returns the entity tag of a content, in quotes.
 pub(crate) fn entity_tag(content: &[u8]) -> HeaderValue {
     let digest = Sha256::digest(content);
-    let tag: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
+    let tag = HEXLOWER.encode(&digest[..16]);
     HeaderValue::from_str(&format!("\"{tag}\"")).expect("quotes and hexadecimal digits are valid")
 }
 

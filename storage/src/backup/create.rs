@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
+use data_encoding::HEXLOWER;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use hmac::{Hmac, Mac};
@@ -12,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::keys::{ArchiveKeys, BackupSecret};
 use super::manifest::{CollectionManifest, FORMAT, MANIFEST, Manifest, SUMS};
 use super::trailer::trailer;
-use super::{BackupError, PART_BYTES, hex};
+use super::{BackupError, PART_BYTES};
 use crate::engine::shared::Shared;
 use crate::error::Error;
 use crate::log::LogPosition;
@@ -198,7 +199,7 @@ impl<'a> ArchiveWriter<'a> {
     }
 
     fn add(&mut self, name: &str, content: &[u8]) -> Result<(), BackupError> {
-        self.sums += &format!("{}  {name}\n", hex(&Sha256::digest(content)));
+        self.sums += &format!("{}  {name}\n", HEXLOWER.encode(&Sha256::digest(content)));
         self.append(name, content)
     }
 

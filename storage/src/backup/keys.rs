@@ -4,12 +4,13 @@ use std::path::Path;
 use std::{fmt, fs};
 
 use argon2::{Algorithm, Argon2, Params, Version};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use domain::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::BackupError;
 use super::manifest::KeyInfo;
-use super::{BackupError, hex, of_hex};
 use crate::engine::vault::{Vault, random};
 use crate::error::Error;
 use crate::log::{DataKey, LogKeys};
@@ -82,7 +83,7 @@ impl ArchiveKeys {
             _ => None,
         };
         let provider_vault = provider.map(|(_, key)| provider_vault(key, &salt));
-        let (salt, check) = (hex(&salt), check_value(&master));
+        let (salt, check) = (HEXLOWER.encode(&salt), check_value(&master));
         let info = match secret {
             BackupSecret::Passphrase(_) => {
                 KeyInfo::Passphrase { salt, memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, check }
@@ -98,7 +99,12 @@ impl ArchiveKeys {
 
     /// Derives the keys of an existing archive, unless the secret is not that of the archive.
     pub(crate) fn derive(info: &KeyInfo, secret: &BackupSecret) -> Result<Self, BackupError> {
-        let salt_of = |salt: &str| of_hex(salt).ok_or_else(|| BackupError::Changed("the salt".to_owned()));
+        let salt_of = |salt: &str| {
+            HEXLOWER_PERMISSIVE
+                .decode(salt.as_bytes())
+                .ok()
+                .ok_or_else(|| BackupError::Changed("the salt".to_owned()))
+        };
         match (info, secret) {
             (KeyInfo::DataKeys { salt, cluster, provider, check }, BackupSecret::DataKeys(keys)) => {
                 let salt = salt_of(salt)?;
@@ -162,7 +168,7 @@ fn subkey(master: &[u8], purpose: &[u8]) -> [u8; 32] {
 }
 
 fn check_value(master: &[u8; 32]) -> String {
-    hex(&subkey(master, b"check"))[..CHECK_DIGITS].to_owned()
+    HEXLOWER.encode(&subkey(master, b"check"))[..CHECK_DIGITS].to_owned()
 }
 
 fn of_data_key(key: &DataKey, salt: &[u8]) -> [u8; 32] {

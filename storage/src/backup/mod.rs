@@ -88,16 +88,3 @@ impl BackupError {
         move |source| Self::Io { what, source }
     }
 }
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn of_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    digits.chunks(2).map(byte).collect()
-}

@@ -5,13 +5,14 @@ use std::io::{self, Read, Write as _};
 use std::path::Path;
 use std::{fs, mem};
 
+use data_encoding::HEXLOWER;
 use flate2::write::DeflateDecoder;
 use sha2::{Digest, Sha256};
 
 use super::archive::UnlockedArchive;
 use super::keys::ArchiveKeys;
 use super::manifest::{CollectionManifest, MANIFEST, Manifest, SUMS};
-use super::{BackupError, MEMBER_BYTES_MAX, hex};
+use super::{BackupError, MEMBER_BYTES_MAX};
 use crate::error::Error;
 use crate::record::{Schema, Sharing};
 use crate::store::Store;
@@ -210,7 +211,7 @@ impl<R: Read> Members<'_, R> {
         let mut content = Vec::new();
         entry.read_to_end(&mut content).map_err(unreadable)?;
         if name != SUMS {
-            self.sums.insert(name.clone(), hex(&Sha256::digest(&content)));
+            self.sums.insert(name.clone(), HEXLOWER.encode(&Sha256::digest(&content)));
         }
         let vault = match name.rsplit_once('.') {
             Some((_, "sealed")) => Some(&self.keys.vault),

@@ -10,6 +10,7 @@ use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 
 use crate::engine::folder::sync_parent;
 use crate::error::{Error, Result};
+use data_encoding::HEXLOWER;
 
 const NONCE: usize = 24;
 /// First line of a key file.
@@ -55,7 +56,7 @@ impl Vault {
 
     fn create(path: &Path) -> Result<Self> {
         let key: [u8; 32] = random()?;
-        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = HEXLOWER.encode(&key);
         let write = || {
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(format!("{TITLE}\n{digits}\n").as_bytes())?;

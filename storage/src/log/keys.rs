@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
-use crate::backup::{hex, of_hex};
 use crate::engine::vault::{Vault, random};
 use crate::error::{Error, Result};
 
@@ -33,7 +33,7 @@ impl fmt::Debug for DataKey {
 
 impl From<DataKey> for String {
     fn from(key: DataKey) -> Self {
-        hex(&key.0)
+        HEXLOWER.encode(&key.0)
     }
 }
 
@@ -41,7 +41,12 @@ impl TryFrom<String> for DataKey {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        of_hex(&text).and_then(|it| it.try_into().ok()).map(Self).ok_or("invalid data key")
+        HEXLOWER_PERMISSIVE
+            .decode(text.as_bytes())
+            .ok()
+            .and_then(|it| it.try_into().ok())
+            .map(Self)
+            .ok_or("invalid data key")
     }
 }
 

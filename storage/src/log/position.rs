@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::backup::{hex, of_hex};
 use crate::record::{Record, Sharing};
 
 /// The hash of an entry of the log, which its successor contains. In text it has 64 hexadecimal digits.
@@ -29,7 +29,7 @@ impl EntryHash {
 
 impl fmt::Display for EntryHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
@@ -50,7 +50,7 @@ impl TryFrom<String> for EntryHash {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let bytes = of_hex(&text).and_then(|it| it.try_into().ok());
+        let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok().and_then(|it| it.try_into().ok());
         bytes.map(Self).ok_or("the hash of an entry has 64 hexadecimal digits")
     }
 }

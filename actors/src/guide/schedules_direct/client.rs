@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use domain::egress::Reach;
 use domain::guide::schedules_direct::{BASE_URL, LineupEntry, ServiceCountry, ServiceFault, ServiceStatus};
 use domain::guide::source::GuideSource;
@@ -314,7 +315,7 @@ fn lifetime(answer: &Value) -> Duration {
 
 /// Returns the hash in which the service wants passwords, in hexadecimal digits.
 fn sha1_hex(text: &str) -> String {
-    Sha1::digest(text.as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
+    HEXLOWER.encode(&Sha1::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The appearance of a user in clients.
 
+use data_encoding::HEXLOWER;
 use domain::user::User;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -96,7 +97,7 @@ pub(super) fn url_of(user: &User, origin: &str) -> Option<String> {
         "gravatar" => {
             let email = member("email").unwrap_or(&user.email).trim().to_lowercase();
             let digest = Sha256::digest(email.as_bytes());
-            let hash: String = digest.iter().map(|it| format!("{it:02x}")).collect();
+            let hash = HEXLOWER.encode(&digest);
             // `d=404`: a client shows the fallback if there is no picture.
             (!email.is_empty()).then(|| format!("https://www.gravatar.com/avatar/{hash}?d=404"))
         }

@@ -6,6 +6,7 @@ mod sim_log;
 use std::path::Path;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -422,7 +423,7 @@ fn a_record_larger_than_an_entry_arrives_whole() {
     let (writer, follower) = (cluster.writer("a"), cluster.open("b"));
     let mut noise = vec![0; 300_000];
     getrandom::fill(&mut noise).unwrap();
-    let text = crate::backup::hex(&noise);
+    let text = HEXLOWER.encode(&noise);
     let large = item(1, 1, &text);
     let copy = large.clone();
     write(&writer, move |write| write.put(&copy)).unwrap();
