@@ -42,6 +42,7 @@ use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
 use crate::matching::Matching;
+use crate::node::membership::Node;
 use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
 use crate::plugins::{InstalledPlugins, PluginProcesses};
 use crate::recent_log::RecentLog;
@@ -122,6 +123,8 @@ pub(crate) struct App {
     pub(crate) recent_log: OnceLock<RecentLog>,
     /// Present if the configuration names a cluster.
     pub(crate) cluster: OnceLock<Cluster>,
+    /// Present if this machine is a node that shares the configuration.
+    pub(crate) node: OnceLock<Node>,
     /// Present in the demo only.
     pub(crate) demo: OnceLock<Demo>,
     /// True once the gateway has begun to stop.
@@ -196,6 +199,7 @@ impl App {
             strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),
             cluster: OnceLock::new(),
+            node: OnceLock::new(),
             demo: OnceLock::new(),
             is_draining: AtomicBool::new(false),
             has_successor: AtomicBool::new(false),

@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::{ClusterView, IntegrationStatus, NodeState, PluginStatus, RecordingRoom, now_ms};
+use actors::{
+    ClusterView, ConfigurationView, IntegrationStatus, NodeState, PluginStatus, RecordingRoom, now_ms,
+};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::account_addresses::{AddressRecord, addresses_of};
 use domain::guide::source::GuideSource;
@@ -15,6 +17,7 @@ use domain::time::iso_millis;
 use rustix::fs::statvfs;
 use storage::Models;
 use storage::guide::GuideFiles;
+use storage::log::LogRole;
 
 use crate::app::App;
 use crate::rest::frame::refuse::refused_writes;
@@ -128,6 +131,10 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     if let Some(cluster) = app.cluster.get() {
         found.extend(cluster_conditions(&cluster.view()));
     }
+    if let Some(node) = app.node.get() {
+        let role = node.configuration.status().map(|it| it.role);
+        found.extend(configuration_condition(role.as_ref(), &node.configuration.view()));
+    }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
     found
 }
@@ -164,6 +171,27 @@ fn cluster_conditions(view: &ClusterView) -> Vec<Condition> {
         advice: "Start it, or stop it properly before it is switched off for long.".to_owned(),
     }));
     found
+}
+
+fn configuration_condition(role: Option<&LogRole>, view: &ConfigurationView) -> Option<Condition> {
+    let condition = |severity, title: &str, message: String, advice: &str| Condition {
+        key: format!("cluster_configuration:{title}"),
+        kind: ConditionKind::ClusterNode,
+        severity,
+        title: title.to_owned(),
+        message,
+        advice: advice.to_owned(),
+    };
+    if let Some(LogRole::ReadOnly(why)) = role {
+        let advice = "Find out what happened to NATS. docs/cluster.md says how to begin a new log with a complete node.";
+        let message = format!("Changes are refused, because {why}. Playback goes on.");
+        return Some(condition(Severity::Error, "The configuration is read-only", message, advice));
+    }
+    let problem = view.problem.as_ref()?;
+    let advice =
+        "It is tried again each second. If it stays, look at `headwater cluster check` and at the log.";
+    let message = format!("This node does not follow the configuration of the cluster: {problem}.");
+    Some(condition(Severity::Warning, "The configuration of this node may be old", message, advice))
 }
 
 fn integration_condition(integration: &Integration, status: &IntegrationStatus) -> Option<Condition> {

@@ -50,6 +50,11 @@ impl DataFolder {
         self.root.join("key")
     }
 
+    /// Returns the path of the file of this node of a cluster.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.root.join("node.json")
+    }
+
     /// Returns the path of the socket over which commands reach the running gateway.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.root.join("control.sock")
@@ -75,9 +80,10 @@ impl DataFolder {
         }
         // Nobody else uses the folder now. What is left of an interrupted restoration is of no use.
         pending.discard().map_err(unusable)?;
-        storage::seed(&store)?;
-        storage::link_logos(&store)?;
-        storage::drop_unused_stream_ids(&store)?;
+        // In a cluster, the node that writes the configuration does it.
+        if store.writes_shared() {
+            complete(&store)?;
+        }
         self.remove_leftovers(&store)?;
         Ok(store)
     }
@@ -118,6 +124,14 @@ impl DataFolder {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(self.store())?;
         File::options().create(true).append(true).open(self.store().join("lock")).map(drop)
     }
+}
+
+/// Adds the records that every store needs, and completes those of earlier versions. Blocks.
+pub(crate) fn complete(store: &Store) -> Result<(), storage::Error> {
+    storage::seed(store)?;
+    storage::link_logos(store)?;
+    storage::drop_unused_stream_ids(store)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
+use crate::node::port::{NodePort, NodePortParts};
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
@@ -112,6 +113,8 @@ pub struct Gateway {
     recording_rules: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
+    /// Present if this machine is a node that shares the configuration.
+    node_port: Option<NodePort>,
     strm_schedule: AbortOnDropHandle<()>,
 }
 
@@ -169,11 +172,23 @@ impl Gateway {
         // With the runtime of the control plane, whose task it is.
         let of_node = Arc::clone(&app);
         let joining = runtimes.work.spawn(async move { node::membership::start(&of_node).await });
-        joining.await.map_err(|_| StartError::Runtime)??;
+        let node_listener = joining.await.map_err(|_| StartError::Runtime)??;
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
+        let node_port = node_listener.zip(app.node.get()).map(|(listener, node)| {
+            let handler = route_table(api_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
+            let parts = NodePortParts {
+                trust: Arc::clone(&node.trust),
+                store: app.models.store.clone(),
+                api: handler.for_nodes(),
+                folder: app.config.data_dir.clone(),
+            };
+            let _entered = runtimes.work.enter();
+            NodePort::start(listener, parts)
+        });
+        let forwarder = app.node.get().map(|it| Arc::clone(&it.forwarder));
         let open = |listener, routes| {
-            let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone());
+            let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone(), forwarder.clone());
             let header_timeout = app.config.limits.header_timeout;
             Server::start(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
         };
@@ -211,6 +226,7 @@ impl Gateway {
             recording_rules,
             discovery,
             backup_schedule: None,
+            node_port,
             strm_schedule,
         })
     }
@@ -357,7 +373,7 @@ impl Gateway {
     async fn end(self, has_successor: bool) -> Stopped {
         info!("gateway stopping");
         drop(self.listeners);
-        drop(self.control);
+        drop((self.control, self.node_port));
         if let Some(discovery) = self.discovery {
             discovery.stop(&self.app.models).await;
         }

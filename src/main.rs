@@ -76,14 +76,20 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
         let mut restart = if is_served { Some(signal(SignalKind::user_defined2())?) } else { None };
         let config = loaded.config.clone();
         let started = async {
-            anyhow::Ok(match args.command {
+            anyhow::Ok(match &args.command {
                 Command::Play { .. } => (play::run(config, runtimes).await?, None),
                 Command::Demo { source_listen } => {
-                    let (gateway, source) = demo::run(config, source_listen, runtimes).await?;
+                    let (gateway, source) = demo::run(config, *source_listen, runtimes).await?;
                     (gateway, Some(source))
                 }
                 // `serve`; every other command has already run above.
-                _ => (commands::serve(config, runtimes, from).await?, None),
+                _ => {
+                    let join = match &args.command {
+                        Command::Serve { join, .. } => join.as_deref(),
+                        _ => None,
+                    };
+                    (commands::serve(config, runtimes, from, join).await?, None)
+                }
             })
         };
         let (gateway, _source) = tokio::select! {

@@ -71,7 +71,10 @@ pub(crate) async fn follow(app: Arc<App>) {
     loop {
         // Read before, so that what changes meanwhile leads to another evaluation.
         let (n_over, rights) = (n_over(&app), rights(&app));
-        if let Err(refusal) = evaluate(&app, RuleScope::All).await {
+        // In a cluster, the node that writes the configuration applies them.
+        if app.models.store.writes_shared()
+            && let Err(refusal) = evaluate(&app, RuleScope::All).await
+        {
             warn!("failed to apply the rules of recordings: {refusal:?}");
         }
         // Ends without a change when the period is over.

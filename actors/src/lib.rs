@@ -72,8 +72,8 @@ pub use self::channel::{
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::cluster::{
-    Cluster, ClusterLink, ClusterView, EffectReceivers, MemberEnds, NodeState, NodeView, ReadLoad,
-    link as cluster_link,
+    Cluster, ClusterLink, ClusterView, CompleteStore, Configuration, ConfigurationView, EffectReceivers,
+    MemberEnds, NodeState, NodeView, ReadLoad, link as cluster_link,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};

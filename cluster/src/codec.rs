@@ -32,6 +32,8 @@ pub struct NodeLoad {
     pub clients: u64,
     /// Load average of the last minute over the number of processors, in percent. `None`: the system does not say.
     pub cpu_percent: Option<u32>,
+    /// The last commit of the shared configuration that the node has. `None`: it does not share one.
+    pub configuration: Option<u64>,
 }
 
 /// The description that a node gives of itself in its record. Other nodes do not decide by it.
@@ -44,6 +46,8 @@ pub struct NodeInfo {
     pub version: String,
     /// Addresses under which other nodes reach this one, each a host with or without a port.
     pub addresses: Vec<String>,
+    /// The number in its certificate. `None`: it has none, so others cannot connect to it.
+    pub certificate: Option<u32>,
     pub load: NodeLoad,
 }
 

@@ -15,6 +15,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::forwarded::ProxyHeaders;
 
 /// A list of networks.
@@ -28,7 +30,7 @@ pub trait NetworkList {
 }
 
 /// The origin of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The client or, if it is unknown, the peer.
     address: IpAddr,
@@ -38,7 +40,7 @@ pub struct Origin {
 }
 
 /// How the client of a request is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Client {
     /// It is the peer of the connection.
     Peer,

@@ -45,6 +45,11 @@ pub(super) fn back_up(config: &Config, new: &NewBackup) -> anyhow::Result<ExitCo
 /// Replaces the store by a back-up. While the gateway runs, the back-up is used from its next start.
 pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let folder = DataFolder::new(&config.data_dir);
+    ensure!(
+        !folder.node().exists(),
+        "this gateway is a node of a cluster, whose nodes share one configuration; let it leave first with `headwater \
+         cluster leave`"
+    );
     let archive = Archive::open(&args.file)?;
     let manifest = archive.manifest().clone();
     let secret = match (passphrase(args.passphrase_stdin)?, &args.key_file) {

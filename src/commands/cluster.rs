@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use cluster::codec::{StoredMember, StoredRecord, decode, record_key};
+use cluster::codec::{StoredMember, StoredRecord, decode, key, record_key};
 use cluster::nats::{NatsEngine, NatsOptions, ServerFacts, inspect, monitor, replicas};
-use cluster::{Engine, Key, NodeLoad, NodeRole, Record, Revision, WatchEvent};
-use domain::cluster::record::MemberState;
+use cluster::{Engine, Key, NodeInfo, NodeLoad, NodeRole, Record, Revision, WatchEvent, node_id};
+use domain::cluster::record::{ClusterRecord, JobName, JobRecord, MemberState, NodeId, RecordKey};
 use domain::cluster::rules::RENEW_INTERVAL;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::Receiver;
@@ -20,7 +20,7 @@ use crate::gateway::install_tls;
 use crate::play::{printable, say};
 
 /// Longest time for reaching the engine.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Clocks that differ by more than this are reported.
 const CLOCK_MS_MAX: i64 = 1000;
@@ -45,7 +45,7 @@ pub(super) fn status(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(config: &ClusterConfig) -> anyhow::Result<NatsOptions> {
+pub(super) fn options(config: &ClusterConfig) -> anyhow::Result<NatsOptions> {
     install_tls();
     if !config.is_enabled() {
         return Err(anyhow!(
@@ -226,6 +226,33 @@ async fn print_nodes(options: NatsOptions) -> anyhow::Result<()> {
         };
     }
     let engine = NatsEngine::start(options);
+    connected(&engine).await?;
+    let writer = writer(&engine).await;
+    let mut events = engine.watch(Key::new("member"));
+    say("Looking for renewals, which takes some seconds.");
+    let nodes = renewals(&mut events).await;
+    let width = nodes.iter().map(|it| it.stored.node.name.len()).max().unwrap_or_default().max(4);
+    say(&format!(
+        "{:<width$}  {:<5}  {:<15}  {:<10}  {:>8}  {:>8}  {}",
+        "NODE", "ROLE", "STATE", "VERSION", "CHANNELS", "CLIENTS", "CONFIGURATION"
+    ));
+    for node in &nodes {
+        let NodeLoad { channels, clients, .. } = node.stored.node.load;
+        let role = match node.stored.node.role {
+            NodeRole::Full => "full",
+            NodeRole::Edge => "edge",
+        };
+        let (name, version) = (printable(&node.stored.node.name), printable(&node.stored.node.version));
+        let (state, part) = (node.state(), writer.part_of(&node.stored.node));
+        say(&format!(
+            "{name:<width$}  {role:<5}  {state:<15}  {version:<10}  {channels:>8}  {clients:>8}  {part}"
+        ));
+    }
+    Ok(())
+}
+
+/// Waits until the engine is connected.
+pub(super) async fn connected(engine: &NatsEngine) -> anyhow::Result<()> {
     let mut state = engine.state();
     let until = Instant::now() + CONNECT_TIMEOUT;
     if timeout_at(until, state.wait_for(|it| it.session().is_some())).await.is_err() {
@@ -235,25 +262,44 @@ async fn print_nodes(options: NatsOptions) -> anyhow::Result<()> {
         };
         return Err(anyhow!("failed to reach the cluster: {reason}"));
     }
-    let mut events = engine.watch(Key::new("member"));
-    say("Looking for renewals, which takes some seconds.");
-    let nodes = renewals(&mut events).await;
-    let width = nodes.iter().map(|it| it.stored.node.name.len()).max().unwrap_or_default().max(4);
-    say(&format!(
-        "{:<width$}  {:<5}  {:<15}  {:<10}  {:>8}  {:>8}",
-        "NODE", "ROLE", "STATE", "VERSION", "CHANNELS", "CLIENTS"
-    ));
-    for node in &nodes {
-        let NodeLoad { channels, clients, .. } = node.stored.node.load;
-        let role = match node.stored.node.role {
-            NodeRole::Full => "full",
-            NodeRole::Edge => "edge",
-        };
-        let (name, version) = (printable(&node.stored.node.name), printable(&node.stored.node.version));
-        let state = node.state();
-        say(&format!("{name:<width$}  {role:<5}  {state:<15}  {version:<10}  {channels:>8}  {clients:>8}"));
-    }
     Ok(())
+}
+
+/// The part of the nodes in the configuration.
+#[derive(Default)]
+struct WriterFacts {
+    /// The node with the job of writing.
+    owner: Option<NodeId>,
+    /// The last entry of the log.
+    last: u64,
+}
+
+/// Asks who writes the configuration.
+async fn writer(engine: &NatsEngine) -> WriterFacts {
+    let state = engine.state().borrow().clone();
+    let Some(session) = state.session() else { return WriterFacts::default() };
+    let job = RecordKey::Job(JobName::Writer);
+    let key = key(job);
+    let value = engine.read(session.number, &key).await.ok().and_then(|it| it.value);
+    let owner = match value.map(|it| decode(&key, job, &it)) {
+        Some(Ok(StoredRecord::Other(ClusterRecord::Job(JobRecord { owner })))) => owner.map(|it| it.0),
+        _ => None,
+    };
+    let last = engine.log_state(session.number).await.map_or(0, |it| it.last);
+    WriterFacts { owner, last }
+}
+
+impl WriterFacts {
+    /// Returns the part of a node.
+    fn part_of(&self, node: &NodeInfo) -> String {
+        match node.load.configuration {
+            None => "its own".to_owned(),
+            Some(_) if self.owner == Some(node_id(&node.name)) => "writes".to_owned(),
+            // The record of a node is some seconds old.
+            Some(it) if it < self.last => format!("at {it} of {}", self.last),
+            Some(_) => "follows".to_owned(),
+        }
+    }
 }
 
 /// A node as its records show it.

@@ -6,6 +6,7 @@ mod doctor;
 mod export;
 mod import;
 mod import_from;
+mod nodes;
 mod restart;
 mod serve;
 mod settings;
@@ -30,6 +31,10 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
         Command::Cluster { command: ClusterCommand::Check } => cluster::check(config),
         Command::Cluster { command: ClusterCommand::Status } => cluster::status(config),
+        Command::Cluster { command: ClusterCommand::Init } => nodes::init(config),
+        Command::Cluster { command: ClusterCommand::Token } => nodes::token(config),
+        Command::Cluster { command: ClusterCommand::Remove { name } } => nodes::remove(config, name),
+        Command::Cluster { command: ClusterCommand::Leave } => nodes::leave(config),
         Command::Backup(new) => backup::back_up(config, new),
         Command::Restore(args) => backup::restore(config, args),
         Command::Restart => restart::run(config),

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::data::{DataError, DataFolder};
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::handover::{Listeners, TakeOver};
+use crate::node::joining::{self, JoinError};
 use crate::play::{addresses_text, local_authority, say};
 
 /// Error that prevents `serve` from starting.
@@ -17,18 +18,25 @@ pub enum ServeError {
     Data(#[from] DataError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Join(#[from] JoinError),
     #[error("the running gateway did not hand over")]
     TakeOver(#[source] io::Error),
 }
 
 /// Opens the store, starts the gateway, and prints its addresses and the next steps. With sockets of a running gateway, it
-/// waits until that has closed the store.
+/// waits until that has closed the store. With a token, this machine joins a cluster first.
 pub async fn serve(
     config: Config,
     runtimes: Runtimes,
     from: Option<(Arc<TakeOver>, Listeners)>,
+    join_token: Option<&str>,
 ) -> Result<Gateway, ServeError> {
     let folder = DataFolder::new(&config.data_dir);
+    // A gateway that is replaced has joined before.
+    if from.is_none() {
+        joining::prepare(&config, &folder, join_token).await?;
+    }
     let from = match from {
         // Before the running gateway stops, because this is where most starts fail.
         Some((take_over, theirs)) => {

@@ -70,6 +70,9 @@ pub enum Command {
         /// Start no plugin, whatever is enabled.
         #[arg(long)]
         safe_mode: bool,
+        /// Join a cluster first, with a token of `headwater cluster token`. Without effect once this machine is a node.
+        #[arg(long, value_name = "TOKEN")]
+        join: Option<String>,
         /// Take over from the gateway that started this process.
         #[arg(long, hide = true)]
         take_over: bool,
@@ -132,7 +135,7 @@ pub enum Command {
         #[command(subcommand)]
         command: KeysCommand,
     },
-    /// Look at the cluster of this node, whether the gateway runs or not.
+    /// Begin a cluster of several gateways, look at it, and let machines join and leave.
     Cluster {
         #[command(subcommand)]
         command: ClusterCommand,
@@ -212,6 +215,20 @@ pub enum ClusterCommand {
     Check,
     /// List the nodes of the cluster; exit with 1 if the cluster cannot be reached.
     Status,
+    /// Make this gateway the first node of a cluster. The gateway must not be running.
+    ///
+    /// Its accounts, channels, users and settings become those of the cluster, and none is lost.
+    Init,
+    /// Print a token with which one machine joins the cluster within an hour. The gateway must be running.
+    Token,
+    /// Remove a node for good: its certificate is refused from now on. The gateway must be running.
+    Remove {
+        /// Name of the node
+        #[arg(value_name = "NODE")]
+        name: String,
+    },
+    /// Make this machine a gateway of its own again, with the configuration it has. The gateway must not be running.
+    Leave,
 }
 
 /// Subcommands of `headwater user`.

@@ -7,8 +7,13 @@ use cluster::nats::{NatsLogin, NatsOptions, check_address, check_monitor_address
 use cluster::{NodeInfo, NodeRole};
 use serde::{Deserialize, Serialize};
 
+use super::Listen;
+
 /// Length of the longest name of a node, in bytes.
 const NAME_BYTES_MAX: usize = 64;
+
+/// The port for other nodes.
+pub(crate) const NODE_PORT: u16 = 9292;
 
 /// Settings of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +33,8 @@ pub struct ClusterConfig {
     pub role: NodeRole,
     /// Addresses under which other nodes reach this one.
     pub addresses: Vec<String>,
+    /// Address for other nodes to connect to; by default port 9292 of all addresses. Opened once this machine is a node.
+    pub listen: Option<Listen>,
     /// Addresses of the monitoring of the servers, such as `http://10.0.0.1:8222`, for `headwater cluster check`.
     pub monitors: Vec<String>,
 }
@@ -81,6 +88,11 @@ impl ClusterConfig {
         check_name(&name)
             .map_err(|it| format!("the name of this machine, `{name}`, {it}; set cluster.node_name"))?;
         Ok(name)
+    }
+
+    /// Returns the address for other nodes to connect to.
+    pub(crate) fn listen(&self) -> Listen {
+        self.listen.unwrap_or(Listen::everywhere(NODE_PORT))
     }
 
     /// Returns what this node says about itself, without its load.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
 use domain::account::Account;
+use domain::cluster::record::NodeId;
+use domain::cluster::token::NodeRole;
 use domain::ids::UserId;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
@@ -21,6 +23,8 @@ use crate::backups::uploaded_files;
 use crate::config::PublicUrl;
 use crate::data::DataFolder;
 use crate::files::Files;
+use crate::node::authority::revoke;
+use crate::node::join::create_token;
 use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
 
 /// A request of the operator.
@@ -50,6 +54,10 @@ pub(crate) enum ControlRequest {
     },
     /// Writes a back-up to a new file.
     BackUp { file: PathBuf, passphrase: Option<Secret> },
+    /// Makes a token with which a machine joins the cluster.
+    JoinToken,
+    /// Revokes the certificates of a node of the cluster.
+    RemoveNode { node: NodeId },
     /// Replaces the running gateway by a new process. The reply comes when that is prepared.
     Restart,
 }
@@ -59,10 +67,24 @@ pub(crate) enum ControlRequest {
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub(crate) enum ControlReply {
     Done,
-    Users { users: Vec<UserSummary> },
-    Accounts { accounts: Vec<Account> },
-    BackedUp { records: u64, bytes: u64 },
-    Exported { folder: String, report: ExportReport },
+    /// The text of a join token.
+    Token {
+        token: Secret,
+    },
+    Users {
+        users: Vec<UserSummary>,
+    },
+    Accounts {
+        accounts: Vec<Account>,
+    },
+    BackedUp {
+        records: u64,
+        bytes: u64,
+    },
+    Exported {
+        folder: String,
+        report: ExportReport,
+    },
 }
 
 /// A user in the list.
@@ -109,6 +131,14 @@ pub(super) fn execute(
                 Err(Error::Taken { .. }) => bail!("user {name} already exists"),
                 written => written?,
             }
+            Ok(ControlReply::Done)
+        }
+        ControlRequest::JoinToken => {
+            let token = create_token(store, NodeRole::Full, now_ms())?;
+            Ok(ControlReply::Token { token: Secret::new(token.to_text()) })
+        }
+        ControlRequest::RemoveNode { node } => {
+            revoke(store, node, now_ms())?;
             Ok(ControlReply::Done)
         }
         // The running gateway does not get here.

@@ -33,6 +33,8 @@ use self::accept::{ConnectionGuard, Handler, LocalAddr};
 use self::admission::LimitReached;
 use self::origin::Origins;
 use self::reply::Refusal;
+use crate::node::forward::Forwarder;
+use crate::node::port::ApiHandler;
 
 /// A set of routes, as a filter. A rejection means that no route matches; a refusal is a response.
 pub(crate) type Routes = BoxedFilter<(Reply,)>;
@@ -48,13 +50,16 @@ pub(crate) struct RouteTable<S> {
     service: S,
     origins: Arc<Origins>,
     work: Handle,
+    /// For nodes of a cluster.
+    forwarder: Option<Arc<Forwarder>>,
 }
 
-/// Creates the handler of a server from these routes.
+/// Creates the handler of a server from these routes. A forwarder sends requests that write to the node that may.
 pub(crate) fn route_table(
     routes: Routes,
     origins: Arc<Origins>,
     work: Handle,
+    forwarder: Option<Arc<Forwarder>>,
 ) -> RouteTable<
     impl Service<Request<Incoming>, Response = Reply, Error = Infallible, Future: Send>
     + Clone
@@ -63,7 +68,7 @@ pub(crate) fn route_table(
     + 'static,
 > {
     let service = warp::service(routes.recover(recover).unify());
-    RouteTable { service, origins, work }
+    RouteTable { service, origins, work, forwarder }
 }
 
 impl<S> Handler for RouteTable<S>
@@ -77,13 +82,43 @@ where
     type Body = WarpBody;
 
     fn answer(&self, mut request: Request<Incoming>) -> impl Future<Output = Reply> + Send {
+        let counted = self.place(&mut request);
+        self.run(request, counted)
+    }
+}
+
+impl<S> RouteTable<S>
+where
+    S: Service<Request<Incoming>, Response = Reply, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    /// Returns what answers requests whose origin another node has determined.
+    pub(crate) fn for_nodes(self) -> ApiHandler {
+        Arc::new(move |request| Box::pin(self.run(request, Ok(()))))
+    }
+
+    fn run(
+        &self,
+        request: Request<Incoming>,
+        counted: Result<(), LimitReached>,
+    ) -> impl Future<Output = Reply> + Send + use<S> {
         let method = request.method().clone();
         let path = printable_path(request.uri().path());
         let mut service = self.service.clone();
         // `CONNECT` and `OPTIONS *` have no path, and warp panics when a filter reads the full path.
         let has_path = request.uri().path().starts_with('/');
-        let counted = self.place(&mut request);
+        let forwarder = self.forwarder.clone();
         let task = AbortOnDropHandle::new(self.work.spawn(async move {
+            let request = match (forwarder, &counted) {
+                (Some(forwarder), Ok(())) => match forwarder.forward(request).await {
+                    Ok(reply) => return Ok(reply),
+                    Err(request) => request,
+                },
+                _ => request,
+            };
             match counted {
                 Ok(()) if has_path => service.call(request).await,
                 Ok(()) => Ok(Refusal::not_found("Not found.").into_response()),

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
@@ -13,7 +14,8 @@ use domain::secret::Secret;
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use storage::Store;
-use storage::log::{LogKeys, SealingKey};
+use storage::log::{CommitLog, LogKeys, SealingKey};
+use uuid::Uuid;
 
 use super::authority::{NodeSecrets, add_first_node};
 use super::join::JoinAnswer;
@@ -132,19 +134,38 @@ impl NodeFile {
     }
 }
 
-/// Makes this machine the first node of a cluster: stores a new authority, and writes the file of the node. The records of
-/// the store stay as they are. Blocks.
+/// Makes this machine the first node of a cluster: its store begins the log, whose first entry is a new authority and the
+/// certificate of the node, and the file of the node is written. The records of the store stay as they are. Blocks.
 ///
 /// # Errors
-/// If the machine is a node already. After a crash in the middle it can be repeated.
-pub fn begin_cluster(store: &Store, path: &Path, now: i64) -> Result<NodeFile, NodeError> {
+/// If the machine is a node already, or if the log is that of another cluster. After an error, the store belongs to no log.
+/// After a crash in the middle, this can be repeated.
+pub fn begin_cluster(
+    store: &Store,
+    path: &Path,
+    log: Arc<dyn CommitLog>,
+    now: i64,
+) -> Result<NodeFile, NodeError> {
     if NodeFile::read(path)?.is_some() {
         return Err(NodeError::IsCluster);
     }
-    let secrets = NodeSecrets::new()?;
-    let data_keys = LogKeys::new()?;
-    let (node, certificate, authority) = add_first_node(store, &secrets, now)?;
-    let file = NodeFile::new(node, NodeRole::Full, &secrets, [&certificate, &authority], data_keys);
-    file.write(path)?;
-    Ok(file)
+    let last = log.last().map_err(storage::Error::LogUnreachable)?;
+    // What an attempt of this store has left that ended before the file was written.
+    let own = store.log_status().borrow().as_ref().map(|it| it.position.sequence);
+    if last > 0 && own != Some(last) {
+        return Err(NodeError::OtherCluster(last));
+    }
+    let begin = || {
+        let (secrets, data_keys) = (NodeSecrets::new()?, LogKeys::new()?);
+        store.begin_log(Uuid::new_v4(), last)?;
+        store.attach_log(log, data_keys.clone())?;
+        store.become_writer()?;
+        let (node, certificate, authority) = add_first_node(store, &secrets, now)?;
+        let file = NodeFile::new(node, NodeRole::Full, &secrets, [&certificate, &authority], data_keys);
+        file.write(path).map(|()| file)
+    };
+    begin().inspect_err(|_| {
+        // A store that cannot be written any more reports that itself.
+        let _ = store.leave_log();
+    })
 }

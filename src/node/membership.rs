@@ -1,44 +1,197 @@
 //! This gateway as a node of a cluster. Without servers in the configuration, nothing of it exists.
 
 use std::fs;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
-use actors::{Cluster, ReadLoad, cluster_link};
-use cluster::NodeLoad;
+use actors::{Cluster, ClusterLink, Configuration, ReadLoad, cluster_link};
 use cluster::nats::NatsEngine;
+use cluster::{Engine, NodeInfo, NodeLoad};
+use domain::cluster::NodeEffect;
 use media::Guard;
+use storage::Store;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep};
+use tracing::warn;
 
+use super::file::NodeFile;
+use super::forward::Forwarder;
+use super::trust::NodeTrust;
 use crate::app::App;
-use crate::gateway::StartError;
+use crate::config::{ClusterConfig, Listen};
+use crate::data::{DataFolder, complete};
+use crate::gateway::{StartError, bind_on};
 
-/// Begins to take part in the cluster, if the configuration names one.
+/// Time for which a port that is in use is tried again: the process that this one replaces may still have it.
+const BIND_TIME: Duration = Duration::from_secs(5);
+const BIND_PAUSE: Duration = Duration::from_millis(100);
+
+/// This gateway as a node that shares the configuration.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) trust: Arc<NodeTrust>,
+    pub(crate) configuration: Arc<Configuration>,
+    pub(crate) forwarder: Arc<Forwarder>,
+}
+
+/// Begins to take part in the cluster, if the configuration names one. Returns the node port, if this machine has joined.
 ///
 /// The engine need not be reachable: the node joins as soon as it is.
-pub(crate) async fn start(app: &Arc<App>) -> Result<(), StartError> {
+pub(crate) async fn start(app: &Arc<App>) -> Result<Option<TcpListener>, StartError> {
     let config = app.config.cluster.clone();
+    let file = read_file(app).await?;
     if !config.is_enabled() {
-        return Ok(());
+        return Ok(None);
     }
     let read = tokio::task::spawn_blocking(move || Ok((config.node()?, config.nats()?)));
-    let (info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
+    let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
+    let listener = match &file {
+        Some(file) => {
+            let listener = bind(app.config.cluster.listen()).await?;
+            let port = listener.local_addr().map_err(|it| failed("listen for other nodes", &it))?.port();
+            info.certificate = Some(file.node.0);
+            info.addresses = addresses(&app.config.cluster, &info, port);
+            Some(listener)
+        }
+        None => None,
+    };
     let engine = Arc::new(NatsEngine::start(options));
     let of_app = Arc::downgrade(app);
     let load: ReadLoad = Arc::new(move || load(&of_app));
     let guard = app.config.programs.launcher.clone().map(Guard::start).transpose();
     let guard = guard.map_err(|it| StartError::Cluster(format!("start the guard: {it}")))?;
-    // Nothing asks for slots, channels, jobs or seats yet.
-    let (link, ends, _) = cluster_link();
-    let cluster = Cluster::start((link, ends), engine, info, load, app.events.clone(), guard)
+    // Nothing asks for slots, channels or seats yet.
+    let (link, ends, effects) = cluster_link();
+    let cluster = Cluster::start((link.clone(), ends), engine.clone(), info, load, app.events.clone(), guard)
         .map_err(|it| StartError::Cluster(format!("read the clock: {it}")))?;
-    // Called once.
+    if let Some(file) = file {
+        let node = share_configuration(app, file, &cluster, engine, link, effects.jobs).await?;
+        // Called once, like the next.
+        let _ = app.node.set(node);
+    }
     let _ = app.cluster.set(cluster);
-    Ok(())
+    Ok(listener)
+}
+
+fn failed(what: &str, error: &dyn std::fmt::Display) -> StartError {
+    StartError::Cluster(format!("{what}: {error}"))
+}
+
+/// Reads the file of the node, and checks that it and the store are of the same cluster.
+async fn read_file(app: &App) -> Result<Option<NodeFile>, StartError> {
+    if app.models.store.lasting_folder().is_none() {
+        // A temporary store, beside the one of this installation.
+        return Ok(None);
+    }
+    let path = DataFolder::new(&app.config.data_dir).node();
+    let read = tokio::task::spawn_blocking(move || NodeFile::read(&path));
+    let file = read.await.map_err(|_| StartError::Runtime)?;
+    let file = file.map_err(|it| StartError::Cluster(it.to_string()))?;
+    let has_log = app.models.store.log_status().borrow().is_some();
+    let problem = match (&file, has_log, app.config.cluster.is_enabled()) {
+        (Some(_), true, true) | (None, false, _) => return Ok(file),
+        (Some(_), true, false) => {
+            "find the NATS servers: this machine is a node of a cluster, and `servers` is missing in the table [cluster] of \
+             the configuration; set it, or make this a gateway of its own with `headwater cluster leave`"
+        }
+        (Some(_), false, _) => {
+            "use the store: it does not belong to the cluster of this node, because it was restored or repaired; make this \
+             a gateway of its own with `headwater cluster leave`, or remove the store, and the node gets that of the cluster \
+             at the next start"
+        }
+        (None, true, _) => {
+            "use the store: it belongs to a cluster, and the file `node.json` of this node is missing in the data folder; \
+             put it back, or make this a gateway of its own with `headwater cluster leave`"
+        }
+    };
+    Err(StartError::Cluster(problem.to_owned()))
+}
+
+async fn share_configuration(
+    app: &App,
+    file: NodeFile,
+    cluster: &Cluster,
+    engine: Arc<dyn Engine>,
+    link: ClusterLink,
+    jobs: UnboundedReceiver<NodeEffect>,
+) -> Result<Node, StartError> {
+    let store = app.models.store.clone();
+    let of_store = store.clone();
+    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, of_store));
+    let trust = trust.await.map_err(|_| StartError::Runtime)?;
+    let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
+    let keys = trust.data_keys().clone();
+    let configuration = Configuration::start(store.clone(), keys, engine, link, jobs, complete_store).await;
+    let configuration = Arc::new(configuration.map_err(StartError::Store)?);
+    let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder) })
+}
+
+fn complete_store(store: &Store) -> Result<(), storage::Error> {
+    complete(store)
+}
+
+async fn bind(listen: Listen) -> Result<TcpListener, StartError> {
+    let until = Instant::now() + BIND_TIME;
+    loop {
+        match bind_on(listen, &tokio::runtime::Handle::current()) {
+            Err(StartError::Listen { source, .. })
+                if source.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < until =>
+            {
+                sleep(BIND_PAUSE).await;
+            }
+            bound => return bound.map(|it| it.0),
+        }
+    }
+}
+
+/// Returns the addresses for other nodes: those of the configuration, with the port if it is not the usual one. Without
+/// any, the address with which this machine reaches NATS.
+fn addresses(config: &ClusterConfig, info: &NodeInfo, port: u16) -> Vec<String> {
+    if info.addresses.is_empty() {
+        let own = config.servers.iter().find_map(|it| own_address(it));
+        if own.is_none() {
+            warn!("no address for other nodes was found; set cluster.addresses");
+        }
+        return own.map(|it| SocketAddr::new(it, port).to_string()).into_iter().collect();
+    }
+    let with_port = |address: &String| {
+        let plain = super::port_of(address);
+        let is_given = *address == plain;
+        match plain.rsplit_once(':').filter(|_| !is_given) {
+            Some((host, _)) => format!("{host}:{port}"),
+            None => plain,
+        }
+    };
+    info.addresses.iter().map(with_port).collect()
+}
+
+/// Returns the address of this machine towards a server. Sends nothing.
+fn own_address(server: &str) -> Option<std::net::IpAddr> {
+    let host = server.split_once("://")?.1;
+    let host = if host.rsplit_once(':').is_some_and(|it| it.1.parse::<u16>().is_ok()) {
+        host.to_owned()
+    } else {
+        format!("{host}:4222")
+    };
+    let any = if host.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(host).ok()?;
+    socket.local_addr().ok().map(|it| it.ip())
 }
 
 fn load(app: &Weak<App>) -> NodeLoad {
-    let counts = app.upgrade().map(|it| it.counts()).unwrap_or_default();
-    NodeLoad { channels: counts.channels as u64, clients: counts.clients as u64, cpu_percent: cpu_percent() }
+    let Some(app) = app.upgrade() else { return NodeLoad::default() };
+    let counts = app.counts();
+    NodeLoad {
+        channels: counts.channels as u64,
+        clients: counts.clients as u64,
+        cpu_percent: cpu_percent(),
+        configuration: app.models.store.log_status().borrow().as_ref().map(|it| it.position.sequence),
+    }
 }
 
 /// Returns the load average of the last minute over the number of processors, in percent.
@@ -57,5 +210,20 @@ mod tests {
     #[test]
     fn the_load_of_this_machine_is_known() {
         assert!(cpu_percent().is_some());
+    }
+
+    #[test]
+    fn addresses_for_other_nodes_have_a_port() {
+        let check = |address: &str, expected: &str| {
+            let info = NodeInfo { addresses: vec![address.to_owned()], ..NodeInfo::default() };
+            assert_eq!(addresses(&ClusterConfig::default(), &info, 9000), [expected]);
+        };
+        check("10.0.0.1", "10.0.0.1:9000");
+        check("attic", "attic:9000");
+        check("attic:80", "attic:80");
+        check("2001:db8::1", "[2001:db8::1]:9000");
+        let config =
+            ClusterConfig { servers: vec!["nats://127.0.0.1:4222".to_owned()], ..ClusterConfig::default() };
+        assert_eq!(addresses(&config, &NodeInfo::default(), 9000), ["127.0.0.1:9000"]);
     }
 }

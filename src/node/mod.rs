@@ -2,18 +2,27 @@
 //! how a node joins, and the encryption between them.
 //!
 //! A cluster begins with [`file::begin_cluster`]. A machine joins with a token: [`join::create_token`] makes it, the
-//! machine sends [`join::JoinRequest`] over a connection of [`tls::join_client_config`], and [`join::admit`] answers
-//! with a certificate and the data keys, sealed for this machine. All other connections between nodes need a certificate
-//! on both sides ([`tls::NodeTls`]).
+//! machine ([`joining`]) sends [`join::JoinRequest`] over a connection of [`tls::join_client_config`], and [`join::admit`]
+//! answers with a certificate and the data keys, sealed for this machine. All other connections between nodes need a
+//! certificate on both sides ([`tls::NodeTls`]).
+//!
+//! From then on the store of a node follows the log. Others connect to its [`port`]; writes of its clients go to the node
+//! that writes the configuration ([`forward`]).
 
 pub mod authority;
+mod client;
 pub mod file;
+pub(crate) mod forward;
 pub mod join;
+pub(crate) mod joining;
 pub(crate) mod membership;
+pub(crate) mod port;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+pub(crate) mod trust;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate};
@@ -21,6 +30,8 @@ use domain::cluster::record::NodeId;
 use domain::cluster::token::TokenRefusal;
 use sha2::{Digest, Sha256};
 use storage::Store;
+
+use crate::config::NODE_PORT;
 
 /// Why a node was not admitted, or a certificate not issued.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +42,13 @@ pub enum NodeError {
     NoCluster,
     #[error("this gateway belongs to a cluster already")]
     IsCluster,
+    /// The log has so many entries.
+    #[error(
+        "the log in NATS has {0} entries already, so another cluster uses it: join that cluster with `headwater cluster \
+         token` there and `headwater serve --join` here, or give this cluster a NATS account of its own; if no gateway \
+         uses that cluster any more, remove it with `nats stream rm HW_LOG`"
+    )]
+    OtherCluster(u64),
     #[error("there is no node {}", .0.0)]
     UnknownNode(NodeId),
     #[error("the request of the node is invalid")]
@@ -59,6 +77,15 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
 /// Returns the name in the certificate of a node.
 pub fn node_name(node: NodeId) -> String {
     format!("node-{}.headwater.internal", node.0)
+}
+
+/// Returns the address of the node port for the address of a node, which has a port only if it is not the usual one.
+fn port_of(address: &str) -> String {
+    if let Ok(ip) = address.parse::<IpAddr>() {
+        return std::net::SocketAddr::new(ip, NODE_PORT).to_string();
+    }
+    let has_port = address.rsplit_once(':').is_some_and(|it| it.1.parse::<u16>().is_ok());
+    if has_port { address.to_owned() } else { format!("{address}:{NODE_PORT}") }
 }
 
 /// Reads the authority of the cluster.

@@ -9,11 +9,12 @@ use std::time::Duration;
 use domain::cluster::certificate::{NodeCertificate, node_of};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::{JoinToken, NodeRole, TOKEN_MS, TokenRefusal};
+use parking_lot::Mutex;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::Acceptor;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use storage::Store;
-use storage::log::LogKeys;
+use storage::log::{Append, CommitLog, LogKeys, LogRead, LogUnreachable};
 
 use super::authority::{Authority, JOIN_NAME, NodeSecrets, add_first_node, read_authority, revoke};
 use super::file::{NodeFile, begin_cluster};
@@ -28,6 +29,33 @@ const NOW: i64 = 1_700_000_000_000;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The answer of a server.
 const SECRET: &[u8] = b"the ring of a channel";
+
+/// A log in memory.
+#[derive(Default)]
+struct VecLog {
+    entries: Mutex<Vec<Vec<u8>>>,
+}
+
+impl CommitLog for VecLog {
+    fn append(&self, expected_last: u64, entry: &[u8]) -> Append {
+        let mut entries = self.entries.lock();
+        if entries.len() as u64 != expected_last {
+            return Append::Conflict;
+        }
+        entries.push(entry.to_owned());
+        Append::Appended
+    }
+
+    fn read(&self, sequence: u64) -> Result<LogRead, LogUnreachable> {
+        let at = usize::try_from(sequence).ok().and_then(|it| it.checked_sub(1));
+        let Some(at) = at else { return Ok(LogRead::Removed) };
+        Ok(self.entries.lock().get(at).map_or(LogRead::End, |it| LogRead::Entry(it.clone())))
+    }
+
+    fn last(&self) -> Result<u64, LogUnreachable> {
+        Ok(self.entries.lock().len() as u64)
+    }
+}
 
 /// The first node of a cluster.
 struct FirstNode {
@@ -292,10 +320,18 @@ fn a_store_becomes_the_first_node_and_keeps_its_records() {
     storage::seed(&store).unwrap();
     let before = store.collection::<domain::setting::CoreSetting>().all().unwrap();
     assert!(NodeFile::read(&path).unwrap().is_none());
-    let file = begin_cluster(&store, &path, NOW).unwrap();
+    let log = Arc::new(VecLog::default());
+    let begin = |store: &Store| begin_cluster(store, &path, log.clone(), NOW);
+    let file = begin(&store).unwrap();
+    // The authority is in the log, so that a second cluster is refused there.
+    assert_eq!(log.entries.lock().len(), 1);
+    let second = Store::temporary(storage::records::schema()).unwrap();
+    let other = begin_cluster(&second, &folder.path().join("other"), log.clone(), NOW);
+    assert!(matches!(other, Err(NodeError::OtherCluster(1))), "{other:?}");
+    assert!(second.log_status().borrow().is_none() && second.writes_shared());
     assert_eq!((file.node, file.role), (NodeId(1), NodeRole::Full));
     assert_eq!(store.collection::<domain::setting::CoreSetting>().all().unwrap(), before);
-    assert!(matches!(begin_cluster(&store, &path, NOW), Err(NodeError::IsCluster)));
+    assert!(matches!(begin(&store), Err(NodeError::IsCluster)));
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 
@@ -320,9 +356,10 @@ fn a_store_becomes_the_first_node_and_keeps_its_records() {
     assert_eq!((&*found, serving.join().unwrap()), (SECRET, Ok(NodeId(2))));
     assert!(!format!("{joined:?}").contains("key"), "{joined:?}");
 
-    // After a crash before the file was written, it goes on with the same authority.
+    // After a crash before the file was written, it begins a new log with the same authority.
     std::fs::remove_file(&path).unwrap();
-    let again = begin_cluster(&store, &path, NOW).unwrap();
+    store.stop_writing().unwrap();
+    let again = begin(&store).unwrap();
     assert_eq!((again.node, &again.certificates()[1]), (NodeId(3), &joined.certificates()[1]));
     for wrong in ["", "{}", "[1]"] {
         std::fs::write(&path, wrong).unwrap();

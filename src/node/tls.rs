@@ -124,6 +124,23 @@ pub fn join_client_config(authority: [u8; 32]) -> Result<ClientConfig, Error> {
     Ok(config)
 }
 
+/// Returns the configuration with which a node that has no records yet fetches them. Like [`join_client_config`], but with
+/// the certificate of the node: the revoked certificates are among the records.
+pub fn first_client_config(
+    certificates: [CertificateDer<'static>; 2],
+    key: PrivatePkcs8KeyDer<'static>,
+) -> Result<ClientConfig, Error> {
+    let verifier = FingerprintVerifier { authority: digest(&certificates[1]), provider: provider() };
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_auth_cert(certificates.to_vec(), PrivateKeyDer::Pkcs8(key))?;
+    config.alpn_protocols = vec![NODE_PROTOCOL.to_vec()];
+    config.resumption = rustls::client::Resumption::disabled();
+    Ok(config)
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Returns the folder of the store, unless the store is temporary.
-    pub(crate) fn lasting_folder(&self) -> Option<&Path> {
+    pub fn lasting_folder(&self) -> Option<&Path> {
         (!self.writer.is_temporary()).then_some(&*self.shared.folder)
     }
 

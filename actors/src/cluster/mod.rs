@@ -4,13 +4,15 @@
 //!   member.rs    the task: events of the engine, answers and time go into `domain::cluster::ClusterNode`, and its
 //!      │         effects become requests
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
+//!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      └─ view.rs     who is there, for people and programs
 //! ```
 //!
-//! Slots, channels, jobs and seats are not passed through the cluster yet: nothing asks for them.
+//! Slots, channels and seats are not passed through the cluster yet: nothing asks for them.
 
 mod clock;
+mod configuration;
 mod link;
 mod member;
 #[cfg(test)]
@@ -28,6 +30,7 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::clock::BootClock;
+pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, link};
 use self::member::MemberTask;
 pub use self::view::{ClusterView, NodeState, NodeView};

@@ -160,7 +160,10 @@ impl ractor::Actor for Actor {
                 answer(reply, ());
             }
             Message::CheckSchedules => {
-                state.check_schedules(&imports);
+                // In a cluster, this is the work of the node that writes the configuration.
+                if imports.models.store.writes_shared() {
+                    state.check_schedules(&imports);
+                }
                 state.start_next(&imports);
             }
             Message::Finished { source, job, done } => state.finished(&imports, source, job, done),

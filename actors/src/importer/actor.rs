@@ -186,9 +186,12 @@ impl ractor::Actor for Actor {
                 state.give_notices(&imports);
             }
             Message::CheckSchedules => {
-                state.check_schedules(&imports);
-                state.check_due_logins(&imports);
-                state.give_notices(&imports);
+                // In a cluster, this is the work of the node that writes the configuration.
+                if imports.models.store.writes_shared() {
+                    state.check_schedules(&imports);
+                    state.check_due_logins(&imports);
+                    state.give_notices(&imports);
+                }
             }
             Message::Finished { account, job, done } => {
                 state.finished(&imports, account, job, done);

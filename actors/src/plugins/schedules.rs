@@ -91,7 +91,8 @@ impl Schedules {
 
     /// Queues a run for each schedule that is due. Returns when the next one is.
     pub(crate) async fn queue_due(&self, now: i64) -> Option<i64> {
-        let models = self.inner.models.get()?;
+        // In a cluster, the node that writes the configuration runs them.
+        let models = self.inner.models.get().filter(|it| it.store.writes_shared())?;
         let zone = zone(models);
         let (mut due, mut next) = (Vec::new(), None::<i64>);
         let all = models.plugin_schedules.load();
@@ -386,6 +387,20 @@ mod tests {
             .unwrap();
         at(&schedules, &models, 25).await;
         assert_eq!(queued(&models).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn schedules_run_on_the_node_that_writes_the_configuration() {
+        let (schedules, models) = schedules().await;
+        let store = models.store.clone();
+        let begun = tokio::task::spawn_blocking(move || store.begin_log(Uuid::new_v4(), 0)).await.unwrap();
+        begun.unwrap();
+        assert_eq!(at(&schedules, &models, 12).await, None);
+        assert!(queued(&models).is_empty());
+        let store = models.store.clone();
+        tokio::task::spawn_blocking(move || store.leave_log()).await.unwrap().unwrap();
+        at(&schedules, &models, 12).await;
+        assert_eq!(queued(&models).len(), 1);
     }
 
     #[tokio::test]

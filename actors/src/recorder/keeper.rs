@@ -95,7 +95,9 @@ impl Shared {
             }
             was_full = room.is_disk_full();
             *self.room.lock() = room.clone();
-            self.carry_out(parts, &room.plan).await;
+            if parts.models.store.writes_shared() {
+                self.carry_out(parts, &room.plan).await;
+            }
             let is_idle = self.running.lock().is_empty();
             tokio::select! {
                 () = sleep(if is_idle { IDLE_PERIOD } else { LOOK_PERIOD }) => {}

@@ -311,7 +311,9 @@ impl Shared {
         loop {
             let now = now_ms();
             let mut next = now.saturating_add(LOOK_MS_MAX);
-            for recording in parts.models.recordings.load().iter() {
+            // In a cluster, the node that writes the configuration records.
+            let is_here = parts.models.store.writes_shared();
+            for recording in parts.models.recordings.load().iter().filter(|_| is_here) {
                 match due_at(recording) {
                     Some(due) if due <= now => self.start_run(recording.id),
                     Some(due) => next = next.min(due),

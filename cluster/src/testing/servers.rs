@@ -133,6 +133,11 @@ impl NatsServers {
         fs::read_to_string(self.log_path(at)).unwrap_or_default()
     }
 
+    /// Returns the folder in which a server stores its data.
+    pub fn data(&self, at: usize) -> PathBuf {
+        self.folder.path().join(format!("store{at}"))
+    }
+
     /// Returns the server that leads the stream of records. `None`: there is none, as far as this server knows.
     pub async fn leader(&self, at: usize) -> Option<usize> {
         let address = format!("nats://{}:4222", self.hosts[at]);

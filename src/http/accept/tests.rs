@@ -373,7 +373,7 @@ async fn a_panic_in_a_handler_is_a_500_and_the_connection_stays_open() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let origins = Arc::new(Origins::new(&Config::default()));
-    let handler = crate::http::route_table(routes, origins, Handle::current());
+    let handler = crate::http::route_table(routes, origins, Handle::current(), None);
     let _server = Server::start(listener, handler, Admission::new(0, 0), NEVER, &Handle::current());
 
     let mut socket = TcpStream::connect(address).await.unwrap();

@@ -86,6 +86,12 @@ impl Store {
         self.shared().log_status.subscribe()
     }
 
+    /// Returns whether writes to shared records are accepted: the store has no log, or this node writes it. Work that
+    /// nobody has asked for, such as a refresh by schedule, belongs to that node.
+    pub fn writes_shared(&self) -> bool {
+        self.shared().log_status.borrow().as_ref().is_none_or(|it| it.role == LogRole::Writer)
+    }
+
     /// Applies all entries that the log has beyond the position of this store. Returns the new position. Blocks as long as
     /// that takes.
     ///

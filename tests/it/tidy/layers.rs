@@ -49,7 +49,6 @@ const SINGLE_USER: [(&str, &str); 17] = [
     ("rmp-serde", "storage"),
     ("chacha20poly1305", "storage"),
     ("x25519-dalek", "storage"),
-    ("tokio-rustls", "media"),
     ("rustls-native-certs", "media"),
     ("anyhow", "headwater"),
     ("clap", "headwater"),

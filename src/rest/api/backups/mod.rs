@@ -214,6 +214,11 @@ async fn restore(call: Call, secret: RestoreSecret) -> Result<Accepted<BackupTas
     let name = call.text("name")?.to_owned();
     let wanted = name.clone();
     let unlocked = blocking(&call, move |backups| unlock(backups, &wanted, secret)).await??;
+    if call.app.node.get().is_some() {
+        return Err(Refusal::bad_request(
+            "This gateway is a node of a cluster, whose nodes share one configuration. Let it leave the cluster first.",
+        ));
+    }
     let task = call.app.backups.restore(name, unlocked).map_err(refused)?;
     Ok(started(&call, &task, "Restore started"))
 }

@@ -1,0 +1,185 @@
+//! `headwater cluster init`, `token`, `remove` and `leave`: who belongs to the cluster.
+
+use std::fs;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use actors::now_ms;
+use anyhow::{Context, anyhow, bail, ensure};
+use cluster::codec::StoredRecord;
+use cluster::nats::{NatsEngine, NatsOptions, inspect};
+use cluster::{Engine, EngineLog, Key, WatchEvent};
+use domain::cluster::record::NodeId;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, timeout_at};
+
+use super::cluster::{CONNECT_TIMEOUT, connected, options};
+use crate::config::Config;
+use crate::control::{self, ControlReply, ControlRequest};
+use crate::data::DataFolder;
+use crate::node::file::{NodeFile, begin_cluster};
+use crate::play::say;
+
+/// Makes this gateway the first node of a cluster. Blocks.
+pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {
+    let options = options(&config.cluster)?;
+    let folder = DataFolder::new(&config.data_dir);
+    must_not_run(&folder)?;
+    // `EngineLog` blocks a thread of its own while this runtime drives the connection.
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    runtime.block_on(async {
+        check_servers(&options).await?;
+        let engine = Arc::new(NatsEngine::start(options));
+        connected(&engine).await?;
+        let log = Arc::new(EngineLog::new(engine, 0));
+        let folder = folder.clone();
+        let begun = tokio::task::spawn_blocking(move || {
+            let store = folder.open()?;
+            let begun = begin_cluster(&store, &folder.node(), log, now_ms());
+            store.close();
+            begun.map(drop).map_err(anyhow::Error::from)
+        });
+        begun.await?
+    })?;
+    let name = config.cluster.name().map_err(|it| anyhow!("failed to use {it}"))?;
+    say(&format!(
+        "This gateway is the first node of a cluster, as \"{name}\". Its configuration is now that of the \
+         cluster; nothing was lost.\n\n\
+         Keep {}: it has the keys of this node.\n\n\
+         What comes next:\n  \
+         1. Let other nodes reach port {} of this machine{}.\n  \
+         2. headwater serve\n  \
+         3. headwater cluster token     prints what a machine needs to join\n  \
+         4. headwater serve --join TOKEN     on the other machine, with an empty data folder and the same table [cluster]",
+        folder.node().display(),
+        config.cluster.listen().address().port(),
+        if config.cluster.addresses.is_empty() {
+            ", and set cluster.addresses if it has several addresses"
+        } else {
+            ""
+        },
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a join token. Blocks.
+pub(super) fn token(config: &Config) -> anyhow::Result<ExitCode> {
+    let reply = ask_running(config, ControlRequest::JoinToken)?;
+    let ControlReply::Token { token } = reply else {
+        bail!("the running gateway answered something else; is it of another version?");
+    };
+    say(token.expose());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Revokes the certificates of a node. Blocks.
+pub(super) fn remove(config: &Config, name: &str) -> anyhow::Result<ExitCode> {
+    let options = options(&config.cluster)?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let node = runtime.block_on(number_of(options, name))?;
+    ask_running(config, ControlRequest::RemoveNode { node })?;
+    say(&format!(
+        "The node \"{name}\" is removed: other nodes refuse its certificate. Remove its nkey in NATS, too. If it joins again, \
+         it needs a new token and an empty data folder."
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes this machine a gateway of its own. Blocks.
+pub(super) fn leave(config: &Config) -> anyhow::Result<ExitCode> {
+    let folder = DataFolder::new(&config.data_dir);
+    must_not_run(&folder)?;
+    let path = folder.node();
+    let file = NodeFile::read(&path).ok().flatten();
+    ensure!(folder.store().exists(), "there is no store at {}", folder.store().display());
+    let store = folder.open()?;
+    let has_log = store.log_status().borrow().is_some();
+    ensure!(has_log || path.exists(), "this gateway belongs to no cluster");
+    store.leave_log()?;
+    store.close();
+    if path.exists() {
+        fs::remove_file(&path).with_context(|| format!("failed to remove {}", path.display()))?;
+    }
+    let name = config.cluster.name().unwrap_or_default();
+    let number = file.map_or_else(String::new, |it| format!(" (node {})", it.node.0));
+    say(&format!(
+        "This machine{number} is a gateway of its own again, with the configuration that it has. Remove the table [cluster] \
+         before it is started, and run `headwater cluster remove {name}` on another node."
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn must_not_run(folder: &DataFolder) -> anyhow::Result<()> {
+    ensure!(
+        !control::is_running(folder),
+        "a gateway runs on {}; stop it, run this command, and start it again",
+        folder.root().display()
+    );
+    Ok(())
+}
+
+/// Asks the running gateway. Only the node that writes the configuration can do these things.
+fn ask_running(config: &Config, request: ControlRequest) -> anyhow::Result<ControlReply> {
+    let folder = DataFolder::new(&config.data_dir);
+    ensure!(
+        control::is_running(&folder),
+        "no gateway runs on {}; start it with `headwater serve`",
+        folder.root().display()
+    );
+    control::run(&folder, request).context(
+        "failed on this node; only the node that writes the configuration can do this (`headwater cluster status` names it)",
+    )
+}
+
+/// Checks that at least one server can be used, and that none is too old.
+async fn check_servers(options: &NatsOptions) -> anyhow::Result<()> {
+    let mut reasons = Vec::new();
+    let mut is_usable = false;
+    for address in &options.servers {
+        match inspect(options, address).await {
+            Ok(facts) => {
+                if let Some(problem) = facts.version_problem {
+                    bail!("the NATS server {address} cannot be used: {problem}");
+                }
+                match facts.jetstream_problem {
+                    Some(problem) => reasons.push(format!(
+                        "JetStream of {address} does not answer: {problem} (add `jetstream {{ store_dir: …, sync_interval: \
+                         always }}` to its configuration)"
+                    )),
+                    None => is_usable = true,
+                }
+            }
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    ensure!(
+        is_usable,
+        "no NATS server can be used: {}; `headwater cluster check` says more",
+        reasons.join("; ")
+    );
+    Ok(())
+}
+
+/// Returns the number in the certificate of a node with this name.
+async fn number_of(options: NatsOptions, name: &str) -> anyhow::Result<NodeId> {
+    let engine = NatsEngine::start(options);
+    connected(&engine).await?;
+    let mut events = engine.watch(Key::new("member"));
+    let until = Instant::now() + CONNECT_TIMEOUT;
+    while let Ok(Some(event)) = timeout_at(until, events.recv()).await {
+        let record = match event {
+            WatchEvent::Record(record) => record,
+            WatchEvent::Complete => break,
+            WatchEvent::Session(_) => continue,
+        };
+        let Some(key) = cluster::codec::record_key(&record.key) else { continue };
+        let decoded = record.value.map(|it| cluster::codec::decode(&record.key, key, &it));
+        if let Some(Ok(StoredRecord::Member(member))) = decoded
+            && member.node.name == name
+        {
+            let number = member.node.certificate;
+            return number.map(NodeId).with_context(|| format!("the node \"{name}\" has no certificate"));
+        }
+    }
+    bail!("the cluster has no node \"{name}\"; `headwater cluster status` lists them")
+}

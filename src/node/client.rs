@@ -1,0 +1,58 @@
+//! Connections to the node port of other nodes.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Longest time until a connection is encrypted.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A machine that acknowledges nothing for this long is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+/// Pause between questions whether a silent machine is there.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+
+/// A connection to another node. It ends when this is dropped.
+pub(super) struct NodeConnection<B> {
+    pub(super) sender: SendRequest<B>,
+    pub(super) task: AbortOnDropHandle<()>,
+}
+
+/// Connects to an address, a host with a port, of a node whose certificate has this name.
+pub(super) async fn connect<B>(
+    address: &str,
+    name: &str,
+    config: Arc<ClientConfig>,
+) -> io::Result<NodeConnection<B>>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+{
+    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+    let connecting = async {
+        let socket = TcpStream::connect(address).await?;
+        socket.set_nodelay(true)?;
+        let options = SockRef::from(&socket);
+        options.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
+        options.set_tcp_user_timeout(Some(SILENCE_MAX))?;
+        let stream = TlsConnector::from(config).connect(name, socket).await?;
+        handshake(TokioIo::new(stream)).await.map_err(io::Error::other)
+    };
+    let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+    let (sender, connection) = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    let task = AbortOnDropHandle::new(tokio::spawn(async move {
+        // An error also ends the request, which reports it.
+        let _ = connection.await;
+    }));
+    Ok(NodeConnection { sender, task })
+}

@@ -1,0 +1,268 @@
+//! The node port: where other nodes of the cluster connect to, with a certificate on both sides, and machines that join.
+//!
+//! | Request | From | Answer |
+//! |---|---|---|
+//! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
+//! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
+//! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`](super::forward) |
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::now_ms;
+use bytes::Bytes;
+use domain::cluster::record::NodeId;
+use futures_util::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use media::Connection;
+use rustls::server::Acceptor;
+use serde_json::json;
+use storage::Store;
+use storage::log::{LogRole, create_snapshot};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_util::io::ReaderStream;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, info, warn};
+use warp::reply::Response as Reply;
+
+use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
+use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
+use super::trust::NodeTrust;
+use super::{NodeError, forward};
+use crate::http::accept::LocalAddr;
+use crate::http::reply::Refusal;
+
+/// Maximum number of connections of other nodes. A node that forwards needs one for each request.
+const CONNECTIONS_MAX: usize = 1024;
+/// Longest time until a connection is encrypted, and for the head of its request.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of a head: that of a client, and what a node adds.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+const HEADERS_MAX: usize = 128;
+/// Pause after an accept that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) const JOIN_PATH: &str = "/node/v1/join";
+pub(super) const SNAPSHOT_PATH: &str = "/node/v1/snapshot";
+
+/// Answers requests to the API whose client is known.
+pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
+
+/// The services of the port.
+pub(crate) struct NodePortParts {
+    pub(crate) trust: Arc<NodeTrust>,
+    pub(crate) store: Store,
+    pub(crate) api: ApiHandler,
+    /// Folder for a snapshot while it is sent.
+    pub(crate) folder: PathBuf,
+}
+
+/// The open port. Dropping it closes all its connections.
+#[derive(Debug)]
+pub(crate) struct NodePort {
+    _task: AbortOnDropHandle<()>,
+}
+
+type NodeBody = UnsyncBoxBody<Bytes, io::Error>;
+
+/// The other side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NodePeer {
+    /// A machine without a certificate.
+    Joining,
+    Node(NodeId),
+}
+
+impl NodePort {
+    /// Accepts connections. To be called in the runtime that serves them.
+    pub(crate) fn start(listener: TcpListener, parts: NodePortParts) -> Self {
+        let task = tokio::spawn(accept_loop(listener, Arc::new(parts)));
+        Self { _task: AbortOnDropHandle::new(task) }
+    }
+}
+
+async fn accept_loop(listener: TcpListener, parts: Arc<NodePortParts>) {
+    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((socket, peer)) => {
+                let parts = Arc::clone(&parts);
+                connections.spawn(async move {
+                    if let Err(reason) = serve(parts, socket, peer).await {
+                        debug!(client.address = %peer, "a connection to the node port ended: {reason}");
+                    }
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                warn!("failed to accept a connection of a node: {error}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(parts: Arc<NodePortParts>, socket: TcpStream, address: SocketAddr) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let local = socket.local_addr().map_err(|it| text(&it))?;
+    let tls = parts.trust.server().map_err(|it| text(&it))?;
+    let accepting = async {
+        let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+        let (config, is_joining) = tls
+            .config_for(&start.client_hello())
+            .ok_or_else(|| io::Error::other("it does not speak the protocol of nodes"))?;
+        Ok::<_, io::Error>((start.into_stream(config).await?, is_joining))
+    };
+    let accepted = timeout(HANDSHAKE_TIMEOUT, accepting).await;
+    let (stream, is_joining) =
+        accepted.map_err(|_| "the handshake took too long".to_owned())?.map_err(|it| text(&it))?;
+    let peer = if is_joining {
+        NodePeer::Joining
+    } else {
+        let certificate = stream.get_ref().1.peer_certificates().and_then(|it| it.first());
+        let node = certificate.and_then(|it| parts.trust.node_of(it));
+        NodePeer::Node(node.ok_or("its certificate is not one of the cluster")?.0)
+    };
+    let service = service_fn(move |request| {
+        let parts = Arc::clone(&parts);
+        async move { Ok::<_, io::Error>(answer(&parts, peer, (address, local), request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HANDSHAKE_TIMEOUT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        // The certificate is checked with each connection.
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    served.await.map_err(|it| text(&it))
+}
+
+async fn answer(
+    parts: &Arc<NodePortParts>,
+    peer: NodePeer,
+    addresses: (SocketAddr, SocketAddr),
+    request: Request<Incoming>,
+) -> Response<NodeBody> {
+    match (peer, request.method(), request.uri().path()) {
+        (NodePeer::Joining, &Method::POST, JOIN_PATH) => join(parts, request).await,
+        (NodePeer::Node(node), &Method::GET, SNAPSHOT_PATH) => snapshot(parts, node).await,
+        (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
+            forwarded(parts, addresses, request).await
+        }
+        _ => refuse(StatusCode::NOT_FOUND, "Not found."),
+    }
+}
+
+fn refuse(status: StatusCode, detail: &str) -> Response<NodeBody> {
+    let body = json!({ "detail": detail }).to_string();
+    reply(status, "application/json", body.into_bytes())
+}
+
+fn reply(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<NodeBody> {
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    response
+}
+
+/// Admits a machine.
+async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
+    let reading = Limited::new(request.into_body(), REQUEST_BYTES_MAX).collect();
+    let Ok(Ok(body)) = timeout(HANDSHAKE_TIMEOUT, reading).await else {
+        return refuse(StatusCode::BAD_REQUEST, "the request is too long, or did not arrive");
+    };
+    let (body, store, keys) = (body.to_bytes(), parts.store.clone(), parts.trust.data_keys().clone());
+    let admitting = spawn_blocking(move || admit(&store, &keys, &JoinRequest::parse(&body)?, now_ms()));
+    match admitting.await {
+        Ok(Ok(answer)) => {
+            info!(node = answer.node.0, "admitted a new node to the cluster");
+            let body = serde_json::to_vec(&answer).unwrap_or_default();
+            reply(StatusCode::OK, "application/json", body)
+        }
+        Ok(Err(error)) => {
+            let status = match &error {
+                NodeError::Refused(_) => StatusCode::FORBIDDEN,
+                NodeError::InvalidRequest => StatusCode::BAD_REQUEST,
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            refuse(status, &error.to_string())
+        }
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+    }
+}
+
+/// Sends a snapshot.
+async fn snapshot(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
+    let (store, keys, folder) = (parts.store.clone(), parts.trust.data_keys().clone(), parts.folder.clone());
+    let making = spawn_blocking(move || {
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        // Without a name, so that nothing of it is left.
+        let mut file = tempfile::tempfile_in(folder).map_err(|it| failed(&it))?;
+        let position = create_snapshot(&store, &[], &keys, now_ms(), &mut file).map_err(|it| failed(&it))?;
+        io::Seek::rewind(&mut file).map_err(|it| failed(&it))?;
+        Ok::<_, String>((file, position))
+    });
+    match making.await {
+        Ok(Ok((file, position))) => {
+            info!(node = node.0, sequence = position.sequence, "sending a snapshot of the configuration");
+            let parts = ReaderStream::new(tokio::fs::File::from_std(file));
+            let frames = futures_util::StreamExt::map(parts, |it| it.map(Frame::data));
+            Response::new(StreamBody::new(frames).boxed_unsync())
+        }
+        Ok(Err(reason)) => {
+            warn!("failed to make a snapshot for a node: {reason}");
+            refuse(StatusCode::SERVICE_UNAVAILABLE, &reason)
+        }
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+    }
+}
+
+/// Answers a request of a client of another node, which authenticates here as it would there.
+async fn forwarded(
+    parts: &NodePortParts,
+    (peer, local): (SocketAddr, SocketAddr),
+    mut request: Request<Incoming>,
+) -> Response<NodeBody> {
+    let context = request.headers_mut().remove(FORWARD_HEADER);
+    let context = context.and_then(|it| serde_json::from_slice::<Forwarded>(it.as_bytes()).ok());
+    let path = request.uri().path_and_query().and_then(|it| it.as_str().strip_prefix("/node/v1"));
+    let uri = path.and_then(|it| it.parse::<Uri>().ok());
+    let (Some(context), Some(uri)) = (context, uri) else {
+        return refuse(StatusCode::BAD_REQUEST, "the request of the node is invalid");
+    };
+    *request.uri_mut() = uri;
+    let is_writer = parts.store.log_status().borrow().as_ref().is_some_and(|it| it.role == LogRole::Writer);
+    let mut response = if is_writer {
+        let extensions = request.extensions_mut();
+        extensions.insert(Arc::new(Connection::new(forward::connection_id(), peer)));
+        extensions.insert(LocalAddr(context.local.unwrap_or(local)));
+        extensions.insert(context.origin);
+        (parts.api)(request).await
+    } else {
+        Refusal::unavailable(storage::Error::NotWriter.to_string()).retry_soon().into_response()
+    };
+    // Read now: it contains what the handler has written.
+    if let Some(status) = &*parts.store.log_status().borrow() {
+        response.headers_mut().insert(POSITION_HEADER, status.position.sequence.into());
+    }
+    response.map(|body| body.map_err(io::Error::other).boxed_unsync())
+}

@@ -1,0 +1,294 @@
+//! Nodes of a cluster that share one configuration: gateways in processes of their own, and NATS.
+
+mod slow {
+    use std::fs;
+    use std::net::SocketAddr;
+    use std::path::Path;
+
+    use cluster::testing::NatsServers;
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+
+    use crate::support::api::{ADMIN, Api, PASSWORD};
+    use crate::support::binary::Binary;
+    use crate::support::{tools, until_async};
+
+    /// The host of a provider, which is part of a secret.
+    const PROVIDER: &str = "panel.provider.example";
+    const KID: &str = "kid";
+    const KID_PASSWORD: &str = "a password of the kid";
+
+    fn nats() -> NatsServers {
+        NatsServers::start(&tools::installed("bin/nats-server"), 1)
+    }
+
+    /// A data folder with the settings of a node.
+    struct Machine {
+        folder: TempDir,
+        name: &'static str,
+        servers: String,
+    }
+
+    impl Machine {
+        fn new(name: &'static str, nats: &NatsServers) -> Self {
+            let servers = format!("cluster.servers={}", json!(nats.options().servers));
+            Self { folder: tempfile::tempdir().unwrap(), name, servers }
+        }
+
+        fn run(&self, arguments: &[&str]) -> Binary {
+            let name = format!("cluster.node_name={}", self.name);
+            let folder = self.folder.path().display().to_string();
+            let own = ["--data-dir", &folder, "--set", &self.servers, "--set", &name];
+            let port = ["--set", "cluster.listen=127.0.0.1:0", "--set", "cluster.addresses=[\"127.0.0.1\"]"];
+            Binary::start(&[arguments, &own, &port].concat())
+        }
+
+        async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+            self.run(arguments).outcome().await
+        }
+
+        async fn succeeds(&self, arguments: &[&str]) -> String {
+            let (code, text) = self.command(arguments).await;
+            assert_eq!(code, Some(0), "{arguments:?}: {text}");
+            text
+        }
+
+        async fn serve(self, arguments: &[&str]) -> Node {
+            let program = self.run(&[&["serve"], arguments].concat());
+            let address = program.address().await;
+            Node { machine: self, program, api: Api::stranger_at(address), address }
+        }
+    }
+
+    /// A gateway that runs.
+    struct Node {
+        machine: Machine,
+        program: Binary,
+        address: SocketAddr,
+        api: Api,
+    }
+
+    impl Node {
+        async fn logs_in(&mut self) {
+            let mut reply = None;
+            until_async(&format!("a login at {}", self.machine.name), async || {
+                let answer = Api::stranger_at(self.address).token(ADMIN, PASSWORD).await;
+                let is_done = answer.status == 200;
+                reply = Some(answer);
+                is_done
+            })
+            .await;
+            let reply = reply.expect("waited for it");
+            self.api = Api::stranger_at(self.address).bearer(reply.text("access"));
+        }
+
+        /// Returns the names of the channels that this node lists.
+        async fn channels(&self) -> Vec<String> {
+            let reply = self.api.get("/api/channels/channels/").await;
+            assert_eq!(reply.status, 200, "{reply:?}");
+            let all = reply.body["results"].as_array().or(reply.body.as_array()).cloned().unwrap_or_default();
+            let mut names: Vec<_> = all.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+            names.sort();
+            names
+        }
+
+        /// Creates a channel; waits for a node that writes.
+        async fn creates(&self, name: &str) {
+            let what = format!("{} to create {name}: {}", self.machine.name, self.program.output());
+            until_async(&what, async || {
+                let reply = self.api.post("/api/channels/channels/", json!({ "name": name })).await;
+                assert!(matches!(reply.status, 201 | 503), "{reply:?}");
+                if reply.status == 503 {
+                    assert!(reply.answer.header("retry-after").is_some(), "{reply:?}");
+                }
+                reply.status == 201
+            })
+            .await;
+        }
+
+        async fn lists(&self, names: &[&str]) {
+            let what = format!("{} to list {names:?}: {}", self.machine.name, self.program.output());
+            until_async(&what, async || self.channels().await == names).await;
+        }
+
+        /// Waits until another node is a member.
+        async fn sees(&self, name: &str) {
+            until_async(&format!("{} to see {name}", self.machine.name), async || {
+                let body = self.api.get("/api/core/nodes/").await.body;
+                let nodes = body["nodes"].as_array().cloned().unwrap_or_default();
+                nodes.iter().any(|it| it["name"] == name && it["state"] == "alive")
+            })
+            .await;
+        }
+
+        async fn stops(mut self) -> Machine {
+            self.program.signal("TERM");
+            assert_eq!(self.program.ended().await.code(), Some(0), "{}", self.program.output());
+            self.machine
+        }
+
+        async fn is_killed(mut self) -> Machine {
+            self.program.signal("KILL");
+            self.program.ended().await;
+            self.machine
+        }
+    }
+
+    /// Starts a gateway on its own and fills it.
+    async fn filled(machine: Machine) -> Machine {
+        let folder = machine.folder.path().display().to_string();
+        let program = Binary::start(&["serve", "--data-dir", &folder]);
+        let address = program.address().await;
+        let api = Api::stranger_at(address).become_first_admin().await;
+        for (path, body) in [
+            ("/api/channels/channels/", json!({ "name": "News" })),
+            ("/api/accounts/users/", json!({ "username": KID, "password": KID_PASSWORD, "user_level": 0 })),
+            (
+                "/api/m3u/accounts/",
+                json!({
+                    "name": "Home", "is_active": false,
+                    "server_url": format!("http://{PROVIDER}/get.php?username=u&password=hunter22"),
+                }),
+            ),
+        ] {
+            let reply = api.post(path, body).await;
+            assert_eq!(reply.status, 201, "{path}: {reply:?}");
+        }
+        let node = Node { machine, program, address, api };
+        node.stops().await
+    }
+
+    /// Fails if a file in a folder contains one of these texts.
+    fn contains_none(folder: &Path, texts: &[&str]) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                contains_none(&path, texts);
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            for text in texts {
+                let is_in = bytes.windows(text.len()).any(|it| it == text.as_bytes());
+                assert!(!is_in, "{} contains {text:?}", path.display());
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_is_killed() {
+        let nats = nats();
+        let attic = filled(Machine::new("attic", &nats)).await;
+        let text = attic.succeeds(&["cluster", "init"]).await;
+        assert!(text.contains("first node") && text.contains("serve --join"), "{text}");
+        let (code, text) = attic.command(&["cluster", "init"]).await;
+        assert!(code == Some(1) && text.contains("belongs to a cluster already"), "{text}");
+
+        let mut attic = attic.serve(&[]).await;
+        attic.logs_in().await;
+        attic.creates("Sport").await;
+        let token = attic.machine.succeeds(&["cluster", "token"]).await;
+        let mut cellar = Machine::new("cellar", &nats).serve(&["--join", token.trim()]).await;
+        cellar.logs_in().await;
+        cellar.lists(&["News", "Sport"]).await;
+        let kid = cellar.api.token(KID, KID_PASSWORD).await;
+        assert_eq!(kid.status, 200, "{kid:?}");
+        let accounts = cellar.api.get("/api/m3u/accounts/").await.body.to_string();
+        assert!(accounts.contains(PROVIDER), "{accounts}");
+
+        // A token is good for one machine.
+        let (code, text) = Machine::new("third", &nats).command(&["serve", "--join", token.trim()]).await;
+        assert!(code == Some(1) && text.contains("was used already"), "{text}");
+
+        // Written by the other node, and visible here with the answer.
+        let films = cellar.api.post("/api/channels/channels/", json!({ "name": "Films" })).await;
+        assert_eq!(films.status, 201, "{films:?}");
+        assert_eq!(cellar.channels().await, ["Films", "News", "Sport"]);
+        attic.lists(&["Films", "News", "Sport"]).await;
+        let id = films.body["id"].as_u64().unwrap();
+        let renamed =
+            cellar.api.patch(&format!("/api/channels/channels/{id}/"), json!({ "name": "Cinema" })).await;
+        assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Cinema")), "{renamed:?}");
+        assert_eq!(cellar.channels().await, ["Cinema", "News", "Sport"]);
+        // A refusal of the other node arrives as it is.
+        let refused = cellar.api.post("/api/channels/channels/", json!({ "name": 7, "logo_id": "x" })).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        let stranger = cellar.api.without_credentials();
+        assert_eq!(stranger.post("/api/channels/channels/", json!({ "name": "No" })).await.status, 401);
+        let status = cellar.machine.succeeds(&["cluster", "status"]).await;
+        let part = |name: &str| status.lines().find(|it| it.starts_with(name)).unwrap_or_default().to_owned();
+        assert!(part("attic").ends_with("writes"), "{status}");
+        assert!(!part("cellar").ends_with("writes") && !part("cellar").ends_with("its own"), "{status}");
+
+        let attic = attic.is_killed().await;
+        cellar.creates("Docs").await;
+        cellar.lists(&["Cinema", "Docs", "News", "Sport"]).await;
+        let mut attic = attic.serve(&[]).await;
+        attic.logs_in().await;
+        attic.lists(&["Cinema", "Docs", "News", "Sport"]).await;
+        attic.creates("Kids").await;
+        assert_eq!(attic.channels().await, ["Cinema", "Docs", "Kids", "News", "Sport"]);
+        cellar.lists(&["Cinema", "Docs", "Kids", "News", "Sport"]).await;
+
+        // A third machine joins through the node that writes now; that node alone admits and removes.
+        let (code, text) = attic.machine.command(&["cluster", "token"]).await;
+        assert!(code == Some(1) && text.contains("only the node that writes"), "{text}");
+        let token = cellar.machine.succeeds(&["cluster", "token"]).await;
+        let mut third = Machine::new("third", &nats).serve(&["--join", token.trim()]).await;
+        third.logs_in().await;
+        third.creates("Third").await;
+        let all = ["Cinema", "Docs", "Kids", "News", "Sport", "Third"];
+        assert_eq!(third.channels().await, all);
+        attic.lists(&all).await;
+        cellar.sees("third").await;
+        cellar.machine.succeeds(&["cluster", "remove", "third"]).await;
+        let refused = third.api.post("/api/channels/channels/", json!({ "name": "No" })).await;
+        assert_eq!(refused.status, 503, "{refused:?}");
+        third.stops().await;
+        assert_eq!(attic.channels().await, all);
+
+        contains_none(&nats.data(0), &[PROVIDER, "hunter22", KID_PASSWORD, PASSWORD, "Cinema"]);
+        let left: Value = json!(attic.stops().await.name);
+        assert_eq!(left, "attic");
+        cellar.creates("Late").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_cluster_that_cannot_begin_says_what_to_change_and_the_store_stays_as_it_was() {
+        let mut nats = nats();
+        let attic = filled(Machine::new("attic", &nats)).await;
+        let cellar = filled(Machine::new("cellar", &nats)).await;
+        attic.succeeds(&["cluster", "init"]).await;
+        let (code, text) = cellar.command(&["cluster", "init"]).await;
+        assert!(code == Some(1) && text.contains("another cluster uses it"), "{text}");
+        let (code, text) = cellar.command(&["serve", "--join", "hwj1-nonsense"]).await;
+        assert!(code == Some(1) && text.contains("not a complete join token"), "{text}");
+        nats.kill(0);
+        let (code, text) = cellar.command(&["cluster", "init"]).await;
+        assert!(code == Some(1) && text.contains("cannot be reached"), "{text}");
+        // It is what it was, also without NATS.
+        let mut cellar = cellar.serve(&[]).await;
+        cellar.logs_in().await;
+        cellar.creates("Own").await;
+        let cellar = cellar.stops().await;
+
+        // A store does not run without the keys of its node, nor outside of its cluster.
+        let (file, aside) = (attic.folder.path().join("node.json"), attic.folder.path().join("node.aside"));
+        fs::rename(&file, &aside).unwrap();
+        let (code, text) = attic.command(&["serve"]).await;
+        assert!(code == Some(1) && text.contains("`node.json` of this node is missing"), "{text}");
+        fs::rename(&aside, &file).unwrap();
+        let folder = attic.folder.path().display().to_string();
+        let (code, text) = Binary::start(&["serve", "--data-dir", &folder]).outcome().await;
+        assert!(code == Some(1) && text.contains("`servers` is missing"), "{text}");
+
+        // A node leaves without losing anything.
+        let text = attic.succeeds(&["cluster", "leave"]).await;
+        assert!(text.contains("of its own again"), "{text}");
+        let (code, text) = cellar.command(&["cluster", "leave"]).await;
+        assert!(code == Some(1) && text.contains("belongs to no cluster"), "{text}");
+        let mut attic = attic.serve(&[]).await;
+        attic.logs_in().await;
+        attic.creates("Own").await;
+        assert_eq!(attic.channels().await, ["News", "Own"]);
+    }
+}
