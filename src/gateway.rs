@@ -4,16 +4,18 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use actors::{
-    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
-    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, RecordingsFolder, StorePlans,
-    Switchboard, System, SystemParts, effective_settings,
+    AfterSettings, Draining, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts,
+    GuideServices, Importer, IntegrationParts, MetricsSnapshot, OtherSlot, Plans, PluginTargets,
+    RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
+use media::node::RingDirectory;
 use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -37,7 +39,7 @@ use crate::demo::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
 use crate::files::{COMSKIP_CONFIG, Files, Folder};
-use crate::handover::{self, Listeners, RestartRequest};
+use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
@@ -50,6 +52,8 @@ use crate::{matching, node, push, recording_rules, rest, store_watch, strm_expor
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
+/// Time for the last streams of a process that was restarted to end after their last packets.
+const LAST_STREAMS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
 
@@ -88,6 +92,9 @@ pub enum StartError {
     Runtime,
 }
 
+/// The process that had the sockets before, with the slots that it still uses.
+pub(crate) type ServingPredecessor = (Arc<TakeOver>, Vec<OtherSlot>);
+
 /// Outcome of [`Gateway::stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
@@ -105,8 +112,8 @@ pub struct Gateway {
     api_addr: SocketAddr,
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
-    /// Other handles of the listening sockets, for a process that takes over.
-    listeners: Listeners,
+    /// Other handles of the listening sockets, for a process that takes over. `None` once the gateway stops.
+    listeners: Option<Listeners>,
     restarts: Option<Mutex<mpsc::Receiver<RestartRequest>>>,
     _store_watch: AbortOnDropHandle<()>,
     matching: AbortOnDropHandle<()>,
@@ -124,12 +131,14 @@ impl Gateway {
     pub async fn start(config: Config, store: Store, runtimes: Runtimes) -> Result<Gateway, StartError> {
         // Bind first: a port in use is the most likely reason for a failed start.
         let listeners = Listeners::bind(&config, None)?;
-        Self::start_on(listeners, config, store, runtimes).await
+        Self::start_on(listeners, None, config, store, runtimes).await
     }
 
-    /// Does the same as [`Gateway::start`] with these sockets.
+    /// Does the same as [`Gateway::start`] with these sockets. `predecessor` is the process that had them before and still
+    /// uses these slots.
     pub(crate) async fn start_on(
         listeners: Listeners,
+        predecessor: Option<ServingPredecessor>,
         config: Config,
         store: Store,
         runtimes: Runtimes,
@@ -151,7 +160,8 @@ impl Gateway {
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let own_listeners = [api_addr, player_addr].into();
-        let system = start_system(&config, &models, &guide_files, &runtimes, own_listeners).await?;
+        let system =
+            start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor).await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -219,7 +229,7 @@ impl Gateway {
             api_addr,
             player_addr,
             control: None,
-            listeners,
+            listeners: Some(listeners),
             restarts: None,
             _store_watch,
             matching,
@@ -272,12 +282,34 @@ impl Gateway {
         }
     }
 
+    /// Checks whether the gateway can restart now.
+    ///
+    /// # Errors
+    /// The process before the last restart still serves viewers: a third process would not know its slots.
+    pub fn check_restart(&self) -> Result<(), String> {
+        if !self.system.has_serving_predecessor() {
+            return Ok(());
+        }
+        Err("the process before the last restart still serves viewers; try again when they have left, or stop and start \
+             the gateway, which disconnects them"
+            .to_owned())
+    }
+
+    /// Returns for how long viewers may keep their streams after a restart.
+    pub fn drain_time(&self) -> Duration {
+        // The nodes of a cluster count the slots of one process for each.
+        if self.app.cluster.get().is_some() { Duration::ZERO } else { self.app.config.limits.drain_time }
+    }
+
     /// Returns handles of the listening sockets.
     ///
     /// # Errors
     /// No descriptor is free.
     pub fn listeners(&self) -> io::Result<Listeners> {
-        self.listeners.try_clone()
+        match &self.listeners {
+            Some(listeners) => listeners.try_clone(),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// Lets admins read these lines of the log. Only the first call has an effect.
@@ -370,20 +402,50 @@ impl Gateway {
         self.end(true).await
     }
 
-    async fn end(self, has_successor: bool) -> Stopped {
+    /// Stops for a process that has handles of the listening sockets, apart from the viewers that read a live channel over a
+    /// connection of their own, if there are any: these are served on, with a store that is closed.
+    pub async fn drain(mut self) -> Drained {
+        let deadline = self.begin_stop(true).await;
+        let (draining, (), ()) =
+            tokio::join!(self.system.drain(), self.api.answered(deadline), self.player.answered(deadline));
+        let store = self.app.models.store.clone();
+        let is_served = draining.n_channels() > 0
+            && tokio::task::spawn_blocking(move || store.release()).await.unwrap_or_default();
+        if !is_served {
+            return Drained::Ended(self.finish_stop(deadline).await);
+        }
+        info!(channels = draining.n_channels(), "gateway stopped, apart from its viewers");
+        let Self { system, api, player, .. } = self;
+        Drained::Serving(Box::new(DrainingGateway { system, draining, api, player }))
+    }
+
+    async fn end(mut self, has_successor: bool) -> Stopped {
+        let deadline = self.begin_stop(has_successor).await;
+        self.finish_stop(deadline).await
+    }
+
+    /// Accepts no new connection. Returns until when open responses may finish.
+    async fn begin_stop(&mut self, has_successor: bool) -> Instant {
         info!("gateway stopping");
-        drop(self.listeners);
-        drop((self.control, self.node_port));
-        if let Some(discovery) = self.discovery {
+        drop(self.listeners.take());
+        drop((self.control.take(), self.node_port.take()));
+        if let Some(discovery) = self.discovery.take() {
             discovery.stop(&self.app.models).await;
         }
-        drop((self.backup_schedule, self.strm_schedule, self.matching, self.recording_rules));
+        drop(self.backup_schedule.take());
+        for task in [&self.strm_schedule, &self.matching, &self.recording_rules] {
+            task.abort();
+        }
         self.app.has_successor.store(has_successor, Ordering::Relaxed);
         self.app.is_draining.store(true, Ordering::Release);
-        let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         for server in [&self.api, &self.player] {
             if has_successor { server.drain_after_first_requests() } else { server.drain() }
         }
+        Instant::now() + self.app.config.limits.drain_timeout
+    }
+
+    /// Ends what is left, and closes the store.
+    async fn finish_stop(self, deadline: Instant) -> Stopped {
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
         if let Some(cluster) = self.app.cluster.get() {
@@ -399,6 +461,51 @@ impl Gateway {
     }
 }
 
+/// Outcome of [`Gateway::drain`].
+pub enum Drained {
+    /// Nobody watched a live channel over a connection, or the store could not be closed beside viewers.
+    Ended(Stopped),
+    /// Viewers are left.
+    Serving(Box<DrainingGateway>),
+}
+
+/// A gateway without a store that serves its last viewers. Dropping it cancels their connections.
+pub struct DrainingGateway {
+    system: Arc<System>,
+    draining: Draining,
+    api: Server,
+    player: Server,
+}
+
+impl DrainingGateway {
+    /// Returns the slots in use, which the successor has to count.
+    pub(crate) fn slots(&self) -> Vec<OtherSlot> {
+        self.draining.slots()
+    }
+
+    /// Returns the rings of the channels.
+    pub(crate) fn rings(&self) -> Arc<dyn RingDirectory> {
+        self.draining.rings()
+    }
+
+    /// Waits until the next live channel has ended and its slots are free. Returns its number. Cancel-safe.
+    pub(crate) async fn next_return(&self) -> u64 {
+        self.draining.next_return().await
+    }
+
+    /// Waits until the last viewer has left.
+    pub(crate) async fn emptied(&self) {
+        self.draining.emptied().await;
+    }
+
+    /// Ends the streams that are left after their last packets.
+    pub(crate) async fn stop(self) {
+        let deadline = Instant::now() + LAST_STREAMS_TIMEOUT;
+        let stopping = (self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
+        tokio::join!(stopping.0, stopping.1, stopping.2);
+    }
+}
+
 /// Starts the actors, and has them follow the commits of the store.
 async fn start_system(
     config: &Config,
@@ -406,6 +513,7 @@ async fn start_system(
     guide_files: &GuideFiles,
     runtimes: &Runtimes,
     own_listeners: Arc<[SocketAddr]>,
+    predecessor: Option<ServingPredecessor>,
 ) -> Result<Arc<System>, StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
     let conditions = PlanContext {
@@ -458,6 +566,13 @@ async fn start_system(
     };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
+        if let Some((take_over, slots)) = predecessor {
+            let predecessor = system.follow_predecessor(slots, take_over.ring_connector());
+            if let Err(error) = take_over.follow(predecessor) {
+                // Its slots count as in use then until the next restart.
+                warn!("failed to follow the process before this one: {error}");
+            }
+        }
         let of_users = models.clone();
         let may_connect = move |user, address| may_stream_from(&of_users, user, address);
         system.deliver_events(integrations);

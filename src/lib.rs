@@ -49,7 +49,8 @@ mod ui;
 
 pub use self::auth::hash_password;
 pub use self::gateway::{
-    DiscoveryAddresses, Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit,
+    DiscoveryAddresses, Drained, DrainingGateway, Gateway, Runtimes, StartError, Stopped, install_tls,
+    raise_file_limit,
 };
 pub use self::recent_log::RecentLog;
 pub use media::run_mode;

@@ -8,8 +8,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use headwater::config::{Args, Command, load};
-use headwater::handover::{self, Invocation, Listeners, Prepared, RestartRequest, TakeOver};
-use headwater::{Gateway, Runtimes, commands, demo, play, raise_file_limit, telemetry};
+use headwater::handover::{
+    self, BesideEnd, Invocation, Listeners, Prepared, RestartRequest, TakeOver, serve_beside,
+};
+use headwater::{Drained, Gateway, Runtimes, commands, demo, play, raise_file_limit, telemetry};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -121,10 +123,24 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
                 },
             }
         };
+        let drain_time = gateway.drain_time();
         let stopping = async {
+            let serves_on = drain_time > Duration::ZERO;
             match &ended {
-                Ended::HandedOver(_) => gateway.stop_for_successor().await,
-                Ended::With(_) | Ended::ToRestart => gateway.stop().await,
+                Ended::HandedOver(prepared) if serves_on && prepared.counts_slots() => {
+                    match gateway.drain().await {
+                        Drained::Serving(draining) => Some(draining),
+                        Drained::Ended(_) => None,
+                    }
+                }
+                Ended::HandedOver(_) => {
+                    gateway.stop_for_successor().await;
+                    None
+                }
+                Ended::With(_) | Ended::ToRestart => {
+                    gateway.stop().await;
+                    None
+                }
             }
         };
         let began = Instant::now();
@@ -137,10 +153,19 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
             }
         };
         let stopped = tokio::select! {
-            _ = stopping => None,
-            code = second_signal => Some(code),
+            draining = stopping => Ok(draining),
+            code = second_signal => Err(code),
         };
-        anyhow::Ok(stopped.map_or(ended, |code| Ended::With(ExitCode::from(code))))
+        anyhow::Ok(match (stopped, ended) {
+            (Err(code), _) => Ended::With(ExitCode::from(code)),
+            (Ok(Some(draining)), Ended::HandedOver(prepared)) => {
+                match serve_beside(*prepared, *draining, drain_time, packets.handle()).await? {
+                    BesideEnd::Leave(prepared) => Ended::HandedOver(prepared),
+                    BesideEnd::Ended(code) => Ended::With(code),
+                }
+            }
+            (Ok(_), ended) => ended,
+        })
     });
     // Tasks that still run must not delay the exit.
     work.shutdown_background();
@@ -158,6 +183,7 @@ async fn prepare(gateway: &Gateway, invocation: &anyhow::Result<Invocation>) -> 
         Ok(invocation) => invocation.clone(),
         Err(error) => anyhow::bail!("{error:#}"),
     };
+    gateway.check_restart().map_err(anyhow::Error::msg)?;
     let listeners = gateway.listeners().context("failed to copy the listening sockets")?;
     tracing::info!("a new process is started, which takes over");
     tokio::task::spawn_blocking(move || handover::prepare(invocation, listeners)).await?

@@ -67,6 +67,11 @@ impl ChannelTable {
         }
     }
 
+    /// Resolves when a live channel ends. Has to be created before the table is read, so that no end is missed.
+    pub(crate) fn next_end(&self) -> tokio::sync::futures::Notified<'_> {
+        self.ended.notified()
+    }
+
     /// Waits until no live channel is left. The caller limits the wait.
     pub(crate) async fn emptied(&self) {
         loop {

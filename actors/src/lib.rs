@@ -38,6 +38,7 @@ mod memory;
 mod plans;
 mod playlist;
 mod plugins;
+mod predecessor;
 mod programs;
 mod recorder;
 mod refresh_table;
@@ -105,6 +106,7 @@ pub use self::plugins::{
     PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunRefusal, RunResult, RunStage,
     ShownSchedule, UnsupportedName,
 };
+pub use self::predecessor::{Predecessor, RingConnector};
 pub use self::programs::Programs;
 pub use self::recorder::{
     AccessPoint, AfterSettings, Artwork, FindArtwork, Recorder, RecordingIndex, RecordingPools,
@@ -114,11 +116,13 @@ pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatRequest};
-pub use self::slots::{CoolingSlot, FullPool, LeaseInfo, LeasePurpose, SlotsSnapshot, WaitingRequest};
+pub use self::slots::{
+    CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SlotsSnapshot, WaitingRequest,
+};
 pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]
 pub use self::system::SystemActor;
-pub use self::system::{StartError, System, SystemParts};
+pub use self::system::{Draining, StartError, System, SystemParts};
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::timeshift::{PastPart, PastReader, PastSession, TimeShift};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};

@@ -217,6 +217,11 @@ impl Registry {
         Registered { registry: self.clone(), what: RegisteredKind::Channel(serial) }
     }
 
+    /// Returns the ring of a live channel.
+    pub(crate) fn ring_of(&self, serial: u64) -> Option<Ring> {
+        self.inner.lock().channels.get(&serial).map(|it| it.ring.clone())
+    }
+
     /// Registers a client until the guard is dropped.
     pub(crate) fn client(self: &Arc<Self>, id: u64, watched: WatchedClient) -> Registered {
         self.inner.lock().clients.insert(id, Arc::new(watched));

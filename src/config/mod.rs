@@ -138,6 +138,9 @@ pub struct Limits {
     /// Time limit for open responses to finish after the gateway begins to stop.
     #[serde(with = "seconds")]
     pub drain_timeout: Duration,
+    /// Time for which viewers of live channels keep their streams after a restart; 0 ends them.
+    #[serde(with = "seconds")]
+    pub drain_time: Duration,
     /// Maximum size of a request body, in bytes.
     pub body_bytes_max: usize,
     /// Time limit for receiving a request body.
@@ -233,6 +236,7 @@ impl Default for Limits {
             anonymous_viewers_max: 0,
             header_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),
+            drain_time: Duration::from_secs(2 * 3_600),
             body_bytes_max: 8 << 20,
             body_timeout: Duration::from_secs(30),
             playlist_bytes_max: 512 << 20,

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 use std::time::Duration;
 
+use actors::OtherSlot;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -19,6 +20,9 @@ use crate::config::Listen;
 
 /// Maximum length of a message. The longest contains the arguments of the gateway.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// How often and with which pause a message is sent again that the other process has no room for.
+const SEND_TRIES: u32 = 1_000;
+const SEND_PAUSE: Duration = Duration::from_millis(10);
 /// Maximum number of descriptors in a message.
 const FDS_MAX: usize = 3;
 
@@ -29,15 +33,37 @@ pub(super) enum Message {
     /// To the new process: the configured addresses of the sockets that come with it, for the API and for players.
     Listeners { api: Listen, player: Listen },
     /// From the new process: it has read its configuration and has its sockets.
-    Prepared,
+    Prepared {
+        /// Whether it counts the slots of an old process that serves viewers beside it. Older versions do not.
+        #[serde(default)]
+        counts_slots: bool,
+    },
+    /// To the new process, before `Go`: the old process uses this slot.
+    Slot { slot: OtherSlot },
     /// To the new process: the store is closed.
-    Go,
+    Go {
+        /// Whether the old process still serves viewers.
+        #[serde(default)]
+        is_serving: bool,
+    },
+    /// To the new process: this live channel of the old process has ended, and its slots are free.
+    Returned { holder: u64 },
+    /// From the new process, with a connection: it reads a ring of the old process over it.
+    Ring,
     /// From the new process: it accepts connections.
     Ready,
     /// From the new process: it cannot start.
     Failed { reason: String },
     /// From the old process to what it becomes, with the channel to the new process and both sockets.
-    Parent { successor: u32, invocation: Invocation, api: Listen, player: Listen },
+    Parent {
+        successor: u32,
+        invocation: Invocation,
+        api: Listen,
+        player: Listen,
+        /// Whether the new process has the store and accepts connections.
+        #[serde(default)]
+        is_started: bool,
+    },
 }
 
 /// One end of a connection that keeps the limits of messages.
@@ -78,6 +104,22 @@ impl Channel {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, flags)?;
         Ok(())
+    }
+
+    /// Sends a message, and waits while the other process has too many to read. Blocks.
+    pub(super) fn send_patiently(&self, message: &Message) -> io::Result<()> {
+        for _ in 0..SEND_TRIES {
+            match self.send(message, &[]) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(SEND_PAUSE),
+                sent => return sent,
+            }
+        }
+        Err(ErrorKind::TimedOut.into())
+    }
+
+    /// Returns another handle of the same end.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
     }
 
     /// Waits for a message. Blocks.

@@ -22,6 +22,7 @@
 //!
 //! Reading order: `channel.rs` (messages), `old.rs`, `parent.rs`, `new.rs`.
 
+mod beside;
 mod channel;
 mod listeners;
 mod new;
@@ -35,6 +36,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+pub use self::beside::{BesideEnd, serve_beside};
 pub use self::listeners::Listeners;
 pub use self::new::TakeOver;
 pub use self::old::{Invocation, Prepared, prepare};

@@ -2,8 +2,12 @@
 
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
+use actors::{OtherSlot, Predecessor, RingConnector};
 use anyhow::{Context, bail};
 
 use super::Listeners;
@@ -13,6 +17,11 @@ use super::channel::{Channel, Message};
 const LISTENERS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for the old process to end its streams and to close its store. Its own limits are shorter.
 const GO_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+/// Longest wait for one message of an old process that serves viewers.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// Maximum number of slots that the old process may use.
+const SLOTS_MAX: usize = 65_536;
 
 /// The side of the new process.
 #[derive(Debug)]
@@ -42,16 +51,50 @@ impl TakeOver {
         Ok((Self { channel }, listeners))
     }
 
-    /// Reports that everything is prepared, and waits until the old process has closed its store. Blocks.
+    /// Reports that everything is prepared, and waits until the old process has closed its store. Returns the slots that it
+    /// still uses, if it serves viewers beside this one. Blocks.
     ///
     /// # Errors
     /// The old process gave up, or has ended.
-    pub fn wait_for_store(&self) -> io::Result<()> {
-        self.channel.send(&Message::Prepared, &[])?;
-        match self.channel.receive(GO_TIMEOUT)?.0 {
-            Message::Go => Ok(()),
-            _ => Err(io::ErrorKind::InvalidData.into()),
+    pub(crate) fn wait_for_store(&self) -> io::Result<Option<Vec<OtherSlot>>> {
+        self.channel.send(&Message::Prepared { counts_slots: true }, &[])?;
+        let mut slots = Vec::new();
+        loop {
+            match self.channel.receive(GO_TIMEOUT)?.0 {
+                Message::Slot { slot } if slots.len() < SLOTS_MAX => slots.push(slot),
+                Message::Go { is_serving } => return Ok(is_serving.then_some(slots)),
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
         }
+    }
+
+    /// Returns what connects to the rings of the old process.
+    pub(crate) fn ring_connector(self: &Arc<Self>) -> RingConnector {
+        let this = Arc::clone(self);
+        Box::new(move || {
+            let (ours, theirs) = UnixStream::pair()?;
+            this.channel.send(&Message::Ring, &[theirs.as_fd()])?;
+            Ok(ours)
+        })
+    }
+
+    /// Follows the returns of slots on a thread, until the old process has ended.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn follow(self: &Arc<Self>, predecessor: Predecessor) -> io::Result<()> {
+        let this = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("predecessor".to_owned());
+        thread.spawn(move || {
+            loop {
+                match this.channel.receive(RECEIVE_TIMEOUT) {
+                    Ok((Message::Returned { holder }, _)) => predecessor.returned(holder),
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                    Ok(_) | Err(_) => return predecessor.ended(),
+                }
+            }
+        })?;
+        Ok(())
     }
 
     /// Reports that this process accepts connections.

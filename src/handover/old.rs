@@ -55,6 +55,10 @@ pub struct Prepared {
     pub(super) successor: u32,
     pub(super) invocation: Invocation,
     pub(super) listeners: Listeners,
+    /// Whether it counts slots that this process keeps.
+    pub(super) counts_slots: bool,
+    /// Whether it has the store and accepts connections.
+    pub(super) is_started: bool,
 }
 
 /// Starts a new process, and waits until it has read its configuration and has its sockets. Blocks.
@@ -73,7 +77,14 @@ pub fn prepare(invocation: Invocation, listeners: Listeners) -> anyhow::Result<P
         .spawn()
         .with_context(|| format!("failed to start {}", invocation.program.display()))?;
     match wait_until_prepared(&channel, &listeners) {
-        Ok(()) => Ok(Prepared { channel, successor: child.id(), invocation, listeners }),
+        Ok(counts_slots) => Ok(Prepared {
+            channel,
+            successor: child.id(),
+            invocation,
+            listeners,
+            counts_slots,
+            is_started: false,
+        }),
         Err(error) => {
             let _ = child.kill();
             Err(explain(error, &mut child))
@@ -81,12 +92,12 @@ pub fn prepare(invocation: Invocation, listeners: Listeners) -> anyhow::Result<P
     }
 }
 
-fn wait_until_prepared(channel: &Channel, listeners: &Listeners) -> anyhow::Result<()> {
+fn wait_until_prepared(channel: &Channel, listeners: &Listeners) -> anyhow::Result<bool> {
     let Listeners { api, player } = listeners;
     let message = Message::Listeners { api: api.0, player: player.0 };
     channel.send(&message, &[api.1.as_fd(), player.1.as_fd()])?;
     match channel.receive(PREPARE_TIMEOUT)?.0 {
-        Message::Prepared => Ok(()),
+        Message::Prepared { counts_slots } => Ok(counts_slots),
         Message::Failed { reason } => bail!("{reason}"),
         _ => bail!("it is of another version"),
     }
@@ -108,11 +119,17 @@ fn explain(error: anyhow::Error, child: &mut Child) -> anyhow::Error {
 }
 
 impl Prepared {
-    /// Replaces this process by the parent of the new one, which then gets the store. To be called when nothing of the
+    /// Returns whether this process may serve its viewers beside the new one.
+    pub fn counts_slots(&self) -> bool {
+        self.counts_slots
+    }
+
+    /// Replaces this process by the parent of the new one, which then gets the store if it does not have it. To be called when nothing of the
     /// gateway is left to do. Returns only if that fails.
     pub fn leave(self, own_binary: &str) -> io::Error {
-        let Self { channel, successor, invocation, listeners: Listeners { api, player } } = self;
-        let message = Message::Parent { successor, invocation, api: api.0, player: player.0 };
+        let Self { channel, successor, invocation, listeners: Listeners { api, player }, is_started, .. } =
+            self;
+        let message = Message::Parent { successor, invocation, api: api.0, player: player.0, is_started };
         let sent = Channel::pair().and_then(|(ours, theirs)| {
             ours.send(&message, &[channel.as_fd(), api.1.as_fd(), player.1.as_fd()])?;
             Ok(theirs)

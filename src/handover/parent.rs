@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait, waitpid};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
@@ -22,10 +22,10 @@ pub(super) const PARENT_MODE: &str = "parent-of-gateway";
 /// This binary, also after an update has replaced the file.
 const OWN_BINARY: &str = "/proc/self/exe";
 /// Longest time for the new process to open the store and to start.
-const START_TIMEOUT: Duration = Duration::from_secs(300);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// How often a process of this binary is started after the new one failed, and the pause before.
-const RETRIES: u32 = 5;
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const RETRIES: u32 = 5;
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Time for a process that failed to end by itself.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -45,14 +45,17 @@ pub fn run_parent() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let received = Channel::of_stdin()?.receive(Duration::from_secs(1));
     let (message, fds) = received.context("this command is for the gateway itself")?;
-    let (Message::Parent { successor, invocation, api, player }, Ok([channel, of_api, of_player])) =
-        (message, <[_; 3]>::try_from(fds))
+    let (
+        Message::Parent { successor, invocation, api, player, is_started },
+        Ok([channel, of_api, of_player]),
+    ) = (message, <[_; 3]>::try_from(fds))
     else {
         bail!("this command is for the gateway itself");
     };
     let listeners =
         Listeners { api: (api, TcpListener::from(of_api)), player: (player, TcpListener::from(of_player)) };
-    let prepared = Prepared { channel: Channel::from_fd(channel), successor, invocation, listeners };
+    let channel = Channel::from_fd(channel);
+    let prepared = Prepared { channel, successor, invocation, listeners, counts_slots: false, is_started };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(async { Parent::new()?.hand_over(prepared).await });
     runtime.shutdown_background();
@@ -60,16 +63,29 @@ fn run() -> anyhow::Result<ExitCode> {
 }
 
 /// The signals that are passed on, and that a child has ended.
-struct Parent {
+pub(super) struct Parent {
     term: SignalStream,
     int: SignalStream,
     restart: SignalStream,
     child: SignalStream,
     /// Whether somebody wants the gateway to end.
     is_stopping: bool,
+    /// Whether this process still is a gateway, whose other children are not for the parent.
+    is_gateway: bool,
+}
+
+/// What a parent waits for.
+pub(super) enum ParentEvent {
+    Signal(Signal),
+    Ended(WaitStatus),
 }
 
 impl Parent {
+    /// Creates the parent that a gateway is while it serves its last viewers.
+    pub(super) fn beside_gateway() -> io::Result<Self> {
+        Ok(Self { is_gateway: true, ..Self::new()? })
+    }
+
     fn new() -> io::Result<Self> {
         Ok(Self {
             term: signal(SignalKind::terminate())?,
@@ -77,6 +93,7 @@ impl Parent {
             restart: signal(SignalKind::user_defined2())?,
             child: signal(SignalKind::child())?,
             is_stopping: false,
+            is_gateway: false,
         })
     }
 
@@ -84,9 +101,10 @@ impl Parent {
     async fn hand_over(mut self, mut prepared: Prepared) -> anyhow::Result<ExitCode> {
         let mut n_retries = 0;
         loop {
-            let Prepared { channel, successor, invocation, listeners } = prepared;
+            let Prepared { channel, successor, invocation, listeners, is_started, .. } = prepared;
             let successor = pid(successor)?;
-            let error = match self.start(channel, successor).await {
+            let started = if is_started { Ok(()) } else { self.start(channel, successor).await };
+            let error = match started {
                 Ok(()) => {
                     drop(listeners);
                     return Ok(exit_code(self.ended(successor).await?));
@@ -109,7 +127,7 @@ impl Parent {
 
     /// Gives the store to a process, and waits until it accepts connections.
     async fn start(&mut self, channel: Channel, successor: Pid) -> anyhow::Result<()> {
-        channel.send(&Message::Go, &[]).context("it has ended")?;
+        channel.send(&Message::Go { is_serving: false }, &[]).context("it has ended")?;
         let mut receiving = spawn_blocking(move || channel.receive(START_TIMEOUT));
         loop {
             tokio::select! {
@@ -128,36 +146,62 @@ impl Parent {
     /// Waits for the end of a process, and passes signals on.
     async fn ended(&mut self, process: Pid) -> io::Result<WaitStatus> {
         loop {
-            // Also of other processes, which the gateway started before, or which a container leaves to its first process.
-            while let Some((ended, status)) = wait(WaitOptions::NOHANG)? {
-                if ended == process {
-                    return Ok(status);
-                }
+            match self.next(process).await? {
+                ParentEvent::Ended(status) => return Ok(status),
+                ParentEvent::Signal(signal) => self.pass_on(signal, process),
+            }
+        }
+    }
+
+    /// Waits for a signal, or for the end of a process. Cancel-safe.
+    pub(super) async fn next(&mut self, process: Pid) -> io::Result<ParentEvent> {
+        loop {
+            if let Some(status) = self.reap(process)? {
+                return Ok(ParentEvent::Ended(status));
             }
             tokio::select! {
                 _ = self.child.recv() => {}
                 signal = signal_of(&mut self.term, &mut self.int, &mut self.restart) => {
-                    self.pass_on(signal, process);
+                    return Ok(ParentEvent::Signal(signal));
                 }
             }
         }
     }
 
+    /// Returns how a process ended, if it has.
+    fn reap(&self, process: Pid) -> io::Result<Option<WaitStatus>> {
+        if self.is_gateway {
+            return Ok(waitpid(Some(process), WaitOptions::NOHANG)?.map(|it| it.1));
+        }
+        // Also of other processes, which the gateway started before, or which a container leaves to its first process.
+        while let Some((ended, status)) = wait(WaitOptions::NOHANG)? {
+            if ended == process {
+                return Ok(Some(status));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
     /// Ends a process that failed.
-    async fn end(&mut self, process: Pid) -> io::Result<WaitStatus> {
+    pub(super) async fn end(&mut self, process: Pid) -> io::Result<WaitStatus> {
         let ended = timeout(END_TIMEOUT, self.ended(process)).await;
         if let Ok(status) = ended {
             return status;
         }
-        kill_process(process, Signal::KILL)?;
+        // It may have ended at this moment.
+        let _ = kill_process(process, Signal::KILL);
         self.ended(process).await
     }
 
-    async fn signal(&mut self) -> Signal {
+    pub(super) async fn signal(&mut self) -> Signal {
         signal_of(&mut self.term, &mut self.int, &mut self.restart).await
     }
 
-    fn pass_on(&mut self, signal: Signal, process: Pid) {
+    pub(super) fn pass_on(&mut self, signal: Signal, process: Pid) {
         self.is_stopping |= signal != Signal::USR2;
         // A process that has ended is noticed elsewhere.
         let _ = kill_process(process, signal);
@@ -173,19 +217,19 @@ async fn signal_of(term: &mut SignalStream, int: &mut SignalStream, restart: &mu
 }
 
 /// Prepares a process of this binary, whatever file has replaced it.
-async fn prepare_again(invocation: Invocation, listeners: Listeners) -> anyhow::Result<Prepared> {
+pub(super) async fn prepare_again(invocation: Invocation, listeners: Listeners) -> anyhow::Result<Prepared> {
     let again = invocation.with_program(OWN_BINARY);
     let mut prepared = spawn_blocking(move || prepare(again, listeners)).await??;
     prepared.invocation = invocation;
     Ok(prepared)
 }
 
-fn pid(id: u32) -> anyhow::Result<Pid> {
+pub(super) fn pid(id: u32) -> anyhow::Result<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw).context("invalid process id")
 }
 
 /// Returns what a shell reports for a process that ended in this way.
-fn exit_code(status: WaitStatus) -> ExitCode {
+pub(super) fn exit_code(status: WaitStatus) -> ExitCode {
     let code = status.exit_status().or_else(|| status.terminating_signal().map(|it| 128 + it));
     ExitCode::from(code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1))
 }

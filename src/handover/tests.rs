@@ -19,13 +19,13 @@ fn a_message_carries_sockets_and_waits_for_a_reader() {
     let listen = "127.0.0.1:0".parse().unwrap();
     let message = Message::Listeners { api: listen, player: listen };
     a.send(&message, &[listener.as_fd(), listener.as_fd()]).unwrap();
-    a.send(&Message::Go, &[]).unwrap();
+    a.send(&Message::Go { is_serving: true }, &[]).unwrap();
     drop(a);
     let (received, fds) = b.receive(LONG).unwrap();
     assert_eq!((received, fds.len()), (message, 2));
     let copy = TcpListener::from(fds.into_iter().next().unwrap());
     assert_eq!(copy.local_addr().unwrap(), listener.local_addr().unwrap());
-    assert_eq!(b.receive(LONG).unwrap().0, Message::Go);
+    assert_eq!(b.receive(LONG).unwrap().0, Message::Go { is_serving: true });
     assert_eq!(b.receive(LONG).unwrap_err().kind(), ErrorKind::UnexpectedEof);
 }
 
@@ -35,7 +35,7 @@ fn a_silent_process_and_one_that_has_ended_are_errors() {
     assert_eq!(a.receive(SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
     drop(b);
     assert_eq!(a.receive(LONG).unwrap_err().kind(), ErrorKind::UnexpectedEof);
-    assert_eq!(a.send(&Message::Go, &[]).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(a.send(&Message::Go { is_serving: false }, &[]).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
@@ -54,4 +54,11 @@ fn a_socket_is_taken_over_only_for_the_same_address() {
     let second = Listeners::bind(&changed, Some(first.try_clone().unwrap())).unwrap();
     assert_eq!(address(&second).0, api);
     assert_ne!(address(&second).1, player);
+}
+
+#[test]
+fn messages_of_versions_without_slots_are_understood() {
+    let read = |text: &str| serde_json::from_str::<Message>(text).unwrap();
+    assert_eq!(read(r#"{"message":"prepared"}"#), Message::Prepared { counts_slots: false });
+    assert_eq!(read(r#"{"message":"go"}"#), Message::Go { is_serving: false });
 }

@@ -22,6 +22,7 @@ use super::watch::{
     ACCEL_BUFFERING, TransportStream, busy, no_answer, no_packets, no_watch, start_timeout, too_late,
 };
 use crate::app::App;
+use crate::http::accept::LiveBody;
 use crate::http::reply::Refusal;
 use crate::rest::frame::route::{Content, StreamOrRedirect};
 
@@ -116,7 +117,9 @@ fn bytes(
 
 /// Creates the response of fragments with this body. The connection closes with them, as for a transport stream.
 pub(super) fn fragmented(body: impl warp::Reply) -> StreamOrRedirect<TransportStream> {
-    let content = Content::from_reply(body.into_response())
+    let mut reply = body.into_response();
+    reply.extensions_mut().insert(LiveBody);
+    let content = Content::from_reply(reply)
         .with_header(CONTENT_TYPE, "video/mp4")
         .with_header(ACCEL_BUFFERING, "no")
         .with_header(CONNECTION, "close");

@@ -33,6 +33,10 @@ use crate::write::bulk::{BulkWrite, EncodedBulk};
 use crate::write::handle::WriterHandle;
 use crate::write::writer::{Job, Writer};
 
+/// Maximum wait for reads in progress before the folder is unlocked.
+const RELEASE_MAX: Duration = Duration::from_secs(10);
+const RELEASE_PAUSE: Duration = Duration::from_millis(5);
+
 /// A handle of an open store. Clones share one store.
 #[derive(Clone)]
 pub struct Store {
@@ -141,7 +145,7 @@ impl Store {
             schema,
             format: formats.now,
             state: RwLock::new(State { directories, commit: 0, set_aside: Vec::new() }),
-            disk: RwLock::new(Arc::new(disk.watched_by(&disk_watch))),
+            disk: RwLock::new(Some(Arc::new(disk.watched_by(&disk_watch)))),
             vault,
             cache: Mutex::new(BlockCache::default()),
             changes: broadcast::channel(BACKLOG).0,
@@ -156,7 +160,7 @@ impl Store {
             committed_at: Mutex::new(Instant::now()),
             log_status: watch::channel(None).0,
             following: Mutex::default(),
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
         });
         let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation);
         if is_new {
@@ -313,12 +317,15 @@ impl Store {
         if let (Some(hanging_for), Some(last)) = (hanging_for, *last) {
             return StoreStatistics { hanging_for, ..last };
         }
-        *last.insert(self.present_statistics())
+        match (self.shared.disk(), *last) {
+            // The last ones before the folder was released.
+            (Err(_), Some(last)) => last,
+            (disk, _) => *last.insert(self.present_statistics(disk.ok().as_deref())),
+        }
     }
 
-    fn present_statistics(&self) -> StoreStatistics {
-        let disk = self.shared.disk();
-        let (n_slices, slice_weight_max) = disk.slices();
+    fn present_statistics(&self, disk: Option<&Disk>) -> StoreStatistics {
+        let (n_slices, slice_weight_max) = disk.map(Disk::slices).unwrap_or_default();
         let (version, live_bytes, n_set_aside) = {
             let state = self.shared.state.read();
             (state.commit, state.live_bytes(), state.set_aside.len())
@@ -328,7 +335,7 @@ impl Store {
             n_slices,
             slice_weight_max,
             live_bytes,
-            disk_bytes: disk.bytes(),
+            disk_bytes: disk.map(Disk::bytes).unwrap_or_default(),
             cache_bytes: self.shared.cache.lock().bytes(),
             n_set_aside,
             is_compacting: self.shared.is_compacting.load(Ordering::Relaxed),
@@ -355,5 +362,34 @@ impl Store {
     /// write is lost then.
     pub fn close(&self) {
         self.writer.close();
+    }
+
+    /// Closes the store and unlocks its folder, although there are other handles: reads that need the disk get
+    /// [`Error::Closed`] from now on, views in memory stay as they are. Another process can open the store then. Blocks as
+    /// long as [`Store::close`], and until the reads in progress have ended.
+    ///
+    /// Returns false if the folder stays locked, because the disk hangs or has failed.
+    pub fn release(&self) -> bool {
+        if !self.writer.close() {
+            return false;
+        }
+        let mut disk = self.shared.disk.write().take();
+        let deadline = Instant::now() + RELEASE_MAX;
+        while let Some(shared) = disk {
+            disk = match Arc::try_unwrap(shared) {
+                Ok(disk) if disk.has_failed() => return false,
+                Ok(disk) => {
+                    drop(disk);
+                    None
+                }
+                Err(_) if Instant::now() > deadline => return false,
+                Err(shared) => {
+                    std::thread::sleep(RELEASE_PAUSE);
+                    Some(shared)
+                }
+            };
+        }
+        self.shared.lock.lock().take();
+        true
     }
 }

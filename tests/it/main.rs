@@ -92,6 +92,7 @@ mod rest_channels;
 mod rest_m3u;
 mod rest_streams;
 mod restart;
+mod restart_viewers;
 mod schedules_direct;
 mod schemathesis;
 mod screen;

@@ -1,4 +1,5 @@
-//! Restarts with `headwater restart`, with the real binary.
+//! Restarts with `headwater restart`, with the real binary. Those during which viewers keep their streams are in
+//! `restart_viewers.rs`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,22 +13,24 @@ use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
 use crate::support::{eventually, until_async};
 
-const NEWS: &str = "/live/anna/news.ts";
+pub(crate) const NEWS: &str = "/live/anna/news.ts";
+const SPORT: &str = "/live/anna/sport.ts";
 /// Connections that are made at the same time.
 const N_CLIENTS: usize = 8;
 /// Connections that are made at least, while the gateway restarts.
 const CONNECTIONS_MIN: usize = 1_000;
 
-async fn set_up() -> (Provider, Data) {
+pub(crate) async fn set_up() -> (Provider, Data) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news").bits_per_second(8_000_000));
+    provider.path(SPORT).plays(Picture::new("sport").bits_per_second(8_000_000));
     // The provider refuses and counts a second connection, as the account allows one.
     provider.limit("anna", 1, 403, Duration::ZERO);
-    let data = Data::with_list(provider.playlist(&[("news", "News", NEWS)])).await;
+    let data = Data::with_list(provider.playlist(&[("news", "News", NEWS), ("sport", "Sport", SPORT)])).await;
     (provider, data)
 }
 
-fn n_starts(program: &Binary) -> usize {
+pub(crate) fn n_starts(program: &Binary) -> usize {
     program.output().matches("gateway started").count()
 }
 
@@ -52,7 +55,7 @@ async fn connect_again_and_again(address: SocketAddr, is_over: Arc<AtomicBool>, 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_refuses_no_connection_and_exceeds_no_limit() {
     let (provider, data) = set_up().await;
-    let mut program = data.run(&["serve"]);
+    let mut program = data.run(&["serve", "--set", "limits.drain_time=0"]);
     let address = program.address().await;
     let path = program.streams().await.remove(0);
     let (is_over, n_made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -91,7 +94,8 @@ async fn a_new_process_that_cannot_start_changes_nothing() {
     let (_provider, data) = set_up().await;
     let config = data.folder.path().join("headwater.toml");
     std::fs::write(&config, "").unwrap();
-    let mut program = data.run(&["--config", &config.display().to_string(), "serve"]);
+    let mut program =
+        data.run(&["--config", &config.display().to_string(), "serve", "--set", "limits.drain_time=0"]);
     let address = program.address().await;
     let player = Player::watch(address, &program.streams().await[0]).await;
     player.sees("news").await;
@@ -122,7 +126,7 @@ async fn a_new_process_that_cannot_start_changes_nothing() {
 }
 
 /// Returns the process that a process has started and that is called like the gateway.
-fn child_of(id: u32) -> Option<String> {
+pub(crate) fn child_of(id: u32) -> Option<String> {
     // A list for each thread that has started some.
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).ok()?;
     let lists = tasks.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("children")).ok());
@@ -137,7 +141,8 @@ fn child_of(id: u32) -> Option<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_process_that_is_killed_after_the_old_one_stopped_is_replaced() {
     let (provider, data) = set_up().await;
-    let mut program = data.run(&["serve", "--set", "limits.drain_timeout=600"]);
+    let mut program =
+        data.run(&["serve", "--set", "limits.drain_timeout=600", "--set", "limits.drain_time=0"]);
     let address = program.address().await;
     let path = program.streams().await.remove(0);
     // A viewer that does not read keeps the old process from closing its store.

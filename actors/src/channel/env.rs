@@ -1,7 +1,7 @@
 //! The environment that all live channels share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
 use media::hls::VariantLimits;
@@ -14,6 +14,7 @@ use crate::guide::StreamGuides;
 use crate::health::HealthTable;
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
+use crate::predecessor::Predecessor;
 use crate::registry::Registry;
 use crate::slots::LeaseTable;
 use crate::timeline::Timelines;
@@ -36,12 +37,26 @@ pub(crate) struct LiveEnv {
     pub(crate) transcoders: Transcoders,
     pub(crate) health: HealthTable,
     pub(crate) stream_guides: StreamGuides,
+    /// The process before this one.
+    pub(crate) predecessor: Predecessor,
+    /// Set once another process has the store: plans cannot be read.
+    pub(crate) is_draining: AtomicBool,
 }
 
 impl LiveEnv {
     /// Returns the current settings.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.settings.load()
+    }
+
+    /// Keeps the plans as they are from now on.
+    pub(crate) fn begin_draining(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether plans stay as they are.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
     }
 
     /// Returns the upstream configuration with the current time-outs.

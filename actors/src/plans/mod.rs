@@ -21,6 +21,7 @@ use domain::source_url::SourceUrl;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use storage::Models;
 use tracing::error;
 use uuid::Uuid;
@@ -30,7 +31,7 @@ use crate::health::HealthTable;
 
 /// A target that a client can watch. The variants cannot collide: a channel and a stream with the same number are
 /// different targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Target {
     /// A virtual channel, with failover over its streams.
     Channel(Uuid),

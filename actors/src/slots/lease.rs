@@ -7,14 +7,28 @@ use super::LeaseTable;
 /// The right to hold one upstream connection open. It is returned by its drop and in no other way.
 pub(crate) struct Lease {
     id: u64,
-    table: Arc<dyn LeaseTable>,
+    /// `None` for a source that needs no slot.
+    table: Option<Arc<dyn LeaseTable>>,
     just_released: bool,
 }
 
 impl Lease {
     /// Creates the only guard of a lease that `table` has granted. See [`Self::just_released`].
     pub(crate) fn new(id: u64, table: Arc<dyn LeaseTable>, just_released: bool) -> Self {
-        Self { id, table, just_released }
+        Self { id, table: Some(table), just_released }
+    }
+
+    /// The number of each lease without a slot; no other one has it.
+    pub(crate) const PULLED: u64 = 0;
+
+    /// Creates a lease for a channel that is read from another process, which has the slot.
+    pub(crate) fn pulled() -> Self {
+        Self { id: Self::PULLED, table: None, just_released: false }
+    }
+
+    /// Returns whether another process has the slot.
+    pub(crate) fn is_pulled(&self) -> bool {
+        self.table.is_none()
     }
 
     /// Returns the number of the lease; never reused.
@@ -32,17 +46,23 @@ impl Lease {
 
 impl media::Permit for Lease {
     fn delivers(&mut self) {
-        self.table.delivers(self.id);
+        if let Some(table) = &self.table {
+            table.delivers(self.id);
+        }
     }
 
     fn closing(&mut self) {
-        self.table.closing(self.id);
+        if let Some(table) = &self.table {
+            table.closing(self.id);
+        }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.table.give_back(self.id);
+        if let Some(table) = &self.table {
+            table.give_back(self.id);
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 //! its lease or with `Kept`.
 
 mod actor;
+mod elsewhere;
 mod holder;
 mod lease;
 mod lease_table;
@@ -32,6 +33,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub(crate) use self::actor::{Actor, Arguments};
+pub use self::elsewhere::OtherSlot;
 pub(crate) use self::holder::{CloseReason, Holder};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::lease_table::LeaseTable;

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::elsewhere::{Allowance, OtherSlot};
 use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
 use super::{
@@ -113,6 +114,10 @@ struct Inner {
     released: HashMap<ProfileId, Released>,
     /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
     observed: BTreeMap<ProfileId, Observed>,
+    /// The slots that the process before this one still uses. Bounded by what it may use.
+    elsewhere: Vec<OtherSlot>,
+    /// Set once the slots are handed over to another process.
+    allowance: Option<Allowance>,
     /// The slots that recordings need soon.
     reserved: ReservedSlots,
     /// The waiting requests in the order of their arrival, as far as others may see them. The slots actor keeps the
@@ -182,6 +187,16 @@ impl SlotTable {
     pub(super) fn take(self: &Arc<Self>, request: &Request) -> Taken {
         let now = Instant::now();
         let mut inner = self.lock(now);
+        if let Some(allowance) = &inner.allowance {
+            return match inner.place_after_hand_over(allowance, request) {
+                AllowedPlace::Free(place) => {
+                    let (index, lease) = self.lease(&mut inner, request, place, now);
+                    Taken::Granted(index, lease)
+                }
+                AllowedPlace::Closing => Taken::Wait,
+                AllowedPlace::None => Taken::Full,
+            };
+        }
         let places: Vec<_> = request.order.iter().map(|it| inner.demand(&it.pool)).collect();
         let mut held = inner.held();
         if inner.is_kept_out(request) {
@@ -208,6 +223,9 @@ impl SlotTable {
     ) -> Option<(usize, Lease)> {
         let now = Instant::now();
         let mut inner = self.lock(now);
+        if inner.allowance.is_some() {
+            return None;
+        }
         let is_kept_out = inner.is_kept_out(request);
         let may_open = |SlotCandidate { pool, .. }: &SlotCandidate| {
             if is_kept_out && inner.open_reserved(pool) != (0, 0) {
@@ -226,6 +244,9 @@ impl SlotTable {
     pub(super) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
         let now = Instant::now();
         let mut inner = self.lock(now);
+        if inner.allowance.is_some() {
+            return None;
+        }
         let may_exceed = |SlotCandidate { pool, stream, .. }: &SlotCandidate| {
             let (max, is_discovered) = inner.limit(pool);
             is_discovered
@@ -276,7 +297,7 @@ impl SlotTable {
     }
 
     /// Resolves when a lease is returned. Has to be created before the table is checked, so that no return is missed.
-    pub(super) fn next_return(&self) -> tokio::sync::futures::Notified<'_> {
+    pub(crate) fn next_return(&self) -> tokio::sync::futures::Notified<'_> {
         self.returned.notified()
     }
 
@@ -334,6 +355,68 @@ impl SlotTable {
             since: Instant::now(),
         });
         WaitingEntry { id, table: self.clone() }
+    }
+
+    /// Leaves each holder the slots that it has, until it ends, and no others of accounts with a limit. Returns the slots in
+    /// use, which another process counts from now on.
+    pub(crate) fn hand_over(&self) -> Vec<OtherSlot> {
+        let mut inner = self.lock(Instant::now());
+        let mut allowance = Allowance::default();
+        inner.leases.values().for_each(|it| allowance.add(it.holder, it.pool.profile));
+        inner.allowance = Some(allowance);
+        inner.leases.values().map(Entry::for_other).collect()
+    }
+
+    /// Returns the slots that are closed and that providers may still count.
+    pub(crate) fn cooling_for_other(&self) -> Vec<OtherSlot> {
+        let now = Instant::now();
+        let inner = self.lock(now);
+        inner.cooling.iter().map(|it| it.for_other(now)).collect()
+    }
+
+    /// Counts slots that the process before this one uses, instead of those counted before.
+    pub(crate) fn count_elsewhere(&self, slots: Vec<OtherSlot>) {
+        let now = Instant::now();
+        let (cooling, in_use): (Vec<_>, Vec<_>) = slots.into_iter().partition(|it| it.cooling_ms > 0);
+        let mut inner = self.inner.lock();
+        inner.elsewhere = in_use;
+        inner.cooling.extend(cooling.into_iter().map(|it| Cooling {
+            profile: it.profile,
+            account: it.account,
+            until: now + Duration::from_millis(it.cooling_ms),
+        }));
+    }
+
+    /// Notes that a holder of the process before this one has ended; `None` if that process has.
+    pub(crate) fn returned_elsewhere(&self, holder: Option<u64>) {
+        let now = Instant::now();
+        {
+            let mut inner = self.inner.lock();
+            let is_back = |it: &OtherSlot| holder.is_none_or(|holder| it.holder == holder);
+            let (back, kept) = std::mem::take(&mut inner.elsewhere).into_iter().partition(is_back);
+            inner.elsewhere = kept;
+            for OtherSlot { profile, account, release_delay_ms, .. } in back {
+                let released = inner.released.entry(profile).or_default();
+                released.account = Some(account);
+                (released.last, released.last_delivered) = (Some(now), Some(now));
+                if release_delay_ms > 0 {
+                    let until = now + Duration::from_millis(release_delay_ms);
+                    inner.cooling.push(Cooling { profile, account, until });
+                }
+            }
+        }
+        self.returned.notify_waiters();
+    }
+
+    /// Returns the stream and the account profile with which the process before this one plays a target.
+    pub(crate) fn plays_elsewhere(&self, target: &Target) -> Option<(StreamId, ProfileId)> {
+        let inner = self.inner.lock();
+        inner.elsewhere.iter().find(|it| it.target == *target).map(|it| (it.stream, it.profile))
+    }
+
+    /// Returns whether the process before this one still uses slots.
+    pub(crate) fn is_used_elsewhere(&self) -> bool {
+        !self.inner.lock().elsewhere.is_empty()
     }
 
     /// Returns the number of entries about returned slots.
@@ -460,7 +543,9 @@ impl LeaseTable for SlotTable {
         let inner = self.lock(Instant::now());
         let others =
             inner.leases.values().filter(|it| it.holder != holder && it.purpose != LeasePurpose::Recording);
-        let held: Vec<_> = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).collect();
+        let elsewhere = inner.elsewhere.iter().map(OtherSlot::held);
+        let held = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).chain(elsewhere);
+        let held: Vec<_> = held.collect();
         limits::decide_slot(&[inner.demand(pool)], &held, holder) == SlotDecision::Grant(0)
     }
 
@@ -489,7 +574,7 @@ impl LeaseTable for SlotTable {
         let in_use = || inner.leases.values().map(|it| (it.pool.profile, &it.target));
         SlotsSnapshot {
             reserved: inner.reserved.of_profiles(in_use).collect(),
-            in_use: inner.lease_infos(now),
+            in_use: inner.elsewhere_infos().chain(inner.lease_infos(now)).collect(),
             cooling: inner.cooling.iter().map(cooling).collect(),
             waiting: inner.waiting.iter().map(waiting).collect(),
             discovered: inner.observed.iter().filter_map(discovered).collect(),
@@ -524,14 +609,52 @@ impl LeaseTable for SlotTable {
     }
 }
 
+/// The place of a request after the hand-over.
+enum AllowedPlace {
+    Free(usize),
+    /// The holder's own connection is being closed.
+    Closing,
+    None,
+}
+
 impl Entry {
+    fn for_other(&self) -> OtherSlot {
+        OtherSlot {
+            holder: self.holder,
+            profile: self.pool.profile,
+            account: self.pool.account,
+            account_name: self.pool.account_name.clone(),
+            target: self.target,
+            stream: self.stream,
+            release_delay_ms: milliseconds(self.pool.release_delay),
+            cooling_ms: 0,
+        }
+    }
+
     fn held(&self) -> HeldSlot {
         let SlotPool { profile, account, .. } = self.pool;
         HeldSlot { pool: profile, account, holder: Some(self.holder), closing: self.closing }
     }
 }
 
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Cooling {
+    fn for_other(&self, now: Instant) -> OtherSlot {
+        OtherSlot {
+            holder: 0,
+            profile: self.profile,
+            account: self.account,
+            account_name: String::new(),
+            target: Target::Stream(StreamId(0)),
+            stream: StreamId(0),
+            release_delay_ms: 0,
+            cooling_ms: milliseconds(self.until.duration_since(now)).max(1),
+        }
+    }
+
     fn held(&self) -> HeldSlot {
         HeldSlot { pool: self.profile, account: self.account, holder: None, closing: true }
     }
@@ -539,7 +662,28 @@ impl Cooling {
 
 impl Inner {
     fn held(&self) -> Vec<HeldSlot> {
-        self.leases.values().map(Entry::held).chain(self.cooling.iter().map(Cooling::held)).collect()
+        let closed = self.cooling.iter().map(Cooling::held);
+        let elsewhere = self.elsewhere.iter().map(OtherSlot::held);
+        self.leases.values().map(Entry::held).chain(closed).chain(elsewhere).collect()
+    }
+
+    /// Returns the first candidate that a holder may open although another process grants slots now.
+    fn place_after_hand_over(&self, allowance: &Allowance, request: &Request) -> AllowedPlace {
+        let mut found = AllowedPlace::None;
+        for (place, SlotCandidate { pool, .. }) in request.order.iter().enumerate() {
+            let has_limit =
+                self.limit(pool).0 != 0 || pool.shared.as_ref().is_some_and(|it| it.max_streams != 0);
+            let is_own = |it: &&Entry| it.holder == request.holder && it.pool.profile == pool.profile;
+            let n_held = self.leases.values().filter(is_own).count();
+            let is_cooling = self.cooling.iter().any(|it| it.profile == pool.profile);
+            if !has_limit || (allowance.allows(request.holder, pool, n_held) && !is_cooling) {
+                return AllowedPlace::Free(place);
+            }
+            if n_held > 0 || (is_cooling && allowance.allows(request.holder, pool, 0)) {
+                found = AllowedPlace::Closing;
+            }
+        }
+        found
     }
 
     /// Returns the limit of an account profile, 0 if there is none, and whether it is a discovered one.
@@ -570,7 +714,8 @@ impl Inner {
     fn n_shared(&self, shared: &SharedPool) -> u32 {
         let is_member = |it: &AccountId| shared.accounts.contains(it);
         let n_leases = self.leases.values().filter(|it| is_member(&it.pool.account)).count();
-        (n_leases + self.cooling.iter().filter(|it| is_member(&it.account)).count()) as u32
+        let n_elsewhere = self.elsewhere.iter().filter(|it| is_member(&it.account)).count();
+        (n_leases + n_elsewhere + self.cooling.iter().filter(|it| is_member(&it.account)).count()) as u32
     }
 
     /// Returns the last returns of slots that the provider may still count for this pool.
@@ -615,10 +760,26 @@ impl Inner {
         self.leases.iter().map(info).collect()
     }
 
+    /// Returns the slots of the process before this one, whose numbers say nothing here.
+    fn elsewhere_infos(&self) -> impl Iterator<Item = LeaseInfo> {
+        self.elsewhere.iter().map(|it| LeaseInfo {
+            id: 0,
+            profile: it.profile,
+            account_id: it.account,
+            target: it.target,
+            stream: it.stream,
+            account: it.account_name.clone(),
+            purpose: LeasePurpose::Live,
+            closing: false,
+            age: Duration::ZERO,
+        })
+    }
+
     /// Returns the number of slots in use, including closing and cooling ones.
     fn n_used(&self, profile: ProfileId) -> u32 {
         let n_leases = self.leases.values().filter(|it| it.pool.profile == profile).count();
-        (n_leases + self.cooling.iter().filter(|it| it.profile == profile).count()) as u32
+        let n_elsewhere = self.elsewhere.iter().filter(|it| it.profile == profile).count();
+        (n_leases + n_elsewhere + self.cooling.iter().filter(|it| it.profile == profile).count()) as u32
     }
 
     /// Returns what is known about an account profile since the last change of its account.

@@ -120,6 +120,7 @@ impl ractor::Actor for Actor {
                 }
                 answer(reply, ());
             }
+            Message::Refuse => state.refuse(),
             Message::Close => state.close(),
         }
         Ok(())
@@ -329,13 +330,17 @@ impl State {
         }
     }
 
-    fn close(&mut self) {
+    fn refuse(&mut self) {
         self.closing = true;
         for entry in self.entries.values_mut() {
             for (_, reply) in entry.parked.drain(..) {
                 answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
             }
         }
+    }
+
+    fn close(&mut self) {
+        self.refuse();
         for (_, live) in self.arguments.table.all() {
             let _ = live.actor.cast(channel::Message::Stop(EndReason::Stopped));
         }

@@ -29,6 +29,8 @@ pub(crate) enum Message {
     Overview { reply: RpcReplyPort<Vec<ChannelOverview>> },
     /// Makes all live channels load their plans again.
     Reload { reply: RpcReplyPort<()> },
+    /// Refuses further joins.
+    Refuse,
     /// Refuses further joins and ends all live channels.
     Close,
 }

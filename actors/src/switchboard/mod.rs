@@ -277,6 +277,11 @@ impl Switchboard {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Reload { reply }).await
     }
 
+    /// Refuses further joins.
+    pub(crate) fn refuse(&self) {
+        self.address.tell(Message::Refuse);
+    }
+
     /// Refuses further joins and ends every live channel.
     pub(crate) fn close(&self) {
         self.address.tell(Message::Close);

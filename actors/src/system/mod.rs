@@ -20,6 +20,7 @@
 
 #[cfg(test)]
 mod deaths;
+mod drain;
 #[cfg(any(test, feature = "testing"))]
 mod hooks;
 mod root;
@@ -48,6 +49,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+pub use self::drain::Draining;
 use self::root::{Restart, Root};
 use crate::ask::Address;
 use crate::catalogue::VodImporter;
@@ -66,11 +68,12 @@ use crate::integrations::{Courier, IntegrationParts, Integrations, Outbox};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::plugins::Plugins;
+use crate::predecessor::{Predecessor, RingConnector};
 use crate::programs::Programs;
 use crate::recorder::{AfterSettings, Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
-use crate::slots::{self, LeaseInfo, LeaseTable, SlotTable, SlotsSnapshot};
+use crate::slots::{self, LeaseInfo, LeaseTable, OtherSlot, SlotTable, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
@@ -258,6 +261,8 @@ impl System {
             health,
             stream_guides: guide_services.stream_guides.clone(),
             settings: LiveSettings::new(settings),
+            predecessor: Predecessor::default(),
+            is_draining: false.into(),
         });
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         let seat_table = SeatTable::new();
@@ -329,6 +334,19 @@ impl System {
     pub fn switchboard(&self) -> Switchboard {
         let state = &self.state;
         Switchboard::new(state.addresses.switchboard.clone(), state.env.clone(), state.seat_table.clone())
+    }
+
+    /// Counts the slots that the process before this one still uses, and reads its channels over connections of `connect`.
+    /// To be called before anything plays. Only the first call has an effect.
+    pub fn follow_predecessor(&self, slots: Vec<OtherSlot>, connect: RingConnector) -> Predecessor {
+        let predecessor = self.state.env.predecessor.clone();
+        predecessor.follow(self.state.slot_table.clone(), slots, connect);
+        predecessor
+    }
+
+    /// Returns whether the process before this one still uses slots.
+    pub fn has_serving_predecessor(&self) -> bool {
+        self.state.env.predecessor.is_serving()
     }
 
     /// Returns the handle for refreshes of playlists. No account is refreshed before [`System::import_into`].

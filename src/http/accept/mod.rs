@@ -77,12 +77,13 @@ pub(crate) struct ConnectionGuard {
     admission: Arc<AdmissionGuard>,
     drain: CancellationToken,
     tasks: TaskTracker,
+    answers: TaskTracker,
 }
 
 impl ConnectionGuard {
-    /// Returns a token that a draining server waits for until it is dropped.
-    pub(crate) fn token(&self) -> TaskTrackerToken {
-        self.tasks.token()
+    /// Returns tokens that a draining server waits for until they are dropped.
+    pub(crate) fn token(&self) -> [TaskTrackerToken; 2] {
+        [self.tasks.token(), self.answers.token()]
     }
 
     /// Counts the connection for the client of its present request, whom a proxy may have named.
@@ -119,7 +120,14 @@ pub(crate) struct Server {
     is_patient: Arc<AtomicBool>,
     cancel: CancellationToken,
     tasks: TaskTracker,
+    /// Everything of `tasks` that may still use the store: connections apart from those that only send a live stream.
+    answers: TaskTracker,
+    cancel_answers: CancellationToken,
 }
+
+/// In the extensions of a response: its body is a live channel, which needs nothing of the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveBody;
 
 impl Server {
     /// Starts the accept loop on `packets`. `header_timeout` limits the time that a client takes to send a request
@@ -136,6 +144,8 @@ impl Server {
             is_patient: Arc::default(),
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            answers: TaskTracker::new(),
+            cancel_answers: CancellationToken::new(),
         };
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
@@ -149,6 +159,8 @@ impl Server {
             is_patient: Arc::clone(&server.is_patient),
             cancel: server.cancel.clone(),
             tasks: server.tasks.clone(),
+            answers: server.answers.clone(),
+            cancel_answers: server.cancel_answers.clone(),
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
             packets: packets.clone(),
             admission,
@@ -163,6 +175,7 @@ impl Server {
     pub(crate) fn drain(&self) {
         self.drain.cancel();
         self.tasks.close();
+        self.answers.close();
     }
 
     /// Does the same as [`Server::drain`], but lets each connection send its first request, for [`FIRST_REQUEST_TIME`] at
@@ -170,6 +183,14 @@ impl Server {
     pub(crate) fn drain_after_first_requests(&self) {
         self.is_patient.store(true, Ordering::Release);
         self.drain();
+    }
+
+    /// Waits until only live streams are left of a draining server, and cancels the other connections that are still open at
+    /// the deadline.
+    pub(crate) async fn answered(&self, deadline: tokio::time::Instant) {
+        let _ = tokio::time::timeout_at(deadline, self.answers.wait()).await;
+        self.cancel_answers.cancel();
+        self.answers.wait().await;
     }
 
     /// Waits until the last connection of a draining server has ended, and cancels those still open at the deadline.
@@ -195,6 +216,8 @@ struct Acceptor<H> {
     is_patient: Arc<AtomicBool>,
     cancel: CancellationToken,
     tasks: TaskTracker,
+    answers: TaskTracker,
+    cancel_answers: CancellationToken,
     refusals: Arc<Semaphore>,
     packets: Handle,
     admission: Arc<Admission>,
@@ -269,7 +292,10 @@ impl<H: Handler> Acceptor<H> {
             admission: Arc::clone(&admission),
             drain: self.drain.clone(),
             tasks: self.tasks.clone(),
+            answers: self.answers.clone(),
         };
+        let answering = Arc::new(Mutex::new(Some(self.answers.token())));
+        let of_service = Arc::clone(&answering);
         let (context, stream) = (Arc::clone(&connection), Arc::clone(&take_over));
         let of_response = Arc::clone(&socket);
         let first_request = CancellationToken::new();
@@ -282,6 +308,7 @@ impl<H: Handler> Acceptor<H> {
             let handler = handler.clone();
             let (version, take_over) = (request.version(), Arc::clone(&stream));
             let socket = Arc::clone(&of_response);
+            let answering = Arc::clone(&of_service);
             async move {
                 let response = handler.answer(request).await;
                 if let Some(stream) = Stream::take(&response, version) {
@@ -291,6 +318,9 @@ impl<H: Handler> Acceptor<H> {
                 }
                 // The response before has been written: the library reads the next request only then.
                 socket.set_file(response.extensions().get::<FileBody>().cloned());
+                if response.extensions().get::<LiveBody>().is_some() {
+                    answering.lock().take();
+                }
                 Ok::<_, Infallible>(response)
             }
         });
@@ -299,6 +329,8 @@ impl<H: Handler> Acceptor<H> {
             drain: self.drain.clone(),
             is_patient: Arc::clone(&self.is_patient),
             first_request,
+            cancel_answers: self.cancel_answers.clone(),
+            answering,
         };
         // In a box made here, so that the task of a stream has no space for the state of HTTP.
         let http = Box::pin(serve_http(served, Arc::clone(&connection), take_over, watch, drain));
@@ -340,6 +372,7 @@ where
                 Poll::Pending => take_over.poll_take().map(|it| Ok(Some(it))),
             }) => return ended,
             () = hung_up.as_mut() => return Ok(None),
+            () = drain.cancelled() => return Ok(None),
             () = drain.due(), if !is_draining => {
                 served.as_mut().graceful_shutdown();
                 is_draining = true;
@@ -354,9 +387,21 @@ struct DrainSignal {
     is_patient: Arc<AtomicBool>,
     /// Cancelled by the first request of the connection.
     first_request: CancellationToken,
+    /// Cancelled when every answer has to be over.
+    cancel_answers: CancellationToken,
+    /// Held until the answer is a live stream, or over.
+    answering: Arc<Mutex<Option<TaskTrackerToken>>>,
 }
 
 impl DrainSignal {
+    /// Waits until the answer has to be over. That of a live stream goes on.
+    async fn cancelled(&self) {
+        self.cancel_answers.cancelled().await;
+        if self.answering.lock().is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     async fn due(&self) {
         self.drain.cancelled().await;
         if self.is_patient.load(Ordering::Acquire) {

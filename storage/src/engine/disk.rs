@@ -205,6 +205,11 @@ impl Disk {
         Ok(disk)
     }
 
+    /// Returns whether a write failed. The database stays locked then until the process ends.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.db.has_failed.load(Ordering::SeqCst)
+    }
+
     /// Lets the writes of this database be watched.
     pub(crate) fn watched_by(mut self, watch: &Arc<DiskWatch>) -> Self {
         self.watch = Some(Arc::clone(watch));

@@ -31,8 +31,8 @@ pub(crate) struct Shared {
     pub(crate) format: u8,
     /// Changed by the writer alone, together with the slice that makes a commit current.
     pub(crate) state: RwLock<State>,
-    /// Replaced by a compaction.
-    pub(crate) disk: RwLock<Arc<Disk>>,
+    /// Replaced by a compaction. `None` once the folder was released.
+    pub(crate) disk: RwLock<Option<Arc<Disk>>>,
     pub(crate) vault: Vault,
     pub(crate) cache: Mutex<BlockCache>,
     pub(crate) changes: broadcast::Sender<Arc<Change>>,
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     /// Held by the one who follows the log.
     pub(crate) following: Mutex<()>,
     /// Held as long as the store is open.
-    pub(crate) _lock: File,
+    pub(crate) lock: Mutex<Option<File>>,
 }
 
 impl Shared {
@@ -67,8 +67,12 @@ impl Shared {
         &self.schema.record_types[number]
     }
 
-    pub(crate) fn disk(&self) -> Arc<Disk> {
-        self.disk.read().clone()
+    /// Returns the database.
+    ///
+    /// # Errors
+    /// The folder was released.
+    pub(crate) fn disk(&self) -> Result<Arc<Disk>> {
+        self.disk.read().clone().ok_or(Error::Closed)
     }
 
     /// Returns the mark of a state that is on the disk in this generation of the database.
@@ -112,7 +116,7 @@ impl Shared {
     /// Returns `None` if the key does not exist.
     fn read(&self, type_number: usize, disk_key: &DiskKey) -> Result<Option<Vec<u8>>> {
         let key = disk_key.encode();
-        let Some(bytes) = self.disk().get(&key)? else { return Ok(None) };
+        let Some(bytes) = self.disk()?.get(&key)? else { return Ok(None) };
         let value = Value::of_key(&key, &bytes)?;
         self.unseal(type_number, disk_key, &value).map(Some)
     }

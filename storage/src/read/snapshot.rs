@@ -93,7 +93,7 @@ impl Snapshot {
             };
             match kept {
                 Some(kept) => Some(kept),
-                None => self.shared.disk().get(&key)?,
+                None => self.shared.disk()?.get(&key)?,
             }
         };
         let missing = || Error::DamagedRecord(format!("{disk_key} is missing"));

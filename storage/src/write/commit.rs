@@ -41,7 +41,7 @@ impl Writer {
 
     fn commit_now(&mut self, mut overlay: Overlay, stage: Option<u64>) -> Result<Change> {
         let shared = Arc::clone(&self.shared);
-        let disk = shared.disk();
+        let disk = shared.disk()?;
         let collections = self.changed_collections(&overlay);
         // Decides whether one slice is enough. The removal of a replaced block weighs one.
         let n_replaced: usize = {
@@ -176,7 +176,7 @@ impl Writer {
             for (number, at) in outdone {
                 let staged = disk_key(number, at.version);
                 let missing = || shared.missing_block(*type_number, number);
-                let bytes = shared.disk().get(&staged.encode())?.ok_or_else(missing)?;
+                let bytes = shared.disk()?.get(&staged.encode())?.ok_or_else(missing)?;
                 let payload = Value::of_key(&staged.encode(), &bytes)?.payload;
                 let now = disk_key(number, version);
                 let value = Value::new(now.encode(), commit, payload).encode();

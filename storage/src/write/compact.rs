@@ -71,7 +71,7 @@ impl Writer {
         self.abandon_compaction();
         let shared = Arc::clone(&self.shared);
         self.ensure_room_to_compact()?;
-        let old = shared.disk();
+        let old = shared.disk()?;
         // A scan that begins from now on reads current values, so only an older scan can still need replaced ones.
         let is_swept = shared.n_scans.load(Ordering::SeqCst) == 0;
         let nothing = BTreeSet::new();
@@ -104,16 +104,18 @@ impl Writer {
         self.space_monitor = SpaceMonitor::default();
         self.worth = Worth::No;
         shared.n_compactions.fetch_add(1, Ordering::Relaxed);
-        let old = std::mem::replace(&mut *shared.disk.write(), Arc::new(new.watched_by(&shared.disk_watch)));
+        let old = shared.disk.write().replace(Arc::new(new.watched_by(&shared.disk_watch)));
         // Readers may still use it.
-        old.remove_with_last_reader();
+        if let Some(old) = old {
+            old.remove_with_last_reader();
+        }
         Ok(())
     }
 
     /// Measures whether the store should be compacted, and logs a warning when the database has become much larger than
     /// its records.
     pub(crate) fn monitor_space(&mut self) {
-        let disk = self.shared.disk();
+        let Ok(disk) = self.shared.disk() else { return };
         if !self.space_monitor.is_due(disk.written_bytes()) {
             return;
         }
@@ -166,7 +168,7 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         let folder = database_folder(&shared.folder, self.generation + 1);
         let new = create_database(&folder, |_| Ok(()))?;
-        let old = shared.disk();
+        let old = shared.disk()?;
         old.begin_journal();
         let keys = current_keys(&shared);
         tracing::info!(values = keys.len(), disk_bytes = old.bytes(), "compacting the store");
@@ -197,7 +199,7 @@ impl Writer {
 
     /// Copies some values. Returns true after the last.
     fn copy_slice(&self, compaction: &mut Compaction) -> Result<bool> {
-        let old = self.shared.disk();
+        let old = self.shared.disk()?;
         if old.journal_len() > CHANGED_KEYS_MAX {
             return Err(Error::disk("compact the store", "too much changes at the moment"));
         }
@@ -218,7 +220,7 @@ impl Writer {
 
     /// Copies what changed since the beginning.
     fn copy_changes(&self, new: &Disk, is_swept: bool) -> Result<()> {
-        let old = self.shared.disk();
+        let old = self.shared.disk()?;
         // An older scan still needs replaced values.
         let replaced = if is_swept { BTreeSet::new() } else { self.leftovers.clone() };
         let changed = old.end_journal();
@@ -234,7 +236,9 @@ impl Writer {
 
     /// Removes what a compaction in slices has written so far.
     pub(crate) fn abandon_compaction(&mut self) {
-        self.shared.disk().end_journal();
+        if let Ok(disk) = self.shared.disk() {
+            disk.end_journal();
+        }
         self.shared.is_compacting.store(false, Ordering::Relaxed);
         if let Some(Compaction { new, folder, .. }) = self.compaction.take() {
             drop(new);

@@ -49,9 +49,10 @@ impl Drop for WriterThread {
 
 impl WriterThread {
     /// Waits for the submitted jobs and stops the thread, unless the disk hangs.
-    fn close(&self) {
+    fn close(&self) -> bool {
         let deadline = Instant::now() + CLOSE_MAX;
         let mut is_told = false;
+        let mut has_ended = true;
         let thread = self.thread.lock().take();
         while let Some(thread) = &thread
             && !thread.is_finished()
@@ -59,6 +60,7 @@ impl WriterThread {
         {
             if Instant::now() > deadline {
                 tracing::error!("the disk does not respond; the store is left as it is");
+                has_ended = false;
                 break;
             }
             // Senders that waiting callers still hold do not keep the store open. The queue may be full.
@@ -67,6 +69,7 @@ impl WriterThread {
         }
         // Not left to the last handle: a process may exit while other tasks still hold one.
         self.remove_temporary();
+        has_ended
     }
 
     /// Removes the folder of a temporary store. Readers with open files can continue.
@@ -186,8 +189,9 @@ impl WriterHandle {
     }
 
     /// Waits for the submitted jobs and stops the thread.
-    pub(crate) fn close(&self) {
-        self.thread.close();
+    /// Returns false if it has not ended, because the disk hangs.
+    pub(crate) fn close(&self) -> bool {
+        self.thread.close()
     }
 }
 

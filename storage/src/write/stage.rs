@@ -22,7 +22,7 @@ impl Writer {
         let mut slice = Slice::default();
         slice.put(key, value.encode());
         // The log of sled keeps the order: the mark precedes everything that belongs to it.
-        self.shared.disk().apply(slice)?;
+        self.shared.disk()?.apply(slice)?;
         Ok(self.last)
     }
 
@@ -78,7 +78,7 @@ impl Writer {
         if open.is_cancelled {
             return Err(Error::NotWriter);
         }
-        let disk = self.shared.disk();
+        let disk = self.shared.disk()?;
         let done = disk.apply(slice).and_then(|()| disk.flush());
         self.stop_after(&done);
         done

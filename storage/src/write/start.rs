@@ -23,7 +23,7 @@ impl Writer {
     /// Writes the first commit of a new store.
     pub(crate) fn first_commit(&mut self) -> Result<()> {
         self.last = 1;
-        let disk = self.shared.disk();
+        let disk = self.shared.disk()?;
         let mut slice = Slice::default();
         slice.put(DiskKey::Meta.encode(), meta(&self.shared, 1)?);
         disk.apply(slice)?;
@@ -49,7 +49,7 @@ impl Writer {
     /// Reads all records, compares them with the last acknowledged commit, and removes the leftovers of a crash. Then
     /// this database replaces all others.
     pub(crate) fn load(&mut self, mark: &CommitMark) -> Result<()> {
-        let disk = self.shared.disk();
+        let disk = self.shared.disk()?;
         let LoadedDatabase { state, last, is_sealing } = load_and_clean(&self.shared, &disk, mark)?;
         self.last = last.max(mark.commit);
         for disk_key in &state.set_aside {
@@ -86,7 +86,7 @@ impl Writer {
         if self.is_disk_unknown() {
             return self.ensure_not_stopped();
         }
-        self.shared.disk().sync()?;
+        self.shared.disk()?.sync()?;
         let closed = checksum(&database_folder(&self.shared.folder, self.generation))?;
         let mark = self.shared.mark(self.generation, &self.shared.state.read());
         self.write_mark(&CommitMark { closed: Some(closed), ..mark })

@@ -172,7 +172,7 @@ impl Writer {
     fn reload(&mut self) -> Result<Change> {
         let shared = Arc::clone(&self.shared);
         // Not flushed: after some failures sled would wait for ever, and everything answered is on the disk.
-        let old = shared.disk();
+        let old = shared.disk()?;
         let Some((mut commit_file, mark)) = CommitFile::open(&shared.folder)? else {
             let what = "the commit file is missing".to_owned();
             return Err(Error::Damaged { at: shared.folder.clone(), what });
@@ -216,7 +216,7 @@ impl Writer {
                     after.next_id = after.next_id.max(before.next_id);
                 }
                 *self.shared.cache.lock() = Default::default();
-                *self.shared.disk.write() = new;
+                *self.shared.disk.write() = Some(new);
                 *current = state;
                 return Ok(());
             }

@@ -19,7 +19,7 @@ impl Writer {
         {
             return false;
         }
-        let done = sweep(&self.shared.disk(), &mut self.leftovers);
+        let done = self.shared.disk().and_then(|it| sweep(&it, &mut self.leftovers));
         self.stop_after(&done);
         done.is_ok()
     }

@@ -150,6 +150,24 @@ fn a_store_opens_once_and_a_second_open_gets_an_error() {
 }
 
 #[test]
+fn a_released_store_is_open_elsewhere_and_answers_errors_here() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, [note(1, "one")]).unwrap();
+    let table = store.table::<Note>().unwrap();
+    assert!(store.release());
+    let other = place.open();
+    put(&other, [note(2, "two")]).unwrap();
+    assert!(matches!(put(&store, [note(3, "three")]), Err(Error::Closed)));
+    assert!(matches!(store.collection::<Note>().get(1), Err(Error::Closed)));
+    assert_eq!(table.load().get(1).map(|it| it.name.clone()), Some("one".to_owned()));
+    assert!(store.statistics().live_bytes > 0);
+    assert!(store.release(), "a second call does nothing");
+    drop(store);
+    assert_eq!(other.collection::<Note>().all().unwrap().len(), 2);
+}
+
+#[test]
 fn a_write_that_panics_is_rolled_back_and_the_next_one_succeeds() {
     let store = Store::temporary(schema()).unwrap();
     let panicked: Result<()> = store.write_blocking(|write| {

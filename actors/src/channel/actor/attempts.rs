@@ -22,10 +22,11 @@ use tracing::warn;
 use super::State;
 use super::change::ChannelChange;
 use super::context::DropAlarm;
+use super::upstream::LostAttempt;
 use crate::channel::Message;
 use crate::egress::Egress;
 use crate::plans::Target;
-use crate::slots::{Asking, LeasePurpose, Request, SlotCandidate, SlotMessage};
+use crate::slots::{Asking, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
 use crate::viewer::Viewer;
 
 /// Recordings move to another account at most once in this time to make room for others.
@@ -130,6 +131,13 @@ impl State {
         why: AttemptReason,
         is_beside: bool,
     ) {
+        if let Some(index) = self.pulled_candidate(order, why, is_beside) {
+            self.report(ChannelChange::SlotRequested { why });
+            let message = SlotMessage::Granted { attempt, index, lease: Lease::pulled() };
+            // Not handled here, because an action must not lead to another input at once.
+            let _ = self.context.myself.cast(Message::Slots(message));
+            return;
+        }
         let candidate = |it: &usize| Some(SlotCandidate::new(*it, &self.upstream.candidate(*it)?));
         let order = order.iter().filter_map(candidate).collect();
         self.report(ChannelChange::SlotRequested { why });
@@ -152,6 +160,19 @@ impl State {
         });
     }
 
+    /// Returns the candidate that the process before this one plays, if the channel can be read from there.
+    fn pulled_candidate(&self, order: &[usize], why: AttemptReason, is_beside: bool) -> Option<usize> {
+        let may_pull = matches!(why, AttemptReason::Start | AttemptReason::Failover) && !is_beside;
+        if !may_pull || self.has_lost_predecessor {
+            return None;
+        }
+        let played = self.context.env.predecessor.plays(&self.context.target)?;
+        let is_played = |it: &usize| {
+            self.upstream.candidate(*it).is_some_and(|it| (it.stream, it.pool.profile) == played)
+        };
+        order.iter().copied().find(is_played).or(order.first().copied())
+    }
+
     /// Opens the stream of an attempt with the lease just granted.
     pub(super) fn open(&mut self, attempt: Attempt, time_left: Option<Duration>) {
         let Some(grant) = self.upstream.take_grant(attempt) else { return };
@@ -168,8 +189,13 @@ impl State {
             let myself = context.myself.clone();
             let panicked = UpstreamError::new(Cause::Panicked);
             let mut alarm = DropAlarm::new(myself.clone(), Message::Lost(attempt, panicked));
+            let (predecessor, target) = (context.env.predecessor.clone(), context.target);
             AbortOnDropHandle::new(context.env.packets.spawn(async move {
-                let message = match source::open(request, Box::new(lease), upstream).await {
+                let opened = match lease.is_pulled() {
+                    true => predecessor.open(target, lease, &upstream).await,
+                    false => source::open(request, Box::new(lease), upstream).await,
+                };
+                let message = match opened {
                     Ok(source) => Message::Opened(attempt, source),
                     Err(cause) => Message::Lost(attempt, cause),
                 };
@@ -196,6 +222,9 @@ impl State {
             self.history.begin_gap(cause.label());
         }
         self.history.lost(cause.clone());
+        if lost.lease == Lease::PULLED {
+            return self.lost_predecessor(attempt, lost, cause);
+        }
         let played = lost.was_playing.then(|| lost.played.unwrap_or_default());
         if *cause.cause() != Cause::Revoked {
             self.context.env.health.lost(lost.candidate.stream, &cause, played);
@@ -228,6 +257,22 @@ impl State {
             is_permanent: cause.is_permanent() && !counts_late && !has_moved,
             just_released: counts_late || (is_crowded && lost.waits_for_release),
         };
+        self.push_reported(
+            Input::Lost { attempt, failure },
+            ChannelChange::Lost { candidate, cause, was_playing },
+        );
+    }
+
+    /// The channel of the process before this one has ended there: the same stream is opened here, once its slot is back.
+    fn lost_predecessor(&mut self, attempt: Attempt, lost: LostAttempt, cause: UpstreamError) {
+        self.has_lost_predecessor = true;
+        let failure = Failure {
+            scope: FailureScope::Candidate,
+            retry: true,
+            is_permanent: false,
+            just_released: false,
+        };
+        let LostAttempt { candidate, was_playing, .. } = lost;
         self.push_reported(
             Input::Lost { attempt, failure },
             ChannelChange::Lost { candidate, cause, was_playing },

@@ -60,6 +60,8 @@ pub(crate) struct State {
     purpose: Option<LeasePurpose>,
     /// When its recordings moved to another account last, to make room.
     moved_at: Option<Instant>,
+    /// Set once the channel could not be read from the process before this one any more.
+    has_lost_predecessor: bool,
     /// Set once the channel ends: the timer after which the remaining clients are closed.
     ending: Option<AbortOnDropHandle<()>>,
 }
@@ -173,6 +175,7 @@ impl State {
             manual_switch: None,
             purpose: None,
             moved_at: None,
+            has_lost_predecessor: false,
             ending: None,
             context,
         }
@@ -187,6 +190,9 @@ impl State {
     }
 
     fn reload(&mut self) {
+        if self.context.env.is_draining() {
+            return;
+        }
         let Some(plan) = self.context.env.plans.plan(&self.context.target) else {
             return self.end(EndReason::Stopped);
         };
