@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::{
-    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
-    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, RecordingsFolder, StorePlans,
-    Switchboard, System, SystemParts, effective_settings,
+    AfterSettings, ChannelParts, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts,
+    GuideServices, Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, RecordingsFolder,
+    StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -113,6 +113,8 @@ pub struct Gateway {
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
     strm_schedule: AbortOnDropHandle<()>,
+    /// Serves the rings of live channels to other nodes. Ends after the channels.
+    _rings: Option<AbortOnDropHandle<()>>,
 }
 
 impl Gateway {
@@ -148,7 +150,9 @@ impl Gateway {
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let own_listeners = [api_addr, player_addr].into();
-        let system = start_system(&config, &models, &guide_files, &runtimes, own_listeners).await?;
+        let mut of_cluster = node::membership::prepare(&config, &models.store).await?;
+        let channels = of_cluster.as_mut().and_then(|it| it.channels.take());
+        let system = start_system(&config, &models, &guide_files, &runtimes, own_listeners, channels).await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -167,9 +171,12 @@ impl Gateway {
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
         // With the runtime of the control plane, whose task it is.
-        let of_node = Arc::clone(&app);
-        let joining = runtimes.work.spawn(async move { node::membership::start(&of_node).await });
-        joining.await.map_err(|_| StartError::Runtime)??;
+        let (of_node, shared, packets) =
+            (Arc::clone(&app), system.shared_channels(), runtimes.packets.clone());
+        let joining = runtimes
+            .work
+            .spawn(async move { node::membership::start(&of_node, of_cluster, shared, &packets).await });
+        let rings = joining.await.map_err(|_| StartError::Runtime)??;
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
         let open = |listener, routes| {
@@ -212,6 +219,7 @@ impl Gateway {
             discovery,
             backup_schedule: None,
             strm_schedule,
+            _rings: rings,
         })
     }
 
@@ -390,6 +398,7 @@ async fn start_system(
     guide_files: &GuideFiles,
     runtimes: &Runtimes,
     own_listeners: Arc<[SocketAddr]>,
+    channels: Option<ChannelParts>,
 ) -> Result<Arc<System>, StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
     let conditions = PlanContext {
@@ -442,6 +451,9 @@ async fn start_system(
     };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
+        if let Some(channels) = channels {
+            system.share_channels(channels);
+        }
         let of_users = models.clone();
         let may_connect = move |user, address| may_stream_from(&of_users, user, address);
         system.deliver_events(integrations);

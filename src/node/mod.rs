@@ -10,6 +10,7 @@ pub mod authority;
 pub mod file;
 pub mod join;
 pub(crate) mod membership;
+mod ring_port;
 #[cfg(test)]
 mod tests;
 pub mod tls;

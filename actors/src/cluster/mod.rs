@@ -4,12 +4,16 @@
 //!   member.rs    the task: events of the engine, answers and time go into `domain::cluster::ClusterNode`, and its
 //!      │         effects become requests
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
+//!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      └─ view.rs     who is there, for people and programs
 //! ```
 //!
-//! Slots, channels, jobs and seats are not passed through the cluster yet: nothing asks for them.
+//! Slots, jobs and seats are not passed through the cluster yet: nothing asks for them.
 
+#[cfg(test)]
+mod channel_tests;
+mod channels;
 mod clock;
 mod link;
 mod member;
@@ -27,6 +31,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use self::channels::{ChannelClaim, OwnerDecision};
+pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
 use self::clock::BootClock;
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, link};
 use self::member::MemberTask;
