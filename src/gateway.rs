@@ -44,6 +44,7 @@ use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
+use crate::node::membership::NodeParts;
 use crate::node::port::{NodePort, NodePortParts};
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
@@ -160,8 +161,13 @@ impl Gateway {
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let own_listeners = [api_addr, player_addr].into();
+        let (membership, of_node) = {
+            let (config, store, packets) = (config.clone(), models.store.clone(), runtimes.packets.clone());
+            let preparing = async move { node::membership::prepare(&config, &store, &packets).await };
+            runtimes.work.spawn(preparing).await.map_err(|_| StartError::Runtime)??
+        };
         let system =
-            start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor).await?;
+            start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor, of_node).await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -180,9 +186,14 @@ impl Gateway {
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
         // With the runtime of the control plane, whose task it is.
-        let of_node = Arc::clone(&app);
-        let joining = runtimes.work.spawn(async move { node::membership::start(&of_node).await });
-        let node_listener = joining.await.map_err(|_| StartError::Runtime)??;
+        let node_listener = match membership {
+            Some(membership) => {
+                let of_node = Arc::clone(&app);
+                let joining = async move { node::membership::start(&of_node, membership).await };
+                runtimes.work.spawn(joining).await.map_err(|_| StartError::Runtime)??
+            }
+            None => None,
+        };
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
         let node_port = node_listener.zip(app.node.get()).map(|(listener, node)| {
@@ -192,8 +203,9 @@ impl Gateway {
                 store: app.models.store.clone(),
                 api: handler.for_nodes(),
                 folder: app.config.data_dir.clone(),
+                rings: system.shared_channels(),
             };
-            let _entered = runtimes.work.enter();
+            let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
         });
         let forwarder = app.node.get().map(|it| Arc::clone(&it.forwarder));
@@ -514,6 +526,7 @@ async fn start_system(
     runtimes: &Runtimes,
     own_listeners: Arc<[SocketAddr]>,
     predecessor: Option<ServingPredecessor>,
+    of_node: Option<NodeParts>,
 ) -> Result<Arc<System>, StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
     let conditions = PlanContext {
@@ -566,6 +579,9 @@ async fn start_system(
     };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
+        if let Some(channels) = channels {
+            system.share_channels(channels);
+        }
         if let Some((take_over, slots)) = predecessor {
             let predecessor = system.follow_predecessor(slots, take_over.ring_connector());
             if let Err(error) = take_over.follow(predecessor) {

@@ -67,14 +67,15 @@ pub use self::catalogue::{
     VodPhase, VodRefreshStart, VodRefreshStatus,
 };
 pub use self::channel::{
-    ChannelStatus, ClientStatus, SegmentViewing, SegmenterStatus, SwitchOutcome, SwitchTo, WatchRefusal,
-    WatchReply,
+    ChannelNode, ChannelStatus, ClientStatus, SegmentViewing, SegmenterStatus, SwitchOutcome, SwitchTo,
+    WatchRefusal, WatchReply,
 };
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::cluster::{
-    Cluster, ClusterLink, ClusterView, CompleteStore, Configuration, ConfigurationView, EffectReceivers,
-    MemberEnds, NodeState, NodeView, ReadLoad, link as cluster_link,
+    ChannelParts, Cluster, ClusterLink, ClusterView, CompleteStore, Configuration, ConfigurationView,
+    EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeSocket, NodeState, NodeView, ReadLoad,
+    SharedChannels, link as cluster_link,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};

@@ -75,6 +75,7 @@ pub(crate) async fn inbox<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver
 pub(crate) struct Scenario {
     pub(crate) system: System,
     pub(crate) provider: MemoryProvider,
+    dial: MemoryDial,
     /// The plans of the scenario, if it has its own.
     plans: Option<Arc<FixedPlans>>,
 }
@@ -213,13 +214,21 @@ impl Scenario {
         leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
     ) -> Self {
         let parts = SystemParts {
-            dial: Arc::new(dial),
+            dial: Arc::new(dial.clone()),
             packets: Handle::current(),
             launcher: Launcher::default(),
             films: FilmCacheSettings::default(),
         };
         let system = System::start_with(settings, plans, parts, leases).await.expect("starts");
-        Self { system, provider, plans: None }
+        Self { system, provider, dial, plans: None }
+    }
+
+    /// Starts another system with the same provider and the same plans.
+    pub(crate) async fn beside(&self, settings: Settings) -> Self {
+        let plans = self.plans.clone().expect("a scenario with plans of its own");
+        let other =
+            Self::with_provider(settings, plans.clone(), self.dial.clone(), self.provider.clone()).await;
+        Self { plans: Some(plans), ..other }
     }
 
     /// Creates a scenario from a store and follows it; each stream plays under the last part of its address.

@@ -1,4 +1,6 @@
 //! This gateway as a node of a cluster. Without servers in the configuration, nothing of it exists.
+//!
+//! The membership is prepared before the system starts, which gets its parts of it, and begins after that.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,22 +8,28 @@ use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use actors::{Cluster, ClusterLink, Configuration, ReadLoad, cluster_link};
+use actors::{
+    ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
+    cluster_link,
+};
 use cluster::nats::NatsEngine;
-use cluster::{Engine, NodeInfo, NodeLoad};
+use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
 use domain::cluster::NodeEffect;
 use media::Guard;
 use storage::Store;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::file::NodeFile;
 use super::forward::Forwarder;
+use super::rings::RingDialer;
 use super::trust::NodeTrust;
 use crate::app::App;
-use crate::config::{ClusterConfig, Listen};
+use crate::config::{ClusterConfig, Config, Listen};
 use crate::data::{DataFolder, complete};
 use crate::gateway::{StartError, bind_on};
 
@@ -35,45 +43,104 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    _keys: AbortOnDropHandle<()>,
 }
 
-/// Begins to take part in the cluster, if the configuration names one. Returns the node port, if this machine has joined.
+/// The way of this node into the cluster, before it is a member.
+pub(crate) struct Membership {
+    info: NodeInfo,
+    engine: Arc<dyn Engine>,
+    ends: (ClusterLink, MemberEnds),
+    /// Present if this machine has joined.
+    joined: Option<Joined>,
+}
+
+/// What a machine has that has joined.
+struct Joined {
+    trust: Arc<NodeTrust>,
+    dialer: Arc<RingDialer>,
+    jobs: UnboundedReceiver<NodeEffect>,
+    listener: TcpListener,
+}
+
+/// What the system needs to act as one gateway with the other nodes.
+pub(crate) struct NodeParts {
+    pub(crate) leases: ClusterParts,
+    pub(crate) channels: ChannelParts,
+}
+
+/// Prepares to take part in the cluster, if the configuration names one. The engine need not be reachable.
 ///
-/// The engine need not be reachable: the node joins as soon as it is.
-pub(crate) async fn start(app: &Arc<App>) -> Result<Option<TcpListener>, StartError> {
-    let config = app.config.cluster.clone();
-    let file = read_file(app).await?;
-    if !config.is_enabled() {
-        return Ok(None);
+/// The second value is there if this machine has joined: then it shares limits and channels with the other nodes. Otherwise it
+/// is only shown as a member. `packets` is the runtime that serves the port for other nodes.
+pub(crate) async fn prepare(
+    config: &Config,
+    store: &Store,
+    packets: &Handle,
+) -> Result<(Option<Membership>, Option<NodeParts>), StartError> {
+    let file = read_file(config, store).await?;
+    if !config.cluster.is_enabled() {
+        return Ok((None, None));
     }
-    let read = tokio::task::spawn_blocking(move || Ok((config.node()?, config.nats()?)));
+    let of_cluster = config.cluster.clone();
+    let read = tokio::task::spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
-    let listener = match &file {
-        Some(file) => {
-            let listener = bind(app.config.cluster.listen()).await?;
-            let port = listener.local_addr().map_err(|it| failed("listen for other nodes", &it))?.port();
-            info.certificate = Some(file.node.0);
-            info.addresses = addresses(&app.config.cluster, &info, port);
-            Some(listener)
-        }
-        None => None,
+    let (link, ends, EffectReceivers { slots, tables, channels, jobs, .. }) = cluster_link();
+    let Some(file) = file else {
+        let engine = Arc::new(NatsEngine::start(options));
+        return Ok((Some(Membership { info, engine, ends: (link, ends), joined: None }), None));
     };
-    let engine = Arc::new(NatsEngine::start(options));
+    let listener = bind(config.cluster.listen(), packets).await?;
+    let port = listener.local_addr().map_err(|it| failed("listen for other nodes", &it))?.port();
+    info.certificate = Some(file.node.0);
+    info.addresses = addresses(&config.cluster, &info, port);
+    let (of_store, path) = (store.clone(), DataFolder::new(&config.data_dir).node());
+    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, path, of_store));
+    let trust = trust.await.map_err(|_| StartError::Runtime)?;
+    let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
+    let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
+    let engine: Arc<dyn Engine> = Arc::new(NatsEngine::start(options));
+    let parts = NodeParts {
+        leases: ClusterParts {
+            link: link.clone(),
+            slots,
+            tables,
+            engine: Arc::clone(&engine),
+            node: node_id(&info.name),
+        },
+        channels: ChannelParts {
+            name: info.name.clone(),
+            link: link.clone(),
+            effects: channels,
+            dialer: Arc::<RingDialer>::clone(&dialer),
+            may_originate: config.cluster.role == NodeRole::Full,
+        },
+    };
+    let joined = Some(Joined { trust, dialer, jobs, listener });
+    Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
+}
+
+/// Begins to take part in the cluster: the node joins as soon as the engine can be reached. Returns the port for other nodes,
+/// if this machine has joined.
+pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Option<TcpListener>, StartError> {
+    let Membership { info, engine, ends: (link, ends), joined } = membership;
     let of_app = Arc::downgrade(app);
     let load: ReadLoad = Arc::new(move || load(&of_app));
     let guard = app.config.programs.launcher.clone().map(Guard::start).transpose();
-    let guard = guard.map_err(|it| StartError::Cluster(format!("start the guard: {it}")))?;
-    // Nothing asks for slots, channels or seats yet.
-    let (link, ends, effects) = cluster_link();
-    let cluster = Cluster::start((link.clone(), ends), engine.clone(), info, load, app.events.clone(), guard)
-        .map_err(|it| StartError::Cluster(format!("read the clock: {it}")))?;
-    if let Some(file) = file {
-        let node = share_configuration(app, file, &cluster, engine, link, effects.jobs).await?;
+    let guard = guard.map_err(|it| failed("start the guard", &it))?;
+    let of_member = (link.clone(), ends);
+    let cluster = Cluster::start(of_member, Arc::clone(&engine), info, load, app.events.clone(), guard)
+        .map_err(|it| failed("read the clock", &it))?;
+    let mut port = None;
+    if let Some(Joined { trust, dialer, jobs, listener }) = joined {
+        dialer.follow(cluster.changes());
+        let node = share_configuration(app, trust, &cluster, engine, link, jobs).await?;
         // Called once, like the next.
         let _ = app.node.set(node);
+        port = Some(listener);
     }
     let _ = app.cluster.set(cluster);
-    Ok(listener)
+    Ok(port)
 }
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> StartError {
@@ -81,17 +148,17 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> StartError {
 }
 
 /// Reads the file of the node, and checks that it and the store are of the same cluster.
-async fn read_file(app: &App) -> Result<Option<NodeFile>, StartError> {
-    if app.models.store.lasting_folder().is_none() {
+async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, StartError> {
+    if store.lasting_folder().is_none() {
         // A temporary store, beside the one of this installation.
         return Ok(None);
     }
-    let path = DataFolder::new(&app.config.data_dir).node();
+    let path = DataFolder::new(&config.data_dir).node();
     let read = tokio::task::spawn_blocking(move || NodeFile::read(&path));
     let file = read.await.map_err(|_| StartError::Runtime)?;
     let file = file.map_err(|it| StartError::Cluster(it.to_string()))?;
-    let has_log = app.models.store.log_status().borrow().is_some();
-    let problem = match (&file, has_log, app.config.cluster.is_enabled()) {
+    let has_log = store.log_status().borrow().is_some();
+    let problem = match (&file, has_log, config.cluster.is_enabled()) {
         (Some(_), true, true) | (None, false, _) => return Ok(file),
         (Some(_), true, false) => {
             "find the NATS servers: this machine is a node of a cluster, and `servers` is missing in the table [cluster] of \
@@ -112,32 +179,28 @@ async fn read_file(app: &App) -> Result<Option<NodeFile>, StartError> {
 
 async fn share_configuration(
     app: &App,
-    file: NodeFile,
+    trust: Arc<NodeTrust>,
     cluster: &Cluster,
     engine: Arc<dyn Engine>,
     link: ClusterLink,
     jobs: UnboundedReceiver<NodeEffect>,
 ) -> Result<Node, StartError> {
-    let store = app.models.store.clone();
-    let of_store = store.clone();
-    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, of_store));
-    let trust = trust.await.map_err(|_| StartError::Runtime)?;
-    let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
-    let keys = trust.data_keys().clone();
+    let (store, keys) = (app.models.store.clone(), trust.data_keys());
     let configuration = Configuration::start(store.clone(), keys, engine, link, jobs, complete_store).await;
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder) })
+    let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _keys: keys })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {
     complete(store)
 }
 
-async fn bind(listen: Listen) -> Result<TcpListener, StartError> {
+async fn bind(listen: Listen, runtime: &Handle) -> Result<TcpListener, StartError> {
     let until = Instant::now() + BIND_TIME;
     loop {
-        match bind_on(listen, &tokio::runtime::Handle::current()) {
+        match bind_on(listen, runtime) {
             Err(StartError::Listen { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < until =>
             {

@@ -17,6 +17,7 @@ pub mod join;
 pub(crate) mod joining;
 pub(crate) mod membership;
 pub(crate) mod port;
+mod rings;
 #[cfg(test)]
 mod tests;
 pub mod tls;

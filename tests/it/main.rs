@@ -21,6 +21,7 @@ mod backups;
 mod catchup;
 mod catchup_archives;
 mod clients;
+mod cluster_channels;
 mod cluster_configuration;
 mod cluster_members;
 mod confinement;

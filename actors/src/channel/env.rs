@@ -1,7 +1,7 @@
 //! The environment that all live channels share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
 use media::hls::VariantLimits;
@@ -9,6 +9,7 @@ use media::ring::Budget;
 use media::source::{UdpSettings, Upstream};
 use tokio::runtime::Handle;
 
+use crate::cluster::SharedChannels;
 use crate::events::Events;
 use crate::guide::StreamGuides;
 use crate::health::HealthTable;
@@ -41,6 +42,8 @@ pub(crate) struct LiveEnv {
     pub(crate) predecessor: Predecessor,
     /// Set once another process has the store: plans cannot be read.
     pub(crate) is_draining: AtomicBool,
+    /// Set once, before the first live channel, if this node is in a cluster.
+    pub(crate) shared_channels: OnceLock<Arc<SharedChannels>>,
 }
 
 impl LiveEnv {

@@ -9,6 +9,7 @@ use media::source::Source;
 use ractor::{ActorId, RpcReplyPort};
 
 use super::{ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
+use crate::cluster::OwnerDecision;
 use crate::registry::SourceSlow;
 use crate::slots;
 
@@ -61,6 +62,20 @@ pub(crate) enum Message {
     Farewell,
     /// Switches to another stream.
     Switch(SwitchTo, RpcReplyPort<SwitchOutcome>),
+    /// The cluster has decided who opens the source.
+    Owner(OwnerDecision),
+    /// The cluster has not decided in time.
+    OwnerTimeout,
+    /// The origin answers on this connection.
+    PullAttached(Attempt, Source),
+    /// The origin has not answered for a second.
+    PullUnanswered(Attempt, UpstreamError),
+    /// The origin has not answered for so long that nobody waits any more.
+    PullGaveUp(Attempt),
+    /// Another node reads the ring.
+    EdgeJoined,
+    /// Another node does not read the ring any more.
+    EdgeLeft,
     /// Disconnects one client. Replies whether it existed.
     Kick(u64, RpcReplyPort<bool>),
     /// Loads the plan again.

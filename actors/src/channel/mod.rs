@@ -30,7 +30,7 @@ pub(crate) use self::actor::{Actor, Arguments, open_request};
 pub(crate) use self::env::LiveEnv;
 pub(crate) use self::message::{Join, Message};
 pub use self::segmenters::SegmentViewing;
-pub use self::status::{ChannelStatus, ClientStatus, SegmenterStatus};
+pub use self::status::{ChannelNode, ChannelStatus, ClientStatus, SegmenterStatus};
 use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
 use domain::source_url::SourceUrl;
@@ -133,6 +133,8 @@ pub enum SwitchOutcome {
     Busy,
     /// Nobody watches the channel.
     NotLive,
+    /// The node with this name has the source, and has to switch it.
+    AtNode(Arc<str>),
     /// The channel does not have this stream.
     NoSuchStream,
 }

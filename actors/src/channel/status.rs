@@ -1,6 +1,7 @@
 //! Status of a live channel and its clients.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::StreamRef;
@@ -11,6 +12,17 @@ use media::InputCounts;
 use uuid::Uuid;
 
 use crate::plans::Target;
+
+/// The part of a node in a live channel of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelNode {
+    /// Name of the node that has the source.
+    pub origin: Arc<str>,
+    /// It is this node. Otherwise this one is an edge.
+    pub is_origin: bool,
+    /// Number of the origin. Each change of the origin increases it.
+    pub epoch: u64,
+}
 
 /// Status of a live channel.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +35,8 @@ pub struct ChannelStatus {
     pub name: String,
     /// State of the playout: `idle`, `opening`, `playing`, `switching`, `resting`, `stopped`.
     pub state: &'static str,
+    /// The part of this node; `None` without a cluster, and before the cluster has decided.
+    pub node: Option<ChannelNode>,
     /// The stream that plays.
     pub playing: Option<StreamId>,
     /// The stream that plays, as events name it.

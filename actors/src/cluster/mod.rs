@@ -5,12 +5,16 @@
 //!      │         effects become requests
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
 //!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
+//!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      └─ view.rs     who is there, for people and programs
 //! ```
 //!
-//! Slots, channels and seats are not passed through the cluster yet: nothing asks for them.
+//! Slots and seats are not passed through the cluster yet: nothing asks for them.
 
+#[cfg(test)]
+mod channel_tests;
+mod channels;
 mod clock;
 mod configuration;
 mod link;
@@ -29,6 +33,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use self::channels::{ChannelClaim, OwnerDecision};
+pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
 use self::clock::BootClock;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, link};

@@ -47,6 +47,7 @@ use storage::guide::GuideFiles;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 pub use self::drain::Draining;
@@ -55,6 +56,7 @@ use crate::ask::Address;
 use crate::catalogue::VodImporter;
 use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
+use crate::cluster::{ChannelParts, SharedChannels};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
 use crate::guide::{
@@ -191,6 +193,8 @@ pub struct System {
     guide_collector: parking_lot::Mutex<Option<RespawnedTask>>,
     /// The task that measures and stores the health of streams, if it runs; ends with the system.
     health_keeper: parking_lot::Mutex<Option<(RespawnedTask, Models)>>,
+    /// Passes decisions of the cluster to live channels, if it runs; ends with the system.
+    shared_channels: parking_lot::Mutex<Option<AbortOnDropHandle<()>>>,
     /// Stores events for integrations, if it runs; ends with the system.
     courier: parking_lot::Mutex<Option<Courier>>,
     /// Makes the next reading of the metrics panic.
@@ -260,6 +264,7 @@ impl System {
             transcoders: Transcoders::default(),
             health,
             stream_guides: guide_services.stream_guides.clone(),
+            shared_channels: OnceLock::new(),
             settings: LiveSettings::new(settings),
             predecessor: Predecessor::default(),
             is_draining: false.into(),
@@ -324,6 +329,7 @@ impl System {
             follower: parking_lot::Mutex::new(None),
             guide_collector: parking_lot::Mutex::new(None),
             health_keeper: parking_lot::Mutex::new(None),
+            shared_channels: parking_lot::Mutex::new(None),
             courier: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
             count_fails: Default::default(),
@@ -485,6 +491,23 @@ impl System {
     /// Returns the handle for plugins. None starts before [`Plugins::start`].
     pub fn plugins(&self) -> Plugins {
         self.state.plugins.clone()
+    }
+
+    /// Lets the cluster decide which node opens the source of a live channel. Has to be called before the first channel
+    /// plays, on a runtime; only the first call has an effect.
+    pub fn share_channels(&self, parts: ChannelParts) {
+        let mut task = self.shared_channels.lock();
+        if task.is_none() {
+            let (shared, passing) = SharedChannels::start(parts);
+            // Set once, under the lock.
+            let _ = self.state.env.shared_channels.set(shared);
+            *task = Some(passing);
+        }
+    }
+
+    /// Returns the live channels that the cluster knows; `None` without a cluster.
+    pub fn shared_channels(&self) -> Option<Arc<SharedChannels>> {
+        self.state.env.shared_channels.get().cloned()
     }
 
     /// Returns the event bus.

@@ -65,6 +65,16 @@ pub enum RunEntryKind {
     Yielded,
     /// Players were redirected to the provider.
     Redirected,
+    /// This node opens the streams, for other nodes of the cluster too.
+    Originates,
+    /// Another node opens the streams, and this one connects to it.
+    Pulling,
+    /// What another node plays is shown.
+    Pulled,
+    /// The connection to the other node ended.
+    PullLost,
+    /// The other node does not answer.
+    OriginUnreachable,
     /// The records of the channel changed.
     PlanChanged,
     /// The last viewer left.

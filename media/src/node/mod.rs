@@ -13,8 +13,10 @@
 //! ```
 //!
 //! `after` is optional: the last chunk that the edge has. If the origin still stores the next one, the frames begin with
-//! it, otherwise with the newest random-access point. The *epoch* is the number of the life of a ring; positions of
-//! different epochs are not related.
+//! it, otherwise with the newest random-access point. The *epoch* is the number of the life of a ring. Positions of
+//! different epochs are not related, unless the origin has taken over: then its ring continues that of the epoch before,
+//! up to the last chunk that it got of it. If the ring of the origin contains the chunk `after`, or contained it, the
+//! response has the header `Ring-After` with the same value: the numbers that follow are those of the same ring.
 //!
 //! # Frames
 //!
@@ -64,7 +66,9 @@ use std::str::FromStr;
 pub use self::decode::{FrameDecoder, FrameError};
 pub use self::encode::FrameEncoder;
 pub(crate) use self::server::is_target;
-pub use self::server::{FoundRing, NodeMeter, RingDirectory, serve_rings};
+pub use self::server::{
+    FoundRing, NodeMeter, RingDirectory, RingProgress, RingReply, answer_ring, serve_rings,
+};
 use crate::chunk::Chunk;
 use crate::ring::EndReason;
 
@@ -72,8 +76,10 @@ use crate::ring::EndReason;
 pub const RING_FORMAT_VERSION: u8 = 1;
 /// The content type of a response with frames.
 pub(crate) const RING_CONTENT_TYPE: &str = "application/vnd.headwater.ring";
+/// The header that confirms the position of the edge.
+pub(crate) const RING_AFTER: &str = "ring-after";
 /// The path before the target.
-pub(crate) const RING_PATH: &str = "/node/v1/ring/";
+pub const RING_PATH: &str = "/node/v1/ring/";
 /// Longest target in a request.
 pub(crate) const TARGET_BYTES_MAX: usize = 256;
 

@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 
 use super::body::RingBody;
-use super::{RING_CONTENT_TYPE, RING_PATH, RingPosition, TARGET_BYTES_MAX};
+use super::{RING_AFTER, RING_CONTENT_TYPE, RING_PATH, RingPosition, TARGET_BYTES_MAX};
 use crate::ring::Ring;
 
 /// Time in which the head of a request has to arrive.
@@ -43,6 +43,8 @@ pub struct FoundRing {
     pub ring: Ring,
     /// The number of its life.
     pub epoch: u64,
+    /// The last chunk of an earlier life that the ring continues, with the same numbers.
+    pub continues: Option<RingPosition>,
     /// Dropped when the response ends.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -81,7 +83,27 @@ impl NodeMeter {
     }
 }
 
-type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer.
+pub type RingReply = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Notices that a connection takes nothing of its answer. One for each connection.
+#[derive(Clone, Debug, Default)]
+pub struct RingProgress(Arc<AtomicU64>);
+
+impl RingProgress {
+    /// Ends when an answer has begun and nothing more was taken of it for too long. The connection has to be closed then.
+    pub async fn stuck(&self) {
+        let mut before = 0;
+        loop {
+            sleep(STUCK_TIMEOUT).await;
+            let now = self.0.load(Ordering::Relaxed);
+            if now != 0 && now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+}
 
 /// Serves one connection until it ends. The stream is trusted: its client may read every ring of the
 /// directory.
@@ -92,10 +114,10 @@ pub async fn serve_rings<S>(stream: S, directory: Arc<dyn RingDirectory>) -> io:
 where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
-    let progress = Arc::new(AtomicU64::new(0));
-    let of_body = Arc::clone(&progress);
+    let progress = RingProgress::default();
+    let of_body = progress.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = answer(&request, &*directory, &of_body);
+        let response = answer_ring(request.method(), request.uri(), &*directory, &of_body);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -106,46 +128,44 @@ where
         .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         served = connection => served.map_err(io::Error::other),
-        () = stuck(&progress) => Err(io::ErrorKind::TimedOut.into()),
+        () = progress.stuck() => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 
-/// Ends when a response has begun and nothing more was taken of it for too long.
-async fn stuck(progress: &AtomicU64) {
-    let mut before = 0;
-    loop {
-        sleep(STUCK_TIMEOUT).await;
-        let now = progress.load(Ordering::Relaxed);
-        if now != 0 && now == before {
-            return;
-        }
-        before = now;
-    }
-}
-
-fn answer(
-    request: &Request<Incoming>,
+/// Answers one request, for servers that answer others too: no other request may follow on the same connection, and the
+/// connection has to be closed when [`RingProgress::stuck`] ends. The client is trusted as in [`serve_rings`].
+pub fn answer_ring(
+    method: &Method,
+    uri: &Uri,
     directory: &dyn RingDirectory,
-    progress: &Arc<AtomicU64>,
-) -> Response<ReplyBody> {
-    let Some((target, after)) = parse(request.method(), request.uri()) else {
+    progress: &RingProgress,
+) -> Response<RingReply> {
+    let Some((target, after)) = parse(method, uri) else {
         return refuse(StatusCode::BAD_REQUEST);
     };
-    let Some(FoundRing { ring, epoch, guard }) = directory.find(target) else {
+    let Some(FoundRing { ring, epoch, continues, guard }) = directory.find(target) else {
         return refuse(StatusCode::NOT_FOUND);
     };
-    // Numbers of another life say nothing about this one.
-    let after = after.filter(|it| it.epoch == epoch).map(|it| it.sequence);
-    let Ok(reader) = ring.chunks_after(after) else { return refuse(StatusCode::CONFLICT) };
-    let body = RingBody::new(reader, epoch, directory.meter(), Arc::clone(progress), guard);
+    // Other numbers of another life say nothing about this one.
+    let is_continued = |it: &RingPosition| {
+        continues.is_some_and(|last| it.epoch == last.epoch && it.sequence <= last.sequence)
+    };
+    let after = after.filter(|it| it.epoch == epoch || is_continued(it));
+    let Ok(reader) = ring.chunks_after(after.map(|it| it.sequence)) else {
+        return refuse(StatusCode::CONFLICT);
+    };
+    let body = RingBody::new(reader, epoch, directory.meter(), Arc::clone(&progress.0), guard);
     let mut response = Response::new(body.boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, http::HeaderValue::from_static(RING_CONTENT_TYPE));
     headers.insert(CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
+    if let Some(value) = after.and_then(|it| http::HeaderValue::from_str(&it.to_string()).ok()) {
+        headers.insert(RING_AFTER, value);
+    }
     response
 }
 
-fn refuse(status: StatusCode) -> Response<ReplyBody> {
+fn refuse(status: StatusCode) -> Response<RingReply> {
     let mut response = Response::new(Empty::new().boxed_unsync());
     *response.status_mut() = status;
     response

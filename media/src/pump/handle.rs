@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::node::RingPosition;
 use crate::pump::clock::{ClockMonitor, ClockReading};
 use crate::source::Source;
 use crate::ts::picture::PictureSize;
@@ -55,6 +56,22 @@ impl PumpHandle {
         self.shared.send(PumpCommand::Release);
     }
 
+    /// Fills gaps from now on, even if the ring mirrors that of another process: this process continues it. Never waits.
+    pub fn fill_gaps(&self) {
+        self.shared.send(PumpCommand::FillGaps);
+    }
+
+    /// Returns the last chunk that the ring has from another process, under its number there. Later chunks may be of other
+    /// sources.
+    pub fn adopted(&self) -> Option<RingPosition> {
+        self.shared.adopted.lock().map(|it| it.position)
+    }
+
+    /// Returns the last chunk of the ring, if it is from another process and has its number there.
+    pub fn mirrored(&self) -> Option<RingPosition> {
+        self.shared.adopted.lock().filter(|it| it.is_last).map(|it| it.position)
+    }
+
     /// Returns how the programme clock of the current source compares with the wall clock; `None` before its
     /// first clock reference.
     pub fn clock(&self) -> Option<ClockReading> {
@@ -88,6 +105,14 @@ pub(super) enum PumpCommand {
     FollowPrepared(u64),
     DropPrepared,
     Release,
+    FillGaps,
+}
+
+/// The last chunk of another process.
+#[derive(Clone, Copy)]
+struct AdoptedChunk {
+    position: RingPosition,
+    is_last: bool,
 }
 
 /// The state that the handles share with the pump.
@@ -98,6 +123,7 @@ pub(super) struct PumpShared {
     clock: Mutex<Option<ClockMonitor>>,
     tables: Mutex<Option<Arc<Tables>>>,
     picture: Mutex<Option<PictureSize>>,
+    adopted: Mutex<Option<AdoptedChunk>>,
 }
 
 /// A mailbox for one command about each of the two sources. A newer command replaces an older one, because each defines
@@ -108,6 +134,7 @@ struct Mailbox {
     followed: Option<PumpCommand>,
     /// About the source that is read beside it.
     prepared: Option<PumpCommand>,
+    fills_gaps: bool,
     has_no_handle: bool,
     has_no_pump: bool,
 }
@@ -126,6 +153,10 @@ impl Mailbox {
                 other => [self.followed.replace(command), other],
             },
             PumpCommand::Prepare(..) | PumpCommand::DropPrepared => [self.prepared.replace(command), None],
+            PumpCommand::FillGaps => {
+                self.fills_gaps = true;
+                [None, None]
+            }
         }
     }
 }
@@ -159,9 +190,13 @@ impl CommandReceiver {
                 if mailbox.has_no_handle {
                     return None;
                 }
-                let Mailbox { followed, prepared, .. } = &mut *mailbox;
+                let Mailbox { followed, prepared, fills_gaps, .. } = &mut *mailbox;
                 if let Some(command) = followed.take().or_else(|| prepared.take()) {
                     return Some(command);
+                }
+                // Last, because the release before it begins the gap.
+                if std::mem::take(fills_gaps) {
+                    return Some(PumpCommand::FillGaps);
                 }
             }
             self.0.changed.notified().await;
@@ -198,6 +233,18 @@ impl CommandReceiver {
 
     pub(super) fn set_picture(&self, size: PictureSize) {
         *self.0.picture.lock() = Some(size);
+    }
+
+    /// Records that the last chunk is one of another process.
+    pub(super) fn set_adopted(&self, position: RingPosition) {
+        *self.0.adopted.lock() = Some(AdoptedChunk { position, is_last: true });
+    }
+
+    /// Records that chunks of this process follow.
+    pub(super) fn diverged(&self) {
+        if let Some(adopted) = self.0.adopted.lock().as_mut() {
+            adopted.is_last = false;
+        }
     }
 
     pub(super) fn set_tables(&self, tables: Option<&Tables>) {

@@ -31,6 +31,7 @@ use tracing::{debug, trace};
 
 use crate::error::{Cause, UpstreamError};
 use crate::hls::StreamBreak;
+use crate::node::RingPosition;
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
 use crate::pump::silence::SilenceMonitor;
@@ -69,6 +70,9 @@ pub struct PumpSettings {
     pub sync_lost_timeout: Duration,
     /// Interval between chunks of filler in a gap.
     pub filler_interval: Duration,
+    /// Time without a chunk after which a gap is filled that begins while the ring mirrors that of another process: until
+    /// then another process may continue it, and filler of this one would take the numbers of its chunks.
+    pub mirror_filler_delay: Duration,
     /// A gap is filled for at most this long.
     pub give_up_after: Duration,
     /// Longest wait for a random-access point of a new source.
@@ -92,6 +96,7 @@ impl Default for PumpSettings {
             silence_suspected_after: Duration::from_millis(1_500),
             sync_lost_timeout: Duration::from_secs(1),
             filler_interval: Duration::from_millis(500),
+            mirror_filler_delay: Duration::from_secs(3),
             give_up_after: Duration::from_secs(60),
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
@@ -161,6 +166,7 @@ where
         has_played: false,
         recorded_until: None,
         adopted: None,
+        is_mirror: false,
         gap: None,
         shared: CommandReceiver::new(shared),
     };
@@ -186,6 +192,8 @@ struct Pump<N> {
     recorded_until: Option<Instant>,
     /// The life of the ring whose chunks were written last, with their numbers; `None` after other output.
     adopted: Option<u64>,
+    /// The last chunk is one of another process, under its number.
+    is_mirror: bool,
     gap: Option<Gap>,
     shared: CommandReceiver,
 }
@@ -383,6 +391,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 }
                 PumpEvent::Command(Some(PumpCommand::DropPrepared)) => self.drop_prepared(),
                 PumpEvent::Command(Some(PumpCommand::Release)) => self.release(),
+                PumpEvent::Command(Some(PumpCommand::FillGaps)) => self.end_mirror(Instant::now()),
                 PumpEvent::Read(Ok(bytes)) => {
                     n_bytes += bytes.len();
                     self.take(bytes);
@@ -576,7 +585,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if self.has_played {
             let now = Instant::now();
             // A source that never played does not end the gap.
-            let next_filler = Some(now + self.settings.filler_interval);
+            let PumpSettings { filler_interval, mirror_filler_delay, .. } = self.settings;
+            let next_filler = Some(now + if self.is_mirror { mirror_filler_delay } else { filler_interval });
             self.gap.get_or_insert(Gap { began: now, next_filler });
             self.writer.begin_gap();
         }
@@ -695,16 +705,19 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     /// Returns whether a chunk of another process continues the ring under its own number. Otherwise it is spliced like any
     /// source.
-    fn can_adopt(&self, NodeChunk { epoch, chunk, .. }: &NodeChunk) -> bool {
+    fn can_adopt(&self, NodeChunk { epoch, continues, chunk, .. }: &NodeChunk) -> bool {
         match self.adopted {
-            Some(adopted) => adopted == *epoch && chunk.head().sequence >= self.writer.next_sequence(),
+            Some(adopted) => {
+                (adopted == *epoch || *continues == Some(adopted))
+                    && chunk.head().sequence >= self.writer.next_sequence()
+            }
             // Nothing was written yet, so every number is possible.
             None => !self.has_played && self.writer.next_sequence() == 0,
         }
     }
 
     /// Writes a chunk of another process as it is, so that both rings are the same.
-    fn adopt(&mut self, NodeChunk { epoch, mut chunk, n_lost }: NodeChunk, now: Instant) {
+    fn adopt(&mut self, NodeChunk { epoch, mut chunk, n_lost, .. }: NodeChunk, now: Instant) {
         let Some(Following { attempt, reader, is_playing }) = &mut self.following else { return };
         let (attempt, at) = (*attempt, now - self.began);
         let is_filler = chunk.head().filler;
@@ -748,7 +761,12 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         // Filler says that the origin works, although its upstream does not.
         let has_resumed = reader.chunk_was_read(now);
         let has_begun = !is_filler && !std::mem::replace(is_playing, *is_playing || !is_filler);
-        self.adopted = Some(epoch);
+        (self.adopted, self.is_mirror) = (Some(epoch), true);
+        self.shared.set_adopted(RingPosition { epoch, sequence: chunk.head().sequence });
+        if let Some(gap) = &mut self.gap {
+            // Filler of the origin fills it.
+            gap.next_filler = Some(now + self.settings.mirror_filler_delay);
+        }
         self.writer.adopt(chunk, n_lost, now);
         if has_resumed {
             (self.on_message)(PumpMessage::Resumed(attempt));
@@ -834,6 +852,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn publish(&mut self, has_output: bool, now: Instant) {
         if has_output {
             self.adopted = None;
+            self.diverge();
         }
         let following = self.following.as_mut().filter(|it| has_output && !it.is_playing);
         let Some(following) = following else { return self.writer.publish(now) };
@@ -853,6 +872,21 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         (self.on_message)(PumpMessage::Playing(attempt));
     }
 
+    /// The ring has chunks of its own from now on.
+    fn diverge(&mut self) {
+        if std::mem::take(&mut self.is_mirror) {
+            self.shared.diverged();
+        }
+    }
+
+    /// No other process continues the ring: a gap is filled at once.
+    fn end_mirror(&mut self, now: Instant) {
+        self.diverge();
+        if let Some(next) = self.gap.as_mut().and_then(|it| it.next_filler.as_mut()) {
+            *next = now.min(*next);
+        }
+    }
+
     /// Writes filler in a gap, to keep players connected.
     fn write_filler(&mut self, now: Instant) {
         let Some(gap) = self.gap.as_mut().filter(|it| it.next_filler.is_some_and(|it| it <= now)) else {
@@ -863,6 +897,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if is_over {
             return;
         }
+        self.diverge();
         self.writer.filler(now);
         trace!("filler written");
     }

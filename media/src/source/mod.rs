@@ -240,10 +240,29 @@ pub async fn open_node(
     permit: Box<dyn Permit>,
     upstream: &Upstream,
 ) -> Result<Source, UpstreamError> {
+    let until = Instant::now() + upstream.settings.first_packet_timeout;
+    let opening = async {
+        let mut source = attach_node(stream, request, permit, upstream).await?;
+        source.wait_for_content().await?;
+        Ok(source)
+    };
+    timeout_at(until, opening).await.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))
+}
+
+/// Reads the ring of another process over a connected stream, which may not have a chunk yet.
+///
+/// # Errors
+/// Same as [`open`].
+pub async fn attach_node(
+    stream: BoxedSocket,
+    request: &NodeRequest,
+    permit: Box<dyn Permit>,
+    upstream: &Upstream,
+) -> Result<Source, UpstreamError> {
     let started = Instant::now();
-    let opening = NodeSource::open(stream, request, permit, upstream.closer.clone());
-    let opened = timeout_at(started + upstream.settings.first_packet_timeout, opening).await;
-    let node = opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
+    let attaching = NodeSource::attach(stream, request, permit, upstream.closer.clone());
+    let attached = timeout_at(started + upstream.settings.first_packet_timeout, attaching).await;
+    let node = attached.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
     Ok(Source {
         info: SourceInfo::new(&request.place, started),
         read_ahead: VecDeque::new(),
@@ -706,6 +725,18 @@ impl Source {
             SourceKind::Process(program) => program.read().await,
             SourceKind::Udp(udp) => udp.read().await,
             SourceKind::Node(node) => node.read().await,
+        }
+    }
+
+    /// Waits for the first chunk that is not filler from the ring of another process; other sources have content when they
+    /// open. Cancel-safe; nothing may have been read before.
+    ///
+    /// # Errors
+    /// The source was lost.
+    pub async fn wait_for_content(&mut self) -> Result<(), UpstreamError> {
+        match &mut self.kind {
+            SourceKind::Node(node) => node.wait_for_content().await,
+            _ => Ok(()),
         }
     }
 

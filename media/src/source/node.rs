@@ -15,7 +15,7 @@ use crate::closer::Closer;
 use crate::dial::BoxedSocket;
 use crate::error::{Cause, UpstreamError};
 use crate::node::{
-    FrameDecoder, FrameError, NodeFrame, RING_CONTENT_TYPE, RING_PATH, RingPosition, is_target,
+    FrameDecoder, FrameError, NodeFrame, RING_AFTER, RING_CONTENT_TYPE, RING_PATH, RingPosition, is_target,
 };
 use crate::permit::Permit;
 
@@ -40,6 +40,8 @@ pub struct NodeRequest {
 pub(crate) struct NodeChunk {
     /// The life of the ring that it is from.
     pub(crate) epoch: u64,
+    /// The life of the ring that this one continues with the same numbers, as the origin has confirmed.
+    pub(crate) continues: Option<u64>,
     pub(crate) chunk: Chunk,
     /// Bytes that are missing before it.
     pub(crate) n_lost: u64,
@@ -49,6 +51,8 @@ pub(crate) struct NodeChunk {
 pub(super) struct NodeSource {
     http: HttpUpstream,
     decoder: FrameDecoder,
+    /// See [`NodeChunk::continues`].
+    continues: Option<u64>,
     /// The chunks that were read while opening.
     early: VecDeque<NodeChunk>,
     /// Bytes that are missing before the next chunk.
@@ -58,8 +62,8 @@ pub(super) struct NodeSource {
 }
 
 impl NodeSource {
-    /// Sends the request over a connected stream, and waits for the first chunk that is not filler.
-    pub(super) async fn open(
+    /// Sends the request over a connected stream, and waits for the head of the response.
+    pub(super) async fn attach(
         stream: BoxedSocket,
         request: &NodeRequest,
         permit: Box<dyn Permit>,
@@ -74,21 +78,28 @@ impl NodeSource {
         if response.headers().get(CONTENT_TYPE).is_none_or(|it| it != RING_CONTENT_TYPE) {
             return Err(Cause::Protocol("the origin does not send a ring".into()).into());
         }
+        let is_confirmed = |after: &RingPosition| {
+            response
+                .headers()
+                .get(RING_AFTER)
+                .is_some_and(|it| *it.as_bytes() == *after.to_string().as_bytes())
+        };
+        let continues = request.after.filter(is_confirmed).map(|it| it.epoch);
         let decoder = FrameDecoder::new();
-        let mut source = Self { http, decoder, early: VecDeque::new(), n_lost: 0, last: None };
-        loop {
-            let chunk = source.next().await?;
-            let is_filler = chunk.chunk.head().filler;
-            source.early.push_back(chunk);
-            if !is_filler {
-                break;
-            }
-            if source.early.len() > FILLER_MAX {
-                source.early.pop_front();
+        http.delivers();
+        Ok(Self { http, decoder, continues, early: VecDeque::new(), n_lost: 0, last: None })
+    }
+
+    /// Waits for the first chunk that is not filler. Cancel-safe; nothing may have been read before.
+    pub(super) async fn wait_for_content(&mut self) -> Result<(), UpstreamError> {
+        while self.early.back().is_none_or(|it| it.chunk.head().filler) {
+            let chunk = self.next().await?;
+            self.early.push_back(chunk);
+            if self.early.len() > FILLER_MAX {
+                self.early.pop_front();
             }
         }
-        source.http.delivers();
-        Ok(source)
+        Ok(())
     }
 
     /// Returns the packets of the next chunk. Cancel-safe.
@@ -112,7 +123,8 @@ impl NodeSource {
             match self.decoder.next(Instant::now()).map_err(|error| invalid(&error))? {
                 Some(NodeFrame::Chunk(chunk)) => {
                     let epoch = self.decoder.epoch().unwrap_or_default();
-                    return Ok(NodeChunk { epoch, chunk, n_lost: std::mem::take(&mut self.n_lost) });
+                    let n_lost = std::mem::take(&mut self.n_lost);
+                    return Ok(NodeChunk { epoch, continues: self.continues, chunk, n_lost });
                 }
                 Some(NodeFrame::Skip { n_bytes }) => self.n_lost = self.n_lost.saturating_add(n_bytes),
                 Some(NodeFrame::Alive) => {}

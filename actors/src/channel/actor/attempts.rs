@@ -69,12 +69,14 @@ impl State {
     /// Gives up the slot if nobody watches, if the only viewer is the one who asks for the other channel, or to a recording
     /// that precedes those of this channel or for which these can move to another account.
     fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>, claim: Option<&RecordingClaim>) {
-        let is_deserted = self.audience.is_deserted();
+        let is_deserted = self.is_deserted();
+        let n_edges = self.sharing.n_edges();
         let is_replaced = self.context.env.settings().at_limit == AtLimit::ReplaceOwn
+            && n_edges == 0
             && viewer.zip(self.audience.sole_viewer()).is_some_and(|(new, own)| own.is_same_device(new));
         let playing = self.upstream.profile();
         let is_preceded = claim.is_some_and(|it| {
-            self.audience.yields_to(it, playing) || (it.moves() && self.moves_elsewhere(playing))
+            self.audience.yields_to(it, playing, n_edges) || (it.moves() && self.moves_elsewhere(playing))
         });
         if !is_deserted && !is_replaced && !is_preceded {
             return self.context.env.slots.kept(self.context.serial, asked_by);
@@ -106,7 +108,9 @@ impl State {
 
     fn purpose(&self) -> LeasePurpose {
         match self.context.target {
-            Target::Channel(_) if self.audience.is_recorded_only() => LeasePurpose::Recording,
+            Target::Channel(_) if self.audience.is_recorded_only() && self.sharing.n_edges() == 0 => {
+                LeasePurpose::Recording
+            }
             Target::Channel(_) => LeasePurpose::Live,
             Target::Stream(_) => LeasePurpose::Preview,
             Target::Movie(_) | Target::Episode(_) | Target::Recording(_) => LeasePurpose::Vod,
@@ -261,6 +265,9 @@ impl State {
             Input::Lost { attempt, failure },
             ChannelChange::Lost { candidate, cause, was_playing },
         );
+        if was_playing {
+            self.own_source_lost();
+        }
     }
 
     /// The channel of the process before this one has ended there: the same stream is opened here, once its slot is back.
@@ -281,7 +288,7 @@ impl State {
 
     /// The source that plays is silent: the playout may open another one beside it. A channel without viewers waits.
     pub(super) fn silent(&mut self, attempt: Attempt, silence: Duration) {
-        if self.audience.is_deserted() {
+        if self.is_deserted() {
             return;
         }
         if let Some(candidate) = self.upstream.played_by(attempt).cloned() {

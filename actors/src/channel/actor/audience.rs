@@ -185,9 +185,14 @@ impl Audience {
     }
 
     /// Returns whether the channel, which plays from this account profile, gives its connection to a recording of another
-    /// one.
-    pub(super) fn yields_to(&self, claim: &RecordingClaim, playing: Option<ProfileId>) -> bool {
-        let n_viewers = self.readers().filter(Option::is_none).count();
+    /// one. `n_edges` are the other nodes with viewers.
+    pub(super) fn yields_to(
+        &self,
+        claim: &RecordingClaim,
+        playing: Option<ProfileId>,
+        n_edges: usize,
+    ) -> bool {
+        let n_viewers = self.readers().filter(Option::is_none).count() + n_edges;
         claim.takes(n_viewers, self.readers().flatten().map(|it| it.rank(playing)))
     }
 

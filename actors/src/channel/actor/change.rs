@@ -1,5 +1,6 @@
 //! Reporting: every change of a live channel is one value, and one function writes it everywhere.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::{ChannelRef, Event, EventBody, StreamRef};
@@ -57,6 +58,16 @@ pub(super) enum ChannelChange {
     SwitchRefused { why: SwitchRefusal },
     /// Every stream was tried; the next round starts after this delay.
     Backoff { delay: Duration },
+    /// This node is the origin of the channel in the cluster.
+    Originates { epoch: u64 },
+    /// Another node is the origin.
+    Pulling { node: Arc<str>, epoch: u64 },
+    /// The ring of the origin is shown. `took` is the time since the first join, at the first source.
+    Pulled { node: Arc<str>, took: Option<Duration>, gap: GapSummary },
+    /// The connection to the origin is lost.
+    PullLost { node: Arc<str>, cause: UpstreamError, has_played: bool },
+    /// The origin has not answered for a second.
+    OriginUnreachable { node: Arc<str>, cause: UpstreamError },
     /// The plan has other content than before.
     PlanChanged,
     /// The channel ends because nothing can be played.
@@ -232,6 +243,42 @@ impl State {
                 let detail = format_args!("the next round is in {delay_ms} ms");
                 self.write(RunEntry::new(RunEntryKind::Backoff).detail(detail));
             }
+            ChannelChange::Originates { epoch } => {
+                debug!(channel.target = %target, channel.name = name, epoch, "this node is the origin of a channel");
+                self.write(RunEntry::new(RunEntryKind::Originates));
+            }
+            ChannelChange::Pulling { node, epoch } => {
+                debug!(channel.target = %target, channel.name = name, node = %node, epoch, "channel pulls from its origin");
+                self.write(RunEntry::new(RunEntryKind::Pulling).detail(format_args!("node {node}")));
+            }
+            ChannelChange::Pulled { node, took, gap: GapSummary { gap_ms, cause } } => {
+                if let Some(took) = took {
+                    self.context.env.registry.started_after(took);
+                }
+                info!(channel.target = %target, channel.name = name, node = %node, gap_ms, "channel plays from its origin");
+                let entry = RunEntry::new(RunEntryKind::Pulled).detail(format_args!("node {node}"));
+                self.write(if gap_ms > 0 { entry.cause(cause).gap(gap_ms) } else { entry });
+            }
+            ChannelChange::PullLost { node, cause, has_played } => {
+                // An origin that accepts connections and has nothing to show is tried often.
+                if !has_played {
+                    return;
+                }
+                warn!(
+                    channel.target = %target, channel.name = name, node = %node, cause = cause.label(),
+                    "channel lost its origin: {cause}"
+                );
+                let entry = RunEntry::new(RunEntryKind::PullLost).cause(cause.label());
+                self.write(entry.detail(format_args!("node {node}: {cause}")));
+            }
+            ChannelChange::OriginUnreachable { node, cause } => {
+                warn!(
+                    channel.target = %target, channel.name = name, node = %node, cause = cause.label(),
+                    "the origin of a channel does not answer: {cause}"
+                );
+                let entry = RunEntry::new(RunEntryKind::OriginUnreachable).cause(cause.label());
+                self.write(entry.detail(format_args!("node {node}: {cause}")));
+            }
             ChannelChange::PlanChanged => self.write(RunEntry::new(RunEntryKind::PlanChanged)),
             ChannelChange::GaveUp { refusal } => {
                 warn!(channel.target = %target, channel.name = name, "channel gives up: {refusal}");
@@ -327,7 +374,7 @@ impl State {
     }
 
     fn write(&self, entry: RunEntry) {
-        let (state, bytes_in) = (self.upstream.state_name(), self.upstream.ring().meter().bytes_in());
+        let (state, bytes_in) = (self.state_name(), self.upstream.ring().meter().bytes_in());
         self.history.write(RunEntry { state, bytes_in, ..entry });
     }
 

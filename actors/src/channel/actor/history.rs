@@ -124,6 +124,12 @@ impl History {
         self.last_stream = Some(stream);
     }
 
+    /// Notes that the ring of another node is shown from now on; ends the gap.
+    pub(super) fn pull_plays(&mut self) {
+        self.gap = None;
+        self.silent_since = None;
+    }
+
     /// Returns the stream that plays or played last.
     pub(super) fn last_stream(&self) -> Option<&StreamRef> {
         self.last_stream.as_ref()

@@ -1,6 +1,5 @@
 //! Joins, departures, and the linger time.
 
-use domain::playout::Input;
 use media::ring::EndReason;
 use ractor::ActorId;
 
@@ -30,7 +29,7 @@ impl State {
         if self.upstream.is_idle() {
             self.history.start_requested();
             self.upstream.choose_first(self.audience.forecast_profile());
-            self.push(Input::Start);
+            self.start();
         }
     }
 
@@ -60,7 +59,7 @@ impl State {
         self.audience.update_segmenters(&self.context);
         self.audience.update_renditions(&self.context);
         self.update_purpose();
-        if self.ending.is_some() || !self.audience.is_deserted() {
+        if self.ending.is_some() || !self.is_deserted() {
             self.audience.stop_linger();
         } else if let Some(number) = self.audience.needs_linger() {
             self.context.env.slots.lingering(self.context.serial);
@@ -79,7 +78,7 @@ impl State {
     }
 
     pub(super) fn retire(&mut self, number: u64) {
-        if self.audience.is_last_join(number) && self.audience.is_deserted() {
+        if self.audience.is_last_join(number) && self.is_deserted() {
             self.end(EndReason::Closed);
         } else if self.ending.is_none() {
             (self.context.report)(ChannelReport::Awake);

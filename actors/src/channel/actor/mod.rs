@@ -12,6 +12,7 @@ mod decisions;
 mod history;
 mod joins;
 mod repeats;
+mod sharing;
 mod switching;
 mod upstream;
 
@@ -29,6 +30,7 @@ use self::change::{ChannelChange, stream_ref};
 use self::context::Context;
 use self::decisions::InputQueue;
 use self::history::History;
+use self::sharing::{Sharing, is_pull};
 use self::switching::ManualSwitch;
 use self::upstream::ChannelUpstream;
 use super::clients::Clients;
@@ -56,6 +58,8 @@ pub(crate) struct State {
     history: History,
     inputs: InputQueue,
     manual_switch: Option<ManualSwitch>,
+    /// The part of this node in a cluster.
+    sharing: Sharing,
     /// The purpose of its slots, as others see it.
     purpose: Option<LeasePurpose>,
     /// When its recordings moved to another account last, to make room.
@@ -90,8 +94,10 @@ impl ractor::Actor for Actor {
             Message::Join(join) => state.join(join),
             Message::Slots(message) => state.slots(message),
             Message::Opened(attempt, source) => state.opened(attempt, source),
+            Message::Lost(attempt, cause) if is_pull(attempt) => state.pull_ended(attempt, cause),
             Message::Lost(attempt, cause) => state.lost(attempt, cause),
             Message::Ready(attempt) => state.push(Input::Ready { attempt }),
+            Message::Playing(attempt) if is_pull(attempt) => state.pull_plays(attempt),
             Message::Playing(attempt) => state.push(Input::Playing { attempt }),
             Message::Silent(attempt, silence) => state.silent(attempt, silence),
             Message::Resumed(attempt) => state.resumed(attempt),
@@ -112,6 +118,13 @@ impl ractor::Actor for Actor {
                 myself.stop(None);
             }
             Message::Switch(to, reply) => state.switch(to, reply),
+            Message::Owner(decision) => state.owner(decision),
+            Message::OwnerTimeout => state.owner_timeout(),
+            Message::PullAttached(attempt, source) => state.pull_attached(attempt, source),
+            Message::PullUnanswered(attempt, cause) => state.pull_unanswered(attempt, cause),
+            Message::PullGaveUp(attempt) => state.pull_gave_up(attempt),
+            Message::EdgeJoined => state.edge_joined(),
+            Message::EdgeLeft => state.edge_left(),
             Message::Kick(client, reply) => state.audience.kick(client, reply),
             Message::Reload => state.reload(),
             Message::Status(reply) => answer(reply, state.status()),
@@ -157,6 +170,7 @@ impl ractor::Actor for Actor {
     ) -> Result<(), ActorProcessingErr> {
         // The supervisor receives the state before it is dropped; slots have to be released without that delay.
         state.upstream.shut_down();
+        state.sharing.end();
         state.report_stop();
         Ok(())
     }
@@ -173,6 +187,7 @@ impl State {
             history: History::new(),
             inputs: InputQueue::default(),
             manual_switch: None,
+            sharing: Sharing::default(),
             purpose: None,
             moved_at: None,
             has_lost_predecessor: false,
@@ -210,11 +225,26 @@ impl State {
         }
         self.history.ends(end.to_string());
         self.upstream.end_ring(end.clone());
+        if self.sharing.is_edge() {
+            self.upstream.release_pull();
+        }
+        self.sharing.end();
         self.audience.end_renditions(&end);
         self.audience.answer_waiting(|| WatchReply::Refused(WatchRefusal::Stopping));
         self.answer_switch(SwitchOutcome::Failed { playing: None, reason: "the channel ended".to_owned() });
         self.ending = Some(self.context.after(FAREWELL_TIMEOUT, Message::Farewell));
         self.push_reported(Input::Stop, ChannelChange::Ended { end });
+    }
+
+    /// Returns the state for status and timeline.
+    fn state_name(&self) -> &'static str {
+        if !self.sharing.is_edge() || !self.upstream.is_idle() {
+            self.upstream.state_name()
+        } else if self.sharing.is_pulling() {
+            "playing"
+        } else {
+            "opening"
+        }
     }
 
     fn status(&self) -> ChannelStatus {
@@ -227,7 +257,8 @@ impl State {
             target: self.context.target,
             uuid: channel.uuid,
             name: channel.name,
-            state: self.upstream.state_name(),
+            state: self.state_name(),
+            node: self.sharing.status(),
             playing: playing.map(|it| it.stream),
             stream: playing.map(stream_ref),
             profile: playing.map(|it| it.pool.profile),
@@ -237,7 +268,11 @@ impl State {
             since_first_play: self.history.since_first_play(),
             n_losses: self.history.n_losses(),
             n_failovers: self.history.n_failovers(),
-            last_failure: if playing.is_some() { None } else { self.history.last_failure() },
+            last_failure: if playing.is_some() || self.sharing.is_pulling() {
+                None
+            } else {
+                self.history.last_failure()
+            },
             bytes_in: ring.meter().bytes_in(),
             input: ring.meter().input(),
             ring_bytes: ring.usage().bytes,

@@ -35,6 +35,9 @@ impl State {
                 None => return answer(reply, SwitchOutcome::NoSuchStream),
             },
         };
+        if let Some(node) = self.sharing.status().filter(|it| !it.is_origin && self.ending.is_none()) {
+            return answer(reply, SwitchOutcome::AtNode(node.origin));
+        }
         if self.upstream.is_idle() || self.ending.is_some() {
             return answer(reply, SwitchOutcome::NotLive);
         }

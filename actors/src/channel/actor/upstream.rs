@@ -431,6 +431,15 @@ impl ChannelUpstream {
         self.pump.release();
     }
 
+    pub(super) fn pump(&self) -> &PumpHandle {
+        &self.pump
+    }
+
+    /// Makes the pump drop the connection to the origin that it follows.
+    pub(super) fn release_pull(&self) {
+        self.pump.release();
+    }
+
     /// Ends the ring: clients read their last chunks, then this reason.
     pub(super) fn end_ring(&self, reason: EndReason) {
         self.ring.end(reason);

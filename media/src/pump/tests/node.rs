@@ -10,12 +10,14 @@ use crate::testing::TsReader;
 struct OneRing {
     ring: Ring,
     epoch: u64,
+    continues: Option<RingPosition>,
     meter: Arc<NodeMeter>,
 }
 
 impl RingDirectory for OneRing {
     fn find(&self, target: &str) -> Option<FoundRing> {
-        let found = FoundRing { ring: self.ring.clone(), epoch: self.epoch, guard: None };
+        let found =
+            FoundRing { ring: self.ring.clone(), epoch: self.epoch, continues: self.continues, guard: None };
         (target == "one").then_some(found)
     }
 
@@ -39,8 +41,20 @@ impl Setup {
         after: Option<RingPosition>,
         n_bytes: usize,
     ) -> (Result<Source, UpstreamError>, Link) {
+        self.open_successor(origin, epoch, None, after, n_bytes).await
+    }
+
+    /// Opens the ring of an origin that continues another one up to this chunk.
+    async fn open_successor(
+        &self,
+        origin: &Ring,
+        epoch: u64,
+        continues: Option<RingPosition>,
+        after: Option<RingPosition>,
+        n_bytes: usize,
+    ) -> (Result<Source, UpstreamError>, Link) {
         let meter = Arc::new(NodeMeter::default());
-        let directory = Arc::new(OneRing { ring: origin.clone(), epoch, meter: meter.clone() });
+        let directory = Arc::new(OneRing { ring: origin.clone(), epoch, continues, meter: meter.clone() });
         let (near, far) = tokio::io::duplex(n_bytes);
         let server = tokio::spawn(serve_rings(far, directory));
         let request = NodeRequest { target: "one".to_owned(), after, place: "origin".to_owned() };
@@ -265,7 +279,7 @@ async fn requests_that_are_not_understood_are_refused() {
         ("GET /other HTTP/1.1", "400"),
     ] {
         let meter = Arc::new(NodeMeter::default());
-        let directory = Arc::new(OneRing { ring: origin.ring.clone(), epoch: 1, meter });
+        let directory = Arc::new(OneRing { ring: origin.ring.clone(), epoch: 1, continues: None, meter });
         let (mut near, far) = tokio::io::duplex(64 << 10);
         let server = tokio::spawn(serve_rings(far, directory));
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -286,4 +300,84 @@ async fn a_connection_that_takes_nothing_is_closed() {
     let began = Instant::now();
     assert!(link.server.await.unwrap().is_err());
     assert!(began.elapsed() <= Duration::from_secs(90), "{:?}", began.elapsed());
+}
+
+/// Holds item 5 of the cluster: the viewers of both edges continue when the origin is gone, and both have the same bytes.
+#[tokio::test(start_paused = true)]
+async fn the_edge_that_takes_over_is_the_origin_of_the_other_without_a_repeated_or_missing_byte() {
+    let origin = playing_origin().await;
+    let (mut winner, mut other) = (Setup::new(), Setup::new());
+    let (source, to_winner) = winner.open_ring(&origin.ring, 5, None, 64 << 10).await;
+    winner.pump.follow(1, source.unwrap());
+    winner.plays(1).await;
+    let (source, to_other) = other.open_ring(&origin.ring, 5, None, 64 << 10).await;
+    other.pump.follow(1, source.unwrap());
+    other.plays(1).await;
+    let (mut winner_tail, mut other_tail) = (winner.tail(), other.tail());
+    let (mut winner_bytes, mut bytes) = tokio::join!(
+        all_for(&mut winner_tail, Duration::from_secs(2)),
+        all_for(&mut other_tail, Duration::from_secs(2)),
+    );
+    // The other edge is behind.
+    to_other.server.abort();
+    other.loses(1).await;
+    sleep(Duration::from_millis(400)).await;
+    to_winner.server.abort();
+    winner.loses(1).await;
+    sleep(Duration::from_secs(1)).await;
+    let (last, continues) = (other.pump.mirrored(), winner.pump.mirrored());
+    assert!(last.unwrap().sequence + 3 < continues.unwrap().sequence, "{last:?} {continues:?}");
+    assert_eq!(winner.ring.meter().filler_bytes(), 0, "filler would take the numbers of the next origin");
+    // The winner fills its gap until its source plays, and is read meanwhile.
+    winner.pump.fill_gaps();
+    sleep(Duration::from_millis(700)).await;
+    assert_eq!((winner.pump.adopted(), winner.pump.mirrored()), (continues, None));
+    let (source, _link) = other.open_successor(&winner.ring, 6, continues, last, 64 << 10).await;
+    other.pump.follow(2, source.unwrap());
+    other.plays(2).await;
+    sleep(Duration::from_secs(4)).await;
+    let two =
+        TsSource { start: 5_000_000_000, pmt_pid: 0x50, video: Some((0x51, 0x1B)), ..TsSource::new("two") };
+    winner.provider.set("/2", Behaviour::Play(Play::new(two)));
+    winner.follow(2, "/2").await;
+    winner.plays(2).await;
+    let (from_winner, from_other) = tokio::join!(
+        all_for(&mut winner_tail, Duration::from_secs(4)),
+        all_for(&mut other_tail, Duration::from_secs(4)),
+    );
+    winner_bytes.extend(from_winner);
+    bytes.extend(from_other);
+    assert_eq!(labels_in(&winner_bytes), ["one", "two"]);
+    assert_eq!(labels_in(&bytes), ["one", "two"]);
+    TsReader::default().read(&winner_bytes, Duration::ZERO).unwrap();
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+    assert!(assert_same_chunks(&winner.ring, &other.ring).await > 50);
+    assert!(other.ring.meter().filler_bytes() > 0, "it is that of the winner");
+    assert_eq!(other.pump.mirrored().unwrap().epoch, 6);
+    assert!(winner.ring.usage().head_sequence - other.ring.usage().head_sequence <= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edge_that_is_ahead_of_the_new_origin_splices() {
+    let origin = playing_origin().await;
+    let mut edge = Setup::new();
+    let (source, link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
+    edge.pump.follow(1, source.unwrap());
+    edge.plays(1).await;
+    let mut tail = edge.tail();
+    let mut bytes = all_for(&mut tail, Duration::from_secs(2)).await;
+    link.server.abort();
+    edge.loses(1).await;
+    let last = edge.pump.mirrored().unwrap();
+    let before = edge.ring.usage().head_sequence;
+    // The new origin had not got the last three chunks.
+    let continues = Some(RingPosition { epoch: 5, sequence: last.sequence - 3 });
+    let (source, _link) =
+        edge.open_successor(&origin.ring, 6, continues, edge.pump.mirrored(), 64 << 10).await;
+    edge.pump.follow(2, source.unwrap());
+    edge.plays(2).await;
+    bytes.extend(all_for(&mut tail, Duration::from_secs(3)).await);
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+    assert!(edge.ring.usage().head_sequence > before);
+    assert_eq!((edge.pump.adopted(), edge.pump.mirrored()), (Some(last), None));
 }

@@ -242,6 +242,10 @@ async fn switch(
             return Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail));
         }
         SwitchOutcome::NotLive => return Err(not_live(uuid)),
+        SwitchOutcome::AtNode(node) => {
+            let detail = format!("Node {node} has the source of this channel; switch it there.");
+            return Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail));
+        }
         SwitchOutcome::NoSuchStream => return Err(none()),
     };
     // Gets the name of the new stream, which may have failed again since.

@@ -60,6 +60,13 @@ pub(crate) struct LiveChannelView {
     /// How the stream is delivered.
     #[field(example = "proxy")]
     stream_profile: Option<&'static str>,
+    /// Name of the node that has the connection to the provider; `null` without a cluster.
+    #[field(example = "attic")]
+    source_node: Option<String>,
+    /// The part of the node that answers: `origin` if it has that connection, `edge` if it reads from the other node; `null`
+    /// without a cluster.
+    #[field(example = "edge")]
+    node_role: Option<&'static str>,
     /// When the channel was first requested.
     started_at: Option<Time>,
     /// Seconds since the channel was first requested.
@@ -234,6 +241,8 @@ impl LiveChannelView {
             m3u_profile_id: None,
             discovered_max_streams: None,
             stream_profile: None,
+            source_node: None,
+            node_role: None,
             clients: Vec::new(),
             ..self
         }
@@ -260,6 +269,8 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         account_name: stream.as_ref().map(|it| it.account_name.clone()),
         stream_profile: stream.as_ref().map(|it| it.profile_used.name()),
         stream_name: stream.map(|it| it.name),
+        source_node: status.node.as_ref().map(|it| it.origin.to_string()),
+        node_role: status.node.map(|it| if it.is_origin { "origin" } else { "edge" }),
         m3u_profile_id: status.profile,
         discovered_max_streams: status.discovered_max_streams,
         started_at: Some(Time(status.started_at)),
@@ -331,6 +342,8 @@ fn unanswered(models: &Models, target: Target) -> LiveChannelView {
         m3u_profile_id: None,
         discovered_max_streams: None,
         stream_profile: None,
+        source_node: None,
+        node_role: None,
         started_at: None,
         uptime: None,
         bytes_in: None,
@@ -373,6 +386,7 @@ mod tests {
             uuid: Uuid::from_u128(1),
             name: "News".to_owned(),
             state: "playing",
+            node: None,
             playing: Some(StreamId(7)),
             stream: Some(StreamRef {
                 id: StreamId(7),
@@ -438,6 +452,8 @@ mod tests {
             "m3u_profile_id": 2,
             "discovered_max_streams": 1,
             "stream_profile": "proxy",
+            "source_node": null,
+            "node_role": null,
             "started_at": "1970-01-01T00:00:00.000Z",
             "uptime": 12.3,
             "bytes_in": 1_250_000,

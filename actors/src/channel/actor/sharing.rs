@@ -1,0 +1,425 @@
+//! The part of this node in a channel of a cluster: the origin opens the source, edges pull the ring of the origin.
+//!
+//! ```text
+//!   (no cluster: none of this)
+//!   first join ─► Asked ─┬─► Origin      the playout opens sources, and edges may read the ring
+//!                 │      └─► Edge        the pump follows the ring of the origin; the playout is idle
+//!                 └─► Alone              no decision came in time: the playout opens sources
+//! ```
+//!
+//! An origin that is replaced plays its own source until the new origin has something to show, and releases it then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::cluster::record::NodeId;
+use domain::playout::{Attempt, Input};
+use domain::stream_profile::Delivery;
+use media::Permit;
+use media::error::{Cause, UpstreamError};
+use media::node::RingPosition;
+use media::pump::PumpHandle;
+use media::ring::EndReason;
+use media::source::{NodeRequest, Source, Upstream, attach_node};
+use ractor::ActorRef;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::State;
+use super::change::ChannelChange;
+use crate::channel::{ChannelNode, Message, WatchRefusal, WatchReply};
+use crate::cluster::{ChannelClaim, NodeDialer, OwnerDecision};
+use crate::plans::Target;
+
+/// Longest wait for the decision who is the origin. The cluster decides within milliseconds, unless its engine is away.
+const DECISION_TIMEOUT: Duration = Duration::from_secs(3);
+/// An origin that does not answer for this long is lost.
+const LOST_AFTER: Duration = Duration::from_secs(1);
+/// Pause between two connections to an origin.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum time for a connection to an origin that counts as lost.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// A replaced origin waits for this long until the new one has something to show. After that it gives its slot back,
+/// which the new one may need.
+const CONTENT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Attempts from this number on are connections to origins; those of the playout are lower.
+const FIRST_PULL: u64 = 1 << 63;
+
+/// The part of this node.
+enum Role {
+    /// Nobody has asked yet.
+    Unasked,
+    /// The decision is awaited.
+    Asked {
+        _timeout: AbortOnDropHandle<()>,
+    },
+    /// The cluster did not decide in time.
+    Alone,
+    Origin {
+        epoch: u64,
+    },
+    Edge(Edge),
+}
+
+/// The connection to an origin.
+struct Edge {
+    epoch: u64,
+    /// The name of the origin.
+    node: Arc<str>,
+    from: NodeId,
+    /// The present connection, or attempt to connect.
+    attempt: Attempt,
+    /// Present while no connection exists.
+    connecting: Option<AbortOnDropHandle<()>>,
+    /// Something of this origin was shown.
+    has_played: bool,
+}
+
+/// The part of this node in its channel.
+pub(super) struct Sharing {
+    /// `None` before the first join, after the end, and without a cluster.
+    claim: Option<ChannelClaim>,
+    role: Role,
+    /// Nodes that read the ring.
+    n_edges: usize,
+    last_pull: u64,
+}
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Self { claim: None, role: Role::Unasked, n_edges: 0, last_pull: FIRST_PULL }
+    }
+}
+
+/// Returns whether an attempt is a connection to an origin.
+pub(super) fn is_pull(attempt: Attempt) -> bool {
+    attempt.0 >= FIRST_PULL
+}
+
+impl Sharing {
+    pub(super) fn n_edges(&self) -> usize {
+        self.n_edges
+    }
+
+    /// Returns the part of this node, for people.
+    pub(super) fn status(&self) -> Option<ChannelNode> {
+        match &self.role {
+            Role::Origin { epoch } => {
+                let origin = self.claim.as_ref()?.shared().name().clone();
+                Some(ChannelNode { origin, is_origin: true, epoch: *epoch })
+            }
+            Role::Edge(edge) => {
+                Some(ChannelNode { origin: edge.node.clone(), is_origin: false, epoch: edge.epoch })
+            }
+            Role::Unasked | Role::Asked { .. } | Role::Alone => None,
+        }
+    }
+
+    /// Returns whether the ring of another node is shown.
+    pub(super) fn is_pulling(&self) -> bool {
+        matches!(&self.role, Role::Edge(Edge { connecting: None, has_played: true, .. }))
+    }
+
+    pub(super) fn is_edge(&self) -> bool {
+        matches!(self.role, Role::Edge(_))
+    }
+
+    fn edge(&mut self, attempt: Attempt) -> Option<&mut Edge> {
+        match &mut self.role {
+            Role::Edge(edge) if edge.attempt == attempt => Some(edge),
+            _ => None,
+        }
+    }
+
+    /// Ends the part of this node.
+    pub(super) fn end(&mut self) {
+        self.role = Role::Unasked;
+        self.claim = None;
+    }
+}
+
+impl State {
+    /// Starts to play. In a cluster, the decision comes first who opens the source.
+    pub(super) fn start(&mut self) {
+        if self.sharing.claim.is_none() && self.is_shared() {
+            let Some(shared) = self.context.env.shared_channels.get() else { return };
+            let (uuid, myself) = (self.context.target.uuid(), self.context.myself.clone());
+            let timeout = self.context.after(DECISION_TIMEOUT, Message::OwnerTimeout);
+            self.sharing.claim = Some(shared.claim(uuid, self.context.serial, myself));
+            self.sharing.role = Role::Asked { _timeout: timeout };
+            return;
+        }
+        match self.sharing.role {
+            Role::Unasked | Role::Alone | Role::Origin { .. } => self.push(Input::Start),
+            Role::Asked { .. } | Role::Edge(_) => {}
+        }
+    }
+
+    /// Returns whether other nodes may read the channel: whether this node is in a cluster, and sends no player to the
+    /// provider.
+    fn is_shared(&self) -> bool {
+        let env = &self.context.env;
+        let is_live = matches!(self.context.target, Target::Channel(_) | Target::Stream(_));
+        let is_redirect = || {
+            let mut candidates = self.upstream.plan().into_iter().flat_map(|it| &it.candidates);
+            candidates.any(|it| it.profile == Delivery::Redirect)
+        };
+        env.shared_channels.get().is_some() && is_live && !is_redirect()
+    }
+
+    pub(super) fn owner(&mut self, decision: OwnerDecision) {
+        if self.ending.is_some() || self.sharing.claim.is_none() {
+            return;
+        }
+        match decision {
+            OwnerDecision::Originate { epoch } => self.originate(epoch),
+            OwnerDecision::Pull { from, epoch } => self.pull(from, epoch),
+            // An edge without a source of its own has released it already.
+            OwnerDecision::Release if self.sharing.is_edge() && !self.upstream.is_idle() => {
+                self.push(Input::Yield);
+            }
+            OwnerDecision::Release => {}
+        }
+    }
+
+    /// Without a decision, this node plays for its own viewers. The limits of providers stand on leases only.
+    pub(super) fn owner_timeout(&mut self) {
+        let (Role::Asked { .. }, Some(claim)) = (&self.sharing.role, &self.sharing.claim) else { return };
+        if claim.shared().may_originate() {
+            self.sharing.role = Role::Alone;
+            return self.push(Input::Start);
+        }
+        let why = "no other node plays it, and this one may not open it".to_owned();
+        let refusal = WatchRefusal::NothingPlays(why.clone());
+        self.report(ChannelChange::GaveUp { refusal: refusal.clone() });
+        self.audience.answer_waiting(|| WatchReply::Refused(refusal.clone()));
+        self.end(EndReason::NothingPlays(why.into()));
+    }
+
+    fn originate(&mut self, epoch: u64) {
+        let before = std::mem::replace(&mut self.sharing.role, Role::Origin { epoch });
+        if let Role::Edge(edge) = before
+            && edge.connecting.is_none()
+        {
+            // The ring that it reads may become one that reads this one.
+            self.upstream.release_pull();
+            if edge.has_played {
+                self.history.begin_gap("origin");
+            }
+        }
+        let (ring, pump) = (self.upstream.ring().clone(), self.upstream.pump().clone());
+        // Its viewers, and the edges, get filler until the source plays.
+        pump.fill_gaps();
+        if let Some(claim) = &self.sharing.claim {
+            claim.serve(epoch, ring, pump);
+        }
+        self.report(ChannelChange::Originates { epoch });
+        if self.upstream.is_idle() {
+            self.upstream.choose_first(self.audience.forecast_profile());
+            self.push(Input::Start);
+        }
+    }
+
+    fn pull(&mut self, from: NodeId, epoch: u64) {
+        let Some(claim) = &self.sharing.claim else { return };
+        claim.stop_serving();
+        let node: Arc<str> = claim.shared().dialer().name(from).into();
+        let attempt = Attempt(self.sharing.last_pull);
+        self.sharing.role = Role::Edge(Edge {
+            epoch,
+            node: node.clone(),
+            from,
+            attempt,
+            connecting: None,
+            has_played: false,
+        });
+        self.report(ChannelChange::Pulling { node, epoch });
+        self.connect(false);
+    }
+
+    /// Connects to the origin, until it answers.
+    fn connect(&mut self, is_again: bool) {
+        let has_source = !self.upstream.is_idle();
+        let Sharing { claim: Some(claim), role: Role::Edge(edge), last_pull, .. } = &mut self.sharing else {
+            return;
+        };
+        *last_pull += 1;
+        edge.attempt = Attempt(*last_pull);
+        let env = &self.context.env;
+        let connector = Connector {
+            attempt: edge.attempt,
+            from: edge.from,
+            target: claim.target(),
+            place: format!("node {}", edge.node),
+            dialer: claim.shared().dialer().clone(),
+            pump: self.upstream.pump().clone(),
+            upstream: env.upstream(),
+            has_source,
+            is_again,
+            give_up_after: env.settings().give_up_after,
+            to: self.context.myself.clone(),
+        };
+        edge.connecting = Some(AbortOnDropHandle::new(env.packets.spawn(connector.run())));
+    }
+
+    /// The origin answers: its ring is followed from now on.
+    pub(super) fn pull_attached(&mut self, attempt: Attempt, source: Source) {
+        if self.ending.is_some() || self.sharing.edge(attempt).is_none() {
+            return;
+        }
+        if !self.upstream.is_idle() {
+            // Returns the lease.
+            self.push(Input::Yield);
+            self.run_queue();
+        }
+        self.upstream.pump().follow(attempt.0, source);
+        let Some(edge) = self.sharing.edge(attempt) else { return };
+        edge.connecting = None;
+        let epoch = edge.epoch;
+        if let Some(claim) = &self.sharing.claim {
+            claim.pulled(epoch);
+        }
+        self.admit_waiting();
+    }
+
+    pub(super) fn pull_plays(&mut self, attempt: Attempt) {
+        let Some(edge) = self.sharing.edge(attempt) else { return };
+        edge.has_played = true;
+        let node = edge.node.clone();
+        let gap = self.history.gap();
+        self.history.pull_plays();
+        let took = self.history.started_playing();
+        self.report(ChannelChange::Pulled { node, took, gap });
+    }
+
+    /// The connection to the origin is lost.
+    pub(super) fn pull_ended(&mut self, attempt: Attempt, cause: UpstreamError) {
+        let Some(edge) = self.sharing.edge(attempt) else { return };
+        let (node, has_played) = (edge.node.clone(), std::mem::take(&mut edge.has_played));
+        if has_played {
+            self.history.begin_gap(cause.label());
+        }
+        self.history.lost(cause.clone());
+        self.report(ChannelChange::PullLost { node, cause, has_played });
+        if self.ending.is_none() {
+            self.connect(true);
+        }
+    }
+
+    /// The origin has not answered for [`LOST_AFTER`].
+    pub(super) fn pull_unanswered(&mut self, attempt: Attempt, cause: UpstreamError) {
+        let Some(edge) = self.sharing.edge(attempt) else { return };
+        let (node, epoch) = (edge.node.clone(), edge.epoch);
+        if let Some(claim) = &self.sharing.claim {
+            claim.pull_lost(epoch);
+        }
+        self.report(ChannelChange::OriginUnreachable { node, cause });
+    }
+
+    /// No origin has answered for as long as a gap is filled.
+    pub(super) fn pull_gave_up(&mut self, attempt: Attempt) {
+        let Some(edge) = self.sharing.edge(attempt) else { return };
+        let refusal = WatchRefusal::NothingPlays(format!("node {} cannot be reached", edge.node));
+        self.report(ChannelChange::GaveUp { refusal: refusal.clone() });
+        self.audience.answer_waiting(|| WatchReply::Refused(refusal.clone()));
+        self.end(EndReason::Silent);
+    }
+
+    /// A source of this node was lost. One that plays although another node is the origin is not replaced.
+    pub(super) fn own_source_lost(&mut self) {
+        if let Some(claim) = self.sharing.claim.as_ref().filter(|_| self.sharing.is_edge()) {
+            claim.source_lost();
+            self.push(Input::Yield);
+        }
+    }
+
+    pub(super) fn edge_joined(&mut self) {
+        self.sharing.n_edges += 1;
+    }
+
+    pub(super) fn edge_left(&mut self) {
+        self.sharing.n_edges = self.sharing.n_edges.saturating_sub(1);
+    }
+
+    /// Returns whether nobody watches the channel, here or through another node.
+    pub(super) fn is_deserted(&mut self) -> bool {
+        self.audience.is_deserted() && self.sharing.n_edges == 0
+    }
+}
+
+/// Connects to an origin until it answers.
+struct Connector {
+    attempt: Attempt,
+    from: NodeId,
+    target: String,
+    /// The origin, for display.
+    place: String,
+    dialer: Arc<dyn NodeDialer>,
+    pump: PumpHandle,
+    upstream: Upstream,
+    /// A source of this node plays, which ends when the origin has something to show.
+    has_source: bool,
+    /// A connection to this origin has just ended.
+    is_again: bool,
+    give_up_after: Duration,
+    to: ActorRef<Message>,
+}
+
+impl Connector {
+    async fn run(self) {
+        let began = Instant::now();
+        let (mut is_reported, mut is_ahead) = (false, false);
+        if self.is_again {
+            sleep(RECONNECT_PAUSE).await;
+        }
+        loop {
+            // Chunks of other sources have numbers of their own.
+            let after = self.pump.mirrored().filter(|_| !is_ahead);
+            let until = if is_reported { Instant::now() + CONNECT_TIMEOUT } else { began + LOST_AFTER };
+            let cause = match timeout_at(until, self.attach(after)).await {
+                Ok(Ok(source)) => return self.attached(source).await,
+                Ok(Err(cause)) => cause,
+                Err(_) => UpstreamError::new(Cause::ConnectTimeout),
+            };
+            is_ahead = *cause.cause() == Cause::Status(409);
+            if began.elapsed() >= LOST_AFTER && !std::mem::replace(&mut is_reported, true) {
+                let _ = self.to.cast(Message::PullUnanswered(self.attempt, cause));
+            }
+            if !self.has_source && began.elapsed() >= self.give_up_after {
+                let _ = self.to.cast(Message::PullGaveUp(self.attempt));
+                return;
+            }
+            sleep(RECONNECT_PAUSE).await;
+        }
+    }
+
+    async fn attach(&self, after: Option<RingPosition>) -> Result<Source, UpstreamError> {
+        let connected = self.dialer.connect(self.from).await;
+        let stream = connected.map_err(|it| UpstreamError::new(Cause::Connect(it.to_string())))?;
+        let request = NodeRequest { target: self.target.clone(), after, place: self.place.clone() };
+        attach_node(stream, &request, Box::new(NoLease), &self.upstream).await
+    }
+
+    async fn attached(self, mut source: Source) {
+        if self.has_source {
+            match timeout(CONTENT_TIMEOUT, source.wait_for_content()).await {
+                Ok(Err(cause)) => {
+                    let _ = self.to.cast(Message::Lost(self.attempt, cause));
+                    return;
+                }
+                Ok(Ok(())) | Err(_) => {}
+            }
+        }
+        // If the channel is gone, the source is dropped together with the message.
+        let _ = self.to.cast(Message::PullAttached(self.attempt, source));
+    }
+}
+
+/// A connection to a node needs no lease: the provider does not see it.
+struct NoLease;
+
+impl Permit for NoLease {
+    fn delivers(&mut self) {}
+
+    fn closing(&mut self) {}
+}

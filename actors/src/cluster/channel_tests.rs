@@ -1,0 +1,319 @@
+//! Live channels of several nodes, over the engine in memory and a provider in memory, with paused time.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use cluster::testing::{MemoryEngine, MemoryStore};
+use cluster::{Engine, NodeInfo, NodeLoad, node_id};
+use domain::cluster::record::NodeId;
+use media::testing::{Behaviour, Break, TsReader, labels_in};
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::clock::BootClock;
+use super::{ChannelParts, Cluster, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
+use crate::channel::{ChannelNode, SwitchOutcome, SwitchTo};
+use crate::testing::{Scenario, Stream, TestViewer, channel, settings, stream};
+use crate::timeline::RunEntryKind;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// After this time in a new cluster, nodes may become origins.
+const SETTLED: Duration = Duration::from_secs(30);
+
+/// The nodes that can be reached, and the connections to each.
+#[derive(Default)]
+struct Network {
+    nodes: Mutex<HashMap<NodeId, (&'static str, Arc<SharedChannels>)>>,
+    connections: Mutex<Vec<(NodeId, JoinHandle<io::Result<()>>)>>,
+}
+
+impl Network {
+    /// Closes all connections to a node, and lets nobody connect any more.
+    fn cut(&self, name: &str) {
+        let id = node_id(name);
+        self.nodes.lock().remove(&id);
+        self.connections.lock().iter().filter(|it| it.0 == id).for_each(|it| it.1.abort());
+    }
+
+    /// Returns how many connections to a node are open.
+    fn n_open(&self, name: &str) -> usize {
+        let id = node_id(name);
+        self.connections.lock().iter().filter(|it| it.0 == id && !it.1.is_finished()).count()
+    }
+}
+
+struct MemoryNetworkDialer(Arc<Network>);
+
+impl NodeDialer for MemoryNetworkDialer {
+    fn name(&self, node: NodeId) -> String {
+        self.0.nodes.lock().get(&node).map_or("?", |it| it.0).to_owned()
+    }
+
+    fn connect(&self, node: NodeId) -> NodeConnecting {
+        let network = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = network.nodes.lock().get(&node).map(|it| Arc::clone(&it.1));
+            let shared = found.ok_or(io::ErrorKind::ConnectionRefused)?;
+            let (near, far) = tokio::io::duplex(64 << 10);
+            network.connections.lock().push((node, tokio::spawn(shared.serve(far))));
+            let near: NodeSocket = Box::new(near);
+            Ok(near)
+        })
+    }
+}
+
+/// A node with its system.
+struct Node {
+    name: &'static str,
+    scenario: Scenario,
+    engine: MemoryEngine,
+    cluster: Cluster,
+}
+
+/// Nodes with one provider and one engine.
+struct Nodes {
+    network: Arc<Network>,
+    store: MemoryStore,
+}
+
+impl Nodes {
+    fn join(&self, name: &'static str, scenario: Scenario) -> Node {
+        let engine = self.store.connect();
+        let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
+        let (link, ends, receivers) = super::link();
+        scenario.system.share_channels(ChannelParts {
+            name: name.to_owned(),
+            link: link.clone(),
+            effects: receivers.channels,
+            dialer: Arc::new(MemoryNetworkDialer(Arc::clone(&self.network))),
+            may_originate: true,
+        });
+        let shared = scenario.system.shared_channels().unwrap();
+        self.network.nodes.lock().insert(node_id(name), (name, shared));
+        let load = Arc::new(NodeLoad::default);
+        let clock = BootClock::Tokio(Instant::now());
+        let connection: Arc<dyn Engine> = Arc::new(engine.clone());
+        let events = scenario.system.events();
+        let cluster = Cluster::start_with((link, ends), connection, info, load, events, None, clock).unwrap();
+        Node { name, scenario, engine, cluster }
+    }
+}
+
+/// Starts nodes that share channel 1 with these streams, and waits until they may be origins.
+async fn nodes<const N: usize>(names: [&'static str; N], streams: &[Stream]) -> (Nodes, [Node; N]) {
+    let nodes = Nodes { network: Arc::default(), store: MemoryStore::default() };
+    let mut first = Some(Scenario::of(settings(), [streams]).await);
+    let mut all = Vec::new();
+    for name in names {
+        let scenario = match first.take() {
+            Some(it) => it,
+            None => {
+                let before: &Node = all.last().unwrap();
+                before.scenario.beside(settings()).await
+            }
+        };
+        all.push(nodes.join(name, scenario));
+    }
+    sleep(SETTLED).await;
+    let Ok(all) = all.try_into() else { unreachable!("as many as names") };
+    (nodes, all)
+}
+
+impl Node {
+    async fn watch(&self) -> TestViewer {
+        self.scenario.watch(channel(1)).await
+    }
+
+    async fn part(&self) -> Option<ChannelNode> {
+        self.scenario.status(channel(1)).await.and_then(|it| it.node)
+    }
+
+    /// Returns the name of the origin, as this node shows it.
+    async fn origin(&self) -> Option<String> {
+        self.part().await.map(|it| it.origin.to_string())
+    }
+
+    fn kinds(&self) -> Vec<RunEntryKind> {
+        let runs = self.scenario.system.switchboard().timeline(channel(1).uuid());
+        runs[0].entries.iter().map(|it| it.kind).collect()
+    }
+
+    /// Ends the node without a word, as a killed process does.
+    fn kill(self, nodes: &Nodes) {
+        nodes.network.cut(self.name);
+        self.engine.disconnect();
+        drop(self.cluster);
+        drop(self.scenario);
+    }
+}
+
+fn part(origin: &str, is_origin: bool, epoch: u64) -> ChannelNode {
+    ChannelNode { origin: origin.into(), is_origin, epoch }
+}
+
+/// Reads everything that a viewer gets in this time.
+async fn reads(viewer: &mut TestViewer, time: Duration, into: &mut BytesMut) {
+    let until = Instant::now() + time;
+    while let Ok(chunk) = tokio::time::timeout_at(until, viewer.tail.chunk()).await {
+        into.extend_from_slice(&chunk.unwrap_or_else(|end| panic!("the stream ended: {end}")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn viewers_of_two_nodes_share_one_upstream() {
+    let (nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let mut here = attic.watch().await;
+    here.sees("a").await;
+    assert_eq!(attic.part().await, Some(part("attic", true, 1)));
+    let began = Instant::now();
+    let mut there = cellar.watch().await;
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+    there.sees("a").await;
+    assert_eq!(cellar.part().await, Some(part("attic", false, 1)));
+    let mut third = cellar.watch().await;
+    third.sees("a").await;
+    assert_eq!((attic.scenario.provider.n_accepted(), nodes.network.n_open("attic")), (1, 1));
+    let status = cellar.scenario.status(channel(1)).await.unwrap();
+    assert_eq!((status.state, status.playing, status.clients.len()), ("playing", None, 2));
+    assert_eq!(cellar.kinds(), [RunEntryKind::Pulling, RunEntryKind::Pulled]);
+    let mut bytes = BytesMut::new();
+    reads(&mut there, 5 * SECOND, &mut bytes).await;
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_stays_for_the_viewers_of_others_and_ends_after_them() {
+    let (nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    drop(here);
+    let mut bytes = BytesMut::new();
+    reads(&mut there, settings().channel_shutdown_delay + 10 * SECOND, &mut bytes).await;
+    assert_eq!(labels_in(&bytes), ["a"]);
+    assert_eq!((cellar.origin().await.as_deref(), attic.scenario.provider.n_accepted()), (Some("attic"), 1));
+    drop(there);
+    attic.scenario.is_quiet().await;
+    assert_eq!(nodes.network.n_open("attic"), 0);
+    // Nobody owns it any more: the other node may begin.
+    let _there = cellar.watch().await;
+    assert_eq!(cellar.part().await, Some(part("cellar", true, 2)));
+}
+
+/// Kills the origin of three nodes, and checks what the viewers of the others get.
+async fn take_over(streams: &[Stream], longest: Duration) {
+    let (nodes, [attic, cellar, shed]) = nodes(["attic", "cellar", "shed"], streams).await;
+    let provider = attic.scenario.provider.clone();
+    let _here = attic.watch().await;
+    let (mut one, mut two) = (cellar.watch().await, shed.watch().await);
+    let (mut of_one, mut of_two) = (BytesMut::new(), BytesMut::new());
+    tokio::join!(reads(&mut one, 3 * SECOND, &mut of_one), reads(&mut two, 3 * SECOND, &mut of_two));
+    assert_eq!(provider.n_accepted(), 1);
+    let before = Instant::now();
+    attic.kill(&nodes);
+    provider.set("/a", Behaviour::play("b"));
+    let shows_b = async |viewer: &mut TestViewer, bytes: &mut BytesMut| {
+        while !labels_in(&bytes[bytes.len().saturating_sub(20_000)..]).iter().any(|it| it == "b") {
+            bytes.extend_from_slice(&viewer.tail.chunk().await.unwrap());
+        }
+        before.elapsed()
+    };
+    let (after_one, after_two) = tokio::join!(shows_b(&mut one, &mut of_one), shows_b(&mut two, &mut of_two));
+    assert!(after_one.max(after_two) < longest, "{after_one:?} {after_two:?}");
+    tokio::join!(reads(&mut one, 3 * SECOND, &mut of_one), reads(&mut two, 3 * SECOND, &mut of_two));
+    // One of them is the origin now, and the other one its edge.
+    let parts = [cellar.origin().await.unwrap(), shed.origin().await.unwrap()];
+    assert!(parts[0] == parts[1] && ["cellar", "shed"].contains(&&*parts[0]), "{parts:?}");
+    assert_eq!(cellar.part().await.unwrap().epoch, 2);
+    assert_eq!(provider.n_accepted(), 2);
+    for bytes in [&of_one, &of_two] {
+        assert_eq!(labels_in(bytes), ["a", "b"]);
+        TsReader::default().read(bytes, Duration::ZERO).unwrap();
+    }
+    // The pictures of both are the same from the first to the last common packet.
+    let pictures = |bytes: &[u8]| -> Vec<[u8; 188]> {
+        let packets = bytes.as_chunks::<188>().0;
+        packets.iter().filter(|it| it[1] & 0x1F != 0x1F || it[2] != 0xFF).copied().collect()
+    };
+    let (a, b) = (pictures(&of_one), pictures(&of_two));
+    let n = a.len().min(b.len()) - 500;
+    let begin = a.windows(20).position(|it| it == &b[200..220]).unwrap();
+    assert!(a[begin..][..n.min(a.len() - begin) - 300] == b[200..][..n.min(a.len() - begin) - 300]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_viewers_of_other_nodes_continue_when_the_origin_is_killed() {
+    take_over(&[stream(1, "a")], 3 * SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_stops_in_order_is_replaced_without_a_wait() {
+    let (nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let _here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    there.sees("a").await;
+    attic.scenario.provider.set("/a", Behaviour::play("b"));
+    let before = Instant::now();
+    let shown = async {
+        there.sees("b").await;
+        before.elapsed()
+    };
+    let (_, shown) = tokio::join!(attic.scenario.system.stop(), shown);
+    assert!(shown <= SECOND + Duration::from_millis(100), "{shown:?}");
+    let kinds = cellar.kinds();
+    assert!(!kinds.contains(&RunEntryKind::OriginUnreachable), "{kinds:?}");
+    assert_eq!(cellar.part().await, Some(part("cellar", true, 2)));
+    drop(nodes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failover_of_the_origin_reaches_the_viewers_of_other_nodes() {
+    let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a"), stream(2, "b")]).await;
+    let _here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    let mut bytes = BytesMut::new();
+    reads(&mut there, 2 * SECOND, &mut bytes).await;
+    attic.scenario.provider.set("/a", Behaviour::Status(404));
+    attic.scenario.provider.break_now("/a", Break::Reset);
+    reads(&mut there, 5 * SECOND, &mut bytes).await;
+    assert_eq!(labels_in(&bytes), ["a", "b"]);
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+    assert_eq!(cellar.part().await, Some(part("attic", false, 1)));
+    assert_eq!(cellar.scenario.system.counts().leases, 0);
+    // A switch has to be made where the source is.
+    let (near, far) = (attic.scenario.system.switchboard(), cellar.scenario.system.switchboard());
+    let refused = far.switch(channel(1), SwitchTo::Next).await.unwrap();
+    assert_eq!(refused, SwitchOutcome::AtNode("attic".into()));
+    attic.scenario.provider.set("/a", Behaviour::play("c"));
+    let switched = near.switch(channel(1), SwitchTo::Next).await.unwrap();
+    assert!(matches!(switched, SwitchOutcome::Switched { .. }), "{switched:?}");
+    there.sees("c").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_engine_each_node_plays_for_its_own_viewers() {
+    let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    for node in [&attic, &cellar] {
+        node.engine.disconnect();
+    }
+    sleep(20 * SECOND).await;
+    let began = Instant::now();
+    let (mut here, mut there) = tokio::join!(attic.watch(), cellar.watch());
+    assert!(began.elapsed() < 5 * SECOND, "{:?}", began.elapsed());
+    here.sees("a").await;
+    there.sees("a").await;
+    assert_eq!((attic.part().await, cellar.part().await), (None, None));
+    // They agree as soon as they can, and nobody's stream ends.
+    for node in [&attic, &cellar] {
+        node.engine.reconnect();
+    }
+    let mut bytes = BytesMut::new();
+    reads(&mut there, 60 * SECOND, &mut bytes).await;
+    let parts = [attic.origin().await.unwrap(), cellar.origin().await.unwrap()];
+    assert!(parts[0] == parts[1], "{parts:?}");
+    assert_eq!(attic.scenario.provider.n_open(), 1);
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+}
