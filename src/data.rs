@@ -50,6 +50,11 @@ impl DataFolder {
         self.root.join("key")
     }
 
+    /// Returns the path of the file of this node of a cluster.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.root.join("node.json")
+    }
+
     /// Returns the path of the socket over which commands reach the running gateway.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.root.join("control.sock")

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::{
-    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
-    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, RecordingsFolder, StorePlans,
-    Switchboard, System, SystemParts, effective_settings,
+    AfterSettings, ClusterParts, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts,
+    GuideServices, Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, RecordingsFolder,
+    StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -148,7 +148,12 @@ impl Gateway {
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let own_listeners = [api_addr, player_addr].into();
-        let system = start_system(&config, &models, &guide_files, &runtimes, own_listeners).await?;
+        let (membership, cluster) = {
+            let config = config.clone();
+            let preparing = runtimes.work.spawn(async move { node::membership::prepare(&config).await });
+            preparing.await.map_err(|_| StartError::Runtime)??
+        };
+        let system = start_system(&config, &models, &guide_files, &runtimes, own_listeners, cluster).await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -166,10 +171,12 @@ impl Gateway {
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
-        // With the runtime of the control plane, whose task it is.
-        let of_node = Arc::clone(&app);
-        let joining = runtimes.work.spawn(async move { node::membership::start(&of_node).await });
-        joining.await.map_err(|_| StartError::Runtime)??;
+        if let Some(membership) = membership {
+            // With the runtime of the control plane, whose task it is.
+            let of_node = Arc::clone(&app);
+            let joining = runtimes.work.spawn(async move { node::membership::start(&of_node, membership) });
+            joining.await.map_err(|_| StartError::Runtime)??;
+        }
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
         let open = |listener, routes| {
@@ -390,6 +397,7 @@ async fn start_system(
     guide_files: &GuideFiles,
     runtimes: &Runtimes,
     own_listeners: Arc<[SocketAddr]>,
+    cluster: Option<ClusterParts>,
 ) -> Result<Arc<System>, StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
     let conditions = PlanContext {
@@ -408,7 +416,8 @@ async fn start_system(
         memory_bytes: limits.film_cache_bytes,
         disk: (disk_bytes > 0).then_some((folder, disk_bytes)),
     };
-    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher, films };
+    let packets = runtimes.packets.clone();
+    let parts = SystemParts { dial: Arc::new(dial), packets, launcher, films, cluster };
     let (base, models) = (config.engine.clone(), models.clone());
     let files = Files::new(&config.data_dir);
     let uploads = files.folder(Folder::Playlists);

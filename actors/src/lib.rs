@@ -72,8 +72,8 @@ pub use self::channel::{
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::cluster::{
-    Cluster, ClusterLink, ClusterView, EffectReceivers, MemberEnds, NodeState, NodeView, ReadLoad,
-    link as cluster_link,
+    Cluster, ClusterLink, ClusterParts, ClusterView, EffectReceivers, MemberEnds, NodeState, NodeView,
+    ReadLoad, SlotTables, link as cluster_link,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
@@ -114,7 +114,9 @@ pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatRequest};
-pub use self::slots::{CoolingSlot, FullPool, LeaseInfo, LeasePurpose, SlotsSnapshot, WaitingRequest};
+pub use self::slots::{
+    CoolingSlot, FullPool, LeaseInfo, LeasePurpose, SlotElsewhere, SlotsSnapshot, WaitingRequest,
+};
 pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]
 pub use self::system::SystemActor;

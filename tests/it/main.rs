@@ -22,6 +22,7 @@ mod catchup;
 mod catchup_archives;
 mod clients;
 mod cluster_members;
+mod cluster_slots;
 mod confinement;
 mod conformance;
 mod connect;

@@ -5,14 +5,16 @@
 //!      │         effects become requests
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
-//!      └─ view.rs     who is there, for people and programs
+//!      ├─ view.rs     who is there, for people and programs
+//!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
 //! ```
 //!
-//! Slots, channels, jobs and seats are not passed through the cluster yet: nothing asks for them.
+//! Channels, jobs and seats are not passed through the cluster yet: nothing asks for them.
 
 mod clock;
 mod link;
 mod member;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -21,15 +23,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Engine, NodeInfo, NodeLoad};
-use domain::cluster::NodeInput;
+use domain::cluster::record::NodeId;
+use domain::cluster::{NodeEffect, NodeInput};
 use media::Guard;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::clock::BootClock;
-pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, link};
+pub(crate) use self::clock::BootTimeReader;
+pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;
+pub(crate) use self::slots::ClusterLeases;
 pub use self::view::{ClusterView, NodeState, NodeView};
 use crate::events::Events;
 
@@ -38,6 +44,18 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Reads the work of this node.
 pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
+
+/// What a system needs to share limits with the other nodes of a cluster. The member may begin later, see
+/// [`Cluster::start`].
+pub struct ClusterParts {
+    pub link: ClusterLink,
+    /// The effects about slots.
+    pub slots: UnboundedReceiver<NodeEffect>,
+    pub tables: watch::Receiver<SlotTables>,
+    pub engine: Arc<dyn Engine>,
+    /// The id of this node.
+    pub node: NodeId,
+}
 
 /// This node as a member of a cluster. Dropping it ends the membership without a word; see [`leave`](Self::leave).
 #[derive(Debug)]

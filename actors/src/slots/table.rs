@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::CUSTOM_ACCOUNT;
+use domain::cluster::record::{SlotPurpose, SlotState};
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision, SlotDemand};
 use domain::plan::{SharedPool, SlotPool};
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::reserved::reserved_slots;
-use super::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
+use super::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
 use super::{
     Asking, FullPool, HolderPort, Lease, LeaseTable, Message, Request, ReservedSlots, SlotCandidate,
 };
@@ -109,6 +110,9 @@ struct Inner {
     leases: BTreeMap<u64, Entry>,
     /// Bounded by the number of leases returned within the longest `release_delay`.
     cooling: Vec<Cooling>,
+    /// The slots of other nodes of the cluster. They do not count for a grant of this table, which grants slots without
+    /// a limit only, in a cluster.
+    elsewhere: Vec<SlotElsewhere>,
     /// The recent returns of slots of each profile.
     released: HashMap<ProfileId, Released>,
     /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
@@ -134,7 +138,7 @@ struct Waiting {
 }
 
 /// Keeps a request in the list of waiting ones until it is dropped.
-pub(super) struct WaitingEntry {
+pub(crate) struct WaitingEntry {
     id: u64,
     table: Arc<SlotTable>,
 }
@@ -191,7 +195,7 @@ impl SlotTable {
         }
         match limits::decide_slot(&places, &held, request.holder) {
             SlotDecision::Grant(place) => {
-                let (index, lease) = self.lease(&mut inner, request, place, now);
+                let (index, lease) = self.lease(&mut inner, request, place, now, self.clone());
                 Taken::Granted(index, lease)
             }
             SlotDecision::Wait(_) => Taken::Wait,
@@ -218,12 +222,12 @@ impl SlotTable {
                 && inner.has_shared_room(pool)
         };
         let place = request.order.iter().position(may_open)?;
-        Some(self.lease(&mut inner, request, place, now))
+        Some(self.lease(&mut inner, request, place, now, self.clone()))
     }
 
     /// Takes one slot more than a discovered limit allows, in order to find out whether it still holds. Only one at a
     /// time is in use.
-    pub(super) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
+    pub(crate) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
         let now = Instant::now();
         let mut inner = self.lock(now);
         let may_exceed = |SlotCandidate { pool, stream, .. }: &SlotCandidate| {
@@ -234,16 +238,62 @@ impl SlotTable {
                 && inner.observed(pool).may_exceed(*stream, now.into_std())
         };
         let place = request.order.iter().position(may_exceed)?;
-        Some(self.lease(&mut inner, request, place, now))
+        Some(self.lease(&mut inner, request, place, now, self.clone()))
+    }
+
+    /// Takes a slot without a wait, if one is free now.
+    pub(crate) fn take_now(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
+        if matches!(request.asking, Asking::Beside) {
+            return self.take_beside(request, |_| false);
+        }
+        match self.take(request) {
+            Taken::Granted(index, lease) => Some((index, lease)),
+            Taken::Wait | Taken::Full => None,
+        }
+    }
+
+    /// Adds a lease that `table` has granted for the candidate at this place of a request. It is returned to `table`, which
+    /// passes it on.
+    pub(crate) fn add(&self, request: &Request, place: usize, table: Arc<dyn LeaseTable>) -> (usize, Lease) {
+        self.lease(&mut self.inner.lock(), request, place, Instant::now(), table)
+    }
+
+    /// Sets the slots of other nodes of the cluster.
+    pub(crate) fn set_elsewhere(&self, elsewhere: Vec<SlotElsewhere>) {
+        let mut inner = self.inner.lock();
+        let now = Instant::now();
+        let is_open = |it: &SlotElsewhere| !matches!(it.state, SlotState::Cooling(_));
+        // Counted by profile, because the slots have no ids here. Their provider may count them for a while.
+        let n_open = |all: &[SlotElsewhere], profile| {
+            all.iter().filter(|it| it.profile == profile && is_open(it)).count()
+        };
+        let closed = inner.elsewhere.iter().filter(|it| {
+            is_open(it) && n_open(&elsewhere, it.profile) < n_open(&inner.elsewhere, it.profile)
+        });
+        let closed: Vec<_> = closed.map(|it| (it.profile, it.account)).collect();
+        for (profile, account) in closed {
+            inner.released.insert(
+                profile,
+                Released { account: Some(account), last: Some(now), last_delivered: Some(now) },
+            );
+        }
+        inner.elsewhere = elsewhere;
+    }
+
+    /// Returns how many slots of a pool, and of its server group, are reserved for others than this request.
+    pub(crate) fn reserved_for_others(&self, request: &Request, pool: &SlotPool) -> (u32, u32) {
+        let inner = self.inner.lock();
+        if inner.is_kept_out(request) { inner.open_reserved(pool) } else { (0, 0) }
     }
 
     /// Creates the lease for one candidate of a request.
     fn lease(
-        self: &Arc<Self>,
+        &self,
         inner: &mut Inner,
         request: &Request,
         place: usize,
         now: Instant,
+        table: Arc<dyn LeaseTable>,
     ) -> (usize, Lease) {
         let SlotCandidate { index, pool, stream } = &request.order[place];
         inner.last_id += 1;
@@ -267,11 +317,11 @@ impl SlotTable {
                 since: now,
             },
         );
-        (*index, Lease::new(id, self.clone(), just_released))
+        (*index, Lease::new(id, table, just_released))
     }
 
     /// Returns the account that prevents a grant.
-    pub(super) fn full(&self, request: &Request) -> FullPool {
+    pub(crate) fn full(&self, request: &Request) -> FullPool {
         self.inner.lock().full(request, Instant::now())
     }
 
@@ -318,7 +368,7 @@ impl SlotTable {
     }
 
     /// Lists a request as waiting until the result is dropped, or until it is granted.
-    pub(super) fn wait(self: &Arc<Self>, request: &Request) -> WaitingEntry {
+    pub(crate) fn wait(self: &Arc<Self>, request: &Request) -> WaitingEntry {
         let mut inner = self.inner.lock();
         inner.last_id += 1;
         let id = inner.last_id;
@@ -460,7 +510,9 @@ impl LeaseTable for SlotTable {
         let inner = self.lock(Instant::now());
         let others =
             inner.leases.values().filter(|it| it.holder != holder && it.purpose != LeasePurpose::Recording);
-        let held: Vec<_> = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).collect();
+        let elsewhere = inner.elsewhere.iter().filter(|it| it.purpose != SlotPurpose::Recording);
+        let held = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held));
+        let held: Vec<_> = held.chain(elsewhere.map(|it| it.held())).collect();
         limits::decide_slot(&[inner.demand(pool)], &held, holder) == SlotDecision::Grant(0)
     }
 
@@ -491,6 +543,7 @@ impl LeaseTable for SlotTable {
             reserved: inner.reserved.of_profiles(in_use).collect(),
             in_use: inner.lease_infos(now),
             cooling: inner.cooling.iter().map(cooling).collect(),
+            elsewhere: inner.elsewhere.clone(),
             waiting: inner.waiting.iter().map(waiting).collect(),
             discovered: inner.observed.iter().filter_map(discovered).collect(),
         }
@@ -537,6 +590,13 @@ impl Cooling {
     }
 }
 
+impl SlotElsewhere {
+    fn held(&self) -> HeldSlot {
+        // Its holder is none of this node.
+        HeldSlot { pool: self.profile, account: self.account, holder: None, closing: false }
+    }
+}
+
 impl Inner {
     fn held(&self) -> Vec<HeldSlot> {
         self.leases.values().map(Entry::held).chain(self.cooling.iter().map(Cooling::held)).collect()
@@ -570,7 +630,8 @@ impl Inner {
     fn n_shared(&self, shared: &SharedPool) -> u32 {
         let is_member = |it: &AccountId| shared.accounts.contains(it);
         let n_leases = self.leases.values().filter(|it| is_member(&it.pool.account)).count();
-        (n_leases + self.cooling.iter().filter(|it| is_member(&it.account)).count()) as u32
+        let n_elsewhere = self.elsewhere.iter().filter(|it| is_member(&it.account)).count();
+        (n_leases + n_elsewhere + self.cooling.iter().filter(|it| is_member(&it.account)).count()) as u32
     }
 
     /// Returns the last returns of slots that the provider may still count for this pool.
@@ -618,7 +679,8 @@ impl Inner {
     /// Returns the number of slots in use, including closing and cooling ones.
     fn n_used(&self, profile: ProfileId) -> u32 {
         let n_leases = self.leases.values().filter(|it| it.pool.profile == profile).count();
-        (n_leases + self.cooling.iter().filter(|it| it.profile == profile).count()) as u32
+        let n_elsewhere = self.elsewhere.iter().filter(|it| it.profile == profile).count();
+        (n_leases + n_elsewhere + self.cooling.iter().filter(|it| it.profile == profile).count()) as u32
     }
 
     /// Returns what is known about an account profile since the last change of its account.
@@ -665,6 +727,7 @@ impl Inner {
                 max_streams: 0,
                 is_discovered: false,
                 n_reserved: 0,
+                is_unknown: false,
             };
         };
         let reserved = if self.is_kept_out(request) { self.open_reserved(pool) } else { (0, 0) };
@@ -687,6 +750,7 @@ impl Inner {
             max_streams,
             is_discovered,
             n_reserved: if group.is_some() { reserved.1.max(reserved.0) } else { reserved.0 },
+            is_unknown: false,
         }
     }
 }
