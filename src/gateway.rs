@@ -545,7 +545,9 @@ async fn start_system(
         memory_bytes: limits.film_cache_bytes,
         disk: (disk_bytes > 0).then_some((folder, disk_bytes)),
     };
-    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher, films };
+    let packets = runtimes.packets.clone();
+    let (leases, channels) = of_node.map(|it| (it.leases, it.channels)).unzip();
+    let parts = SystemParts { dial: Arc::new(dial), packets, launcher, films, cluster: leases };
     let (base, models) = (config.engine.clone(), models.clone());
     let files = Files::new(&config.data_dir);
     let uploads = files.folder(Folder::Playlists);

@@ -13,11 +13,12 @@ pub(crate) fn limit(slots: &SlotsSnapshot, account: &Account, profile: &AccountP
     }
 }
 
-/// Returns the number of slots of the selected accounts and profiles that are in use, closing or cooling.
+/// Returns the number of slots of the selected accounts and profiles that are in use, closing or cooling, on all nodes.
 pub(crate) fn n_used(slots: &SlotsSnapshot, is_in: impl Fn(AccountId, ProfileId) -> bool) -> usize {
     let in_use = slots.in_use.iter().filter(|it| is_in(it.account_id, it.profile));
     let cooling = slots.cooling.iter().filter(|it| is_in(it.account, it.profile));
-    in_use.count() + cooling.count()
+    let elsewhere = slots.elsewhere.iter().filter(|it| is_in(it.account, it.profile));
+    in_use.count() + cooling.count() + elsewhere.count()
 }
 
 /// Returns the number of free slots; none is below zero, as after a limit was lowered. `None` without a limit.

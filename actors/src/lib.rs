@@ -73,9 +73,9 @@ pub use self::channel::{
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::cluster::{
-    ChannelParts, Cluster, ClusterLink, ClusterView, CompleteStore, Configuration, ConfigurationView,
-    EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeSocket, NodeState, NodeView, ReadLoad,
-    SharedChannels, link as cluster_link,
+    ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
+    ConfigurationView, EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeSocket, NodeState, NodeView,
+    ReadLoad, SharedChannels, SlotTables, link as cluster_link,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
@@ -118,7 +118,7 @@ pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, 
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatRequest};
 pub use self::slots::{
-    CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SlotsSnapshot, WaitingRequest,
+    CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest,
 };
 pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]

@@ -33,32 +33,32 @@ struct Inner {
 impl Predecessor {
     /// Counts the slots of that process from now on. Only the first call has an effect.
     pub(crate) fn follow(&self, table: Arc<SlotTable>, slots: Vec<OtherSlot>, connect: RingConnector) {
-        table.count_elsewhere(slots);
+        table.count_predecessor(slots);
         let _ = self.inner.set(Inner { slots: table, connect });
     }
 
     /// Notes that a live channel of that process has ended.
     pub fn returned(&self, holder: u64) {
         if let Some(inner) = self.inner.get() {
-            inner.slots.returned_elsewhere(Some(holder));
+            inner.slots.returned_by_predecessor(Some(holder));
         }
     }
 
     /// Notes that the process has ended.
     pub fn ended(&self) {
         if let Some(inner) = self.inner.get() {
-            inner.slots.returned_elsewhere(None);
+            inner.slots.returned_by_predecessor(None);
         }
     }
 
     /// Returns whether the process still has slots.
     pub fn is_serving(&self) -> bool {
-        self.inner.get().is_some_and(|it| it.slots.is_used_elsewhere())
+        self.inner.get().is_some_and(|it| it.slots.is_used_by_predecessor())
     }
 
     /// Returns the stream and the account profile with which that process plays a target.
     pub(crate) fn plays(&self, target: &Target) -> Option<(StreamId, ProfileId)> {
-        self.inner.get()?.slots.plays_elsewhere(target)
+        self.inner.get()?.slots.predecessor_plays(target)
     }
 
     /// Reads the ring of a target. To be called on a runtime with sockets.

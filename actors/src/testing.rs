@@ -218,6 +218,7 @@ impl Scenario {
             packets: Handle::current(),
             launcher: Launcher::default(),
             films: FilmCacheSettings::default(),
+            cluster: None,
         };
         let system = System::start_with(settings, plans, parts, leases).await.expect("starts");
         Self { system, provider, dial, plans: None }

@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// The known identity of a viewer. It decides whether a new request replaces an older one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Viewer {
     /// User name; `None` without a login.
     pub user: Option<String>,

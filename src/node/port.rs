@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
+//! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`](super::forward) |
 
 use std::io;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::now_ms;
+use actors::{SharedChannels, now_ms};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use futures_util::future::BoxFuture;
@@ -25,6 +26,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use media::Connection;
+use media::node::{RING_PATH, RingProgress, answer_ring};
 use rustls::server::Acceptor;
 use serde_json::json;
 use storage::Store;
@@ -69,6 +71,8 @@ pub(crate) struct NodePortParts {
     pub(crate) api: ApiHandler,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
+    /// The live channels that other nodes may read.
+    pub(crate) rings: Option<Arc<SharedChannels>>,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -140,9 +144,11 @@ async fn serve(parts: Arc<NodePortParts>, socket: TcpStream, address: SocketAddr
         let node = certificate.and_then(|it| parts.trust.node_of(it));
         NodePeer::Node(node.ok_or("its certificate is not one of the cluster")?.0)
     };
+    let progress = RingProgress::default();
+    let of_rings = progress.clone();
     let service = service_fn(move |request| {
-        let parts = Arc::clone(&parts);
-        async move { Ok::<_, io::Error>(answer(&parts, peer, (address, local), request).await) }
+        let (parts, progress) = (Arc::clone(&parts), of_rings.clone());
+        async move { Ok::<_, io::Error>(answer(&parts, peer, (address, local), &progress, request).await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -152,18 +158,29 @@ async fn serve(parts: Arc<NodePortParts>, socket: TcpStream, address: SocketAddr
         // The certificate is checked with each connection.
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    served.await.map_err(|it| text(&it))
+    tokio::select! {
+        served = served => served.map_err(|it| text(&it)),
+        () = progress.stuck() => Err("it takes nothing of a ring".to_owned()),
+    }
 }
 
 async fn answer(
     parts: &Arc<NodePortParts>,
     peer: NodePeer,
     addresses: (SocketAddr, SocketAddr),
+    progress: &RingProgress,
     request: Request<Incoming>,
 ) -> Response<NodeBody> {
     match (peer, request.method(), request.uri().path()) {
         (NodePeer::Joining, &Method::POST, JOIN_PATH) => join(parts, request).await,
         (NodePeer::Node(node), &Method::GET, SNAPSHOT_PATH) => snapshot(parts, node).await,
+        (NodePeer::Node(_), method, path) if path.starts_with(RING_PATH) => match &parts.rings {
+            Some(rings) => {
+                let answer = answer_ring(method, request.uri(), &**rings, progress);
+                answer.map(|body| body.map_err(|never| match never {}).boxed_unsync())
+            }
+            None => refuse(StatusCode::NOT_FOUND, "Not found."),
+        },
         (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
             forwarded(parts, addresses, request).await
         }

@@ -458,6 +458,7 @@ mod tests {
             max_streams: 1,
             is_discovered: false,
             n_reserved: 0,
+            is_unknown: false,
         };
         for (reason, status, retry_after) in [
             (VodRefusal::Full(full), 503, Some("3")),

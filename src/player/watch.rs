@@ -425,6 +425,7 @@ mod tests {
             max_streams: 1,
             is_discovered: false,
             n_reserved: 0,
+            is_unknown: false,
         };
         check(no_watch(&WatchRefusal::Full(full), false), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }, false), 503, "805 All Tuners In Use", Some("3"));
@@ -453,6 +454,7 @@ mod tests {
             max_streams: 1,
             is_discovered: false,
             n_reserved: 0,
+            is_unknown: false,
         };
         let text = no_watch(&WatchRefusal::Full(full), false).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");

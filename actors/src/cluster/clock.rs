@@ -22,6 +22,29 @@ pub(super) enum BootClock {
     Tokio(tokio::time::Instant),
 }
 
+/// Reads the clock of the rules, without its timer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum BootTimeReader {
+    Kernel,
+    #[cfg(test)]
+    Tokio(tokio::time::Instant),
+}
+
+impl BootTimeReader {
+    pub(crate) fn now(self) -> BootTime {
+        match self {
+            Self::Kernel => {
+                let now = clock_gettime(ClockId::Boottime);
+                let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+                let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
+                BootTime(Duration::new(seconds, nanos))
+            }
+            #[cfg(test)]
+            Self::Tokio(begin) => BootTime(begin.elapsed()),
+        }
+    }
+}
+
 impl BootClock {
     #[expect(
         deprecated,
@@ -35,14 +58,9 @@ impl BootClock {
 
     pub(super) fn now(&self) -> BootTime {
         match self {
-            Self::Kernel(_) => {
-                let now = clock_gettime(ClockId::Boottime);
-                let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-                let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
-                BootTime(Duration::new(seconds, nanos))
-            }
+            Self::Kernel(_) => BootTimeReader::Kernel.now(),
             #[cfg(test)]
-            Self::Tokio(begin) => BootTime(begin.elapsed()),
+            Self::Tokio(begin) => BootTimeReader::Tokio(*begin).now(),
         }
     }
 

@@ -4,8 +4,12 @@
 //!   a part ── ClusterLink ──▶ member.rs ── EffectPorts ──▶ EffectReceivers, one for each kind of record
 //! ```
 
+use std::collections::BTreeMap;
+
+use domain::cluster::record::{PoolId, PoolTable, ProcessId};
 use domain::cluster::{NodeEffect, NodeInput};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 
 /// Passes inputs to the task of the member. Inputs that are sent before it runs wait for it.
 ///
@@ -39,6 +43,18 @@ pub(super) struct EffectPorts {
     seats: UnboundedSender<NodeEffect>,
     channels: UnboundedSender<NodeEffect>,
     jobs: UnboundedSender<NodeEffect>,
+    /// The newest slot tables. Up to date before the effects that follow from them.
+    pub(super) tables: watch::Sender<SlotTables>,
+}
+
+/// What the task of the member shows of the slots.
+#[derive(Debug, Default)]
+pub struct SlotTables {
+    /// The process of this node. `None`: its member has not begun.
+    pub(crate) process: Option<ProcessId>,
+    /// This node is a member now.
+    pub(crate) is_member: bool,
+    pub(crate) tables: BTreeMap<PoolId, PoolTable>,
 }
 
 impl EffectPorts {
@@ -73,6 +89,7 @@ pub struct EffectReceivers {
     pub seats: UnboundedReceiver<NodeEffect>,
     pub channels: UnboundedReceiver<NodeEffect>,
     pub jobs: UnboundedReceiver<NodeEffect>,
+    pub tables: watch::Receiver<SlotTables>,
 }
 
 /// Creates the ways between the task of a member and the other parts. They can be used before the task runs.
@@ -82,8 +99,14 @@ pub fn link() -> (ClusterLink, MemberEnds, EffectReceivers) {
     let (seats, of_seats) = unbounded_channel();
     let (channels, of_channels) = unbounded_channel();
     let (jobs, of_jobs) = unbounded_channel();
-    let ports = EffectPorts { slots, seats, channels, jobs };
-    let receivers =
-        EffectReceivers { slots: of_slots, seats: of_seats, channels: of_channels, jobs: of_jobs };
+    let (tables, of_tables) = watch::channel(SlotTables::default());
+    let ports = EffectPorts { slots, seats, channels, jobs, tables };
+    let receivers = EffectReceivers {
+        slots: of_slots,
+        seats: of_seats,
+        channels: of_channels,
+        jobs: of_jobs,
+        tables: of_tables,
+    };
     (ClusterLink { inputs: input }, MemberEnds { inputs, ports }, receivers)
 }

@@ -9,7 +9,7 @@ use cluster::codec::{self, StoredMember, StoredRecord};
 use cluster::{
     Engine, EngineError, EngineState, NodeInfo, Record, Revision, Session, SwapOutcome, WatchEvent, node_id,
 };
-use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, ProcessId, RecordKey};
+use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, PoolId, ProcessId, RecordKey};
 use domain::cluster::rules::ClusterRules;
 use domain::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, WriteNumber};
 use domain::event::{Event, EventBody};
@@ -99,6 +99,7 @@ impl MemberTask {
         let empty = ClusterView { disconnected: Some("not connected yet".to_owned()), problem: None, nodes };
         let (view, receiver) = watch::channel(Arc::new(empty));
         let records = engine.watch(None);
+        ports.tables.send_modify(|it| it.process = Some(process));
         let task = Self {
             ports,
             engine,
@@ -278,10 +279,38 @@ impl MemberTask {
                 self.inputs.clear();
                 return;
             }
-            for effect in self.node.on(input, self.clock.now()) {
+            let pool = match &input {
+                NodeInput::Seen { key: RecordKey::Pool(id), .. }
+                | NodeInput::Written { key: RecordKey::Pool(id), .. } => Some(*id),
+                NodeInput::EngineRestarted => {
+                    self.ports.tables.send_modify(|it| it.tables.clear());
+                    None
+                }
+                _ => None,
+            };
+            let effects = self.node.on(input, self.clock.now());
+            self.show_slots(pool);
+            for effect in effects {
                 self.carry_out(effect);
             }
         }
+    }
+
+    /// Shows a slot table that may have changed, and whether this node is a member.
+    fn show_slots(&self, pool: Option<PoolId>) {
+        let is_member = self.node.incarnation(self.clock.now()).is_some();
+        let table = pool.and_then(|id| Some((id, &self.node.pool(id)?.view()?.1)));
+        self.ports.tables.send_if_modified(|shown| {
+            let mut is_new = shown.is_member != is_member;
+            shown.is_member = is_member;
+            if let Some((id, table)) = table
+                && shown.tables.get(&id) != Some(table)
+            {
+                shown.tables.insert(id, table.clone());
+                is_new = true;
+            }
+            is_new
+        });
     }
 
     fn carry_out(&mut self, effect: NodeEffect) {

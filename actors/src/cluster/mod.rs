@@ -7,10 +7,11 @@
 //!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
 //!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
-//!      └─ view.rs     who is there, for people and programs
+//!      ├─ view.rs     who is there, for people and programs
+//!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
 //! ```
 //!
-//! Slots and seats are not passed through the cluster yet: nothing asks for them.
+//! Seats are not passed through the cluster yet: nothing asks for them.
 
 #[cfg(test)]
 mod channel_tests;
@@ -19,6 +20,7 @@ mod clock;
 mod configuration;
 mod link;
 mod member;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -27,8 +29,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Engine, NodeInfo, NodeLoad};
-use domain::cluster::NodeInput;
+use domain::cluster::record::NodeId;
+use domain::cluster::{NodeEffect, NodeInput};
 use media::Guard;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -37,8 +41,10 @@ pub(crate) use self::channels::{ChannelClaim, OwnerDecision};
 pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
 use self::clock::BootClock;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
-pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, link};
+pub(crate) use self::clock::BootTimeReader;
+pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;
+pub(crate) use self::slots::ClusterLeases;
 pub use self::view::{ClusterView, NodeState, NodeView};
 use crate::events::Events;
 
@@ -47,6 +53,18 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Reads the work of this node.
 pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
+
+/// What a system needs to share limits with the other nodes of a cluster. The member may begin later, see
+/// [`Cluster::start`].
+pub struct ClusterParts {
+    pub link: ClusterLink,
+    /// The effects about slots.
+    pub slots: UnboundedReceiver<NodeEffect>,
+    pub tables: watch::Receiver<SlotTables>,
+    pub engine: Arc<dyn Engine>,
+    /// The id of this node.
+    pub node: NodeId,
+}
 
 /// This node as a member of a cluster. Dropping it ends the membership without a word; see [`leave`](Self::leave).
 #[derive(Debug)]

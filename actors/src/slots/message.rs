@@ -30,7 +30,6 @@ pub(crate) enum SlotMessage {
     Yield { asked_by: u64, viewer: Option<Viewer>, claim: Option<RecordingClaim> },
     /// The lease with this number ends: another node may open its connection after this time. The receiver closes its
     /// source at once and returns the lease. Sent in a cluster only, by a node that has lost contact with the others.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the table of a cluster will send it"))]
     Revoked { lease: u64, within: Duration },
 }
 
@@ -79,6 +78,18 @@ pub(crate) struct Request {
     /// The connections that the recordings of a channel may take from others.
     pub(crate) claim: Option<RecordingClaim>,
     pub(crate) purpose: LeasePurpose,
+}
+
+impl Request {
+    /// Returns the same request with these candidates only.
+    pub(crate) fn of(&self, places: &[usize]) -> Self {
+        Self {
+            port: self.port.clone(),
+            order: places.iter().map(|it| self.order[*it].clone()).collect(),
+            asking: self.asking.clone(),
+            ..*self
+        }
+    }
 }
 
 /// The messages of the slots actor.

@@ -1,7 +1,8 @@
 //! The limit per account profile and per server group: no upstream connection opens without a lease, which takes a
 //! slot of both.
 //!
-//! Holders know only the trait [`LeaseTable`]. Its implementation for a single node has two parts:
+//! Holders know only the trait [`LeaseTable`]. A node of a cluster has [`ClusterLeases`](crate::cluster::ClusterLeases) in
+//! front of the implementation for a single node, which has two parts:
 //!
 //! The [`SlotTable`] is a plain value owned by the system that contains all leases. A [`Lease`] is a guard on it,
 //! returned by its `Drop`. The slots actor adds the queue and the policy: it grants leases, lets a request wait for at
@@ -39,15 +40,15 @@ pub(crate) use self::lease::Lease;
 pub(crate) use self::lease_table::LeaseTable;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
 pub(crate) use self::reserved::ReservedSlots;
-pub use self::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
-pub(crate) use self::table::SlotTable;
+pub use self::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
 pub use self::table::{LeaseInfo, LeasePurpose};
+pub(crate) use self::table::{SlotTable, WaitingEntry};
 #[cfg(doc)]
 use domain::settings::LEASE_WAIT;
 
 /// Maximum number of waiting requests. Beyond it, a request is refused as `Full` immediately: each waiting request
 /// belongs to a live channel, so this many requests at their limit are an overload that waiting does not resolve.
-const PARKED_MAX: usize = 1024;
+pub(crate) const PARKED_MAX: usize = 1024;
 
 /// The account that is at its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,11 +65,20 @@ pub struct FullPool {
     pub is_discovered: bool,
     /// How many of its connections are reserved for recordings that begin soon.
     pub n_reserved: u32,
+    /// The nodes of the cluster could not be asked, so it is not known whether it is at its limit.
+    pub is_unknown: bool,
 }
 
 impl fmt::Display for FullPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { account, max_streams: max, .. } = self;
+        if self.is_unknown {
+            return write!(
+                f,
+                "account \"{account}\" has a limit of connections, and this node cannot ask the other nodes of the \
+                 cluster for one"
+            );
+        }
         let streams = if *max == 1 { "stream" } else { "streams" };
         match (&self.server_group, self.is_discovered) {
             (Some(group), _) => write!(

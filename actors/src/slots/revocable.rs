@@ -93,6 +93,7 @@ impl LeaseTable for RevocableTable {
                     max_streams: 1,
                     is_discovered: false,
                     n_reserved: 0,
+                    is_unknown: false,
                 },
             },
         };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use domain::cluster::record::{NodeId, SlotPurpose, SlotState};
 use domain::ids::{AccountId, ProfileId};
 
 use super::{LeaseInfo, LeasePurpose};
@@ -14,6 +15,8 @@ pub struct SlotsSnapshot {
     /// In the order in which they were granted.
     pub in_use: Vec<LeaseInfo>,
     pub cooling: Vec<CoolingSlot>,
+    /// The slots that other nodes of the cluster have.
+    pub elsewhere: Vec<SlotElsewhere>,
     /// In the order of their arrival, which is the order in which they are served.
     pub waiting: Vec<WaitingRequest>,
     /// How many free slots of each account profile are reserved for recordings.
@@ -29,6 +32,16 @@ pub struct CoolingSlot {
     pub account: AccountId,
     /// Time until the slot is free.
     pub left: Duration,
+}
+
+/// A slot that another node of the cluster has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotElsewhere {
+    pub node: NodeId,
+    pub profile: ProfileId,
+    pub account: AccountId,
+    pub purpose: SlotPurpose,
+    pub state: SlotState,
 }
 
 /// A request that waits for a slot.

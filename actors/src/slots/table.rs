@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::CUSTOM_ACCOUNT;
+use domain::cluster::record::{SlotPurpose, SlotState};
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision, SlotDemand};
 use domain::plan::{SharedPool, SlotPool};
@@ -17,7 +18,7 @@ use tracing::{info, warn};
 
 use super::elsewhere::{Allowance, OtherSlot};
 use super::reserved::reserved_slots;
-use super::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
+use super::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
 use super::{
     Asking, FullPool, HolderPort, Lease, LeaseTable, Message, Request, ReservedSlots, SlotCandidate,
 };
@@ -110,12 +111,15 @@ struct Inner {
     leases: BTreeMap<u64, Entry>,
     /// Bounded by the number of leases returned within the longest `release_delay`.
     cooling: Vec<Cooling>,
+    /// The slots of other nodes of the cluster. They do not count for a grant of this table, which grants slots without
+    /// a limit only, in a cluster.
+    elsewhere: Vec<SlotElsewhere>,
     /// The recent returns of slots of each profile.
     released: HashMap<ProfileId, Released>,
     /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
     observed: BTreeMap<ProfileId, Observed>,
     /// The slots that the process before this one still uses. Bounded by what it may use.
-    elsewhere: Vec<OtherSlot>,
+    predecessor: Vec<OtherSlot>,
     /// Set once the slots are handed over to another process.
     allowance: Option<Allowance>,
     /// The slots that recordings need soon.
@@ -139,7 +143,7 @@ struct Waiting {
 }
 
 /// Keeps a request in the list of waiting ones until it is dropped.
-pub(super) struct WaitingEntry {
+pub(crate) struct WaitingEntry {
     id: u64,
     table: Arc<SlotTable>,
 }
@@ -190,7 +194,7 @@ impl SlotTable {
         if let Some(allowance) = &inner.allowance {
             return match inner.place_after_hand_over(allowance, request) {
                 AllowedPlace::Free(place) => {
-                    let (index, lease) = self.lease(&mut inner, request, place, now);
+                    let (index, lease) = self.lease(&mut inner, request, place, now, self.clone());
                     Taken::Granted(index, lease)
                 }
                 AllowedPlace::Closing => Taken::Wait,
@@ -206,7 +210,7 @@ impl SlotTable {
         }
         match limits::decide_slot(&places, &held, request.holder) {
             SlotDecision::Grant(place) => {
-                let (index, lease) = self.lease(&mut inner, request, place, now);
+                let (index, lease) = self.lease(&mut inner, request, place, now, self.clone());
                 Taken::Granted(index, lease)
             }
             SlotDecision::Wait(_) => Taken::Wait,
@@ -236,12 +240,12 @@ impl SlotTable {
                 && inner.has_shared_room(pool)
         };
         let place = request.order.iter().position(may_open)?;
-        Some(self.lease(&mut inner, request, place, now))
+        Some(self.lease(&mut inner, request, place, now, self.clone()))
     }
 
     /// Takes one slot more than a discovered limit allows, in order to find out whether it still holds. Only one at a
     /// time is in use.
-    pub(super) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
+    pub(crate) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
         let now = Instant::now();
         let mut inner = self.lock(now);
         if inner.allowance.is_some() {
@@ -255,16 +259,62 @@ impl SlotTable {
                 && inner.observed(pool).may_exceed(*stream, now.into_std())
         };
         let place = request.order.iter().position(may_exceed)?;
-        Some(self.lease(&mut inner, request, place, now))
+        Some(self.lease(&mut inner, request, place, now, self.clone()))
+    }
+
+    /// Takes a slot without a wait, if one is free now.
+    pub(crate) fn take_now(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
+        if matches!(request.asking, Asking::Beside) {
+            return self.take_beside(request, |_| false);
+        }
+        match self.take(request) {
+            Taken::Granted(index, lease) => Some((index, lease)),
+            Taken::Wait | Taken::Full => None,
+        }
+    }
+
+    /// Adds a lease that `table` has granted for the candidate at this place of a request. It is returned to `table`, which
+    /// passes it on.
+    pub(crate) fn add(&self, request: &Request, place: usize, table: Arc<dyn LeaseTable>) -> (usize, Lease) {
+        self.lease(&mut self.inner.lock(), request, place, Instant::now(), table)
+    }
+
+    /// Sets the slots of other nodes of the cluster.
+    pub(crate) fn set_elsewhere(&self, elsewhere: Vec<SlotElsewhere>) {
+        let mut inner = self.inner.lock();
+        let now = Instant::now();
+        let is_open = |it: &SlotElsewhere| !matches!(it.state, SlotState::Cooling(_));
+        // Counted by profile, because the slots have no ids here. Their provider may count them for a while.
+        let n_open = |all: &[SlotElsewhere], profile| {
+            all.iter().filter(|it| it.profile == profile && is_open(it)).count()
+        };
+        let closed = inner.elsewhere.iter().filter(|it| {
+            is_open(it) && n_open(&elsewhere, it.profile) < n_open(&inner.elsewhere, it.profile)
+        });
+        let closed: Vec<_> = closed.map(|it| (it.profile, it.account)).collect();
+        for (profile, account) in closed {
+            inner.released.insert(
+                profile,
+                Released { account: Some(account), last: Some(now), last_delivered: Some(now) },
+            );
+        }
+        inner.elsewhere = elsewhere;
+    }
+
+    /// Returns how many slots of a pool, and of its server group, are reserved for others than this request.
+    pub(crate) fn reserved_for_others(&self, request: &Request, pool: &SlotPool) -> (u32, u32) {
+        let inner = self.inner.lock();
+        if inner.is_kept_out(request) { inner.open_reserved(pool) } else { (0, 0) }
     }
 
     /// Creates the lease for one candidate of a request.
     fn lease(
-        self: &Arc<Self>,
+        &self,
         inner: &mut Inner,
         request: &Request,
         place: usize,
         now: Instant,
+        table: Arc<dyn LeaseTable>,
     ) -> (usize, Lease) {
         let SlotCandidate { index, pool, stream } = &request.order[place];
         inner.last_id += 1;
@@ -288,11 +338,11 @@ impl SlotTable {
                 since: now,
             },
         );
-        (*index, Lease::new(id, self.clone(), just_released))
+        (*index, Lease::new(id, table, just_released))
     }
 
     /// Returns the account that prevents a grant.
-    pub(super) fn full(&self, request: &Request) -> FullPool {
+    pub(crate) fn full(&self, request: &Request) -> FullPool {
         self.inner.lock().full(request, Instant::now())
     }
 
@@ -339,7 +389,7 @@ impl SlotTable {
     }
 
     /// Lists a request as waiting until the result is dropped, or until it is granted.
-    pub(super) fn wait(self: &Arc<Self>, request: &Request) -> WaitingEntry {
+    pub(crate) fn wait(self: &Arc<Self>, request: &Request) -> WaitingEntry {
         let mut inner = self.inner.lock();
         inner.last_id += 1;
         let id = inner.last_id;
@@ -375,11 +425,11 @@ impl SlotTable {
     }
 
     /// Counts slots that the process before this one uses, instead of those counted before.
-    pub(crate) fn count_elsewhere(&self, slots: Vec<OtherSlot>) {
+    pub(crate) fn count_predecessor(&self, slots: Vec<OtherSlot>) {
         let now = Instant::now();
         let (cooling, in_use): (Vec<_>, Vec<_>) = slots.into_iter().partition(|it| it.cooling_ms > 0);
         let mut inner = self.inner.lock();
-        inner.elsewhere = in_use;
+        inner.predecessor = in_use;
         inner.cooling.extend(cooling.into_iter().map(|it| Cooling {
             profile: it.profile,
             account: it.account,
@@ -388,13 +438,13 @@ impl SlotTable {
     }
 
     /// Notes that a holder of the process before this one has ended; `None` if that process has.
-    pub(crate) fn returned_elsewhere(&self, holder: Option<u64>) {
+    pub(crate) fn returned_by_predecessor(&self, holder: Option<u64>) {
         let now = Instant::now();
         {
             let mut inner = self.inner.lock();
             let is_back = |it: &OtherSlot| holder.is_none_or(|holder| it.holder == holder);
-            let (back, kept) = std::mem::take(&mut inner.elsewhere).into_iter().partition(is_back);
-            inner.elsewhere = kept;
+            let (back, kept) = std::mem::take(&mut inner.predecessor).into_iter().partition(is_back);
+            inner.predecessor = kept;
             for OtherSlot { profile, account, release_delay_ms, .. } in back {
                 let released = inner.released.entry(profile).or_default();
                 released.account = Some(account);
@@ -409,14 +459,14 @@ impl SlotTable {
     }
 
     /// Returns the stream and the account profile with which the process before this one plays a target.
-    pub(crate) fn plays_elsewhere(&self, target: &Target) -> Option<(StreamId, ProfileId)> {
+    pub(crate) fn predecessor_plays(&self, target: &Target) -> Option<(StreamId, ProfileId)> {
         let inner = self.inner.lock();
-        inner.elsewhere.iter().find(|it| it.target == *target).map(|it| (it.stream, it.profile))
+        inner.predecessor.iter().find(|it| it.target == *target).map(|it| (it.stream, it.profile))
     }
 
     /// Returns whether the process before this one still uses slots.
-    pub(crate) fn is_used_elsewhere(&self) -> bool {
-        !self.inner.lock().elsewhere.is_empty()
+    pub(crate) fn is_used_by_predecessor(&self) -> bool {
+        !self.inner.lock().predecessor.is_empty()
     }
 
     /// Returns the number of entries about returned slots.
@@ -543,9 +593,10 @@ impl LeaseTable for SlotTable {
         let inner = self.lock(Instant::now());
         let others =
             inner.leases.values().filter(|it| it.holder != holder && it.purpose != LeasePurpose::Recording);
-        let elsewhere = inner.elsewhere.iter().map(OtherSlot::held);
-        let held = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held)).chain(elsewhere);
-        let held: Vec<_> = held.collect();
+        let elsewhere = inner.elsewhere.iter().filter(|it| it.purpose != SlotPurpose::Recording);
+        let held = others.map(Entry::held).chain(inner.cooling.iter().map(Cooling::held));
+        let held = held.chain(inner.predecessor.iter().map(OtherSlot::held));
+        let held: Vec<_> = held.chain(elsewhere.map(|it| it.held())).collect();
         limits::decide_slot(&[inner.demand(pool)], &held, holder) == SlotDecision::Grant(0)
     }
 
@@ -574,8 +625,9 @@ impl LeaseTable for SlotTable {
         let in_use = || inner.leases.values().map(|it| (it.pool.profile, &it.target));
         SlotsSnapshot {
             reserved: inner.reserved.of_profiles(in_use).collect(),
-            in_use: inner.elsewhere_infos().chain(inner.lease_infos(now)).collect(),
+            in_use: inner.predecessor_infos().chain(inner.lease_infos(now)).collect(),
             cooling: inner.cooling.iter().map(cooling).collect(),
+            elsewhere: inner.elsewhere.clone(),
             waiting: inner.waiting.iter().map(waiting).collect(),
             discovered: inner.observed.iter().filter_map(discovered).collect(),
         }
@@ -660,11 +712,18 @@ impl Cooling {
     }
 }
 
+impl SlotElsewhere {
+    fn held(&self) -> HeldSlot {
+        // Its holder is none of this node.
+        HeldSlot { pool: self.profile, account: self.account, holder: None, closing: false }
+    }
+}
+
 impl Inner {
     fn held(&self) -> Vec<HeldSlot> {
         let closed = self.cooling.iter().map(Cooling::held);
-        let elsewhere = self.elsewhere.iter().map(OtherSlot::held);
-        self.leases.values().map(Entry::held).chain(closed).chain(elsewhere).collect()
+        let predecessor = self.predecessor.iter().map(OtherSlot::held);
+        self.leases.values().map(Entry::held).chain(closed).chain(predecessor).collect()
     }
 
     /// Returns the first candidate that a holder may open although another process grants slots now.
@@ -713,9 +772,7 @@ impl Inner {
     /// Returns the number of slots of a server group in use, including closing and cooling ones.
     fn n_shared(&self, shared: &SharedPool) -> u32 {
         let is_member = |it: &AccountId| shared.accounts.contains(it);
-        let n_leases = self.leases.values().filter(|it| is_member(&it.pool.account)).count();
-        let n_elsewhere = self.elsewhere.iter().filter(|it| is_member(&it.account)).count();
-        (n_leases + n_elsewhere + self.cooling.iter().filter(|it| is_member(&it.account)).count()) as u32
+        self.n_counted(|_, account| is_member(&account))
     }
 
     /// Returns the last returns of slots that the provider may still count for this pool.
@@ -761,8 +818,8 @@ impl Inner {
     }
 
     /// Returns the slots of the process before this one, whose numbers say nothing here.
-    fn elsewhere_infos(&self) -> impl Iterator<Item = LeaseInfo> {
-        self.elsewhere.iter().map(|it| LeaseInfo {
+    fn predecessor_infos(&self) -> impl Iterator<Item = LeaseInfo> {
+        self.predecessor.iter().map(|it| LeaseInfo {
             id: 0,
             profile: it.profile,
             account_id: it.account,
@@ -777,9 +834,17 @@ impl Inner {
 
     /// Returns the number of slots in use, including closing and cooling ones.
     fn n_used(&self, profile: ProfileId) -> u32 {
-        let n_leases = self.leases.values().filter(|it| it.pool.profile == profile).count();
-        let n_elsewhere = self.elsewhere.iter().filter(|it| it.profile == profile).count();
-        (n_leases + n_elsewhere + self.cooling.iter().filter(|it| it.profile == profile).count()) as u32
+        self.n_counted(|it, _| it == profile)
+    }
+
+    /// Returns the number of slots of these profiles that a provider may count, on this node and on others.
+    fn n_counted(&self, is_in: impl Fn(ProfileId, AccountId) -> bool) -> u32 {
+        let leases = self.leases.values().map(|it| (it.pool.profile, it.pool.account));
+        let cooling = self.cooling.iter().map(|it| (it.profile, it.account));
+        let predecessor = self.predecessor.iter().map(|it| (it.profile, it.account));
+        let elsewhere = self.elsewhere.iter().map(|it| (it.profile, it.account));
+        let all = leases.chain(cooling).chain(predecessor).chain(elsewhere);
+        all.filter(|(profile, account)| is_in(*profile, *account)).count() as u32
     }
 
     /// Returns what is known about an account profile since the last change of its account.
@@ -826,6 +891,7 @@ impl Inner {
                 max_streams: 0,
                 is_discovered: false,
                 n_reserved: 0,
+                is_unknown: false,
             };
         };
         let reserved = if self.is_kept_out(request) { self.open_reserved(pool) } else { (0, 0) };
@@ -848,6 +914,7 @@ impl Inner {
             max_streams,
             is_discovered,
             n_reserved: if group.is_some() { reserved.1.max(reserved.0) } else { reserved.0 },
+            is_unknown: false,
         }
     }
 }

@@ -56,7 +56,7 @@ use crate::ask::Address;
 use crate::catalogue::VodImporter;
 use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
-use crate::cluster::{ChannelParts, SharedChannels};
+use crate::cluster::{BootTimeReader, ChannelParts, ClusterLeases, ClusterParts, SharedChannels};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
 use crate::guide::{
@@ -111,6 +111,8 @@ pub struct SystemParts {
     pub launcher: Launcher,
     /// How much is kept of films.
     pub films: FilmCacheSettings,
+    /// Set if this gateway is a node of a cluster that shares limits.
+    pub cluster: Option<ClusterParts>,
 }
 
 /// Reason why a system did not start.
@@ -210,9 +212,16 @@ impl System {
     pub async fn start(
         settings: Settings,
         plans: Arc<dyn Plans>,
-        parts: SystemParts,
+        mut parts: SystemParts,
     ) -> Result<Self, StartError> {
-        Self::start_with(settings, plans, parts, |of_node| of_node).await
+        let cluster = parts.cluster.take();
+        let leases = |of_node: Arc<SlotTable>| -> Arc<dyn LeaseTable> {
+            match cluster {
+                Some(parts) => ClusterLeases::start(of_node, parts, BootTimeReader::Kernel),
+                None => of_node,
+            }
+        };
+        Self::start_with(settings, plans, parts, leases).await
     }
 
     /// Starts with the table of leases that `leases` makes from that of a single node.

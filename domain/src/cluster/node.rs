@@ -64,6 +64,12 @@ pub enum NodeInput {
         asked_by: u64,
         by: LeaseId,
     },
+    /// Nobody watches the source of a holder any more that was asked to yield and kept its lease.
+    Lingering {
+        pool: PoolId,
+        asked_by: u64,
+        by: LeaseId,
+    },
     /// Whether viewers of this node watch a channel, and whether this node may open its sources.
     WantChannel {
         channel: Uuid,
@@ -236,6 +242,11 @@ impl ClusterNode {
             NodeInput::Kept { pool, asked_by, by } => {
                 if let Some(it) = self.pools.get_mut(&pool) {
                     it.kept(asked_by, by, member, out);
+                }
+            }
+            NodeInput::Lingering { pool, asked_by, by } => {
+                if let Some(it) = self.pools.get_mut(&pool) {
+                    it.lingering(asked_by, by, member, out);
                 }
             }
             NodeInput::WantChannel { channel, is_wanted, may_originate } => {

@@ -108,7 +108,8 @@ impl MemberRecord {
 
 /// The key of a slot table. Pools connected by a server group share one table, so that a lease takes all its pools in
 /// one swap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PoolId {
     /// All account profiles of the accounts of a server group.
     Group(ServerGroupId),

@@ -43,10 +43,20 @@ pub struct SlotRequest {
     /// The live channel or session that asks. A slot that it returns itself is worth waiting for.
     pub holder: u64,
     pub purpose: SlotPurpose,
-    /// The request may wait for slots of others.
-    pub may_wait: bool,
+    pub wait: SlotWait,
     /// Time at which the request is refused.
     pub until: BootTime,
+}
+
+/// What a request waits for if no slot is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotWait {
+    /// A slot that its holder is returning itself.
+    OwnReturn,
+    /// Slots that are being returned, or that cool.
+    Returns,
+    /// Also slots in use. Their holders are asked to yield.
+    Others,
 }
 
 /// A slot table, as one node sees it.
@@ -191,6 +201,15 @@ impl Slots {
             && asking.is_some_and(|it| it.0 == by)
         {
             *asking = None;
+            self.advance(member, out);
+        }
+    }
+
+    /// Notes that nobody watches the source of a holder any more that kept its lease: it can be asked again.
+    pub(super) fn lingering(&mut self, asked_by: u64, by: LeaseId, member: &Member, out: &mut Outbox) {
+        if let Some(OwnLease { stage: Stage::Asking { asked, .. }, .. }) = self.leases.get_mut(&asked_by)
+            && asked.remove(&by)
+        {
             self.advance(member, out);
         }
     }
@@ -501,7 +520,16 @@ impl Slots {
             let id = LeaseId { process: out.process, number };
             let place = proposal.table.waiters.iter().position(|it| it.lease == id);
             let held = self.held(&proposal.table, place, out);
-            match limits::decide_slot(&it.demands(), &held, it.request.holder) {
+            let decision = limits::decide_slot(&it.demands(), &held, it.request.holder);
+            let is_own_return = |slot: &HeldSlot| slot.closing && slot.holder == Some(it.request.holder);
+            let comes_back = decision != SlotDecision::Full;
+            let may_wait = match it.request.wait {
+                SlotWait::Others => true,
+                SlotWait::Returns => comes_back,
+                // Once it waits, the slot may cool.
+                SlotWait::OwnReturn => comes_back && (place.is_some() || held.iter().any(is_own_return)),
+            };
+            match decision {
                 SlotDecision::Grant(index) => {
                     let granted = OwnLease { incarnation, stage: Stage::Held { index }, ..it.clone() };
                     proposal.table.entries.push(granted.entry(number, SlotState::Held, out));
@@ -509,7 +537,7 @@ impl Slots {
                     proposal.granted.push((number, index));
                     proposal.must_write = true;
                 }
-                SlotDecision::Full if !it.request.may_wait => proposal.refused.push(number),
+                SlotDecision::Wait(_) | SlotDecision::Full if !may_wait => proposal.refused.push(number),
                 SlotDecision::Wait(_) | SlotDecision::Full if place.is_some() => {}
                 SlotDecision::Wait(_) | SlotDecision::Full => {
                     if proposal.table.waiters.len() >= WAITERS_MAX {
@@ -559,7 +587,9 @@ impl Slots {
             let Some(it) = self.leases.get_mut(&waiter.lease.number) else { continue };
             let Stage::Asking { asked, asking } = &mut it.stage else { continue };
             let is_held = |id| table.entries.iter().any(|it| it.lease == id && it.state == SlotState::Held);
-            if asking.is_some_and(|(id, until)| out.now < until && is_held(id)) || !it.request.may_wait {
+            if asking.is_some_and(|(id, until)| out.now < until && is_held(id))
+                || it.request.wait != SlotWait::Others
+            {
                 continue;
             }
             let request = &it.request;

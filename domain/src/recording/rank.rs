@@ -1,10 +1,12 @@
 //! Which recording keeps a connection when there are too few.
 
+use serde::{Deserialize, Serialize};
+
 use super::{DvrSettings, Recording};
 
 /// The rank of a recording at one moment. A higher one may take the connection of a lower one; of equal ones, the one that
 /// has it keeps it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordingRank {
     /// Its programme is on. Padding gives way to every programme.
     is_programme: bool,
@@ -23,7 +25,7 @@ impl Recording {
 }
 
 /// The connections that a recording may take from others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordingClaim {
     rank: RecordingRank,
     disconnects_viewers: bool,

@@ -111,6 +111,7 @@ impl Rest {
             packets: Handle::current(),
             launcher: Launcher::default(),
             films: FilmCacheSettings::default(),
+            cluster: None,
         };
         let system = System::start(engine, plans, parts).await.unwrap();
         let system = Arc::new(system);

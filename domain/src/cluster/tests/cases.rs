@@ -13,7 +13,7 @@ use crate::cluster::record::{
     BootId, ClusterRecord, JobName, MemberState, NodeId, PoolId, ProcessId, RecordKey, SlotPurpose,
 };
 use crate::cluster::rules::{ClusterRules, WAITERS_MAX};
-use crate::cluster::slots::SlotRequest;
+use crate::cluster::slots::{SlotRequest, SlotWait};
 use crate::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, SwapOutcome};
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
 use crate::plan::{SharedPool, SlotPool};
@@ -95,15 +95,29 @@ impl Cluster {
     }
 
     fn ask(&mut self, node: usize, lease: u64, order: &[SlotPool]) {
+        self.ask_of(node, lease, lease, order, SlotWait::Others);
+    }
+
+    fn ask_of(&mut self, node: usize, lease: u64, holder: u64, order: &[SlotPool], wait: SlotWait) {
         let until = self.now + Duration::from_secs(100);
-        let (purpose, may_wait) = (SlotPurpose::Live, true);
-        let request = SlotRequest { order: Arc::from(order), holder: lease, purpose, may_wait, until };
+        let purpose = SlotPurpose::Live;
+        let request = SlotRequest { order: Arc::from(order), holder, purpose, wait, until };
         self.on(node, NodeInput::Ask { pool: POOL, lease, request });
     }
 
     fn give_back(&mut self, node: usize, lease: u64) {
         self.on(node, NodeInput::Closing { pool: POOL, lease });
         self.on(node, NodeInput::Returned { pool: POOL, lease });
+    }
+
+    /// Returns the requests that were refused since the last call, each with its node.
+    fn refused(&mut self) -> Vec<(usize, u64)> {
+        let refused = self.effects.extract_if(.., |it| matches!(it.1, NodeEffect::Refused { .. }));
+        let lease = |(node, effect)| match effect {
+            NodeEffect::Refused { lease, .. } => Some((node, lease)),
+            _ => None,
+        };
+        refused.filter_map(lease).collect()
     }
 
     /// Returns the leases that were granted since the last call, each with its node.
@@ -175,6 +189,27 @@ fn waiting_requests_of_all_nodes_are_served_in_order_after_the_release_delay() {
 }
 
 #[test]
+fn a_request_waits_for_what_it_says_only() {
+    let mut cluster = Cluster::new(2);
+    let one = [pool(1, 1, 0)];
+    cluster.ask(0, 1, &one);
+    for (lease, wait) in [(2, SlotWait::OwnReturn), (3, SlotWait::Returns)] {
+        cluster.ask_of(0, lease, 1, &one, wait);
+        assert_eq!(cluster.refused(), [(0, lease)], "{wait:?} does not wait for a slot in use");
+    }
+    cluster.on(0, NodeInput::Closing { pool: POOL, lease: 1 });
+    cluster.ask_of(0, 4, 2, &one, SlotWait::OwnReturn);
+    assert_eq!(cluster.refused(), [(0, 4)], "another holder returns it");
+    cluster.ask_of(0, 5, 1, &one, SlotWait::OwnReturn);
+    assert_eq!(cluster.refused(), []);
+    cluster.ask_of(1, 2, 1, &one, SlotWait::Returns);
+    assert_eq!(cluster.refused(), [(1, 2)], "the slot that comes back is for the earlier one");
+    cluster.on(0, NodeInput::Returned { pool: POOL, lease: 1 });
+    cluster.wait(3);
+    assert_eq!(cluster.granted(), [(0, 1), (0, 5)]);
+}
+
+#[test]
 fn one_holder_at_a_time_is_asked_to_yield() {
     let mut cluster = Cluster::new(2);
     let two = [pool(1, 2, 0)];
@@ -196,6 +231,9 @@ fn one_holder_at_a_time_is_asked_to_yield() {
     assert_eq!(second.iter().map(|it| (it.0, it.1, it.2.number, it.3)).collect::<Vec<_>>(), [(1, 1, 1, 2)]);
     cluster.wait(2); // nobody is left
     assert_eq!(asked(&mut cluster), []);
+    // One that kept its slot for a viewer can be asked again when the viewer is gone.
+    cluster.on(1, NodeInput::Lingering { pool: POOL, asked_by: 2, by: first[0].2 });
+    assert_eq!(asked(&mut cluster), first);
 }
 
 #[test]

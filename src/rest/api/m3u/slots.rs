@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{LeaseInfo, LeasePurpose, SlotsSnapshot, Target, WaitingRequest, now_ms};
+use actors::{LeaseInfo, LeasePurpose, SlotElsewhere, SlotsSnapshot, Target, WaitingRequest, now_ms};
 use domain::account::{Account, AccountProfile};
 use domain::channel::Channel;
+use domain::cluster::record::{self, NodeId, SlotPurpose};
 use domain::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId};
 use domain::server_group::ServerGroup;
 use domain::stream::Stream;
@@ -58,7 +59,7 @@ pub(crate) struct ProfileSlotsView {
     max_streams: u32,
     /// Limit that the gateway discovered, if none is configured.
     discovered_max_streams: Option<u32>,
-    /// Number of connections in use, without cooling slots.
+    /// Number of connections in use on all nodes, without cooling slots.
     #[field(example = "1")]
     current_viewers: usize,
     /// Number of free slots of the profile, regardless of its server group; `null` without a limit.
@@ -67,7 +68,7 @@ pub(crate) struct ProfileSlotsView {
     /// Number of free slots that new viewers do not get, because recordings need them soon.
     #[field(example = "0")]
     reserved: u32,
-    /// The slots that are not free, in the order in which they were granted.
+    /// The slots that are not free, in the order in which they were granted; then those of other nodes.
     slots: Vec<SlotView>,
     /// The requests that wait and would accept a slot of the profile, in the order in which they are served.
     waiting: Vec<WaitingSlotView>,
@@ -88,13 +89,13 @@ pub(crate) struct ServerGroupSlotsView {
     /// Ids of its accounts.
     #[field(example = "[2, 3]")]
     accounts: Vec<AccountId>,
-    /// Number of connections in use, without cooling slots.
+    /// Number of connections in use on all nodes, without cooling slots.
     #[field(example = "1")]
     current_viewers: usize,
     /// Number of free slots of the group; `null` without a limit of its own.
     #[field(example = "1")]
     free: Option<usize>,
-    /// The slots that are not free, in the order in which they were granted.
+    /// The slots that are not free, in the order in which they were granted; then those of other nodes.
     slots: Vec<SlotView>,
     /// The requests that wait for a slot of one of the accounts, in the order in which they are served.
     waiting: Vec<WaitingSlotView>,
@@ -124,6 +125,9 @@ pub(crate) struct SlotView {
     /// `closing`: the connection is being closed. `cooling`: it is closed, and the provider may still count it.
     #[field(example = "in_use")]
     state: Named<SlotState>,
+    /// Name of the node that has the slot, if it is another one than the answering one. Then it is not known here what the
+    /// slot plays.
+    node: Option<String>,
     /// Id of the account profile.
     #[field(example = "2")]
     profile: ProfileId,
@@ -206,6 +210,8 @@ struct Seen {
     streams: HashMap<StreamId, (String, Option<String>)>,
     /// Names of the films and episodes that play.
     titles: HashMap<Target, String>,
+    /// Names of the nodes of the cluster.
+    nodes: HashMap<NodeId, String>,
 }
 
 impl Seen {
@@ -232,6 +238,12 @@ impl Seen {
                 .into_iter()
                 .map(|it| (it.title.target, it.title.name))
                 .collect(),
+            nodes: call
+                .app
+                .cluster
+                .get()
+                .map(|it| it.view().nodes.iter().map(|it| (it.id, it.info.name.clone())).collect())
+                .unwrap_or_default(),
         })
     }
 
@@ -305,6 +317,7 @@ impl Seen {
         let cooling = self.slots.cooling.iter().filter(|it| is_in(it.account, it.profile));
         let cooling = cooling.map(|it| SlotView {
             state: Named(SlotState::Cooling),
+            node: None,
             profile: it.profile,
             purpose: None,
             channel: None,
@@ -316,7 +329,40 @@ impl Seen {
             since: None,
             seconds_left: Some(it.left.as_secs_f64()),
         });
-        in_use.map(|it| self.in_use(it)).chain(cooling).collect()
+        let elsewhere = self.slots.elsewhere.iter().filter(|it| is_in(it.account, it.profile));
+        let elsewhere = elsewhere.map(|it| self.elsewhere(it));
+        in_use.map(|it| self.in_use(it)).chain(cooling).chain(elsewhere).collect()
+    }
+
+    fn elsewhere(&self, slot: &SlotElsewhere) -> SlotView {
+        let state = match slot.state {
+            record::SlotState::Held => SlotState::InUse,
+            record::SlotState::Closing => SlotState::Closing,
+            record::SlotState::Cooling(_) => SlotState::Cooling,
+        };
+        let purpose = match slot.purpose {
+            SlotPurpose::Live => LeasePurpose::Live,
+            SlotPurpose::Preview => LeasePurpose::Preview,
+            // Nothing probes yet.
+            SlotPurpose::Trial | SlotPurpose::Probe => LeasePurpose::Trial,
+            SlotPurpose::Vod => LeasePurpose::Vod,
+            SlotPurpose::Catchup => LeasePurpose::Catchup,
+            SlotPurpose::Recording => LeasePurpose::Recording,
+        };
+        SlotView {
+            state: Named(state),
+            node: Some(self.nodes.get(&slot.node).cloned().unwrap_or_else(|| slot.node.0.to_string())),
+            profile: slot.profile,
+            purpose: (state != SlotState::Cooling).then_some(Named(purpose)),
+            channel: None,
+            uuid: None,
+            channel_name: None,
+            stream: None,
+            stream_name: None,
+            host: None,
+            since: None,
+            seconds_left: None,
+        }
     }
 
     fn in_use(&self, lease: &LeaseInfo) -> SlotView {
@@ -326,6 +372,7 @@ impl Seen {
         let (stream_name, host) = stream.and_then(|it| self.streams.get(&it).cloned()).unzip();
         SlotView {
             state: Named(if lease.closing { SlotState::Closing } else { SlotState::InUse }),
+            node: None,
             profile: lease.profile,
             purpose: Some(Named(lease.purpose)),
             channel: channel.map(|it| it.id),

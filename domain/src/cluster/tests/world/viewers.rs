@@ -9,7 +9,7 @@ use super::network::Sender;
 use super::{FAULTS_END_MS, POOL, SESSIONS_END_MS, World};
 use crate::cluster::NodeInput;
 use crate::cluster::record::{LeaseId, ProcessId, SlotPurpose};
-use crate::cluster::slots::SlotRequest;
+use crate::cluster::slots::{SlotRequest, SlotWait};
 use crate::plan::SlotPool;
 
 impl World {
@@ -32,13 +32,18 @@ impl World {
 
     pub(super) fn ask(&mut self, machine: usize, order: Arc<[SlotPool]>, wait_ms: u64, is_probe: bool) {
         let until = self.clock(machine) + Duration::from_millis(wait_ms);
-        let may_wait = is_probe || self.random.permille(800);
+        let waits_for_others = is_probe || self.random.permille(800);
         let Some(process) = &mut self.machines[machine].process else { return };
         process.last_lease += 1;
         let lease = process.last_lease;
         let session = Session { order: order.clone(), granted: None, is_closing: false, is_probe };
         process.sessions.insert(lease, session);
-        let request = SlotRequest { order, holder: lease, purpose: SlotPurpose::Live, may_wait, until };
+        let wait = match waits_for_others {
+            true => SlotWait::Others,
+            false if lease.is_multiple_of(2) => SlotWait::OwnReturn,
+            false => SlotWait::Returns,
+        };
+        let request = SlotRequest { order, holder: lease, purpose: SlotPurpose::Live, wait, until };
         self.input(machine, NodeInput::Ask { pool: POOL, lease, request });
         if self.random.permille(50) && !is_probe {
             let is_waiting = |it: &Process| it.sessions.get(&lease).is_some_and(|it| it.granted.is_none());

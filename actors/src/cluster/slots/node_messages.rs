@@ -1,0 +1,61 @@
+//! Messages about slots between nodes. Each may be lost: a request to yield without an answer is over after a second.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cluster::{Engine, Key};
+use domain::cluster::record::{LeaseId, NodeId, PoolId};
+use domain::recording::RecordingClaim;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use crate::viewer::Viewer;
+
+/// Maximum number of messages that wait to be sent. More are dropped.
+pub(super) const MESSAGES_MAX: usize = 256;
+
+/// A message to another node.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SlotsMessage {
+    /// The holder of this lease is asked to yield.
+    Yield { asked: YieldId, viewer: Option<Viewer>, claim: Option<RecordingClaim> },
+    /// The holder keeps its lease.
+    Kept(YieldId),
+    /// The holder has kept its lease, and nobody watches its source any more.
+    Lingering(YieldId),
+}
+
+/// A request to the holder of a lease to yield.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct YieldId {
+    /// The node that asks.
+    pub(super) from: NodeId,
+    pub(super) pool: PoolId,
+    /// The number of its request; 0: no request waits.
+    pub(super) asked_by: u64,
+    /// The lease of the holder.
+    pub(super) lease: LeaseId,
+}
+
+/// Returns the subject of the messages to a node.
+pub(super) fn subject(node: NodeId) -> Key {
+    Key::new(format!("node.{}.slots", node.0)).expect("this text is a key")
+}
+
+/// Reads a message. `None`: a node of another version sent it.
+pub(super) fn read(payload: &Bytes) -> Option<SlotsMessage> {
+    serde_json::from_slice(payload).inspect_err(|it| debug!("a message about slots is unknown: {it}")).ok()
+}
+
+/// Sends messages until nobody has any.
+pub(super) async fn send(engine: Arc<dyn Engine>, mut messages: mpsc::Receiver<(NodeId, SlotsMessage)>) {
+    while let Some((node, message)) = messages.recv().await {
+        let Some(session) = engine.state().borrow().session() else { continue };
+        let Ok(payload) = serde_json::to_vec(&message) else { continue };
+        if let Err(error) = engine.publish(session.number, &subject(node), payload.into()).await {
+            debug!("a message about slots was not sent: {error}");
+        }
+    }
+}
