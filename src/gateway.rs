@@ -167,7 +167,8 @@ impl Gateway {
             runtimes.work.spawn(preparing).await.map_err(|_| StartError::Runtime)??
         };
         let system =
-            start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor, of_node).await?;
+            start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor, of_node)
+                .await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);

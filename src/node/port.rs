@@ -125,6 +125,7 @@ async fn accept_loop(listener: TcpListener, parts: Arc<NodePortParts>) {
 
 async fn serve(parts: Arc<NodePortParts>, socket: TcpStream, address: SocketAddr) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
+    socket.set_nodelay(true).map_err(|it| text(&it))?;
     let local = socket.local_addr().map_err(|it| text(&it))?;
     let tls = parts.trust.server().map_err(|it| text(&it))?;
     let accepting = async {

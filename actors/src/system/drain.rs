@@ -151,7 +151,7 @@ impl RingDirectory for Rings {
         let all = self.channels.all();
         let (_, live) = all.into_iter().find(|it| ring_name(it.0) == target)?;
         let ring = self.registry.ring_of(live.serial)?;
-        Some(FoundRing { ring, epoch: live.serial, guard: None })
+        Some(FoundRing { ring, epoch: live.serial, continues: None, guard: None })
     }
 
     fn meter(&self) -> Arc<NodeMeter> {
