@@ -24,7 +24,8 @@ use crate::config::PublicUrl;
 use crate::data::DataFolder;
 use crate::files::Files;
 use crate::node::authority::revoke;
-use crate::node::join::create_token;
+use crate::node::file::NodeFile;
+use crate::node::join::{create_token, rotate_keys, stored_keys};
 use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
 
 /// A request of the operator.
@@ -56,7 +57,7 @@ pub(crate) enum ControlRequest {
     BackUp { file: PathBuf, passphrase: Option<Secret> },
     /// Makes a token with which a machine joins the cluster.
     JoinToken,
-    /// Revokes the certificates of a node of the cluster.
+    /// Revokes the certificates of a node of the cluster, and gives the others new data keys.
     RemoveNode { node: NodeId },
     /// Replaces the running gateway by a new process. The reply comes when that is prepared.
     Restart,
@@ -138,7 +139,12 @@ pub(super) fn execute(
             Ok(ControlReply::Token { token: Secret::new(token.to_text()) })
         }
         ControlRequest::RemoveNode { node } => {
+            let file = NodeFile::read(&folder.node())?.context("this gateway belongs to no cluster")?;
+            ensure!(file.node != node, "this is the node itself; use `headwater cluster leave`");
             revoke(store, node, now_ms())?;
+            // The store has the newest ones, once they were rotated.
+            let stored = stored_keys(store, file.node, &file.sealing)?;
+            rotate_keys(store, &stored.unwrap_or(file.data_keys))?;
             Ok(ControlReply::Done)
         }
         // The running gateway does not get here.

@@ -18,7 +18,7 @@ use http::header::{
     CONNECTION, EXPECT, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::BodyDataStream;
 use hyper::body::Incoming;
 use serde::{Deserialize, Serialize};
@@ -170,6 +170,7 @@ impl Forwarder {
             return Refusal::bug().into_response();
         };
         *request.uri_mut() = uri;
+        *request.version_mut() = Version::HTTP_11;
         let names: Vec<_> = request.headers().keys().cloned().collect();
         for name in names.iter().filter(|it| it.as_str().starts_with("headwater-")) {
             request.headers_mut().remove(name);

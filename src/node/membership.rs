@@ -15,6 +15,7 @@ use storage::Store;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::file::NodeFile;
@@ -35,6 +36,7 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    _keys: AbortOnDropHandle<()>,
 }
 
 /// Begins to take part in the cluster, if the configuration names one. Returns the node port, if this machine has joined.
@@ -119,15 +121,16 @@ async fn share_configuration(
     jobs: UnboundedReceiver<NodeEffect>,
 ) -> Result<Node, StartError> {
     let store = app.models.store.clone();
-    let of_store = store.clone();
-    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, of_store));
+    let (of_store, path) = (store.clone(), DataFolder::new(&app.config.data_dir).node());
+    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, path, of_store));
     let trust = trust.await.map_err(|_| StartError::Runtime)?;
     let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
-    let keys = trust.data_keys().clone();
+    let keys = trust.data_keys();
     let configuration = Configuration::start(store.clone(), keys, engine, link, jobs, complete_store).await;
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder) })
+    let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _keys: keys })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

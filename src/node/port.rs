@@ -190,7 +190,7 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
     let Ok(Ok(body)) = timeout(HANDSHAKE_TIMEOUT, reading).await else {
         return refuse(StatusCode::BAD_REQUEST, "the request is too long, or did not arrive");
     };
-    let (body, store, keys) = (body.to_bytes(), parts.store.clone(), parts.trust.data_keys().clone());
+    let (body, store, keys) = (body.to_bytes(), parts.store.clone(), parts.trust.data_keys());
     let admitting = spawn_blocking(move || admit(&store, &keys, &JoinRequest::parse(&body)?, now_ms()));
     match admitting.await {
         Ok(Ok(answer)) => {
@@ -212,7 +212,7 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
 
 /// Sends a snapshot.
 async fn snapshot(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
-    let (store, keys, folder) = (parts.store.clone(), parts.trust.data_keys().clone(), parts.folder.clone());
+    let (store, keys, folder) = (parts.store.clone(), parts.trust.data_keys(), parts.folder.clone());
     let making = spawn_blocking(move || {
         let failed = |error: &dyn std::fmt::Display| error.to_string();
         // Without a name, so that nothing of it is left.

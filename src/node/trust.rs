@@ -2,25 +2,32 @@
 //! revoked.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::cluster::certificate::{NodeCertificate, node_of};
+use domain::cluster::certificate::{NodeCertificate, SealedKeys, node_of};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use storage::log::LogKeys;
-use storage::{Store, Table, View};
+use storage::{ChangeMessage, Record, Store, Table, View};
+use tokio::task::spawn_blocking;
+use tracing::{error, info};
 
 use super::authority::read_authority;
 use super::file::NodeFile;
+use super::join::stored_keys;
 use super::tls::{NodeIdentity, NodeTls, client_config};
 use super::{NodeError, digest, revoked_serials};
 
 /// The certificates, keys and data keys of this node.
 pub(crate) struct NodeTrust {
+    /// As it was read; `keys` may be newer.
     file: NodeFile,
+    path: PathBuf,
+    keys: Mutex<LogKeys>,
     store: Store,
     certificates: View<Table<NodeCertificate>>,
     built: Mutex<Option<Built>>,
@@ -41,15 +48,54 @@ impl fmt::Debug for NodeTrust {
 }
 
 impl NodeTrust {
-    /// Blocks.
-    pub(crate) fn new(file: NodeFile, store: Store) -> Result<Self, NodeError> {
+    /// Uses the file of the node, which is at this path. Blocks.
+    pub(crate) fn new(file: NodeFile, path: PathBuf, store: Store) -> Result<Self, NodeError> {
         let certificates = store.table()?;
-        let trust = Self { file, store, certificates, built: Mutex::new(None) };
-        trust.built().map(|_| trust)
+        let keys = Mutex::new(file.data_keys.clone());
+        let trust = Self { file, path, keys, store, certificates, built: Mutex::new(None) };
+        trust.built()?;
+        trust.take_rotated_keys()?;
+        Ok(trust)
     }
 
-    pub(crate) fn data_keys(&self) -> &LogKeys {
-        &self.file.data_keys
+    pub(crate) fn data_keys(&self) -> LogKeys {
+        self.keys.lock().clone()
+    }
+
+    /// Takes the data keys that the store has for this node, if they are newer, into its file. Returns them. Blocks.
+    fn take_rotated_keys(&self) -> Result<Option<LogKeys>, NodeError> {
+        let stored = stored_keys(&self.store, self.file.node, &self.file.sealing)?;
+        let present = self.keys.lock().cluster.generation();
+        let Some(keys) = stored.filter(|it| it.cluster.generation() > present) else { return Ok(None) };
+        let mut file = self.file.clone();
+        file.data_keys = keys.clone();
+        file.write(&self.path)?;
+        *self.keys.lock() = keys.clone();
+        info!(generation = keys.cluster.generation(), "the data keys of the cluster were rotated");
+        Ok(Some(keys))
+    }
+
+    /// Follows rotations of the data keys until the store is closed.
+    pub(crate) async fn follow_keys(self: Arc<Self>) {
+        let mut changes = self.store.changes();
+        loop {
+            // First of all, because they may have come before the subscription.
+            let trust = Arc::clone(&self);
+            let taking = spawn_blocking(move || match trust.take_rotated_keys()? {
+                Some(keys) => Ok(trust.store.set_log_keys(keys)?),
+                None => Ok::<_, NodeError>(()),
+            });
+            if let Ok(Err(error)) = taking.await {
+                error!("failed to take the new data keys of the cluster: {error}");
+            }
+            loop {
+                match changes.next().await {
+                    ChangeMessage::Changed(it) if it.of(SealedKeys::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
+                    ChangeMessage::Closed => return,
+                }
+            }
+        }
     }
 
     /// Returns the encryption of connections from others. Follows the certificates in the store.
