@@ -244,12 +244,52 @@ mod slow {
         let refused = third.api.post("/api/channels/channels/", json!({ "name": "No" })).await;
         assert_eq!(refused.status, 503, "{refused:?}");
         third.stops().await;
+        // The others have new keys, with which the log goes on.
+        let file = attic.machine.folder.path().join("node.json");
+        until_async("the new keys", async || {
+            let file: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+            file["data_keys"]["cluster"]["2"].is_string() && file["data_keys"]["provider"]["2"].is_string()
+        })
+        .await;
+        attic.creates("After").await;
+        let all = ["After", "Cinema", "Docs", "Kids", "News", "Sport", "Third"];
         assert_eq!(attic.channels().await, all);
+        cellar.lists(&all).await;
 
         contains_none(&nats.data(0), &[PROVIDER, "hunter22", KID_PASSWORD, PASSWORD, "Cinema"]);
         let left: Value = json!(attic.stops().await.name);
         assert_eq!(left, "attic");
         cellar.creates("Late").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn without_nats_changes_are_refused_and_all_nodes_are_equal_afterwards() {
+        let mut nats = nats();
+        let attic = filled(Machine::new("attic", &nats)).await;
+        attic.succeeds(&["cluster", "init"]).await;
+        let mut attic = attic.serve(&[]).await;
+        attic.logs_in().await;
+        attic.creates("Sport").await;
+        let token = attic.machine.succeeds(&["cluster", "token"]).await;
+        let mut cellar = Machine::new("cellar", &nats).serve(&["--join", token.trim()]).await;
+        cellar.logs_in().await;
+        nats.kill(0);
+        for node in [&cellar, &attic] {
+            let refused = node.api.post("/api/channels/channels/", json!({ "name": "Lost" })).await;
+            assert_eq!(refused.status, 503, "{refused:?}");
+            // What is only read goes on.
+            assert_eq!(node.channels().await, ["News", "Sport"]);
+        }
+        nats.restart(0);
+        attic.creates("Back").await;
+        cellar.creates("Again").await;
+        // The refused ones may be kept, with the same order on all nodes.
+        let all = attic.channels().await;
+        for name in ["Again", "Back", "News", "Sport"] {
+            assert!(all.iter().any(|it| it == name), "{name} in {all:?}");
+        }
+        let all: Vec<_> = all.iter().map(String::as_str).collect();
+        cellar.lists(&all).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -41,7 +41,7 @@ const CRATES: [CrateRule; 8] = [
 ];
 
 /// Large libraries, each with the only crate that uses it.
-const SINGLE_USER: [(&str, &str); 17] = [
+const SINGLE_USER: [(&str, &str); 16] = [
     ("async-nats", "cluster"),
     ("ractor", "actors"),
     ("reqwest", "actors"),
