@@ -2,137 +2,19 @@
 
 mod slow {
     use std::fs;
-    use std::net::SocketAddr;
     use std::path::Path;
 
-    use cluster::testing::NatsServers;
     use serde_json::{Value, json};
-    use tempfile::TempDir;
 
-    use crate::support::api::{ADMIN, Api, PASSWORD};
+    use crate::support::api::{Api, PASSWORD};
     use crate::support::binary::Binary;
-    use crate::support::{tools, until_async};
+    use crate::support::cluster::{Machine, Node, nats};
+    use crate::support::until_async;
 
     /// The host of a provider, which is part of a secret.
     const PROVIDER: &str = "panel.provider.example";
     const KID: &str = "kid";
     const KID_PASSWORD: &str = "a password of the kid";
-
-    fn nats() -> NatsServers {
-        NatsServers::start(&tools::installed("bin/nats-server"), 1)
-    }
-
-    /// A data folder with the settings of a node.
-    struct Machine {
-        folder: TempDir,
-        name: &'static str,
-        servers: String,
-    }
-
-    impl Machine {
-        fn new(name: &'static str, nats: &NatsServers) -> Self {
-            let servers = format!("cluster.servers={}", json!(nats.options().servers));
-            Self { folder: tempfile::tempdir().unwrap(), name, servers }
-        }
-
-        fn run(&self, arguments: &[&str]) -> Binary {
-            let name = format!("cluster.node_name={}", self.name);
-            let folder = self.folder.path().display().to_string();
-            let own = ["--data-dir", &folder, "--set", &self.servers, "--set", &name];
-            let port = ["--set", "cluster.listen=127.0.0.1:0", "--set", "cluster.addresses=[\"127.0.0.1\"]"];
-            Binary::start(&[arguments, &own, &port].concat())
-        }
-
-        async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
-            self.run(arguments).outcome().await
-        }
-
-        async fn succeeds(&self, arguments: &[&str]) -> String {
-            let (code, text) = self.command(arguments).await;
-            assert_eq!(code, Some(0), "{arguments:?}: {text}");
-            text
-        }
-
-        async fn serve(self, arguments: &[&str]) -> Node {
-            let program = self.run(&[&["serve"], arguments].concat());
-            let address = program.address().await;
-            Node { machine: self, program, api: Api::stranger_at(address), address }
-        }
-    }
-
-    /// A gateway that runs.
-    struct Node {
-        machine: Machine,
-        program: Binary,
-        address: SocketAddr,
-        api: Api,
-    }
-
-    impl Node {
-        async fn logs_in(&mut self) {
-            let mut reply = None;
-            until_async(&format!("a login at {}", self.machine.name), async || {
-                let answer = Api::stranger_at(self.address).token(ADMIN, PASSWORD).await;
-                let is_done = answer.status == 200;
-                reply = Some(answer);
-                is_done
-            })
-            .await;
-            let reply = reply.expect("waited for it");
-            self.api = Api::stranger_at(self.address).bearer(reply.text("access"));
-        }
-
-        /// Returns the names of the channels that this node lists.
-        async fn channels(&self) -> Vec<String> {
-            let reply = self.api.get("/api/channels/channels/").await;
-            assert_eq!(reply.status, 200, "{reply:?}");
-            let all = reply.body["results"].as_array().or(reply.body.as_array()).cloned().unwrap_or_default();
-            let mut names: Vec<_> = all.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
-            names.sort();
-            names
-        }
-
-        /// Creates a channel; waits for a node that writes.
-        async fn creates(&self, name: &str) {
-            let what = format!("{} to create {name}: {}", self.machine.name, self.program.output());
-            until_async(&what, async || {
-                let reply = self.api.post("/api/channels/channels/", json!({ "name": name })).await;
-                assert!(matches!(reply.status, 201 | 503), "{reply:?}");
-                if reply.status == 503 {
-                    assert!(reply.answer.header("retry-after").is_some(), "{reply:?}");
-                }
-                reply.status == 201
-            })
-            .await;
-        }
-
-        async fn lists(&self, names: &[&str]) {
-            let what = format!("{} to list {names:?}: {}", self.machine.name, self.program.output());
-            until_async(&what, async || self.channels().await == names).await;
-        }
-
-        /// Waits until another node is a member.
-        async fn sees(&self, name: &str) {
-            until_async(&format!("{} to see {name}", self.machine.name), async || {
-                let body = self.api.get("/api/core/nodes/").await.body;
-                let nodes = body["nodes"].as_array().cloned().unwrap_or_default();
-                nodes.iter().any(|it| it["name"] == name && it["state"] == "alive")
-            })
-            .await;
-        }
-
-        async fn stops(mut self) -> Machine {
-            self.program.signal("TERM");
-            assert_eq!(self.program.ended().await.code(), Some(0), "{}", self.program.output());
-            self.machine
-        }
-
-        async fn is_killed(mut self) -> Machine {
-            self.program.signal("KILL");
-            self.program.ended().await;
-            self.machine
-        }
-    }
 
     /// Starts a gateway on its own and fills it.
     async fn filled(machine: Machine) -> Machine {
@@ -175,7 +57,7 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_is_killed() {
+    async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_killed() {
         let nats = nats();
         let attic = filled(Machine::new("attic", &nats)).await;
         let text = attic.succeeds(&["cluster", "init"]).await;
@@ -219,7 +101,7 @@ mod slow {
         assert!(part("attic").ends_with("writes"), "{status}");
         assert!(!part("cellar").ends_with("writes") && !part("cellar").ends_with("its own"), "{status}");
 
-        let attic = attic.is_killed().await;
+        let attic = attic.killed().await;
         cellar.creates("Docs").await;
         cellar.lists(&["Cinema", "Docs", "News", "Sport"]).await;
         let mut attic = attic.serve(&[]).await;

@@ -5,6 +5,7 @@ pub mod api;
 pub mod binary;
 pub mod browser;
 pub mod client;
+pub mod cluster;
 pub mod files;
 pub mod gateway;
 pub mod hostile;

@@ -1,0 +1,148 @@
+//! Nodes of a cluster: gateways in processes of their own, and NATS.
+
+use std::net::SocketAddr;
+
+use cluster::testing::NatsServers;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::api::{ADMIN, Api, PASSWORD};
+use super::binary::Binary;
+use super::{tools, until_async};
+
+/// Starts one NATS server.
+pub fn nats() -> NatsServers {
+    NatsServers::start(&tools::installed("bin/nats-server"), 1)
+}
+
+/// A data folder with the settings of a node.
+pub struct Machine {
+    pub folder: TempDir,
+    pub name: &'static str,
+    servers: String,
+}
+
+impl Machine {
+    pub fn new(name: &'static str, nats: &NatsServers) -> Self {
+        let servers = format!("cluster.servers={}", json!(nats.options().servers));
+        Self { folder: tempfile::tempdir().unwrap(), name, servers }
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Binary {
+        let name = format!("cluster.node_name={}", self.name);
+        let folder = self.folder.path().display().to_string();
+        let own = ["--data-dir", &folder, "--set", &self.servers, "--set", &name];
+        let port = ["--set", "cluster.listen=127.0.0.1:0", "--set", "cluster.addresses=[\"127.0.0.1\"]"];
+        Binary::start(&[arguments, &own, &port].concat())
+    }
+
+    pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.run(arguments).outcome().await
+    }
+
+    pub async fn succeeds(&self, arguments: &[&str]) -> String {
+        let (code, text) = self.command(arguments).await;
+        assert_eq!(code, Some(0), "{arguments:?}: {text}");
+        text
+    }
+
+    pub async fn serve(self, arguments: &[&str]) -> Node {
+        let program = self.run(&[&["serve"], arguments].concat());
+        let address = program.address().await;
+        Node { machine: self, program, api: Api::stranger_at(address), address }
+    }
+}
+
+/// A gateway that runs.
+pub struct Node {
+    pub machine: Machine,
+    pub program: Binary,
+    pub address: SocketAddr,
+    pub api: Api,
+}
+
+impl Node {
+    pub async fn logs_in(&mut self) {
+        let mut reply = None;
+        until_async(&format!("a login at {}", self.machine.name), async || {
+            let answer = Api::stranger_at(self.address).token(ADMIN, PASSWORD).await;
+            let is_done = answer.status == 200;
+            reply = Some(answer);
+            is_done
+        })
+        .await;
+        let reply = reply.expect("waited for it");
+        self.api = Api::stranger_at(self.address).bearer(reply.text("access"));
+    }
+
+    /// Returns the names of the channels that this node lists.
+    pub async fn channels(&self) -> Vec<String> {
+        let reply = self.api.get("/api/channels/channels/").await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let all = reply.body["results"].as_array().or(reply.body.as_array()).cloned().unwrap_or_default();
+        let mut names: Vec<_> = all.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Creates a channel; waits for a node that writes.
+    pub async fn creates(&self, name: &str) {
+        let what = format!("{} to create {name}: {}", self.machine.name, self.program.output());
+        until_async(&what, async || {
+            let reply = self.api.post("/api/channels/channels/", json!({ "name": name })).await;
+            assert!(matches!(reply.status, 201 | 503), "{reply:?}");
+            if reply.status == 503 {
+                assert!(reply.answer.header("retry-after").is_some(), "{reply:?}");
+            }
+            reply.status == 201
+        })
+        .await;
+    }
+
+    pub async fn lists(&self, names: &[&str]) {
+        let what = format!("{} to list {names:?}: {}", self.machine.name, self.program.output());
+        until_async(&what, async || self.channels().await == names).await;
+    }
+
+    /// Waits until another node is a member.
+    pub async fn sees(&self, name: &str) {
+        until_async(&format!("{} to see {name}", self.machine.name), async || {
+            let body = self.api.get("/api/core/nodes/").await.body;
+            let nodes = body["nodes"].as_array().cloned().unwrap_or_default();
+            nodes.iter().any(|it| it["name"] == name && it["state"] == "alive")
+        })
+        .await;
+    }
+
+    pub async fn stops(mut self) -> Machine {
+        self.program.signal("TERM");
+        assert_eq!(self.program.ended().await.code(), Some(0), "{}", self.program.output());
+        self.machine
+    }
+
+    pub async fn killed(mut self) -> Machine {
+        self.program.signal("KILL");
+        self.program.ended().await;
+        self.machine
+    }
+}
+
+/// Makes a machine the first node of a cluster, and lets another one join. Both run, and an admin has logged in.
+pub async fn two_nodes(first: Machine, second: Machine) -> [Node; 2] {
+    first.succeeds(&["cluster", "init"]).await;
+    let mut first = first.serve(&[]).await;
+    first.logs_in().await;
+    let mut token = String::new();
+    // Only the node that writes makes tokens, and a new cluster has none for a while.
+    until_async("a join token", async || {
+        let (code, text) = first.machine.command(&["cluster", "token"]).await;
+        text.trim().clone_into(&mut token);
+        code == Some(0)
+    })
+    .await;
+    let mut second = second.serve(&["--join", &token]).await;
+    second.logs_in().await;
+    second.sees(first.machine.name).await;
+    first.sees(second.machine.name).await;
+    [first, second]
+}
