@@ -5,22 +5,29 @@
 //!   starts it, standard input: a socket ────────▶ reads its arguments and its configuration
 //!   Listeners, with the sockets ────────────────▶ binds what has changed
 //!   ◀──────────────────────────────────────────── Prepared, or Failed: then the old one continues
-//!   accepts no connection, ends its streams,
-//!   closes the store, becomes the parent
+//!   accepts no connection, ends all but the
+//!   live channels with viewers, closes the store
+//!   Slot, for each connection to a provider ────▶ counts it as in use
 //!   Go ─────────────────────────────────────────▶ opens the store, starts, accepts
 //!   ◀──────────────────────────────────────────── Ready
-//!   waits for its end, passes signals on
+//!   serves its viewers, passes signals on ◀────── Ring: reads a channel of the old process
+//!   Returned, after the last viewer of a channel ▶ opens the channel itself
+//!   becomes the parent: waits for its end
 //! ```
 //!
 //! Connections that arrive between the two wait in the queue of the kernel, because a process always holds the sockets.
 //! A new process that fails before `Prepared` changes nothing. One that fails after `Go` is replaced by a process of the old
-//! binary, which gets the same sockets.
+//! binary, which gets the same sockets. One that fails after `Ready` ends the gateway.
 //!
-//! The *parent* is the old process after it has replaced itself by a small one of the same id ([`run_parent`]). So whatever
-//! started the gateway, a service manager, a container or a shell, still sees the process that it knows, and no store, no
-//! lock and no memory of the old gateway is left. Every file is closed by that, apart from the sockets in the last message.
+//! The *parent* is the old process after it has replaced itself by a small one of the same id ([`run_parent`]): at once if
+//! nobody watches, otherwise when the last viewer has left or the time for it is over. So whatever started the gateway, a
+//! service manager, a container or a shell, still sees the process that it knows, and no store, no lock and no memory of
+//! the old gateway is left. Every file is closed by that, apart from the sockets in the last message.
 //!
-//! Reading order: `channel.rs` (messages), `old.rs`, `parent.rs`, `new.rs`.
+//! Two processes never exceed the limit of a provider: the old one keeps the slots that it has when it closes the store and
+//! gets no others, and the new one counts them until they are returned. The end of the channel between them returns all.
+//!
+//! Reading order: `channel.rs` (messages), `old.rs`, `beside.rs` (both processes run), `parent.rs`, `new.rs`.
 
 mod beside;
 mod channel;

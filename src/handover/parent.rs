@@ -103,7 +103,13 @@ impl Parent {
         loop {
             let Prepared { channel, successor, invocation, listeners, is_started, .. } = prepared;
             let successor = pid(successor)?;
-            let started = if is_started { Ok(()) } else { self.start(channel, successor).await };
+            let started = if is_started {
+                // Its end tells the new process that all slots of this one are free.
+                drop(channel);
+                Ok(())
+            } else {
+                self.start(channel, successor).await
+            };
             let error = match started {
                 Ok(()) => {
                     drop(listeners);

@@ -271,3 +271,45 @@ async fn a_second_connection_gets_no_slot_for_which_somebody_waits() {
     b.ask(3, &[pool(4, 2)], Asking::Beside);
     b.granted().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn slots_that_were_handed_over_count_in_the_other_process_until_their_holder_ends() {
+    let (old, new) = (SlotsFixture::new().await, SlotsFixture::new().await);
+    let mut kept = old.holder(1).await;
+    kept.ask(1, &[pool(1, 1)], join());
+    let (_, lease) = kept.granted().await;
+    new.table.count_elsewhere(old.table.hand_over());
+    assert_eq!(new.table.plays_elsewhere(&target(1)).map(|it| it.1), Some(ProfileId(1)));
+    let (mut other, mut waiting) = (old.holder(2).await, new.holder(3).await);
+    // The old process gets no further slot, but may open its own again.
+    other.ask(1, &[pool(2, 5)], join());
+    assert_eq!(other.full().await.account, "account 2");
+    other.ask(2, &[unlimited()], join());
+    let (_, _unlimited) = other.granted().await;
+    drop(lease);
+    kept.ask(2, &[pool(1, 1)], Asking::Failover);
+    let (_, lease) = kept.granted().await;
+    // The new one gets it after the return.
+    waiting.ask(1, &[pool(1, 1)], join());
+    assert_eq!(waiting.full().await.account, "account 1");
+    drop(lease);
+    waiting.ask(2, &[pool(1, 1)], join());
+    new.table.returned_elsewhere(Some(1));
+    let (_, _lease) = waiting.granted().await;
+    assert!(!new.table.is_used_elsewhere());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_other_process_returns_its_slots() {
+    let (old, new) = (SlotsFixture::new().await, SlotsFixture::new().await);
+    let mut kept = old.holder(1).await;
+    kept.ask(1, &[grouped(1, 1, 1)], join());
+    let (_, _lease) = kept.granted().await;
+    new.table.count_elsewhere(old.table.hand_over());
+    let mut waiting = new.holder(2).await;
+    waiting.ask(1, &[grouped(2, 1, 1)], join());
+    assert!(waiting.full().await.server_group.is_some(), "the group of both accounts is full");
+    new.table.returned_elsewhere(None);
+    waiting.ask(2, &[grouped(2, 1, 1)], join());
+    waiting.granted().await;
+}
