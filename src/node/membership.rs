@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::data::DataFolder;
 use crate::gateway::StartError;
 
-/// What other parts of the gateway need before the membership begins.
+/// The parts that exist before the membership begins.
 pub(crate) struct Preparation {
     ways: (ClusterLink, MemberEnds),
     rings: Option<(RingTls, Arc<RingDialer>)>,

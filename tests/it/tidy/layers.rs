@@ -41,7 +41,7 @@ const CRATES: [CrateRule; 8] = [
 ];
 
 /// Large libraries, each with the only crate that uses it.
-const SINGLE_USER: [(&str, &str); 17] = [
+const SINGLE_USER: [(&str, &str); 16] = [
     ("async-nats", "cluster"),
     ("ractor", "actors"),
     ("reqwest", "actors"),
@@ -49,7 +49,6 @@ const SINGLE_USER: [(&str, &str); 17] = [
     ("rmp-serde", "storage"),
     ("chacha20poly1305", "storage"),
     ("x25519-dalek", "storage"),
-    ("tokio-rustls", "media"),
     ("rustls-native-certs", "media"),
     ("anyhow", "headwater"),
     ("clap", "headwater"),
