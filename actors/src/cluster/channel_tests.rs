@@ -341,11 +341,9 @@ async fn a_short_break_of_the_network_costs_viewers_nothing() {
     let mut reader = TsReader::default();
     reader.read(&of_there, Duration::ZERO).unwrap();
     assert_eq!((reader.n_filler(), attic.scenario.provider.n_accepted()), (0, 1));
-    // Nothing is missing: both got the same packets.
-    let tail = &of_there[of_there.len() - 1_000 * 188..][..188 * 20];
-    let head = &of_there[..188 * 20];
-    let at = |part: &[u8]| of_here.windows(part.len()).step_by(188).position(|it| it == part).unwrap();
-    assert_eq!(at(tail) - at(head), of_there.len() / 188 - 1_000);
+    // Nothing is missing: one got the same packets as the other, in one piece.
+    let common = &of_there[100 * 188..of_there.len() - 1_000 * 188];
+    assert!(of_here.windows(common.len()).step_by(188).any(|it| it == common));
     let lost = cellar.kinds().iter().filter(|it| **it == RunEntryKind::PullLost).count();
     assert_eq!(lost, 5);
 }
