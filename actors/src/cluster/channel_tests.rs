@@ -34,8 +34,13 @@ struct Network {
 impl Network {
     /// Closes all connections to a node, and lets nobody connect any more.
     fn cut(&self, name: &str) {
+        self.nodes.lock().remove(&node_id(name));
+        self.break_connections(name);
+    }
+
+    /// Closes all connections to a node.
+    fn break_connections(&self, name: &str) {
         let id = node_id(name);
-        self.nodes.lock().remove(&id);
         self.connections.lock().iter().filter(|it| it.0 == id).for_each(|it| it.1.abort());
     }
 
@@ -316,4 +321,49 @@ async fn without_the_engine_each_node_plays_for_its_own_viewers() {
     assert!(parts[0] == parts[1], "{parts:?}");
     assert_eq!(attic.scenario.provider.n_open(), 1);
     TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_break_of_the_network_costs_viewers_nothing() {
+    let (nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let mut here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    let (mut of_here, mut of_there) = (BytesMut::new(), BytesMut::new());
+    for _ in 0..5 {
+        tokio::join!(
+            reads(&mut here, 2 * SECOND, &mut of_here),
+            reads(&mut there, 2 * SECOND, &mut of_there)
+        );
+        nodes.network.break_connections("attic");
+    }
+    tokio::join!(reads(&mut here, 2 * SECOND, &mut of_here), reads(&mut there, 2 * SECOND, &mut of_there));
+    assert_eq!(cellar.part().await, Some(part("attic", false, 1)));
+    let mut reader = TsReader::default();
+    reader.read(&of_there, Duration::ZERO).unwrap();
+    assert_eq!((reader.n_filler(), attic.scenario.provider.n_accepted()), (0, 1));
+    // Nothing is missing: one got the same packets as the other, in one piece.
+    let common = &of_there[100 * 188..of_there.len() - 1_000 * 188];
+    assert!(of_here.windows(common.len()).step_by(188).any(|it| it == common));
+    let lost = cellar.kinds().iter().filter(|it| **it == RunEntryKind::PullLost).count();
+    assert_eq!(lost, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_others_cannot_reach_becomes_an_edge_and_its_viewers_stay() {
+    let (nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let mut here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    let (mut of_here, mut of_there) = (BytesMut::new(), BytesMut::new());
+    tokio::join!(reads(&mut here, 3 * SECOND, &mut of_here), reads(&mut there, 3 * SECOND, &mut of_there));
+    nodes.network.cut("attic");
+    tokio::join!(reads(&mut here, 10 * SECOND, &mut of_here), reads(&mut there, 10 * SECOND, &mut of_there));
+    assert_eq!(cellar.part().await, Some(part("cellar", true, 2)));
+    assert_eq!(attic.part().await, Some(part("cellar", false, 2)));
+    let provider = &attic.scenario.provider;
+    assert_eq!((provider.n_accepted(), provider.n_open(), provider.peak()), (2, 1, 2));
+    assert_eq!((attic.scenario.system.counts().leases, cellar.scenario.system.counts().leases), (0, 1));
+    for bytes in [&of_here, &of_there] {
+        assert_eq!(labels_in(bytes), ["a"]);
+        TsReader::default().read(bytes, Duration::ZERO).unwrap();
+    }
 }

@@ -44,7 +44,7 @@ pub trait NodeDialer: Send + Sync + 'static {
     fn connect(&self, node: NodeId) -> NodeConnecting;
 }
 
-/// What the live channels of a node need from its cluster.
+/// The ways of the live channels of a node to its cluster.
 pub struct ChannelParts {
     /// Name of this node.
     pub name: String,

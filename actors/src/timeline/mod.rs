@@ -69,7 +69,7 @@ pub enum RunEntryKind {
     Originates,
     /// Another node opens the streams, and this one connects to it.
     Pulling,
-    /// What another node plays is shown.
+    /// The stream of another node is shown.
     Pulled,
     /// The connection to the other node ended.
     PullLost,

@@ -402,12 +402,10 @@ impl Connector {
 
     async fn attached(self, mut source: Source) {
         if self.has_source {
-            match timeout(CONTENT_TIMEOUT, source.wait_for_content()).await {
-                Ok(Err(cause)) => {
-                    let _ = self.to.cast(Message::Lost(self.attempt, cause));
-                    return;
-                }
-                Ok(Ok(())) | Err(_) => {}
+            // After the time it is followed as it is.
+            if let Ok(Err(cause)) = timeout(CONTENT_TIMEOUT, source.wait_for_content()).await {
+                let _ = self.to.cast(Message::Lost(self.attempt, cause));
+                return;
             }
         }
         // If the channel is gone, the source is dropped together with the message.
