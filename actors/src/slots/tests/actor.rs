@@ -278,8 +278,8 @@ async fn slots_that_were_handed_over_count_in_the_other_process_until_their_hold
     let mut kept = old.holder(1).await;
     kept.ask(1, &[pool(1, 1)], join());
     let (_, lease) = kept.granted().await;
-    new.table.count_elsewhere(old.table.hand_over());
-    assert_eq!(new.table.plays_elsewhere(&target(1)).map(|it| it.1), Some(ProfileId(1)));
+    new.table.count_predecessor(old.table.hand_over());
+    assert_eq!(new.table.predecessor_plays(&target(1)).map(|it| it.1), Some(ProfileId(1)));
     let (mut other, mut waiting) = (old.holder(2).await, new.holder(3).await);
     // The old process gets no further slot, but may open its own again.
     other.ask(1, &[pool(2, 5)], join());
@@ -294,9 +294,9 @@ async fn slots_that_were_handed_over_count_in_the_other_process_until_their_hold
     assert_eq!(waiting.full().await.account, "account 1");
     drop(lease);
     waiting.ask(2, &[pool(1, 1)], join());
-    new.table.returned_elsewhere(Some(1));
+    new.table.returned_by_predecessor(Some(1));
     let (_, _lease) = waiting.granted().await;
-    assert!(!new.table.is_used_elsewhere());
+    assert!(!new.table.is_used_by_predecessor());
 }
 
 #[tokio::test(start_paused = true)]
@@ -305,11 +305,11 @@ async fn the_end_of_the_other_process_returns_its_slots() {
     let mut kept = old.holder(1).await;
     kept.ask(1, &[grouped(1, 1, 1)], join());
     let (_, _lease) = kept.granted().await;
-    new.table.count_elsewhere(old.table.hand_over());
+    new.table.count_predecessor(old.table.hand_over());
     let mut waiting = new.holder(2).await;
     waiting.ask(1, &[grouped(2, 1, 1)], join());
     assert!(waiting.full().await.server_group.is_some(), "the group of both accounts is full");
-    new.table.returned_elsewhere(None);
+    new.table.returned_by_predecessor(None);
     waiting.ask(2, &[grouped(2, 1, 1)], join());
     waiting.granted().await;
 }
