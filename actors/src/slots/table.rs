@@ -261,21 +261,17 @@ impl SlotTable {
     /// Sets the slots of other nodes of the cluster.
     pub(crate) fn set_elsewhere(&self, elsewhere: Vec<SlotElsewhere>) {
         let mut inner = self.inner.lock();
-        let now = Instant::now();
-        let is_open = |it: &SlotElsewhere| !matches!(it.state, SlotState::Cooling(_));
-        // Counted by profile, because the slots have no ids here. Their provider may count them for a while.
-        let n_open = |all: &[SlotElsewhere], profile| {
-            all.iter().filter(|it| it.profile == profile && is_open(it)).count()
-        };
-        let closed = inner.elsewhere.iter().filter(|it| {
-            is_open(it) && n_open(&elsewhere, it.profile) < n_open(&inner.elsewhere, it.profile)
-        });
-        let closed: Vec<_> = closed.map(|it| (it.profile, it.account)).collect();
-        for (profile, account) in closed {
-            inner.released.insert(
-                profile,
-                Released { account: Some(account), last: Some(now), last_delivered: Some(now) },
-            );
+        // Slots in use before, minus those in use now. The provider may count those that were returned for a while.
+        let mut returned: BTreeMap<(ProfileId, AccountId), isize> = BTreeMap::new();
+        for (slots, step) in [(&inner.elsewhere, 1), (&elsewhere, -1)] {
+            for it in slots.iter().filter(|it| !matches!(it.state, SlotState::Cooling(_))) {
+                *returned.entry((it.profile, it.account)).or_default() += step;
+            }
+        }
+        let now = Some(Instant::now());
+        for ((profile, account), _) in returned.into_iter().filter(|it| it.1 > 0) {
+            let released = Released { account: Some(account), last: now, last_delivered: now };
+            inner.released.insert(profile, released);
         }
         inner.elsewhere = elsewhere;
     }

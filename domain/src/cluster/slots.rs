@@ -70,6 +70,8 @@ pub struct Slots {
     cooling: BTreeMap<(LeaseId, CoolingReason), CoolingEntry>,
     /// Time before which requests wait, because a pause has just ended.
     grant_at: Option<BootTime>,
+    /// The first write since the engine has restarted. If one is applied, the entries of all leases are written again.
+    confirm_from: WriteNumber,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +139,7 @@ impl Slots {
             leases: BTreeMap::new(),
             cooling: BTreeMap::new(),
             grant_at: None,
+            confirm_from: 0,
         }
     }
 
@@ -236,6 +239,7 @@ impl Slots {
     /// deadline that follows from renewals before; by then they must be in the table again.
     pub(super) fn restarted(&mut self, confirm_by: Option<BootTime>, out: &Outbox) {
         self.table.restarted(out);
+        self.confirm_from = out.next_write();
         self.cooling.clear();
         for it in self.leases.values_mut() {
             match it.stage {
@@ -309,11 +313,12 @@ impl Slots {
         member: &Member,
         out: &mut Outbox,
     ) {
+        // Also if its table was seen before its answer.
+        if matches!(outcome, SwapOutcome::Applied(_)) && number >= self.confirm_from {
+            self.leases.values_mut().for_each(|it| it.confirm_by = None);
+        }
         match self.table.written(number, outcome, out) {
-            WriteResult::Applied => {
-                self.leases.values_mut().for_each(|it| it.confirm_by = None);
-                self.settle(out);
-            }
+            WriteResult::Applied => self.settle(out),
             WriteResult::Unknown => self.misread_time_out(out),
             WriteResult::Conflict | WriteResult::Settled => {}
         }

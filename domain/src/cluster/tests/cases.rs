@@ -30,6 +30,8 @@ pub(super) struct Cluster {
     pub(super) now: BootTime,
     /// Effects for the surroundings, each with the number of its node.
     pub(super) effects: Vec<(usize, NodeEffect)>,
+    /// Watches deliver a write before it is answered.
+    watch_is_first: bool,
 }
 
 impl Cluster {
@@ -42,7 +44,8 @@ impl Cluster {
             Some(ClusterNode::new(NodeId(it), boot, process, ClusterRules::default(), now))
         };
         let nodes = (0..n_nodes).map(node).collect();
-        let mut cluster = Self { engine: Engine::default(), nodes, now, effects: Vec::new() };
+        let (engine, effects, watch_is_first) = (Engine::default(), Vec::new(), false);
+        let mut cluster = Self { engine, nodes, now, effects, watch_is_first };
         cluster.wait(25);
         cluster.effects.clear();
         cluster
@@ -64,12 +67,18 @@ impl Cluster {
                         let record = Rc::new(record);
                         let applied = self.engine.swap(key, expected, record.clone());
                         let outcome = applied.map_or(SwapOutcome::Conflict, SwapOutcome::Applied);
-                        inputs.push_back((node, NodeInput::Written { key, number, outcome }));
-                        let Some(revision) = applied else { continue };
-                        for other in 0..self.nodes.len() {
-                            let record = Some((*record).clone());
-                            inputs.push_back((other, NodeInput::Seen { key, revision, record }));
+                        let answer = (node, NodeInput::Written { key, number, outcome });
+                        let all = 0..self.nodes.len();
+                        let seen = all.filter_map(|it| {
+                            let (revision, record) = (applied?, Some((*record).clone()));
+                            Some((it, NodeInput::Seen { key, revision, record }))
+                        });
+                        if self.watch_is_first {
+                            inputs.extend(seen.chain([answer]));
+                        } else {
+                            inputs.extend([answer].into_iter().chain(seen));
                         }
+                        assert!(self.engine.len() < 10_000, "the nodes write without end");
                     }
                     NodeEffect::ReadAll => {
                         for key in self.engine.keys() {
@@ -437,4 +446,21 @@ fn an_origin_that_missed_its_replacement_follows_when_the_engine_loses_that_reco
     cluster.on(1, NodeInput::EngineRestarted);
     assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 2 });
     assert_eq!(cluster.role(0), ChannelRole::Pulling { from: NodeId(1), epoch: 2, has_source: true });
+}
+
+#[test]
+fn a_lease_is_confirmed_once_if_its_table_is_seen_before_the_write_is_answered() {
+    // It was written again and again, as fast as the engine answered.
+    let mut cluster = Cluster::new(2);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    cluster.watch_is_first = true;
+    cluster.engine.restart(cluster.engine.len(), 0);
+    cluster.on(0, NodeInput::EngineRestarted);
+    cluster.on(1, NodeInput::EngineRestarted);
+    let before = cluster.engine.len();
+    cluster.wait(2); // before the next renewal
+    assert_eq!(cluster.engine.len(), before);
+    cluster.wait(60);
+    cluster.ask(1, 1, &[pool(1, 1, 0)]);
+    assert_eq!(cluster.granted(), [(0, 1)]);
 }
