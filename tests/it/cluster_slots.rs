@@ -58,12 +58,8 @@ mod slow {
         async fn start(name: &'static str, data: &Path, nats: &NatsServers) -> Node {
             let folder = tempfile::tempdir().unwrap();
             copy(data, folder.path());
-            let path = folder.path().join("node.json");
-            let begun = tokio::task::spawn_blocking(move || {
-                let authority = Store::temporary(storage::records::schema()).unwrap();
-                begin_cluster(&authority, &path, 0).unwrap();
-            });
-            begun.await.unwrap();
+            let authority = Store::temporary(storage::records::schema()).unwrap();
+            begin_cluster(&authority, &folder.path().join("node.json"), 0).unwrap();
             let program = run(folder.path(), name, nats);
             let address = program.address().await;
             let api = Api::stranger_at(address).become_first_admin().await;
