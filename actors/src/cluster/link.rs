@@ -47,7 +47,7 @@ pub(super) struct EffectPorts {
     pub(super) tables: watch::Sender<SlotTables>,
 }
 
-/// What the task of the member shows of the slots.
+/// The slots of the cluster, as the task of the member shows them.
 #[derive(Debug, Default)]
 pub struct SlotTables {
     /// The process of this node. `None`: its member has not begun.

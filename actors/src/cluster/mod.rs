@@ -54,7 +54,7 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Reads the work of this node.
 pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
 
-/// What a system needs to share limits with the other nodes of a cluster. The member may begin later, see
+/// The means by which a system shares limits with the other nodes of a cluster. The member may begin later, see
 /// [`Cluster::start`].
 pub struct ClusterParts {
     pub link: ClusterLink,

@@ -710,7 +710,7 @@ impl Cooling {
 
 impl SlotElsewhere {
     fn held(&self) -> HeldSlot {
-        // Its holder is none of this node.
+        // Its holder is on another node.
         HeldSlot { pool: self.profile, account: self.account, holder: None, closing: false }
     }
 }

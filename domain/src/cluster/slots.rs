@@ -48,7 +48,7 @@ pub struct SlotRequest {
     pub until: BootTime,
 }
 
-/// What a request waits for if no slot is free.
+/// The slots that a request waits for if none is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotWait {
     /// A slot that its holder is returning itself.

@@ -97,7 +97,7 @@ struct GrantedLease {
 /// Messages to holders. They are sent without the lock, because a lease that cannot be delivered returns at once.
 type Outgoing = Vec<(HolderPort, SlotMessage)>;
 
-/// What the task receives. It outlives a run that panics.
+/// The inputs of the task. They outlive a run that panics.
 struct Receivers {
     effects: mpsc::UnboundedReceiver<NodeEffect>,
     tables: watch::Receiver<SlotTables>,

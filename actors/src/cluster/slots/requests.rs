@@ -51,7 +51,7 @@ pub(super) struct Ask {
     pub(super) places: Vec<usize>,
 }
 
-/// What to do next for a request without an ask in the cluster.
+/// The next step of a request without an ask in the cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Take a slot without a limit, if there is one.
