@@ -28,11 +28,7 @@ pub struct Setup {
     config: Config,
     release_delay: Duration,
     folder: Option<PathBuf>,
-    records: Option<WriteRecords>,
 }
-
-/// Writes records into a store.
-type WriteRecords = Box<dyn FnOnce(&mut Write<'_>) -> storage::Result<()> + Send>;
 
 /// Returns settings with short timeouts; the others are the defaults.
 fn fast_settings() -> Settings {
@@ -61,7 +57,6 @@ impl Setup {
             config,
             release_delay: Duration::ZERO,
             folder: None,
-            records: None,
         }
     }
 
@@ -104,15 +99,6 @@ impl Setup {
         self
     }
 
-    /// Writes records into the store before the gateway starts.
-    pub fn records<F>(mut self, write: F) -> Setup
-    where
-        F: FnOnce(&mut Write<'_>) -> storage::Result<()> + Send + 'static,
-    {
-        self.records = Some(Box::new(write));
-        self
-    }
-
     pub async fn start(mut self) -> TestGateway {
         let mut catalogue = self.catalogue.build();
         for account in &mut catalogue.accounts {
@@ -136,9 +122,6 @@ impl Setup {
             }
             None => headwater::play::temporary(catalogue.clone()).await.expect("a store"),
         };
-        if let Some(write) = self.records {
-            store.write(write).await.expect("the records are written");
-        }
         let started = Gateway::start(self.config, store, Runtimes::current()).await;
         let gateway = started.expect("the gateway starts");
         TestGateway {
