@@ -41,6 +41,7 @@ pub use crate::launcher::{
     can_restrict_files, can_restrict_ports, can_restrict_signals, run_mode,
 };
 pub use crate::meter::{Connection, ConnectionMeter, InputCounts, TailMeter};
+pub use crate::node::{RingDirectory, serve_rings};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::segment::{
