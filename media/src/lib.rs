@@ -41,7 +41,7 @@ pub use crate::launcher::{
     can_restrict_files, can_restrict_ports, can_restrict_signals, run_mode,
 };
 pub use crate::meter::{Connection, ConnectionMeter, InputCounts, TailMeter};
-pub use crate::node::{RING_PATH, RingDirectory, RingProgress, RingReply, answer_ring};
+pub use crate::node::{RING_PATH, RingDirectory, RingProgress, RingReply, answer_ring, serve_rings};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::segment::{

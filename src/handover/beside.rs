@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use media::node::serve_rings;
+use media::serve_rings;
 use rustix::process::{Pid, WaitStatus};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};

@@ -74,7 +74,7 @@ pub(super) struct Parent {
     is_gateway: bool,
 }
 
-/// What a parent waits for.
+/// An event that a parent handles.
 pub(super) enum ParentEvent {
     Signal(Signal),
     Ended(WaitStatus),

@@ -70,6 +70,10 @@ pub(crate) async fn prepare(
 ) -> Result<(), JoinError> {
     let token = token.map(str::parse::<JoinToken>).transpose().map_err(JoinError::new)?;
     let path = folder.node();
+    if token.is_none() && !path.try_exists().unwrap_or_default() {
+        // Also without the rights to the folder, which the store reports.
+        return Ok(());
+    }
     let read = spawn_blocking(move || NodeFile::read(&path)).await.map_err(JoinError::new)?;
     let file = read.map_err(JoinError::new)?;
     let has_store = folder.store().exists();
