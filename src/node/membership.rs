@@ -55,7 +55,7 @@ pub(crate) struct Membership {
     joined: Option<Joined>,
 }
 
-/// What a machine has that has joined.
+/// The parts of a machine that has joined.
 struct Joined {
     trust: Arc<NodeTrust>,
     dialer: Arc<RingDialer>,
@@ -63,7 +63,7 @@ struct Joined {
     listener: TcpListener,
 }
 
-/// What the system needs to act as one gateway with the other nodes.
+/// The parts with which the system acts as one gateway with the other nodes.
 pub(crate) struct NodeParts {
     pub(crate) leases: ClusterParts,
     pub(crate) channels: ChannelParts,

@@ -57,7 +57,7 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_killed() {
+    async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_is_killed() {
         let nats = nats();
         let attic = filled(Machine::new("attic", &nats)).await;
         let text = attic.succeeds(&["cluster", "init"]).await;

@@ -123,7 +123,7 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_gateway_that_is_frozen_killed_and_can_return() {
+    async fn a_gateway_that_is_frozen_is_killed_and_can_return() {
         let nats = nats();
         let attic = Node::start("attic", &nats).await;
         let mut cellar = Node::start("cellar", &nats).await;

@@ -7,10 +7,10 @@ use std::{fmt, fs};
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use data_encoding::HEXLOWER;
 
 use crate::engine::folder::sync_parent;
 use crate::error::{Error, Result};
-use data_encoding::HEXLOWER;
 
 const NONCE: usize = 24;
 /// First line of a key file.

@@ -63,6 +63,7 @@ const SINGLE_USER: [(&str, &str); 16] = [
 /// The dependencies of `domain`: data and text, without I/O, waiting or clocks.
 const DOMAIN_MAY_USE: [&str; 14] = [
     "bytes",
+    "data-encoding",
     "encoding_rs",
     "form_urlencoded",
     "html-escape",
