@@ -61,7 +61,7 @@ const SINGLE_USER: [(&str, &str); 16] = [
 ];
 
 /// The dependencies of `domain`: data and text, without I/O, waiting or clocks.
-const DOMAIN_MAY_USE: [&str; 14] = [
+const DOMAIN_MAY_USE: [&str; 15] = [
     "bytes",
     "data-encoding",
     "encoding_rs",
