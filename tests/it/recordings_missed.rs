@@ -200,7 +200,10 @@ async fn a_recording_of_the_past_is_stopped_or_deleted_while_it_is_read() {
     let start = now() - 3_600;
     tv.has(start..=start, &MockResponse::play(Picture::new("one")));
     let kept = tv.recorded(start, start + 600).await;
-    tv.until_status(kept, "recording").await;
+    let recording = tv.until_status(kept, "recording").await;
+    let path = tv.folder.path().join("recordings").join(recording["file_name"].as_str().unwrap());
+    until_async("a part of the file", async || std::fs::metadata(&path).is_ok_and(|it| it.len() > 100_000))
+        .await;
     let stopped = tv.admin.post(&format!("{LIST}{kept}/stop/"), json!({})).await;
     assert_eq!((stopped.status, &stopped.body["status"]), (200, &json!("stopped")), "{stopped:?}");
     tv.until_ended(kept).await;
