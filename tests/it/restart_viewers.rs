@@ -1,6 +1,8 @@
 //! Viewers keep their streams over a restart, with the real binary and a provider that allows one connection.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::data_folder::Data;
 use crate::restart::{NEWS, child_of, n_starts, set_up};

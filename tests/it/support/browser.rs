@@ -1,6 +1,7 @@
 //! Chromium, driven over WebDriver (JSON over HTTP).
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -148,8 +149,10 @@ impl Browser {
         until_async("a saved file", async || {
             let files = std::fs::read_dir(folder.path()).expect("the folder can be read");
             let paths = files.flatten().map(|it| it.path());
-            // A file that is not complete has a name of its own.
-            found = paths.into_iter().find(|it| it.extension().is_some_and(|it| it != "crdownload"));
+            // A file that is not complete has a name of its own, and one that has just begun is empty.
+            let is_begun = |it: &PathBuf| std::fs::metadata(it).is_ok_and(|it| it.len() > 0);
+            let is_complete = |it: &PathBuf| it.extension().is_some_and(|it| it != "crdownload");
+            found = paths.into_iter().find(|it| is_complete(it) && is_begun(it));
             found.is_some()
         })
         .await;
