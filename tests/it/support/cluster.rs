@@ -25,7 +25,7 @@ pub struct Machine {
 impl Machine {
     pub fn new(name: &'static str, nats: &NatsServers) -> Self {
         let servers = format!("cluster.servers={}", json!(nats.options().servers));
-        Self { folder: tempfile::tempdir().unwrap(), name, servers }
+        Self { folder: tempfile::tempdir().expect("a folder"), name, servers }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Binary {
@@ -80,7 +80,8 @@ impl Node {
         let reply = self.api.get("/api/channels/channels/").await;
         assert_eq!(reply.status, 200, "{reply:?}");
         let all = reply.body["results"].as_array().or(reply.body.as_array()).cloned().unwrap_or_default();
-        let mut names: Vec<_> = all.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> =
+            all.iter().map(|it| it["name"].as_str().expect("a name").to_owned()).collect();
         names.sort();
         names
     }
