@@ -5,7 +5,7 @@
 //! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
-//! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`](super::forward) |
+//! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
 use std::io;
 use std::net::SocketAddr;

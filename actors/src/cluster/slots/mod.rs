@@ -7,12 +7,12 @@
 //!                       the member's task ──▶ the engine
 //! ```
 //!
-//! - [`requests`](self::requests) decides which tables a request asks, and in which order.
+//! - [`requests`] decides which tables a request asks, and in which order.
 //! - The local [`SlotTable`] lists all leases of this node, also those of the cluster, and knows the slots of the other
 //!   nodes, for people and for messages about limits. It grants only slots of pools without a limit.
 //! - Observed limits and slots reserved for recordings are those of this node: the first concern pools without a limit
 //!   only, the second make a request ask for less.
-//! - Requests to yield go to the node of the holder as a message, see [`node_messages`](self::node_messages).
+//! - Requests to yield go to the node of the holder as a message, see [`node_messages`].
 
 mod node_messages;
 mod requests;
