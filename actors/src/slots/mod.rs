@@ -17,7 +17,6 @@
 //! its lease or with `Kept`.
 
 mod actor;
-mod elsewhere;
 mod holder;
 mod lease;
 mod lease_table;
@@ -34,14 +33,13 @@ use std::fmt;
 use std::time::Duration;
 
 pub(crate) use self::actor::{Actor, Arguments};
-pub use self::elsewhere::OtherSlot;
 pub(crate) use self::holder::{CloseReason, Holder};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::lease_table::LeaseTable;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
 pub(crate) use self::reserved::ReservedSlots;
 pub use self::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
-pub use self::table::{LeaseInfo, LeasePurpose};
+pub use self::table::{LeaseInfo, LeasePurpose, OtherSlot};
 pub(crate) use self::table::{SlotTable, WaitingEntry};
 #[cfg(doc)]
 use domain::settings::LEASE_WAIT;

@@ -1,5 +1,7 @@
 //! The table of leases.
 
+mod hand_over;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::elsewhere::{Allowance, OtherSlot};
+pub use self::hand_over::OtherSlot;
+use self::hand_over::{Allowance, AllowedPlace};
 use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
 use super::{
@@ -403,68 +406,6 @@ impl SlotTable {
         WaitingEntry { id, table: self.clone() }
     }
 
-    /// Leaves each holder the slots that it has, until it ends, and no others of accounts with a limit. Returns the slots in
-    /// use, which another process counts from now on.
-    pub(crate) fn hand_over(&self) -> Vec<OtherSlot> {
-        let mut inner = self.lock(Instant::now());
-        let mut allowance = Allowance::default();
-        inner.leases.values().for_each(|it| allowance.add(it.holder, it.pool.profile));
-        inner.allowance = Some(allowance);
-        inner.leases.values().map(Entry::for_other).collect()
-    }
-
-    /// Returns the slots that are closed and that providers may still count.
-    pub(crate) fn cooling_for_other(&self) -> Vec<OtherSlot> {
-        let now = Instant::now();
-        let inner = self.lock(now);
-        inner.cooling.iter().map(|it| it.for_other(now)).collect()
-    }
-
-    /// Counts slots that the process before this one uses, instead of those counted before.
-    pub(crate) fn count_predecessor(&self, slots: Vec<OtherSlot>) {
-        let now = Instant::now();
-        let (cooling, in_use): (Vec<_>, Vec<_>) = slots.into_iter().partition(|it| it.cooling_ms > 0);
-        let mut inner = self.inner.lock();
-        inner.predecessor = in_use;
-        inner.cooling.extend(cooling.into_iter().map(|it| Cooling {
-            profile: it.profile,
-            account: it.account,
-            until: now + Duration::from_millis(it.cooling_ms),
-        }));
-    }
-
-    /// Notes that a holder of the process before this one has ended; `None` if that process has.
-    pub(crate) fn returned_by_predecessor(&self, holder: Option<u64>) {
-        let now = Instant::now();
-        {
-            let mut inner = self.inner.lock();
-            let is_back = |it: &OtherSlot| holder.is_none_or(|holder| it.holder == holder);
-            let (back, kept) = std::mem::take(&mut inner.predecessor).into_iter().partition(is_back);
-            inner.predecessor = kept;
-            for OtherSlot { profile, account, release_delay_ms, .. } in back {
-                let released = inner.released.entry(profile).or_default();
-                released.account = Some(account);
-                (released.last, released.last_delivered) = (Some(now), Some(now));
-                if release_delay_ms > 0 {
-                    let until = now + Duration::from_millis(release_delay_ms);
-                    inner.cooling.push(Cooling { profile, account, until });
-                }
-            }
-        }
-        self.returned.notify_waiters();
-    }
-
-    /// Returns the stream and the account profile with which the process before this one plays a target.
-    pub(crate) fn predecessor_plays(&self, target: &Target) -> Option<(StreamId, ProfileId)> {
-        let inner = self.inner.lock();
-        inner.predecessor.iter().find(|it| it.target == *target).map(|it| (it.stream, it.profile))
-    }
-
-    /// Returns whether the process before this one still uses slots.
-    pub(crate) fn is_used_by_predecessor(&self) -> bool {
-        !self.inner.lock().predecessor.is_empty()
-    }
-
     /// Returns the number of entries about returned slots.
     #[cfg(test)]
     pub(crate) fn n_remembered(&self) -> usize {
@@ -657,52 +598,14 @@ impl LeaseTable for SlotTable {
     }
 }
 
-/// The place of a request after the hand-over.
-enum AllowedPlace {
-    Free(usize),
-    /// The holder's own connection is being closed.
-    Closing,
-    None,
-}
-
 impl Entry {
-    fn for_other(&self) -> OtherSlot {
-        OtherSlot {
-            holder: self.holder,
-            profile: self.pool.profile,
-            account: self.pool.account,
-            account_name: self.pool.account_name.clone(),
-            target: self.target,
-            stream: self.stream,
-            release_delay_ms: milliseconds(self.pool.release_delay),
-            cooling_ms: 0,
-        }
-    }
-
     fn held(&self) -> HeldSlot {
         let SlotPool { profile, account, .. } = self.pool;
         HeldSlot { pool: profile, account, holder: Some(self.holder), closing: self.closing }
     }
 }
 
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Cooling {
-    fn for_other(&self, now: Instant) -> OtherSlot {
-        OtherSlot {
-            holder: 0,
-            profile: self.profile,
-            account: self.account,
-            account_name: String::new(),
-            target: Target::Stream(StreamId(0)),
-            stream: StreamId(0),
-            release_delay_ms: 0,
-            cooling_ms: milliseconds(self.until.duration_since(now)).max(1),
-        }
-    }
-
     fn held(&self) -> HeldSlot {
         HeldSlot { pool: self.profile, account: self.account, holder: None, closing: true }
     }
@@ -720,25 +623,6 @@ impl Inner {
         let closed = self.cooling.iter().map(Cooling::held);
         let predecessor = self.predecessor.iter().map(OtherSlot::held);
         self.leases.values().map(Entry::held).chain(closed).chain(predecessor).collect()
-    }
-
-    /// Returns the first candidate that a holder may open although another process grants slots now.
-    fn place_after_hand_over(&self, allowance: &Allowance, request: &Request) -> AllowedPlace {
-        let mut found = AllowedPlace::None;
-        for (place, SlotCandidate { pool, .. }) in request.order.iter().enumerate() {
-            let has_limit =
-                self.limit(pool).0 != 0 || pool.shared.as_ref().is_some_and(|it| it.max_streams != 0);
-            let is_own = |it: &&Entry| it.holder == request.holder && it.pool.profile == pool.profile;
-            let n_held = self.leases.values().filter(is_own).count();
-            let is_cooling = self.cooling.iter().any(|it| it.profile == pool.profile);
-            if !has_limit || (allowance.allows(request.holder, pool, n_held) && !is_cooling) {
-                return AllowedPlace::Free(place);
-            }
-            if n_held > 0 || (is_cooling && allowance.allows(request.holder, pool, 0)) {
-                found = AllowedPlace::Closing;
-            }
-        }
-        found
     }
 
     /// Returns the limit of an account profile, 0 if there is none, and whether it is a discovered one.
@@ -811,21 +695,6 @@ impl Inner {
             age: now.duration_since(entry.since),
         };
         self.leases.iter().map(info).collect()
-    }
-
-    /// Returns the slots of the process before this one, whose numbers say nothing here.
-    fn predecessor_infos(&self) -> impl Iterator<Item = LeaseInfo> {
-        self.predecessor.iter().map(|it| LeaseInfo {
-            id: 0,
-            profile: it.profile,
-            account_id: it.account,
-            target: it.target,
-            stream: it.stream,
-            account: it.account_name.clone(),
-            purpose: LeasePurpose::Live,
-            closing: false,
-            age: Duration::ZERO,
-        })
     }
 
     /// Returns the number of slots in use, including closing and cooling ones.

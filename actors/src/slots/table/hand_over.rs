@@ -1,0 +1,201 @@
+//! Slots during a restart, while the process before still serves viewers beside its successor.
+//!
+//! The old process *hands over*: each slot that a holder has at that moment stays its own until the holder ends, and it
+//! gets no other one of an account with a limit. The successor counts these slots as in use until the old process reports
+//! the end of their holder. So both together never exceed a limit, although neither asks the other.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::limits::HeldSlot;
+use domain::plan::SlotPool;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::{Cooling, Entry, Inner, LeaseInfo, LeasePurpose, SlotTable};
+use crate::plans::Target;
+use crate::slots::{Request, SlotCandidate};
+
+/// A slot in use by the other process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherSlot {
+    /// The live channel of the other process that uses it, or 0 if only the provider still counts it.
+    pub(crate) holder: u64,
+    pub(crate) profile: ProfileId,
+    pub(crate) account: AccountId,
+    pub(crate) account_name: String,
+    pub(crate) target: Target,
+    pub(crate) stream: StreamId,
+    /// Time for which the provider counts a connection that is closed, in milliseconds.
+    pub(crate) release_delay_ms: u64,
+    /// Time for which the provider still counts this one, which is closed; 0 while it is in use.
+    pub(crate) cooling_ms: u64,
+}
+
+impl OtherSlot {
+    pub(crate) fn holder(&self) -> u64 {
+        self.holder
+    }
+
+    pub(super) fn held(&self) -> HeldSlot {
+        HeldSlot { pool: self.profile, account: self.account, holder: Some(u64::MAX), closing: false }
+    }
+}
+
+/// How many slots of an account profile each holder may use after the hand-over.
+#[derive(Debug, Default)]
+pub(super) struct Allowance(HashMap<(u64, ProfileId), usize>);
+
+impl Allowance {
+    pub(super) fn add(&mut self, holder: u64, profile: ProfileId) {
+        *self.0.entry((holder, profile)).or_default() += 1;
+    }
+
+    /// Returns whether a holder that has this many slots of a pool may take another one. The slot is counted already.
+    pub(super) fn allows(&self, holder: u64, pool: &SlotPool, n_held: usize) -> bool {
+        self.0.get(&(holder, pool.profile)).is_some_and(|it| n_held < *it)
+    }
+}
+
+/// The place of a request after the hand-over.
+pub(super) enum AllowedPlace {
+    Free(usize),
+    /// The holder's own connection is being closed.
+    Closing,
+    None,
+}
+
+impl SlotTable {
+    /// Leaves each holder the slots that it has, until it ends, and no others of accounts with a limit. Returns the slots in
+    /// use, which another process counts from now on.
+    pub(crate) fn hand_over(&self) -> Vec<OtherSlot> {
+        let mut inner = self.lock(Instant::now());
+        let mut allowance = Allowance::default();
+        inner.leases.values().for_each(|it| allowance.add(it.holder, it.pool.profile));
+        inner.allowance = Some(allowance);
+        inner.leases.values().map(Entry::for_other).collect()
+    }
+
+    /// Returns the slots that are closed and that providers may still count.
+    pub(crate) fn cooling_for_other(&self) -> Vec<OtherSlot> {
+        let now = Instant::now();
+        let inner = self.lock(now);
+        inner.cooling.iter().map(|it| it.for_other(now)).collect()
+    }
+
+    /// Counts slots that the process before this one uses, instead of those counted before.
+    pub(crate) fn count_predecessor(&self, slots: Vec<OtherSlot>) {
+        let now = Instant::now();
+        let (cooling, in_use): (Vec<_>, Vec<_>) = slots.into_iter().partition(|it| it.cooling_ms > 0);
+        let mut inner = self.inner.lock();
+        inner.predecessor = in_use;
+        inner.cooling.extend(cooling.into_iter().map(|it| Cooling {
+            profile: it.profile,
+            account: it.account,
+            until: now + Duration::from_millis(it.cooling_ms),
+        }));
+    }
+
+    /// Notes that a holder of the process before this one has ended; `None` if that process has.
+    pub(crate) fn returned_by_predecessor(&self, holder: Option<u64>) {
+        let now = Instant::now();
+        {
+            let mut inner = self.inner.lock();
+            let is_back = |it: &OtherSlot| holder.is_none_or(|holder| it.holder == holder);
+            let (back, kept) = std::mem::take(&mut inner.predecessor).into_iter().partition(is_back);
+            inner.predecessor = kept;
+            for OtherSlot { profile, account, release_delay_ms, .. } in back {
+                let released = inner.released.entry(profile).or_default();
+                released.account = Some(account);
+                (released.last, released.last_delivered) = (Some(now), Some(now));
+                if release_delay_ms > 0 {
+                    let until = now + Duration::from_millis(release_delay_ms);
+                    inner.cooling.push(Cooling { profile, account, until });
+                }
+            }
+        }
+        self.returned.notify_waiters();
+    }
+
+    /// Returns the stream and the account profile with which the process before this one plays a target.
+    pub(crate) fn predecessor_plays(&self, target: &Target) -> Option<(StreamId, ProfileId)> {
+        let inner = self.inner.lock();
+        inner.predecessor.iter().find(|it| it.target == *target).map(|it| (it.stream, it.profile))
+    }
+
+    /// Returns whether the process before this one still uses slots.
+    pub(crate) fn is_used_by_predecessor(&self) -> bool {
+        !self.inner.lock().predecessor.is_empty()
+    }
+}
+
+impl Entry {
+    fn for_other(&self) -> OtherSlot {
+        OtherSlot {
+            holder: self.holder,
+            profile: self.pool.profile,
+            account: self.pool.account,
+            account_name: self.pool.account_name.clone(),
+            target: self.target,
+            stream: self.stream,
+            release_delay_ms: milliseconds(self.pool.release_delay),
+            cooling_ms: 0,
+        }
+    }
+}
+
+impl Cooling {
+    fn for_other(&self, now: Instant) -> OtherSlot {
+        OtherSlot {
+            holder: 0,
+            profile: self.profile,
+            account: self.account,
+            account_name: String::new(),
+            target: Target::Stream(StreamId(0)),
+            stream: StreamId(0),
+            release_delay_ms: 0,
+            cooling_ms: milliseconds(self.until.duration_since(now)).max(1),
+        }
+    }
+}
+
+impl Inner {
+    /// Returns the first candidate that a holder may open although another process grants slots now.
+    pub(super) fn place_after_hand_over(&self, allowance: &Allowance, request: &Request) -> AllowedPlace {
+        let mut found = AllowedPlace::None;
+        for (place, SlotCandidate { pool, .. }) in request.order.iter().enumerate() {
+            let has_limit =
+                self.limit(pool).0 != 0 || pool.shared.as_ref().is_some_and(|it| it.max_streams != 0);
+            let is_own = |it: &&Entry| it.holder == request.holder && it.pool.profile == pool.profile;
+            let n_held = self.leases.values().filter(is_own).count();
+            let is_cooling = self.cooling.iter().any(|it| it.profile == pool.profile);
+            if !has_limit || (allowance.allows(request.holder, pool, n_held) && !is_cooling) {
+                return AllowedPlace::Free(place);
+            }
+            if n_held > 0 || (is_cooling && allowance.allows(request.holder, pool, 0)) {
+                found = AllowedPlace::Closing;
+            }
+        }
+        found
+    }
+
+    /// Returns the slots of the process before this one, whose numbers say nothing here.
+    pub(super) fn predecessor_infos(&self) -> impl Iterator<Item = LeaseInfo> {
+        self.predecessor.iter().map(|it| LeaseInfo {
+            id: 0,
+            profile: it.profile,
+            account_id: it.account,
+            target: it.target,
+            stream: it.stream,
+            account: it.account_name.clone(),
+            purpose: LeasePurpose::Live,
+            closing: false,
+            age: Duration::ZERO,
+        })
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
