@@ -3,6 +3,7 @@
 //! Certificates do not expire: a machine whose clock starts in 1970, or that was off for years, has to find its cluster
 //! again. Access ends by revocation, which every node checks with each connection.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
@@ -16,7 +17,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivatePkc
 use storage::Store;
 use storage::log::SealingKey;
 
-use super::{NodeError, digest, hex, node_name, of_hex, stored_authority};
+use super::{NodeError, digest, node_name, stored_authority};
 
 /// The name of the authority, which issuing depends on.
 const AUTHORITY_NAME: &str = "Headwater cluster";
@@ -53,7 +54,7 @@ impl Authority {
         let certificate = params().self_signed(&key).map_err(NodeError::certificate(ISSUE))?;
         let stored = ClusterAuthority {
             certificate: certificate.der().to_vec(),
-            key: Secret::new(hex(key.serialized_der())),
+            key: Secret::new(HEXLOWER.encode(key.serialized_der())),
         };
         Ok((Self { certificate: certificate.der().clone(), issuer: Issuer::new(params(), key) }, stored))
     }
@@ -61,7 +62,7 @@ impl Authority {
     /// Reads a stored authority.
     pub fn of(stored: &ClusterAuthority) -> Result<Self, NodeError> {
         let invalid = || NodeError::Certificate { what: READ_KEY, cause: "it is invalid".to_owned() };
-        let key = of_hex(stored.key.expose()).ok_or_else(invalid)?;
+        let key = HEXLOWER_PERMISSIVE.decode(stored.key.expose().as_bytes()).map_err(|_| invalid())?;
         let key = PrivatePkcs8KeyDer::from(key);
         let key = KeyPair::from_pkcs8_der_and_sign_algo(&key, &PKCS_ED25519)
             .map_err(NodeError::certificate(READ_KEY))?;

@@ -14,6 +14,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Longest time until a connection is encrypted.
@@ -29,7 +30,25 @@ pub(super) struct NodeConnection<B> {
     pub(super) task: AbortOnDropHandle<()>,
 }
 
-/// Connects to an address, a host with a port, of a node whose certificate has this name.
+/// Opens an encrypted connection to an address, a host with a port, of a node whose certificate has this name.
+pub(super) async fn dial(
+    address: &str,
+    name: &str,
+    config: Arc<ClientConfig>,
+) -> io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+    let connecting = async {
+        let socket = TcpStream::connect(address).await?;
+        socket.set_nodelay(true)?;
+        let options = SockRef::from(&socket);
+        options.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
+        options.set_tcp_user_timeout(Some(SILENCE_MAX))?;
+        TlsConnector::from(config).connect(name, socket).await
+    };
+    timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Connects as [`dial`] does, for requests.
 pub(super) async fn connect<B>(
     address: &str,
     name: &str,
@@ -38,18 +57,9 @@ pub(super) async fn connect<B>(
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
-    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
-    let connecting = async {
-        let socket = TcpStream::connect(address).await?;
-        socket.set_nodelay(true)?;
-        let options = SockRef::from(&socket);
-        options.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
-        options.set_tcp_user_timeout(Some(SILENCE_MAX))?;
-        let stream = TlsConnector::from(config).connect(name, socket).await?;
-        handshake(TokioIo::new(stream)).await.map_err(io::Error::other)
-    };
-    let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-    let (sender, connection) = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    let stream = dial(address, name, config).await?;
+    // Sends nothing yet.
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     let task = AbortOnDropHandle::new(tokio::spawn(async move {
         // An error also ends the request, which reports it.
         let _ = connection.await;

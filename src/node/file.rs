@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
 use domain::secret::Secret;
@@ -17,9 +18,9 @@ use storage::Store;
 use storage::log::{CommitLog, LogKeys, SealingKey};
 use uuid::Uuid;
 
+use super::NodeError;
 use super::authority::{NodeSecrets, add_first_node};
 use super::join::JoinAnswer;
-use super::{NodeError, hex, of_hex};
 
 /// Maximum size of the file, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -60,9 +61,9 @@ impl NodeFile {
             format: FORMAT,
             node,
             role,
-            key: Secret::new(hex(secrets.private_key().secret_pkcs8_der())),
-            certificate: hex(certificates[0]),
-            authority: hex(certificates[1]),
+            key: Secret::new(HEXLOWER.encode(secrets.private_key().secret_pkcs8_der())),
+            certificate: HEXLOWER.encode(certificates[0]),
+            authority: HEXLOWER.encode(certificates[1]),
             sealing: secrets.sealing.clone(),
             data_keys,
         }
@@ -96,7 +97,7 @@ impl NodeFile {
         let invalid = || failed("it is not the file of a node".to_owned());
         let file: Self = serde_json::from_slice(&text).map_err(|_| invalid())?;
         let is_valid = file.format == FORMAT
-            && [file.key.expose(), &file.certificate, &file.authority].iter().all(|it| of_hex(it).is_some());
+            && [file.key.expose(), &file.certificate, &file.authority].iter().all(|it| bytes(it).is_some());
         if is_valid { Ok(Some(file)) } else { Err(invalid()) }
     }
 
@@ -125,12 +126,12 @@ impl NodeFile {
     /// Returns the certificate of this node, and that of the authority.
     pub fn certificates(&self) -> [CertificateDer<'static>; 2] {
         // Digits were checked when the file was read or made.
-        [&self.certificate, &self.authority].map(|it| CertificateDer::from(of_hex(it).unwrap_or_default()))
+        [&self.certificate, &self.authority].map(|it| CertificateDer::from(bytes(it).unwrap_or_default()))
     }
 
     /// Returns the private key of the certificate, in PKCS #8.
     pub fn private_key(&self) -> rustls::pki_types::PrivatePkcs8KeyDer<'static> {
-        of_hex(self.key.expose()).unwrap_or_default().into()
+        bytes(self.key.expose()).unwrap_or_default().into()
     }
 }
 
@@ -168,4 +169,9 @@ pub fn begin_cluster(
         // A store that cannot be written any more reports that itself.
         let _ = store.leave_log();
     })
+}
+
+/// Reads hexadecimal digits.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()
 }

@@ -94,17 +94,6 @@ fn stored_authority(store: &Store) -> Result<ClusterAuthority, NodeError> {
     store.collection::<ClusterAuthority>().get(1)?.ok_or(NodeError::NoCluster)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn of_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let is_valid = digits.len().is_multiple_of(2) && digits.iter().all(u8::is_ascii_hexdigit);
-    is_valid.then(|| digits.chunks(2).map(byte).collect()).flatten()
-}
-
 /// Lists the serial numbers of all revoked certificates.
 pub fn revoked_serials(certificates: &[NodeCertificate]) -> Vec<[u8; 16]> {
     certificates.iter().filter(|it| it.revoked_at.is_some()).map(|it| it.serial).collect()

@@ -2,35 +2,21 @@
 
 use std::io;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use actors::{ClusterView, NodeConnecting, NodeDialer, NodeSocket};
+use cluster::NodeInfo;
 use domain::cluster::record::NodeId;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
+use super::client::dial;
 use super::trust::NodeTrust;
 use super::{node_name, port_of};
-
-/// Longest time until a connection is encrypted. The live channel has shorter limits for an origin that does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects to the ports of other nodes.
 pub(super) struct RingDialer {
     trust: Arc<NodeTrust>,
     /// Set when the membership has begun. Before that, no other node is known.
     view: OnceLock<watch::Receiver<Arc<ClusterView>>>,
-}
-
-/// A node as it can be reached.
-struct FoundNode {
-    name: String,
-    /// The number in its certificate.
-    certificate: Option<u32>,
-    addresses: Vec<String>,
 }
 
 impl RingDialer {
@@ -43,11 +29,9 @@ impl RingDialer {
         let _ = self.view.set(view);
     }
 
-    fn find(&self, node: NodeId) -> Option<FoundNode> {
+    fn find(&self, node: NodeId) -> Option<NodeInfo> {
         let view = self.view.get()?.borrow().clone();
-        let info = &view.nodes.iter().find(|it| it.id == node)?.info;
-        let addresses = info.addresses.iter().map(|it| port_of(it)).collect();
-        Some(FoundNode { name: info.name.clone(), certificate: info.certificate, addresses })
+        view.nodes.iter().find(|it| it.id == node).map(|it| it.info.clone())
     }
 }
 
@@ -57,29 +41,21 @@ impl NodeDialer for RingDialer {
     }
 
     fn connect(&self, node: NodeId) -> NodeConnecting {
-        let (tls, found) = (self.trust.client(), self.find(node));
+        let (config, found) = (self.trust.client(), self.find(node));
         Box::pin(async move {
-            let tls = TlsConnector::from(tls.map_err(io::Error::other)?);
+            let config = config.map_err(io::Error::other)?;
             let mut failure = io::Error::new(io::ErrorKind::NotFound, "the node has no address");
-            let Some(FoundNode { certificate: Some(certificate), addresses, .. }) = found else {
+            let Some(NodeInfo { certificate: Some(certificate), addresses, .. }) = found else {
                 return Err(failure);
             };
             let name = node_name(NodeId(certificate));
             for address in &addresses {
-                let connected = timeout(CONNECT_TIMEOUT, connect(&tls, &name, address)).await;
-                match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-                    Ok(stream) => return Ok(stream),
+                match dial(&port_of(address), &name, Arc::clone(&config)).await {
+                    Ok(stream) => return Ok(Box::new(stream) as NodeSocket),
                     Err(error) => failure = error,
                 }
             }
             Err(failure)
         })
     }
-}
-
-async fn connect(tls: &TlsConnector, name: &str, address: &str) -> io::Result<NodeSocket> {
-    let socket = TcpStream::connect(address).await?;
-    socket.set_nodelay(true)?;
-    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
-    Ok(Box::new(tls.connect(name, socket).await?))
 }

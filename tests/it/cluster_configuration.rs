@@ -8,7 +8,7 @@ mod slow {
 
     use crate::support::api::{Api, PASSWORD};
     use crate::support::binary::Binary;
-    use crate::support::cluster::{Machine, Node, nats};
+    use crate::support::cluster::{Machine, Node, nats, two_nodes};
     use crate::support::until_async;
 
     /// The host of a provider, which is part of a secret.
@@ -147,14 +147,10 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn without_nats_changes_are_refused_and_all_nodes_are_equal_afterwards() {
         let mut nats = nats();
-        let attic = filled(Machine::new("attic", &nats)).await;
-        attic.succeeds(&["cluster", "init"]).await;
-        let mut attic = attic.serve(&[]).await;
-        attic.logs_in().await;
+        let machine = filled(Machine::new("attic", &nats)).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
         attic.creates("Sport").await;
-        let token = attic.machine.succeeds(&["cluster", "token"]).await;
-        let mut cellar = Machine::new("cellar", &nats).serve(&["--join", token.trim()]).await;
-        cellar.logs_in().await;
+        cellar.lists(&["News", "Sport"]).await;
         nats.kill(0);
         for node in [&cellar, &attic] {
             let refused = node.api.post("/api/channels/channels/", json!({ "name": "Lost" })).await;

@@ -21,12 +21,12 @@ impl Lease {
     /// The number of each lease without a slot; no other one has it.
     pub(crate) const PULLED: u64 = 0;
 
-    /// Creates a lease for a channel that is read from another process, which has the slot.
+    /// Creates a lease for a channel that is read from another process or node, which has the slot.
     pub(crate) fn pulled() -> Self {
         Self { id: Self::PULLED, table: None, just_released: false }
     }
 
-    /// Returns whether another process has the slot.
+    /// Returns whether another process or node has the slot.
     pub(crate) fn is_pulled(&self) -> bool {
         self.table.is_none()
     }

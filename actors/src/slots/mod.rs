@@ -27,7 +27,7 @@ pub(crate) mod revocable;
 mod snapshot;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::time::Duration;

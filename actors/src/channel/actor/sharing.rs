@@ -15,7 +15,6 @@ use std::time::Duration;
 use domain::cluster::record::NodeId;
 use domain::playout::{Attempt, Input};
 use domain::stream_profile::Delivery;
-use media::Permit;
 use media::error::{Cause, UpstreamError};
 use media::node::RingPosition;
 use media::pump::PumpHandle;
@@ -30,6 +29,7 @@ use super::change::ChannelChange;
 use crate::channel::{ChannelNode, Message, WatchRefusal, WatchReply};
 use crate::cluster::{ChannelClaim, NodeDialer, OwnerDecision};
 use crate::plans::Target;
+use crate::slots::Lease;
 
 /// Longest wait for the decision who is the origin. The cluster decides within milliseconds, unless its engine is away.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(3);
@@ -39,8 +39,8 @@ const LOST_AFTER: Duration = Duration::from_secs(1);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time for a connection to an origin that counts as lost.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// A replaced origin waits for this long until the new one has something to show. After that it gives its slot back,
-/// which the new one may need.
+/// A replaced origin waits for this long until the new one has something to show. Then it returns its slot in any case,
+/// because the new origin may need that slot.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Attempts from this number on are connections to origins; those of the playout are lower.
 const FIRST_PULL: u64 = 1 << 63;
@@ -397,7 +397,7 @@ impl Connector {
         let connected = self.dialer.connect(self.from).await;
         let stream = connected.map_err(|it| UpstreamError::new(Cause::Connect(it.to_string())))?;
         let request = NodeRequest { target: self.target.clone(), after, place: self.place.clone() };
-        attach_node(stream, &request, Box::new(NoLease), &self.upstream).await
+        attach_node(stream, &request, Box::new(Lease::pulled()), &self.upstream).await
     }
 
     async fn attached(self, mut source: Source) {
@@ -411,13 +411,4 @@ impl Connector {
         // If the channel is gone, the source is dropped together with the message.
         let _ = self.to.cast(Message::PullAttached(self.attempt, source));
     }
-}
-
-/// A connection to a node needs no lease: the provider does not see it.
-struct NoLease;
-
-impl Permit for NoLease {
-    fn delivers(&mut self) {}
-
-    fn closing(&mut self) {}
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use cluster::testing::{MemoryEngine, MemoryStore};
 use cluster::{Engine, NodeInfo, NodeLoad, node_id};
 use domain::cluster::record::SlotState;
-use domain::ids::{AccountId, ProfileId, ServerGroupId, StreamId};
-use domain::plan::{SharedPool, SlotPool};
+use domain::ids::{ProfileId, StreamId};
+use domain::plan::SlotPool;
 use domain::playout::Attempt;
 use domain::recording::forecast::LimitId;
 use tokio::sync::mpsc;
@@ -20,6 +20,7 @@ use crate::cluster::clock::BootClock;
 use crate::cluster::{Cluster, NodeState, link};
 use crate::events::tests::events;
 use crate::plans::Target;
+use crate::slots::tests::{grouped, pool};
 use crate::slots::{Actor, Arguments, SlotCandidate};
 use crate::testing::{channel, inbox};
 use crate::viewer::Viewer;
@@ -63,26 +64,6 @@ async fn nodes() -> (MemoryStore, Node, Node) {
     sleep(START).await;
     assert!([&a, &b].iter().all(|it| it._cluster.view().own().unwrap().state == NodeState::Alive));
     (store, a, b)
-}
-
-fn pool(profile: u32, max_streams: u32) -> SlotPool {
-    SlotPool {
-        account: AccountId(profile),
-        account_name: format!("account {profile}"),
-        profile: ProfileId(profile),
-        max_streams,
-        release_delay: Duration::ZERO,
-        changed_at: 0,
-        shared: None,
-    }
-}
-
-/// Returns the pool of an account in a server group of the first two.
-fn grouped(profile: u32, max_streams: u32, group_max: u32) -> SlotPool {
-    let accounts = [AccountId(1), AccountId(2)].into();
-    let name = "group".to_owned();
-    let shared = SharedPool { group: ServerGroupId(1), name, max_streams: group_max, accounts };
-    SlotPool { shared: Some(shared), ..pool(profile, max_streams) }
 }
 
 struct Holder {

@@ -27,7 +27,7 @@ use crate::viewer::Viewer;
 
 const LEASE_WAIT_SECONDS: u64 = domain::settings::LEASE_WAIT.as_secs();
 
-fn pool(profile: u32, max_streams: u32) -> SlotPool {
+pub(crate) fn pool(profile: u32, max_streams: u32) -> SlotPool {
     SlotPool {
         account: AccountId(profile),
         account_name: format!("account {profile}"),
@@ -40,7 +40,7 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
 }
 
 /// The pool of an account profile in a server group of the first two accounts.
-fn grouped(profile: u32, max_streams: u32, group_max: u32) -> SlotPool {
+pub(crate) fn grouped(profile: u32, max_streams: u32, group_max: u32) -> SlotPool {
     let shared = SharedPool {
         group: ServerGroupId(1),
         name: "group".to_owned(),

@@ -32,6 +32,15 @@ struct Link {
     meter: Arc<NodeMeter>,
 }
 
+/// Returns a pump that plays this ring, as the first attempt.
+async fn edge_of(origin: &Ring) -> (Setup, Link) {
+    let mut edge = Setup::new();
+    let (source, link) = edge.open_ring(origin, 5, None, 64 << 10).await;
+    edge.pump.follow(1, source.unwrap());
+    edge.plays(1).await;
+    (edge, link)
+}
+
 impl Setup {
     /// Opens the ring of an origin over a stream that holds this many bytes.
     async fn open_ring(
@@ -102,10 +111,7 @@ async fn playing_origin() -> Setup {
 #[tokio::test(start_paused = true)]
 async fn an_edge_has_the_same_chunks_with_the_same_numbers() {
     let origin = playing_origin().await;
-    let mut edge = Setup::new();
-    let (source, link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    edge.pump.follow(1, source.unwrap());
-    edge.plays(1).await;
+    let (mut edge, link) = edge_of(&origin.ring).await;
     sleep(Duration::from_secs(5)).await;
     assert!(edge.ring.usage().head_sequence + 5 > origin.ring.usage().head_sequence);
     assert!(assert_same_chunks(&origin.ring, &edge.ring).await > 50);
@@ -125,10 +131,7 @@ async fn an_edge_has_the_same_chunks_with_the_same_numbers() {
 #[tokio::test(start_paused = true)]
 async fn an_edge_continues_with_its_own_source_when_the_origin_is_gone() {
     let origin = playing_origin().await;
-    let mut edge = Setup::new();
-    let (source, link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    edge.pump.follow(1, source.unwrap());
-    edge.plays(1).await;
+    let (mut edge, link) = edge_of(&origin.ring).await;
     let mut tail = edge.tail();
     let mut bytes = all_for(&mut tail, Duration::from_secs(3)).await;
     link.server.abort();
@@ -156,10 +159,7 @@ async fn an_edge_continues_with_its_own_source_when_the_origin_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn an_edge_attaches_again_after_its_last_chunk() {
     let origin = playing_origin().await;
-    let mut edge = Setup::new();
-    let (source, link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    edge.pump.follow(1, source.unwrap());
-    edge.plays(1).await;
+    let (mut edge, link) = edge_of(&origin.ring).await;
     let mut tail = edge.tail();
     let mut bytes = all_for(&mut tail, Duration::from_secs(2)).await;
     link.server.abort();
@@ -250,10 +250,7 @@ async fn viewers_of_an_edge_continue_after_a_skip_and_count_it() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_ring_and_silence_of_the_connection_are_losses() {
     let origin = playing_origin().await;
-    let mut edge = Setup::new();
-    let (source, link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    edge.pump.follow(1, source.unwrap());
-    edge.plays(1).await;
+    let (mut edge, link) = edge_of(&origin.ring).await;
     origin.ring.end(EndReason::Stopped);
     assert_eq!(edge.loses(1).await, Cause::Ended);
     link.server.await.unwrap().unwrap();
@@ -306,13 +303,8 @@ async fn a_connection_that_takes_nothing_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn the_edge_that_takes_over_is_the_origin_of_the_other_without_a_repeated_or_missing_byte() {
     let origin = playing_origin().await;
-    let (mut winner, mut other) = (Setup::new(), Setup::new());
-    let (source, to_winner) = winner.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    winner.pump.follow(1, source.unwrap());
-    winner.plays(1).await;
-    let (source, to_other) = other.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    other.pump.follow(1, source.unwrap());
-    other.plays(1).await;
+    let (mut winner, to_winner) = edge_of(&origin.ring).await;
+    let (mut other, to_other) = edge_of(&origin.ring).await;
     let (mut winner_tail, mut other_tail) = (winner.tail(), other.tail());
     let (mut winner_bytes, mut bytes) = tokio::join!(
         all_for(&mut winner_tail, Duration::from_secs(2)),
@@ -360,10 +352,7 @@ async fn the_edge_that_takes_over_is_the_origin_of_the_other_without_a_repeated_
 #[tokio::test(start_paused = true)]
 async fn an_edge_that_is_ahead_of_the_new_origin_splices() {
     let origin = playing_origin().await;
-    let mut edge = Setup::new();
-    let (source, link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    edge.pump.follow(1, source.unwrap());
-    edge.plays(1).await;
+    let (mut edge, link) = edge_of(&origin.ring).await;
     let mut tail = edge.tail();
     let mut bytes = all_for(&mut tail, Duration::from_secs(2)).await;
     link.server.abort();

@@ -214,6 +214,26 @@ struct Seen {
     nodes: HashMap<NodeId, String>,
 }
 
+impl SlotView {
+    /// Returns a slot of which nothing else is known.
+    fn new(state: SlotState, profile: ProfileId) -> Self {
+        Self {
+            state: Named(state),
+            node: None,
+            profile,
+            purpose: None,
+            channel: None,
+            uuid: None,
+            channel_name: None,
+            stream: None,
+            stream_name: None,
+            host: None,
+            since: None,
+            seconds_left: None,
+        }
+    }
+}
+
 impl Seen {
     fn of(call: &Call) -> Result<Self, Refusal> {
         let slots = call.app.slots();
@@ -316,18 +336,8 @@ impl Seen {
         let in_use = self.slots.in_use.iter().filter(|it| is_in(it.account_id, it.profile));
         let cooling = self.slots.cooling.iter().filter(|it| is_in(it.account, it.profile));
         let cooling = cooling.map(|it| SlotView {
-            state: Named(SlotState::Cooling),
-            node: None,
-            profile: it.profile,
-            purpose: None,
-            channel: None,
-            uuid: None,
-            channel_name: None,
-            stream: None,
-            stream_name: None,
-            host: None,
-            since: None,
             seconds_left: Some(it.left.as_secs_f64()),
+            ..SlotView::new(SlotState::Cooling, it.profile)
         });
         let elsewhere = self.slots.elsewhere.iter().filter(|it| is_in(it.account, it.profile));
         let elsewhere = elsewhere.map(|it| self.elsewhere(it));
@@ -350,18 +360,9 @@ impl Seen {
             SlotPurpose::Recording => LeasePurpose::Recording,
         };
         SlotView {
-            state: Named(state),
             node: Some(self.nodes.get(&slot.node).cloned().unwrap_or_else(|| slot.node.0.to_string())),
-            profile: slot.profile,
             purpose: (state != SlotState::Cooling).then_some(Named(purpose)),
-            channel: None,
-            uuid: None,
-            channel_name: None,
-            stream: None,
-            stream_name: None,
-            host: None,
-            since: None,
-            seconds_left: None,
+            ..SlotView::new(state, slot.profile)
         }
     }
 

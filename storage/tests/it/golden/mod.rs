@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use domain::account::{Account, RefreshRecord};
 use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
@@ -122,7 +123,7 @@ fn now() -> Vec<Value> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(bytes)
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
