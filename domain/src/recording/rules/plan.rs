@@ -234,7 +234,14 @@ impl<'i, 'a> Plan<'i, 'a> {
                 let is_same_episode = match followed.episode.is_known() && it.episode.is_known() {
                     true => it.episode == followed.episode && distance(it) <= moved_max,
                     false => {
-                        let is_free = !it.episode.is_known() || !self.is_taken(recording.owner, it.episode);
+                        // A title is too little for a second recording of one episode.
+                        let is_wanted = || {
+                            self.is_taken(recording.owner, it.episode)
+                                || attached
+                                    .keys()
+                                    .any(|n| airings.get(*n).is_some_and(|of| of.episode == it.episode))
+                        };
+                        let is_free = !it.episode.is_known() || !is_wanted();
                         is_free
                             && distance(it) <= MOVED_MS_MAX.min(moved_max)
                             && has_same_title(it, recording)

@@ -638,6 +638,21 @@ fn days_survive_storage() {
     assert!("2026-02-30".parse::<CivilDay>().is_err());
 }
 
+#[test]
+fn two_showings_that_move_and_turn_out_to_be_one_episode_cancel_nothing() {
+    let shown = [programme(64, 67, "Show"), programme(162, 163, "Show")];
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], shown);
+    assert_eq!(stage.scheduled(), ["1@64-67", "1@162-163"]);
+    // The first one is that episode now. The other one stays, because its programme may only be missing.
+    let mut stage = stage.guide(
+        "a",
+        &[1],
+        [episode(65, "Show", 2), Programme { stop: NOW + 163 * HOUR, ..episode(160, "Show", 2) }],
+    );
+    assert_eq!(stage.scheduled(), ["1@65-66", "1@162-163"]);
+    assert_eq!(stage.evaluate(), 0);
+}
+
 fn any_programmes() -> impl Strategy<Value = Vec<Programme>> {
     let one = (-20..200i64, 1..4i64, 0..4u32, any::<bool>()).prop_map(|(from, hours, n, is_new)| {
         let it = if n == 0 { programme(from, from + hours, "Show") } else { episode(from, "Show", n) };
