@@ -103,7 +103,8 @@ impl Nodes {
         let clock = BootClock::Tokio(Instant::now());
         let connection: Arc<dyn Engine> = Arc::new(engine.clone());
         let events = scenario.system.events();
-        let cluster = Cluster::start_with((link, ends), connection, info, load, events, None, clock).unwrap();
+        let cluster =
+            Cluster::start_with((link, ends), connection, info, load, events, None, (clock, || ())).unwrap();
         Node { name, scenario, engine, cluster }
     }
 }

@@ -36,6 +36,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::error;
 
 pub(crate) use self::channels::{ChannelClaim, OwnerDecision};
 pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
@@ -74,6 +75,13 @@ pub struct Cluster {
     _task: AbortOnDropHandle<()>,
 }
 
+/// Ends this process, because its member has panicked. Without it, nothing would close the sources when other nodes may
+/// open theirs, and the guard has gone with it. The kernel closes all connections; a new process is another incarnation.
+fn end_process() {
+    error!("the part of the gateway that is a member of the cluster has failed; the process ends");
+    std::process::exit(1);
+}
+
 impl Cluster {
     /// Begins to join with a link and its ends from [`link()`], and stays a member as far as the engine allows it. The guard kills this process if it is frozen.
     /// Fails if the system has no boot clock.
@@ -85,7 +93,7 @@ impl Cluster {
         events: Events,
         guard: Option<Guard>,
     ) -> std::io::Result<Self> {
-        Self::start_with((link, ends), engine, info, load, events, guard, BootClock::new()?)
+        Self::start_with((link, ends), engine, info, load, events, guard, (BootClock::new()?, end_process))
     }
 
     fn start_with(
@@ -95,12 +103,15 @@ impl Cluster {
         load: ReadLoad,
         events: Events,
         guard: Option<Guard>,
-        clock: BootClock,
+        (clock, on_panic): (BootClock, fn()),
     ) -> std::io::Result<Self> {
         let (task, view) = MemberTask::new(ends.ports, engine, info, load, events, guard, clock)?;
-        // A member that panics has lost what it knew of its own record. The node ends with it: after a restart, it
-        // would be another incarnation.
-        let task = AbortOnDropHandle::new(tokio::spawn(task.run(ends.inputs)));
+        let member = AbortOnDropHandle::new(tokio::spawn(task.run(ends.inputs)));
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
+            if member.await.is_err_and(|it| it.is_panic()) {
+                on_panic();
+            }
+        }));
         Ok(Self { view, link, _task: task })
     }
 

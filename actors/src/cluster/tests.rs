@@ -9,6 +9,7 @@ use cluster::testing::{MemoryEngine, MemoryStore, WriteFault};
 use cluster::{Engine, NodeInfo, NodeLoad, Revision, SwapOutcome, node_id};
 use domain::cluster::record::{MemberState, RecordKey};
 use domain::event::{Event, EventBody};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::clock::BootClock;
@@ -33,7 +34,8 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let clock = BootClock::Tokio(Instant::now());
     let shared: Arc<dyn Engine> = Arc::new(engine.clone());
     let (link, ends, _) = super::link();
-    let cluster = Cluster::start_with((link, ends), shared, info, load, events.clone(), None, clock).unwrap();
+    let cluster =
+        Cluster::start_with((link, ends), shared, info, load, events.clone(), None, (clock, || ())).unwrap();
     Node { engine, cluster, events }
 }
 
@@ -66,6 +68,22 @@ async fn stored(engine: &MemoryEngine, name: &str) -> (Revision, StoredMember) {
     let session = engine.state().borrow().session().unwrap().number;
     let record = engine.read(session, &codec::key(RecordKey::Member(node_id(name)))).await.unwrap();
     (record.revision, serde_json::from_slice(&record.value.unwrap()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_panics_ends_the_process() {
+    static ENDED: Notify = Notify::const_new();
+    let info = NodeInfo { name: "attic".to_owned(), ..NodeInfo::default() };
+    let engine: Arc<dyn Engine> = Arc::new(MemoryStore::default().connect());
+    // Called by the member before each renewal.
+    let load = Arc::new(|| -> NodeLoad { panic!("a fault") });
+    let (link, ends, _) = super::link();
+    let clock = BootClock::Tokio(Instant::now());
+    let on_panic = || ENDED.notify_one();
+    let _cluster =
+        Cluster::start_with((link, ends), engine, info, load, events().await, None, (clock, on_panic))
+            .unwrap();
+    assert!(timeout(WAIT_MAX, ENDED.notified()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,7 +53,8 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let leases = ClusterLeases::start(local, parts, BootTimeReader::Tokio(begin));
     let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
     let (load, clock) = (Arc::new(NodeLoad::default), BootClock::Tokio(begin));
-    let cluster = Cluster::start_with((link, ends), shared, info, load, events().await, None, clock).unwrap();
+    let cluster =
+        Cluster::start_with((link, ends), shared, info, load, events().await, None, (clock, || ())).unwrap();
     Node { engine, leases, _cluster: cluster }
 }
 
