@@ -24,6 +24,7 @@ mod clients;
 mod cluster_channels;
 mod cluster_configuration;
 mod cluster_members;
+mod cluster_rounds;
 mod cluster_slots;
 mod confinement;
 mod conformance;

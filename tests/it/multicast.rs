@@ -13,62 +13,34 @@ use tokio::time::Instant;
 use crate::support::api::Api;
 use crate::support::client::Player;
 use crate::support::gateway::{Setup, TestGateway};
+use crate::support::namespace::{self, ip, run};
 use crate::support::signal::{Picture, Programme};
 use crate::support::upstream::Provider;
 use crate::support::{eventually, tools, until_async};
 
-/// Set for the test binary inside of the namespace.
-const INSIDE: &str = "HEADWATER_TEST_NAMESPACE";
 const DATAGRAM: usize = 7 * 188;
 /// The interfaces of the namespace besides loopback: traffic on them stays in it.
 const INTERFACES: [(&str, &str, &str); 2] =
     [("mc0", "192.0.2.1/24", "2001:db8:1::1/64"), ("mc1", "198.51.100.1/24", "2001:db8:2::1/64")];
 
-/// Runs this test again in a network namespace of its own, with two interfaces and a route for multicast, which needs root.
-/// Returns whether the caller is inside.
+/// Runs this test again in a network namespace of its own, with two interfaces and a route for multicast. Returns whether
+/// the caller is inside.
 fn is_inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        for (name, v4, v6) in INTERFACES {
-            // The other end of the pair only has to be up. Some kernels have no dummy interfaces.
-            let other = format!("{name}-end");
-            ip(&["link", "add", name, "type", "veth", "peer", "name", &other]);
-            ip(&["link", "set", name, "up", "multicast", "on"]);
-            ip(&["link", "set", &other, "up"]);
-            ip(&["address", "add", v4, "dev", name]);
-            ip(&["-6", "address", "add", v6, "dev", name, "nodad"]);
-        }
-        ip(&["link", "set", "lo", "up"]);
-        ip(&["route", "add", "224.0.0.0/4", "dev", "mc0"]);
-        return true;
+    if !namespace::is_inside(&format!("multicast::{test}")) {
+        return false;
     }
-    let name = format!("multicast::{test}");
-    let binary = std::env::current_exe().expect("a test binary");
-    let outcome = Command::new("unshare")
-        .arg("--net")
-        .arg("--")
-        .arg(binary)
-        .args(["--exact", &name, "--nocapture"])
-        .env(INSIDE, "1")
-        .output();
-    let outcome = outcome.expect("this test needs unshare: apt-get install util-linux");
-    let (text, errors) = (String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
-    assert!(
-        outcome.status.success() && text.contains("1 passed"),
-        "in a network namespace, which needs root: {text}\n{errors}"
-    );
-    false
-}
-
-fn ip(arguments: &[&str]) {
-    let status = Command::new("ip").args(arguments).status();
-    let status = status.expect("this test needs ip: just tools (apt-get install iproute2)");
-    assert!(status.success(), "ip {arguments:?}");
-}
-
-/// Runs a test on a runtime whose threads are all inside.
-fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime").block_on(test);
+    for (name, v4, v6) in INTERFACES {
+        // The other end of the pair only has to be up. Some kernels have no dummy interfaces.
+        let other = format!("{name}-end");
+        ip(&["link", "add", name, "type", "veth", "peer", "name", &other]);
+        ip(&["link", "set", name, "up", "multicast", "on"]);
+        ip(&["link", "set", &other, "up"]);
+        ip(&["address", "add", v4, "dev", name]);
+        ip(&["-6", "address", "add", v6, "dev", name, "nodad"]);
+    }
+    ip(&["link", "set", "lo", "up"]);
+    ip(&["route", "add", "224.0.0.0/4", "dev", "mc0"]);
+    true
 }
 
 /// The form of the datagrams of a sender.

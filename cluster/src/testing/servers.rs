@@ -1,5 +1,6 @@
 //! NATS servers in processes of their own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,8 @@ pub struct NatsServers {
     program: PathBuf,
     folder: TempDir,
     hosts: Vec<String>,
+    /// For each server, the command that becomes the program; empty without one.
+    commands: Vec<Vec<String>>,
     processes: Vec<Option<Child>>,
 }
 
@@ -47,9 +50,23 @@ impl NatsServers {
         Self::start_synced(program, 1, "", "")
     }
 
+    /// Starts servers on machines: each has an address, and a command that becomes the program there.
+    ///
+    /// # Panics
+    /// If the program cannot be started.
+    pub fn start_on(program: &Path, machines: Vec<(String, Vec<String>)>) -> Self {
+        Self::start_all(program, machines, ", sync_interval: always", "")
+    }
+
     fn start_synced(program: &Path, n_servers: usize, sync: &str, more: &str) -> Self {
+        let machines = (0..n_servers).map(|_| (random_host(), Vec::new())).collect();
+        Self::start_all(program, machines, sync, more)
+    }
+
+    fn start_all(program: &Path, machines: Vec<(String, Vec<String>)>, sync: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let hosts: Vec<_> = (0..n_servers).map(|_| random_host()).collect();
+        let (hosts, commands): (Vec<_>, Vec<_>) = machines.into_iter().unzip();
+        let n_servers = hosts.len();
         let routes: Vec<_> = hosts.iter().map(|it| format!("nats://{it}:6222")).collect();
         for (at, host) in hosts.iter().enumerate() {
             let store = folder.path().join(format!("store{at}"));
@@ -64,7 +81,7 @@ impl NatsServers {
             fs::write(folder.path().join(format!("n{at}.conf")), text).expect("a temporary file");
         }
         let processes = (0..n_servers).map(|_| None).collect();
-        let mut servers = Self { program: program.to_owned(), folder, hosts, processes };
+        let mut servers = Self { program: program.to_owned(), folder, hosts, commands, processes };
         for at in 0..n_servers {
             servers.restart(at);
         }
@@ -89,7 +106,10 @@ impl NatsServers {
     pub fn restart(&mut self, at: usize) {
         let log =
             fs::File::options().append(true).create(true).open(self.log_path(at)).expect("a temporary file");
-        let started = Command::new(&self.program)
+        let command = self.commands[at].iter().map(OsStr::new).chain([self.program.as_os_str()]);
+        let line: Vec<_> = command.collect();
+        let started = Command::new(line[0])
+            .args(&line[1..])
             .arg("--config")
             .arg(self.folder.path().join(format!("n{at}.conf")))
             .stdin(Stdio::null())

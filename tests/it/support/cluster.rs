@@ -20,20 +20,32 @@ pub struct Machine {
     pub folder: TempDir,
     pub name: &'static str,
     servers: String,
+    /// The command that becomes the program, and the address of the machine.
+    command: Vec<String>,
+    host: String,
 }
 
 impl Machine {
     pub fn new(name: &'static str, nats: &NatsServers) -> Self {
+        Self::new_at(name, nats, Vec::new(), "127.0.0.1".to_owned())
+    }
+
+    /// Returns a machine on which a command becomes the program.
+    pub fn new_at(name: &'static str, nats: &NatsServers, command: Vec<String>, host: String) -> Self {
         let servers = format!("cluster.servers={}", json!(nats.options().servers));
-        Self { folder: tempfile::tempdir().expect("a folder"), name, servers }
+        Self { folder: tempfile::tempdir().expect("a folder"), name, servers, command, host }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Binary {
         let name = format!("cluster.node_name={}", self.name);
         let folder = self.folder.path().display().to_string();
         let own = ["--data-dir", &folder, "--set", &self.servers, "--set", &name];
-        let port = ["--set", "cluster.listen=127.0.0.1:0", "--set", "cluster.addresses=[\"127.0.0.1\"]"];
-        Binary::start(&[arguments, &own, &port].concat())
+        let port = format!("cluster.listen={}:0", self.host);
+        let addresses = format!("cluster.addresses=[\"{}\"]", self.host);
+        let any = format!("{}:0", self.host);
+        let listen = ["--set", &port, "--set", &addresses, "--player-listen", &any, "--api-listen", &any];
+        let command: Vec<_> = self.command.iter().map(String::as_str).collect();
+        Binary::start_with(&command, &[arguments, &own, &listen].concat())
     }
 
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
@@ -130,20 +142,32 @@ impl Node {
 
 /// Makes a machine the first node of a cluster, and lets another one join. Both run, and an admin has logged in.
 pub async fn two_nodes(first: Machine, second: Machine) -> [Node; 2] {
+    let mut nodes = nodes([first, second]).await.into_iter();
+    [(); 2].map(|()| nodes.next().expect("two"))
+}
+
+/// Makes the first machine the first node of a cluster, and lets the others join. All run, and an admin has logged in.
+pub async fn nodes(machines: impl IntoIterator<Item = Machine>) -> Vec<Node> {
+    let mut machines = machines.into_iter();
+    let first = machines.next().expect("a machine");
     first.succeeds(&["cluster", "init"]).await;
     let mut first = first.serve(&[]).await;
     first.logs_in().await;
-    let mut token = String::new();
-    // Only the node that writes makes tokens, and a new cluster has none for a while.
-    until_async("a join token", async || {
-        let (code, text) = first.machine.command(&["cluster", "token"]).await;
-        text.trim().clone_into(&mut token);
-        code == Some(0)
-    })
-    .await;
-    let mut second = second.serve(&["--join", &token]).await;
-    second.logs_in().await;
-    second.sees(first.machine.name).await;
-    first.sees(second.machine.name).await;
-    [first, second]
+    let mut nodes = vec![first];
+    for machine in machines {
+        let mut token = String::new();
+        // Only the node that writes makes tokens, and a new cluster has none for a while.
+        until_async("a join token", async || {
+            let (code, text) = nodes[0].machine.command(&["cluster", "token"]).await;
+            text.trim().clone_into(&mut token);
+            code == Some(0)
+        })
+        .await;
+        let mut node = machine.serve(&["--join", &token]).await;
+        node.logs_in().await;
+        node.sees(nodes[0].machine.name).await;
+        nodes[0].sees(node.machine.name).await;
+        nodes.push(node);
+    }
+    nodes
 }

@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod files;
 pub mod gateway;
 pub mod hostile;
+pub mod namespace;
 pub mod panel;
 pub mod random;
 pub mod schedules_direct;

@@ -179,12 +179,16 @@ pub struct Provider {
 
 impl Provider {
     pub fn start() -> Provider {
+        Provider::start_at(Ipv4Addr::LOCALHOST)
+    }
+
+    pub fn start_at(host: Ipv4Addr) -> Provider {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let handle = runtime.handle().clone();
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let thread = std::thread::spawn(move || runtime.block_on(stopped));
-        let socket = bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let socket = bound(SocketAddr::from((host, 0)));
         let address = socket.local_addr().ok().and_then(|address| address.as_socket()).expect("an address");
         let provider = Provider {
             address,

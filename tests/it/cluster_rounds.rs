@@ -1,0 +1,367 @@
+//! Five nodes, three NATS servers and a provider that counts its sockets, each on a machine with a network of its own, while
+//! processes and networks fail.
+
+mod slow {
+    use std::collections::BTreeSet;
+    use std::io::{Write as _, stderr};
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use cluster::testing::NatsServers;
+    use parking_lot::Mutex;
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::task::JoinSet;
+    use tokio::time::{Instant, sleep, timeout};
+
+    use crate::support::api::Api;
+    use crate::support::binary::Binary;
+    use crate::support::cluster::{Machine, Node, nodes};
+    use crate::support::namespace::{Machines, ROUTER, is_inside, run};
+    use crate::support::random::Random;
+    use crate::support::signal::Picture;
+    use crate::support::tools;
+    use crate::support::upstream::{MockResponse, Provider};
+
+    const LIST: &str = "/lists/all.m3u";
+    const NAMES: [&str; 5] = ["attic", "barn", "cellar", "den", "entry"];
+    const CHANNELS: [&str; 4] = ["One", "Two", "Three", "Four"];
+    const LIMIT: u32 = 2;
+    const N_SERVERS: usize = 3;
+    /// The machines of the NATS servers follow those of the nodes.
+    const FIRST_SERVER: usize = NAMES.len() + 1;
+    /// Longest time until everything works again after a fault. This only ends a wait that would last forever.
+    const RECOVERY_MAX: Duration = Duration::from_secs(300);
+
+    /// A failure of a process, a network or a disk.
+    #[derive(Debug, Clone, Copy)]
+    enum Fault {
+        /// A gateway is killed, and started again.
+        Kill(usize),
+        /// A gateway is frozen until its guard kills it, or shorter.
+        Freeze(usize),
+        /// A gateway loses the NATS servers, in these directions.
+        CutFromNats {
+            node: usize,
+            sends: bool,
+            receives: bool,
+        },
+        /// Two gateways lose each other.
+        CutApart(usize, usize),
+        /// The NATS server that leads is killed, and started again.
+        KillLeader,
+        FreezeLeader,
+        KillMajority,
+        /// A NATS server loses its disk.
+        LoseDisk(usize),
+    }
+
+    impl Fault {
+        fn random(random: &mut Random) -> Self {
+            let node = random.below(NAMES.len() as u64) as usize;
+            let other = (node + 1 + random.below(NAMES.len() as u64 - 1) as usize) % NAMES.len();
+            match random.below(10) {
+                0 | 1 => Self::Kill(node),
+                2 => Self::Freeze(node),
+                3 => Self::CutFromNats { node, sends: true, receives: true },
+                4 => Self::CutFromNats { node, sends: true, receives: false },
+                5 => Self::CutFromNats { node, sends: false, receives: true },
+                6 => Self::CutApart(node, other),
+                7 => [Self::KillLeader, Self::FreezeLeader][random.below(2) as usize],
+                8 => Self::KillMajority,
+                _ => Self::LoseDisk(random.below(N_SERVERS as u64) as usize),
+            }
+        }
+    }
+
+    /// A player at each node, which asks for one channel after another.
+    #[derive(Default)]
+    struct Watching {
+        /// Where each node is reached; `None` while it does not run.
+        addresses: Mutex<[Option<SocketAddr>; NAMES.len()]>,
+        paths: Vec<String>,
+        /// Received bytes of streams at each node.
+        n_bytes: [AtomicU64; NAMES.len()],
+        is_over: AtomicBool,
+    }
+
+    impl Watching {
+        async fn watch(self: Arc<Self>, at: usize, mut random: Random) {
+            while !self.is_over.load(Ordering::Relaxed) {
+                let address = self.addresses.lock()[at];
+                let path = random.pick(&self.paths).clone();
+                let time = random.millis(500, 6_000);
+                if let Some(address) = address {
+                    // Gateways are killed and frozen while they are asked.
+                    let _ = timeout(time, self.play(at, address, &path)).await;
+                }
+                random.pause(500).await;
+            }
+        }
+
+        async fn play(&self, at: usize, address: SocketAddr, path: &str) -> std::io::Result<()> {
+            let mut socket = TcpStream::connect(address).await?;
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            socket.write_all(request.as_bytes()).await?;
+            let mut buffer = vec![0; 65_536];
+            let n = socket.read(&mut buffer).await?;
+            if !buffer[..n].starts_with(b"HTTP/1.1 200") {
+                return Ok(());
+            }
+            loop {
+                let n = socket.read(&mut buffer).await?;
+                if n == 0 {
+                    return Ok(());
+                }
+                self.n_bytes[at].fetch_add(n as u64, Ordering::Relaxed);
+            }
+        }
+
+        fn received(&self) -> [u64; NAMES.len()] {
+            std::array::from_fn(|at| self.n_bytes[at].load(Ordering::Relaxed))
+        }
+    }
+
+    /// Starts a gateway on its own, gives it an account with a limit and the channels, and stops it. Returns its folder in a
+    /// machine, and the paths of the channels.
+    async fn configured(provider: &Provider, machine: Machine) -> (Machine, Vec<String>) {
+        let mut list = String::from("#EXTM3U\n");
+        for name in CHANNELS {
+            let path = format!("/live/anna/{name}.ts");
+            provider.path(&path).plays(Picture::new(name).bits_per_second(300_000).frames_per_gop(3));
+            list.push_str(&format!("#EXTINF:-1,{name}\n{}\n", provider.url(&path)));
+        }
+        provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+        let folder = machine.folder.path().display().to_string();
+        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
+        let account = json!({ "name": "Provider", "server_url": provider.url(LIST), "max_streams": LIMIT });
+        let made = admin.post("/api/m3u/accounts/", account).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let account = format!("/api/m3u/accounts/{}/", made.body["id"]);
+        crate::support::until_async("the import", async || {
+            admin.get(&account).await.body["status"] == "success"
+        })
+        .await;
+        let streams = admin.get("/api/channels/streams/?ordering=id").await.body["results"].clone();
+        let mut paths = Vec::new();
+        for stream in streams.as_array().unwrap() {
+            let channel = json!({ "stream_id": stream["id"] });
+            let made = admin.post("/api/channels/channels/from-stream/", channel).await;
+            assert_eq!(made.status, 201, "{made:?}");
+            paths.push(format!("/proxy/ts/stream/{}", made.text("uuid")));
+        }
+        program.signal("TERM");
+        assert!(program.ended().await.success(), "{}", program.output());
+        (machine, paths)
+    }
+
+    struct Cluster {
+        machines: Machines,
+        nats: NatsServers,
+        nodes: Vec<Option<Node>>,
+        watching: Arc<Watching>,
+        /// The names of channels whose creation was answered.
+        created: BTreeSet<String>,
+    }
+
+    impl Cluster {
+        fn node(&self, at: usize) -> &Node {
+            self.nodes[at].as_ref().expect("it runs")
+        }
+
+        async fn start_node(&mut self, at: usize, machine: Machine) {
+            let node = machine.serve(&[]).await;
+            self.watching.addresses.lock()[at] = Some(node.address);
+            self.nodes[at] = Some(node);
+        }
+
+        /// Begins a fault, lets it last, and ends it.
+        async fn suffer(&mut self, fault: Fault, random: &mut Random) {
+            match fault {
+                Fault::Kill(at) => {
+                    let node = self.nodes[at].take().expect("it runs");
+                    self.watching.addresses.lock()[at] = None;
+                    let machine = node.killed().await;
+                    self.last(random.millis(1_000, 35_000)).await;
+                    self.start_node(at, machine).await;
+                }
+                Fault::Freeze(at) => {
+                    self.node(at).program.signal("STOP");
+                    self.last(random.millis(3_000, 25_000)).await;
+                    let mut node = self.nodes[at].take().expect("it runs");
+                    if node.program.is_running() {
+                        node.program.signal("CONT");
+                    }
+                    sleep(Duration::from_secs(1)).await;
+                    if node.program.is_running() {
+                        self.nodes[at] = Some(node);
+                    } else {
+                        self.start_node(at, node.machine).await;
+                    }
+                }
+                Fault::CutFromNats { node, sends, receives } => {
+                    for server in FIRST_SERVER..FIRST_SERVER + N_SERVERS {
+                        if sends {
+                            self.machines.cut(node + 1, server);
+                        }
+                        if receives {
+                            self.machines.cut(server, node + 1);
+                        }
+                    }
+                    self.last(random.millis(5_000, 45_000)).await;
+                }
+                Fault::CutApart(a, b) => {
+                    self.machines.cut(a + 1, b + 1);
+                    self.machines.cut(b + 1, a + 1);
+                    self.last(random.millis(5_000, 30_000)).await;
+                }
+                Fault::KillLeader | Fault::FreezeLeader => {
+                    let Some(leader) = self.nats.leader(0).await else { return };
+                    if matches!(fault, Fault::KillLeader) {
+                        self.nats.kill(leader);
+                        self.last(random.millis(1_000, 20_000)).await;
+                        self.nats.restart(leader);
+                    } else {
+                        self.nats.freeze(leader);
+                        self.last(random.millis(1_000, 20_000)).await;
+                        self.nats.thaw(leader);
+                    }
+                }
+                Fault::KillMajority => {
+                    self.nats.kill(0);
+                    self.nats.kill(1);
+                    self.last(random.millis(1_000, 30_000)).await;
+                    self.nats.restart(0);
+                    self.nats.restart(1);
+                }
+                Fault::LoseDisk(at) => {
+                    self.nats.kill(at);
+                    self.nats.remove_data(at);
+                    self.last(random.millis(1_000, 10_000)).await;
+                    self.nats.restart(at);
+                }
+            }
+            self.machines.restore();
+        }
+
+        /// Lets a fault last, while the configuration is written.
+        async fn last(&mut self, time: Duration) {
+            let until = Instant::now() + time;
+            let mut n = self.created.len();
+            while Instant::now() < until {
+                for at in 0..NAMES.len() {
+                    let Some(node) = &self.nodes[at] else { continue };
+                    let (api, name) = (node.api.clone(), format!("new {n}"));
+                    n += 1;
+                    // A gateway that is frozen does not answer, and one without a writer refuses.
+                    let writing = tokio::spawn({
+                        let name = name.clone();
+                        async move { api.post("/api/channels/channels/", json!({ "name": name })).await.status }
+                    });
+                    if let Ok(Ok(201)) = timeout(Duration::from_secs(5), writing).await {
+                        self.created.insert(name);
+                        break;
+                    }
+                }
+                sleep(Duration::from_secs(2)).await;
+            }
+        }
+
+        /// Waits until there are streams at all nodes, and all have what was created.
+        async fn recovers(&mut self, what: &str) -> Duration {
+            let begin = Instant::now();
+            let before = self.watching.received();
+            loop {
+                let now = self.watching.received();
+                let silent: Vec<_> = (0..NAMES.len()).filter(|it| now[*it] == before[*it]).collect();
+                if silent.is_empty() {
+                    break;
+                }
+                if begin.elapsed() > RECOVERY_MAX {
+                    let outputs = silent
+                        .iter()
+                        .map(|it| format!("{}:\n{}", NAMES[*it], self.node(*it).program.output()));
+                    panic!("{what}: no stream at\n{}", outputs.collect::<String>());
+                }
+                sleep(Duration::from_millis(200)).await;
+            }
+            for node in self.nodes.iter_mut().flatten() {
+                // Tokens do not live as long as this test.
+                node.logs_in().await;
+                loop {
+                    let channels: BTreeSet<_> = node.channels().await.into_iter().collect();
+                    let missing: Vec<_> = self.created.difference(&channels).collect();
+                    if missing.is_empty() {
+                        break;
+                    }
+                    let (name, output) = (node.machine.name, node.program.output());
+                    assert!(begin.elapsed() < RECOVERY_MAX, "{what}: {name} lacks {missing:?}:\n{output}");
+                    sleep(Duration::from_millis(200)).await;
+                }
+            }
+            begin.elapsed()
+        }
+    }
+
+    #[test]
+    fn limits_and_answered_writes_hold_while_machines_and_networks_fail() {
+        if is_inside("cluster_rounds::slow::limits_and_answered_writes_hold_while_machines_and_networks_fail")
+        {
+            run(rounds());
+        }
+    }
+
+    async fn rounds() {
+        // `HEADWATER_ROUNDS=100` is for a long run by hand; `HEADWATER_SEED` chooses others.
+        let number =
+            |name: &str, default| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(default);
+        let (n_rounds, seed): (u64, u64) = (number("HEADWATER_ROUNDS", 1), number("HEADWATER_SEED", 1));
+        let mut random = Random(seed);
+        let machines = Machines::new(NAMES.len() + N_SERVERS);
+        let on = |at| (Machines::host(at), Machines::command(at));
+        let servers = (FIRST_SERVER..FIRST_SERVER + N_SERVERS).map(on).collect();
+        let nats = NatsServers::start_on(&tools::installed("bin/nats-server"), servers);
+        let provider = Provider::start_at(ROUTER.parse().unwrap());
+        let of_node =
+            |(at, name)| Machine::new_at(name, &nats, Machines::command(at + 1), Machines::host(at + 1));
+        let mut all: Vec<_> = NAMES.into_iter().enumerate().map(of_node).collect();
+        let (first, paths) = configured(&provider, all.remove(0)).await;
+        provider.limit("anna", LIMIT as usize, 403, Duration::ZERO);
+        all.insert(0, first);
+        let nodes: Vec<_> = nodes(all).await.into_iter().map(Some).collect();
+        let addresses = std::array::from_fn(|at| nodes[at].as_ref().map(|it| it.address));
+        let watching = Arc::new(Watching { paths, addresses: Mutex::new(addresses), ..Watching::default() });
+        let mut players = JoinSet::new();
+        for at in 0..NAMES.len() {
+            players.spawn(Arc::clone(&watching).watch(at, Random(seed + 1 + at as u64)));
+        }
+        let mut cluster = Cluster { machines, nats, nodes, watching, created: BTreeSet::new() };
+        cluster.recovers("the start").await;
+        for round in 0..n_rounds {
+            let fault = Fault::random(&mut random);
+            cluster.suffer(fault, &mut random).await;
+            let what = format!("round {round} of seed {seed}, {fault:?}");
+            let recovery = cluster.recovers(&what).await;
+            let n_created = cluster.created.len();
+            let _ = writeln!(stderr(), "{what}: recovered in {recovery:?}; {n_created} channels created");
+            let (peak, refusals) = (provider.peak_of("anna"), provider.refusals());
+            let overlaps = provider.overlaps("anna");
+            assert!(
+                peak <= LIMIT as usize,
+                "{what}: {peak} connections at once, {refusals} refused: {overlaps:#?}"
+            );
+        }
+        cluster.watching.is_over.store(true, Ordering::Relaxed);
+        while let Some(ended) = players.join_next().await {
+            ended.expect("a player does not panic");
+        }
+        assert!(cluster.watching.received().iter().all(|it| *it > 0));
+        for node in cluster.nodes.into_iter().flatten() {
+            node.stops().await;
+        }
+    }
+}
