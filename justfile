@@ -78,6 +78,10 @@ bench *names:
 fuzz seconds="20":
     bash fuzz/run.sh {{ seconds }}
 
+# Runs this many rounds of failures with five nodes and three NATS servers, 40 s to 4 min each.
+cluster-rounds rounds="100" seed="1":
+    HEADWATER_ROUNDS={{ rounds }} HEADWATER_SEED={{ seed }} cargo nextest run --workspace --profile all --no-capture -E 'test(cluster_rounds::)'
+
 # Writes docs/openapi.json after a change of the API.
 openapi:
     HEADWATER_WRITE_OPENAPI=1 cargo test --package headwater --lib --quiet published_openapi
