@@ -1,7 +1,6 @@
 //! Network namespaces, which need root, `unshare` and `ip`.
 
-use std::io::{Write as _, stderr};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Set for the test binary inside of the namespace.
 const INSIDE: &str = "HEADWATER_TEST_NAMESPACE";
@@ -18,15 +17,15 @@ pub fn is_inside(test: &str) -> bool {
         .arg(binary)
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
+        // Long runs tell what they do.
+        .stderr(Stdio::inherit())
         .output();
     let outcome = outcome.expect("this test needs unshare: apt-get install util-linux");
-    let (text, errors) = (String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
+    let text = String::from_utf8_lossy(&outcome.stdout);
     assert!(
         outcome.status.success() && text.contains("1 passed"),
-        "in a network namespace, which needs root: {text}\n{errors}"
+        "in a network namespace, which needs root: {text}"
     );
-    // Of long runs, which tell what they do.
-    let _ = stderr().write_all(errors.as_bytes());
     false
 }
 
