@@ -44,7 +44,8 @@ use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::node::membership::NodeParts;
-use crate::node::port::{NodePort, NodePortParts};
+use crate::node::port::{NodePort, NodePortParts, StatusReader};
+use crate::node::status::NodeStatus;
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
@@ -202,6 +203,7 @@ impl Gateway {
                 trust: Arc::clone(&node.trust),
                 store: app.models.store.clone(),
                 api: handler.for_nodes(),
+                status: status_reader(&app, &runtimes.work),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
             };
@@ -607,6 +609,21 @@ async fn start_system(
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
     Ok(Arc::new(system.map_err(StartError::Actors)?))
+}
+
+/// Returns what tells other nodes what this one plays, on the runtime of the control plane.
+fn status_reader(app: &Arc<App>, work: &Handle) -> StatusReader {
+    let (app, work) = (Arc::downgrade(app), work.clone());
+    Arc::new(move || {
+        let app = app.clone();
+        let reading = AbortOnDropHandle::new(work.spawn(async move {
+            match app.upgrade() {
+                Some(app) => node::status::own_status(&app).await,
+                None => NodeStatus::default(),
+            }
+        }));
+        Box::pin(async move { reading.await.unwrap_or_default() })
+    })
 }
 
 /// Builds the launcher of programs, and says what it cannot do on this machine.

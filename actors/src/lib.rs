@@ -131,5 +131,5 @@ pub use self::udp_outputs::{UdpOutputState, UdpOutputs};
 pub use self::viewer::Viewer;
 pub use self::vod::{
     FilmCacheSettings, PartClock, ReportedPosition, Vod, VodAnswer, VodBody, VodFacts, VodHead,
-    VodInterrupted, VodRefusal, VodRequest, VodSessionInfo, VodTitle,
+    VodInterrupted, VodProfile, VodRefusal, VodRequest, VodSessionInfo, VodTitle,
 };

@@ -1,5 +1,6 @@
 //! The forms in which players ask for a live stream, and those in which they get it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::user::User;
@@ -88,7 +89,8 @@ impl AllowedFormats {
 }
 
 /// How media is packed in segments and fragments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SegmentContainer {
     Ts,
     /// Fragmented MP4 in the form of CMAF.
@@ -96,7 +98,8 @@ pub enum SegmentContainer {
 }
 
 /// The form in which a viewer gets a live channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StreamFormat {
     /// A transport stream in one response.
     #[default]

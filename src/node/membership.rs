@@ -26,7 +26,9 @@ use tracing::warn;
 
 use super::file::NodeFile;
 use super::forward::Forwarder;
+use super::peers::Peers;
 use super::rings::RingDialer;
+use super::status::OtherNodes;
 use super::trust::NodeTrust;
 use crate::app::App;
 use crate::config::{ClusterConfig, Config, Listen};
@@ -43,6 +45,7 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    pub(crate) others: OtherNodes,
     _keys: AbortOnDropHandle<()>,
 }
 
@@ -134,7 +137,8 @@ pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Opti
     let mut port = None;
     if let Some(Joined { trust, dialer, jobs, listener }) = joined {
         dialer.follow(cluster.changes());
-        let node = share_configuration(app, trust, &cluster, engine, link, jobs).await?;
+        let others = OtherNodes::new(Arc::new(Peers::new(dialer, cluster.changes())));
+        let node = share_configuration(app, trust, others, &cluster, engine, link, jobs).await?;
         // Called once, like the next.
         let _ = app.node.set(node);
         port = Some(listener);
@@ -180,6 +184,7 @@ async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, S
 async fn share_configuration(
     app: &App,
     trust: Arc<NodeTrust>,
+    others: OtherNodes,
     cluster: &Cluster,
     engine: Arc<dyn Engine>,
     link: ClusterLink,
@@ -190,7 +195,7 @@ async fn share_configuration(
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
     let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _keys: keys })
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), others, _keys: keys })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

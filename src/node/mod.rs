@@ -16,8 +16,10 @@ pub(crate) mod forward;
 pub mod join;
 pub(crate) mod joining;
 pub(crate) mod membership;
+pub(crate) mod peers;
 pub(crate) mod port;
 mod rings;
+pub(crate) mod status;
 #[cfg(test)]
 mod tests;
 pub mod tls;

@@ -5,6 +5,7 @@
 //! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
+//! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
 use std::io;
@@ -42,6 +43,7 @@ use warp::reply::Response as Reply;
 
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
+use super::status::{NodeStatus, STATUS_PATH};
 use super::trust::NodeTrust;
 use super::{NodeError, forward};
 use crate::http::accept::LocalAddr;
@@ -63,11 +65,15 @@ pub(super) const SNAPSHOT_PATH: &str = "/node/v1/snapshot";
 /// Answers requests to the API whose client is known.
 pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
 
+/// Returns what this node plays.
+pub(crate) type StatusReader = Arc<dyn Fn() -> BoxFuture<'static, NodeStatus> + Send + Sync>;
+
 /// The services of the port.
 pub(crate) struct NodePortParts {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
+    pub(crate) status: StatusReader,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
@@ -181,6 +187,10 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
+        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => {
+            let status = (parts.status)().await;
+            reply(StatusCode::OK, "application/json", serde_json::to_vec(&status).unwrap_or_default())
+        }
         (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
             forwarded(parts, addresses, request).await
         }

@@ -23,7 +23,8 @@ use tracing::error;
 use super::frames::{self, Notification, RecordingCounts};
 use super::statistics::{Statistics, StatisticsReader};
 use crate::app::App;
-use crate::rest::{past_sessions, pushed_past_stats, pushed_stats};
+use crate::node::status::{self, NodeTotals, overview_with_totals};
+use crate::rest::{pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -147,17 +148,18 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>) {
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        let statuses = live(app).await;
+        let (statuses, totals) = live(app).await;
         let table = app.models.channels.load();
-        let statistics = reader.read(statuses, &app.counts(), &table, Instant::now(), now_ms());
+        let statistics = reader.read(statuses, &totals, &table, Instant::now(), now_ms());
         newest.send_replace(Some(Arc::new(statistics)));
     }
 }
 
-/// Returns the status of all live channels. One that does not answer in time is left out.
-async fn live(app: &App) -> Vec<(Target, ChannelStatus)> {
-    let overview = app.switchboard.overview().await.unwrap_or_default();
-    overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
+/// Returns the status of all live channels, those of other nodes included, and the counters of each node. A channel that does
+/// not answer in time is left out.
+async fn live(app: &App) -> (Vec<(Target, ChannelStatus)>, Vec<(Arc<str>, NodeTotals)>) {
+    let (overview, totals) = overview_with_totals(app).await.unwrap_or_default();
+    (overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect(), totals)
 }
 
 async fn forward(
@@ -203,7 +205,7 @@ async fn forward(
             },
             _ = ticks.tick() => {
                 refreshes.send_changes(app, send);
-                send_sessions(app, &mut films, &mut past, send);
+                send_sessions(app, &mut films, &mut past, send).await;
                 recordings.send_changes(app, send);
                 send_integrations(app, &mut integrations, send);
             }
@@ -291,14 +293,19 @@ impl Refreshes {
 
 /// Sends the statistics of films and of the past of channels while something is being watched, and once after the last viewer
 /// has left.
-fn send_sessions(app: &App, films: &mut Sessions, past: &mut Sessions, send: impl Fn(Arc<Notification>)) {
-    let watched = app.vod.sessions();
+async fn send_sessions(
+    app: &App,
+    films: &mut Sessions,
+    past: &mut Sessions,
+    send: impl Fn(Arc<Notification>),
+) {
+    let watched = status::films(app).await;
     if films.note(&watched)
         && let Some(stats) = pushed_stats(&app.models, &watched)
     {
         send(frames::vod_stats(&stats));
     }
-    let watched = past_sessions(app);
+    let watched = status::past(app).await;
     if past.note(&watched)
         && let Some(stats) = pushed_past_stats(&app.models, &watched)
     {

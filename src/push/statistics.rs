@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
+use actors::{ChannelStatus, ClientStatus, Target};
 use domain::channel::Channel;
 use domain::lineup::{ViewLimits, visible};
 use domain::time::iso_millis;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::frames::update;
+use crate::node::status::NodeTotals;
 use crate::rest::SegmenterView;
 
 /// The channels whose clients an admin gets.
@@ -58,7 +59,7 @@ pub(super) struct StatisticsReader {
     read_at: Option<Instant>,
     channels: Rates<Target>,
     clients: Rates<u64>,
-    all: Rates<&'static str>,
+    all: Rates<(&'static str, Arc<str>)>,
 }
 
 impl StatisticsReader {
@@ -66,7 +67,7 @@ impl StatisticsReader {
     pub(super) fn read(
         &mut self,
         mut statuses: Vec<(Target, ChannelStatus)>,
-        counts: &MetricsSnapshot,
+        nodes: &[(Arc<str>, NodeTotals)],
         table: &Table<Channel>,
         now: Instant,
         at_ms: i64,
@@ -108,16 +109,26 @@ impl StatisticsReader {
             if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
                 whole.extend(more);
             }
+            if !status.nodes.is_empty() {
+                whole["nodes"] = json!(status.nodes.iter().map(|it| &**it).collect::<Vec<_>>());
+                whole["source_node"] = json!(status.node.as_ref().map(|it| &*it.origin));
+            }
             all.push(AdminChannel { uuid: status.uuid, data: whole, clients });
             if !is_preview {
                 own.push((status.uuid, channel));
             }
         }
+        let sum = |of: fn(&NodeTotals) -> usize| nodes.iter().map(|it| of(&it.1)).sum::<usize>();
+        // The rate of each node for itself: one that comes or goes is no jump.
+        let mut rate = |name: &'static str, of: fn(&NodeTotals) -> u64| {
+            let rates = nodes.iter().map(|(node, it)| self.all.kbps((name, node.clone()), of(it), passed));
+            rates.flatten().reduce(u64::saturating_add)
+        };
         let totals = json!({
-            "client_count": counts.clients,
-            "connections_in_use": counts.leases,
-            "bitrate_in_kbps": self.all.kbps("in", counts.bytes_in, passed),
-            "bitrate_out_kbps": self.all.kbps("out", counts.bytes_out, passed),
+            "client_count": sum(|it| it.clients),
+            "connections_in_use": sum(|it| it.leases),
+            "bitrate_in_kbps": rate("in", |it| it.bytes_in),
+            "bitrate_out_kbps": rate("out", |it| it.bytes_out),
         });
         self.channels.advance();
         self.clients.advance();
@@ -128,7 +139,7 @@ impl StatisticsReader {
     }
 
     fn client(&mut self, client: &ClientStatus, passed: Option<Duration>) -> Value {
-        json!({
+        let mut shown = json!({
             "client_id": client.id.to_string(),
             "ip_address": client.address,
             "user_agent": client.agent,
@@ -140,7 +151,11 @@ impl StatisticsReader {
             "bitrate_kbps": self.clients.kbps(client.id, client.bytes, passed),
             "missed_bytes": client.missed_bytes,
             "misses": client.misses,
-        })
+        });
+        if let Some(node) = &client.node {
+            shown["node"] = json!(**node);
+        }
+        shown
     }
 }
 

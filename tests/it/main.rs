@@ -26,6 +26,7 @@ mod cluster_configuration;
 mod cluster_members;
 mod cluster_rounds;
 mod cluster_slots;
+mod cluster_status;
 mod confinement;
 mod conformance;
 mod connect;

@@ -203,6 +203,7 @@ impl Clients {
         self.by_actor
             .values()
             .map(|(id, client)| ClientStatus {
+                node: None,
                 id: *id,
                 address: client.viewer.address,
                 agent: client.viewer.agent.clone(),

@@ -57,12 +57,13 @@ impl ReadingSession {
         let bytes_sent = self.bytes_sent.load(Ordering::Relaxed);
         VodSessionInfo {
             id: self.number,
+            node: None,
             title: self.title.clone(),
             viewer: self.viewer.clone(),
             name: self.name.clone(),
             started_at: self.started_at,
             age: self.started.elapsed(),
-            candidate: None,
+            profile: None,
             programme_start: Some(self.programme_start),
             n_requests: 1,
             n_connections: 0,

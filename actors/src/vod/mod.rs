@@ -30,6 +30,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::byte_range::{ByteRanges, SelectedBytes, if_range_holds};
 use domain::event::{Event, EventBody, VodRef};
+use domain::ids::{AccountId, ProfileId};
 use domain::limits::SeatRules;
 use domain::plan::TitleCandidate;
 use domain::source_url::SourceUrl;
@@ -38,6 +39,7 @@ use domain::vod_session::{Failure, Read};
 use media::error::{Cause, UpstreamError};
 use media::meter::Connection;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -73,7 +75,7 @@ const RECALLED_MAX: usize = 8;
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A film or an episode, as statistics and events show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VodTitle {
     pub target: Target,
     pub name: String,
@@ -171,11 +173,32 @@ struct SessionKey {
     target: Target,
 }
 
-/// A session at one moment.
-#[derive(Debug, Clone)]
+/// The account profile that a file is read with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VodProfile {
+    pub account: AccountId,
+    pub account_name: String,
+    pub profile: ProfileId,
+    /// Maximum number of simultaneous connections; 0 is unlimited.
+    pub max_streams: u32,
+}
+
+impl From<&TitleCandidate> for VodProfile {
+    fn from(it: &TitleCandidate) -> Self {
+        let pool = &it.candidate.pool;
+        let (account, account_name) = (pool.account, pool.account_name.clone());
+        Self { account, account_name, profile: pool.profile, max_streams: pool.max_streams }
+    }
+}
+
+/// A session at one moment. Nodes of a cluster send it to each other as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VodSessionInfo {
     /// Identifies the session.
     pub id: u64,
+    /// Name of its node, if those of several nodes are shown together.
+    #[serde(default, skip)]
+    pub node: Option<Arc<str>>,
     pub title: VodTitle,
     pub viewer: Viewer,
     /// The name that the player gave it.
@@ -183,8 +206,8 @@ pub struct VodSessionInfo {
     /// Milliseconds since 1970.
     pub started_at: i64,
     pub age: Duration,
-    /// The file that was opened last.
-    pub candidate: Option<TitleCandidate>,
+    /// That of the file that was opened last.
+    pub profile: Option<VodProfile>,
     /// The start of the part of the past of a channel that was opened last, in seconds since 1970.
     pub programme_start: Option<i64>,
     /// Requests in progress.
@@ -202,7 +225,7 @@ pub struct VodSessionInfo {
 }
 
 /// Where a player says that its viewer is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedPosition {
     /// Seconds since the start of what it plays.
     pub seconds: f64,
@@ -561,13 +584,14 @@ fn info(session: &Arc<VodSession>) -> VodSessionInfo {
     let reading = session.reading();
     VodSessionInfo {
         id: session.number,
+        node: None,
         title: session.title.clone(),
         viewer: session.viewer.clone(),
         name: session.key.session.clone(),
         started_at: session.started_at,
         age: session.started.elapsed(),
         programme_start: reading.opened.as_ref().and_then(|it| it.start),
-        candidate: reading.opened,
+        profile: reading.opened.as_ref().map(VodProfile::from),
         n_requests: reading.connections.len(),
         n_connections: reading.n_connections,
         bytes_read: reading.bytes_read,

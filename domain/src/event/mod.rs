@@ -9,7 +9,7 @@ mod summary;
 use std::net::IpAddr;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::channel::ChannelNumber;
@@ -191,14 +191,19 @@ pub struct ChannelRef {
 }
 
 /// A stream that plays or played.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRef {
     pub id: StreamId,
     pub name: String,
-    /// Printed without its credentials.
+    /// Printed, and sent to other nodes, without its credentials.
+    #[serde(serialize_with = "without_credentials")]
     pub url: SourceUrl,
     pub profile_used: Delivery,
     pub account_name: String,
+}
+
+fn without_credentials<S: Serializer>(url: &SourceUrl, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(url)
 }
 
 /// A connected client.

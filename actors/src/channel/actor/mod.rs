@@ -254,6 +254,7 @@ impl State {
             |it: &Candidate| self.context.env.slots.discovered_limit(it.pool.profile, it.pool.changed_at);
         let ring = self.upstream.ring();
         ChannelStatus {
+            nodes: Vec::new(),
             target: self.context.target,
             uuid: channel.uuid,
             name: channel.name,

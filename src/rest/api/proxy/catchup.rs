@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::vod::{VodConnectionView, connection};
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::node::status::past;
 use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
@@ -236,12 +237,12 @@ async fn end(call: Call) -> Result<NoContent, Refusal> {
 }
 
 async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
-    Ok(stats(&call.app))
+    Ok(stats(&call.app).await)
 }
 
 /// Returns everybody who watches the past of a channel.
-pub(super) fn stats(app: &App) -> CatchupStatsView {
-    of_sessions(&app.models, &past_sessions(app))
+pub(super) async fn stats(app: &App) -> CatchupStatsView {
+    of_sessions(&app.models, &past(app).await)
 }
 
 /// Returns the statistics as the WebSocket sends them.
@@ -265,7 +266,7 @@ async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatch
     Ok(StoppedCatchupClientView { message, outcome: "stopped", client_id, channel_uuid })
 }
 
-/// Returns the sessions that have a request or a slot, those with the own time-shift included.
+/// Returns the sessions of this node that have a request or a slot, those with the own time-shift included.
 pub(crate) fn past_sessions(app: &App) -> Vec<VodSessionInfo> {
     let mut sessions = app.vod.all_sessions();
     sessions.retain(|it| matches!(it.title.target, Target::Archive(_)) && (it.n_requests > 0 || it.has_slot));

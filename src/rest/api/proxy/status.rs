@@ -1,6 +1,6 @@
 //! `/proxy/ts/status`: live channels, their clients and their health.
 
-use actors::{ChannelOverview, ChannelStatus, ClientStatus, SegmenterStatus, Target};
+use actors::{AskError, ChannelOverview, ChannelStatus, ClientStatus, SegmenterStatus, Target};
 use domain::ids::{OutputProfileId, ProfileId, StreamId};
 use domain::lineup::visible;
 use domain::output_format::SegmentContainer;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::{live, no_answer, not_live};
 use crate::http::reply::Refusal;
+use crate::node::status::overview;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -63,10 +64,13 @@ pub(crate) struct LiveChannelView {
     /// Name of the node that has the connection to the provider; `null` without a cluster.
     #[field(example = "attic")]
     source_node: Option<String>,
-    /// The part of the node that answers: `origin` if it has that connection, `edge` if it reads from the other node; `null`
-    /// without a cluster.
+    /// The part of the node that answers, or of another one if this one does not play the channel: `origin` if it has that
+    /// connection, `edge` if it reads from the other node; `null` without a cluster.
     #[field(example = "edge")]
     node_role: Option<&'static str>,
+    /// Names of the nodes that play the channel; empty without a cluster.
+    #[field(example = "attic")]
+    nodes: Vec<String>,
     /// When the channel was first requested.
     started_at: Option<Time>,
     /// Seconds since the channel was first requested.
@@ -146,6 +150,9 @@ pub(crate) struct LiveClientView {
     /// Client id, for `stop_client`.
     #[field(example = "17")]
     client_id: String,
+    /// Name of the node that serves the client; `null` without a cluster.
+    #[field(example = "attic")]
+    node: Option<String>,
     /// IP address of the client.
     #[field(example = "192.0.2.7")]
     ip_address: String,
@@ -191,7 +198,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 pub(super) async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
-    let all = call.app.switchboard.overview().await.map_err(no_answer)?;
+    let all = overview(&call.app).await.map_err(no_answer)?;
     let channels: Vec<_> = match call.is_admin() {
         true => all.iter().map(|it| view(&call.app.models, it)).collect(),
         false => {
@@ -205,14 +212,25 @@ pub(super) async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
 
 async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
     if call.is_admin() {
-        return Ok(answered(live(&call).await?.1));
+        return Ok(answered(live_anywhere(&call).await?));
     }
     // The same answer as for a channel that is not playing, which reveals nothing about others.
     let uuid = call.uuid()?;
     if !visible_targets(&call)(Target::Channel(uuid)) {
         return Err(not_live(uuid));
     }
-    Ok(answered(live(&call).await?.1).reduced())
+    Ok(answered(live_anywhere(&call).await?).reduced())
+}
+
+/// Returns the status of the live channel or preview of the path, on all nodes.
+async fn live_anywhere(call: &Call) -> Result<ChannelStatus, Refusal> {
+    if call.app.node.get().is_none() {
+        return Ok(live(call).await?.1);
+    }
+    let uuid = call.uuid()?;
+    let all = overview(&call.app).await.map_err(no_answer)?;
+    let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
+    found.status.ok_or_else(|| no_answer(AskError::Timeout))
 }
 
 /// Returns the test whether a target is a channel that the caller may see.
@@ -243,6 +261,7 @@ impl LiveChannelView {
             stream_profile: None,
             source_node: None,
             node_role: None,
+            nodes: Vec::new(),
             clients: Vec::new(),
             ..self
         }
@@ -270,6 +289,7 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         stream_profile: stream.as_ref().map(|it| it.profile_used.name()),
         stream_name: stream.map(|it| it.name),
         source_node: status.node.as_ref().map(|it| it.origin.to_string()),
+        nodes: status.nodes.iter().map(|it| it.to_string()).collect(),
         node_role: status.node.map(|it| if it.is_origin { "origin" } else { "edge" }),
         m3u_profile_id: status.profile,
         discovered_max_streams: status.discovered_max_streams,
@@ -313,6 +333,7 @@ fn client(client: ClientStatus) -> LiveClientView {
     let output_format = client.format_name();
     LiveClientView {
         client_id: client.id.to_string(),
+        node: client.node.map(|it| it.to_string()),
         ip_address: client.address.to_string(),
         user_agent: client.agent,
         user_id: client.user_id.map_or_else(|| "0".to_owned(), |it| it.to_string()),
@@ -344,6 +365,7 @@ fn unanswered(models: &Models, target: Target) -> LiveChannelView {
         stream_profile: None,
         source_node: None,
         node_role: None,
+        nodes: Vec::new(),
         started_at: None,
         uptime: None,
         bytes_in: None,
@@ -387,6 +409,7 @@ mod tests {
             name: "News".to_owned(),
             state: "playing",
             node: None,
+            nodes: Vec::new(),
             playing: Some(StreamId(7)),
             stream: Some(StreamRef {
                 id: StreamId(7),
@@ -408,6 +431,7 @@ mod tests {
             ring_bytes: 0,
             clients: vec![ClientStatus {
                 id: 17,
+                node: None,
                 address: "192.0.2.7".parse().unwrap(),
                 agent: "VLC".to_owned(),
                 user: Some("anna".to_owned()),
@@ -454,6 +478,7 @@ mod tests {
             "stream_profile": "proxy",
             "source_node": null,
             "node_role": null,
+            "nodes": [],
             "started_at": "1970-01-01T00:00:00.000Z",
             "uptime": 12.3,
             "bytes_in": 1_250_000,
@@ -467,6 +492,7 @@ mod tests {
             "client_count": 1,
             "clients": [{
                 "client_id": "17",
+                "node": null,
                 "ip_address": "192.0.2.7",
                 "user_agent": "VLC",
                 "user_id": "3",

@@ -1,7 +1,7 @@
 //! `/proxy/vod/stats`, `/proxy/vod/stop_client` and `/proxy/stats`: films and episodes that are being watched, and
 //! everything that is.
 
-use actors::{Target, VodSessionInfo, now_ms};
+use actors::{Target, VodProfile, VodSessionInfo, now_ms};
 use domain::ids::{AccountId, ProfileId};
 use domain::vod::{Title, TitleKind};
 use http::StatusCode;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::catchup::{self, CatchupStatsView};
 use super::status::{LiveChannelsView, list};
 use crate::http::reply::Refusal;
+use crate::node::status::films;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -91,6 +92,9 @@ pub(crate) struct VodConnectionView {
     /// Id of the player, for `stop_client`.
     #[field(example = "17")]
     client_id: String,
+    /// Name of the node that serves the player; `null` without a cluster.
+    #[field(example = "attic")]
+    node: Option<String>,
     /// IP address of the player.
     #[field(example = "192.0.2.7")]
     client_ip: String,
@@ -206,13 +210,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn stats(call: Call) -> Result<StatsView, Refusal> {
-    let vod = of_sessions(&call.app.models, &call.app.vod.sessions())?;
-    let catchup = catchup::stats(&call.app);
+    let vod = of_sessions(&call.app.models, &films(&call.app).await)?;
+    let catchup = catchup::stats(&call.app).await;
     Ok(StatsView { live: list(call).await?, vod, catchup, timestamp: Time(now_ms()) })
 }
 
 async fn vod_stats(call: Call) -> Result<VodStatsView, Refusal> {
-    of_sessions(&call.app.models, &call.app.vod.sessions())
+    of_sessions(&call.app.models, &films(&call.app).await)
 }
 
 async fn stop_client(call: Call, body: StopVodClient) -> Result<StoppedVodClientView, Refusal> {
@@ -254,6 +258,7 @@ fn is_episode(session: &VodSessionInfo) -> bool {
 pub(super) fn connection(models: &Models, session: &VodSessionInfo) -> VodConnectionView {
     VodConnectionView {
         client_id: session.id.to_string(),
+        node: session.node.as_ref().map(|it| it.to_string()),
         client_ip: session.viewer.address.to_string(),
         user_agent: session.viewer.agent.clone(),
         username: session.viewer.user.clone(),
@@ -266,11 +271,11 @@ pub(super) fn connection(models: &Models, session: &VodSessionInfo) -> VodConnec
         uses_slot: session.has_slot,
         position_bytes: session.position,
         content_length: session.length,
-        m3u_profile: session.candidate.as_ref().map(|it| profile(models, &it.candidate.pool)),
+        m3u_profile: session.profile.as_ref().map(|it| profile(models, it)),
     }
 }
 
-fn profile(models: &Models, pool: &domain::plan::SlotPool) -> VodProfileView {
+fn profile(models: &Models, pool: &VodProfile) -> VodProfileView {
     let accounts = models.accounts.load();
     let account = accounts.get(pool.account.0);
     let profile = account.and_then(|it| it.profiles.iter().find(|it| it.id == pool.profile));

@@ -8,6 +8,8 @@ export interface Frame {
 
 export interface ClientStats {
 	client_id: string;
+	/** Name of the node that serves the viewer; absent without a cluster. */
+	node?: string;
 	ip_address: string;
 	user_agent: string;
 	username: string;
@@ -44,6 +46,9 @@ export interface LiveChannel {
 	/** Datagrams that the network lost on the way from providers. */
 	lost_datagrams?: number;
 	waiting?: number;
+	/** Names of the nodes that play the channel, and of the one with the source; absent without a cluster. */
+	nodes?: string[];
+	source_node?: string | null;
 	clients?: ClientStats[];
 	/** What makes segments of the channel, for viewers with HLS or fMP4. */
 	segmenters?: SegmenterStats[];

@@ -63,6 +63,9 @@ export const text = texts({
 		user: 'User',
 		duration: 'Watching',
 		format: 'Format',
+		node: 'Node',
+		nodes: 'Nodes',
+		sourceNode: 'has the source',
 		formats: {
 			mpegts: 'MPEG-TS',
 			'hls-ts': 'HLS (MPEG-TS)',

@@ -1,0 +1,129 @@
+//! Each node of a cluster shows what all nodes play.
+
+mod slow {
+    use serde_json::{Value, json};
+
+    use crate::support::api::{ADMIN, Api, PASSWORD};
+    use crate::support::binary::Binary;
+    use crate::support::client::Player;
+    use crate::support::cluster::{Machine, Node, nats, two_nodes};
+    use crate::support::signal::Picture;
+    use crate::support::until_async;
+    use crate::support::upstream::Provider;
+    use crate::support::websocket::WebSocketClient;
+
+    const CHANNELS: [&str; 2] = ["News", "Weather"];
+
+    /// Makes channels of streams without a limit. Returns their uuids.
+    async fn fill(machine: &Machine, provider: &Provider) -> Vec<String> {
+        let folder = machine.folder.path().display().to_string();
+        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
+        let mut uuids = Vec::new();
+        for name in CHANNELS {
+            let path = format!("/live/anna/{name}.ts");
+            provider.path(&path).plays(Picture::new(name));
+            let stream = json!({ "name": name, "url": provider.url(&path) });
+            let stream = admin.post("/api/channels/streams/", stream).await;
+            assert_eq!(stream.status, 201, "{stream:?}");
+            let channel = json!({ "stream_id": stream.body["id"] });
+            let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
+            assert_eq!(channel.status, 201, "{channel:?}");
+            uuids.push(channel.text("uuid").to_owned());
+        }
+        program.signal("TERM");
+        assert!(program.ended().await.success(), "{}", program.output());
+        uuids
+    }
+
+    /// Returns the names of the nodes of the clients of a channel.
+    fn nodes_of(channel: &Value) -> Vec<&str> {
+        let clients = channel["clients"].as_array().unwrap();
+        let mut nodes: Vec<_> = clients.iter().map(|it| it["node"].as_str().unwrap()).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    fn channel_of<'a>(list: &'a Value, uuid: &str) -> Option<&'a Value> {
+        list["channels"].as_array()?.iter().find(|it| it["channel_id"] == uuid)
+    }
+
+    /// Waits until a node lists a channel with clients of these nodes, and returns its row.
+    async fn lists(node: &Node, uuid: &str, of: &[&str]) -> Value {
+        let mut row = Value::Null;
+        until_async(&format!("{} to list clients of {of:?}", node.machine.name), async || {
+            let reply = node.api.get("/proxy/ts/status").await;
+            row = channel_of(&reply.body, uuid).cloned().unwrap_or_default();
+            row.is_object() && nodes_of(&row) == of
+        })
+        .await;
+        row
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn every_node_shows_the_viewers_of_all_with_their_nodes() {
+        let (nats, provider) = (nats(), Provider::start());
+        let machine = Machine::new("attic", &nats);
+        let uuids = fill(&machine, &provider).await;
+        let [news, weather] = [0, 1].map(|at| uuids[at].as_str());
+        let path = |uuid: &str| format!("/proxy/ts/stream/{uuid}");
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let here = Player::watch(attic.address, &path(news)).await;
+        here.sees("News").await;
+        // A new cluster grants nothing for 20 s; until then, each node plays for itself.
+        let origin =
+            || async { attic.api.get(&format!("/proxy/ts/status/{news}")).await.body["source_node"].clone() };
+        until_async("an origin", async || origin().await == "attic").await;
+        let there = Player::watch(cellar.address, &path(news)).await;
+        there.sees("News").await;
+        let alone = Player::watch(cellar.address, &path(weather)).await;
+        alone.sees("Weather").await;
+
+        for (node, role) in [(&attic, "origin"), (&cellar, "edge")] {
+            // One channel with the viewers of both; the edge that reads it is none.
+            let row = lists(node, news, &["attic", "cellar"]).await;
+            assert_eq!((&row["client_count"], &row["source_node"]), (&json!(2), &json!("attic")), "{row}");
+            assert_eq!(
+                (&row["node_role"], &row["nodes"]),
+                (&json!(role), &json!(["attic", "cellar"])),
+                "{row}"
+            );
+            assert_eq!(row["stream_name"], "News", "{row}");
+            let row = lists(node, weather, &["cellar"]).await;
+            assert_eq!((&row["client_count"], &row["nodes"]), (&json!(1), &json!(["cellar"])), "{row}");
+            let one = node.api.get(&format!("/proxy/ts/status/{weather}")).await;
+            assert_eq!((one.status, nodes_of(&one.body)), (200, vec!["cellar"]), "{one:?}");
+            let all = node.api.get("/proxy/stats").await;
+            assert_eq!(all.body["live"]["count"], 2, "{all:?}");
+        }
+        let mut ids: Vec<_> = Vec::new();
+        for row in
+            [lists(&attic, news, &["attic", "cellar"]).await, lists(&attic, weather, &["cellar"]).await]
+        {
+            ids.extend(row["clients"].as_array().unwrap().iter().map(|it| it["client_id"].to_string()));
+        }
+        assert_eq!(ids.len(), 3);
+
+        // The WebSocket has the same rows, and the totals of both.
+        let token = Api::stranger_at(attic.address).token(ADMIN, PASSWORD).await.text("access").to_owned();
+        let mut socket =
+            WebSocketClient::open(attic.address, &format!("/ws/?token={token}"), &[]).await.unwrap();
+        let is_whole = |it: &Value| {
+            let of = |uuid: &str| channel_of(&it["stats"], uuid).map(nodes_of).unwrap_or_default();
+            of(news) == ["attic", "cellar"] && of(weather) == ["cellar"]
+        };
+        let frame = socket.until("channel_stats", is_whole).await;
+        let row = channel_of(&frame["stats"], weather).unwrap();
+        assert_eq!((&row["client_count"], &row["nodes"]), (&json!(1), &json!(["cellar"])), "{row}");
+        assert_eq!(frame["stats"]["totals"]["client_count"], 3, "{frame}");
+
+        // What a node that is gone has played is not shown any more.
+        cellar.killed().await;
+        lists(&attic, news, &["attic"]).await;
+        until_async("the channel of the other node to disappear", async || {
+            channel_of(&attic.api.get("/proxy/ts/status").await.body, weather).is_none()
+        })
+        .await;
+        here.more_bytes(100_000).await;
+    }
+}
