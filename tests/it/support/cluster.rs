@@ -20,12 +20,14 @@ pub struct Machine {
     pub folder: TempDir,
     pub name: &'static str,
     servers: String,
+    /// More settings, such as `cluster.role=edge`.
+    pub settings: Vec<String>,
 }
 
 impl Machine {
     pub fn new(name: &'static str, nats: &NatsServers) -> Self {
         let servers = format!("cluster.servers={}", json!(nats.options().servers));
-        Self { folder: tempfile::tempdir().expect("a folder"), name, servers }
+        Self { folder: tempfile::tempdir().expect("a folder"), name, servers, settings: Vec::new() }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Binary {
@@ -33,7 +35,8 @@ impl Machine {
         let folder = self.folder.path().display().to_string();
         let own = ["--data-dir", &folder, "--set", &self.servers, "--set", &name];
         let port = ["--set", "cluster.listen=127.0.0.1:0", "--set", "cluster.addresses=[\"127.0.0.1\"]"];
-        Binary::start(&[arguments, &own, &port].concat())
+        let more: Vec<_> = self.settings.iter().flat_map(|it| ["--set", it.as_str()]).collect();
+        Binary::start(&[arguments, &own, &port, &more].concat())
     }
 
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
@@ -73,6 +76,21 @@ impl Node {
         .await;
         let reply = reply.expect("waited for it");
         self.api = Api::stranger_at(self.address).bearer(reply.text("access"));
+    }
+
+    /// Waits until it has restarted by itself, once since it was started, and logs in.
+    pub async fn has_restarted(&mut self) {
+        let address = |output: &str| {
+            let (before, _) =
+                output.rsplit_once("/playlist.m3u").filter(|it| it.0.contains("/playlist.m3u"))?;
+            before.rsplit("http://").next()?.parse().ok()
+        };
+        until_async(&format!("{} to restart", self.machine.name), async || {
+            address(&self.program.output()).is_some()
+        })
+        .await;
+        self.address = address(&self.program.output()).expect("waited for it");
+        self.logs_in().await;
     }
 
     /// Returns the names of the channels that this node lists.
