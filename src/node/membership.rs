@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
-    cluster_link,
+    SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -26,6 +26,7 @@ use tracing::warn;
 
 use super::file::NodeFile;
 use super::forward::Forwarder;
+use super::rejoin::Rejoining;
 use super::rings::RingDialer;
 use super::trust::NodeTrust;
 use crate::app::App;
@@ -43,7 +44,8 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
-    _keys: AbortOnDropHandle<()>,
+    /// Follow the data keys, and whether the store needs a snapshot.
+    _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 /// The way of this node into the cluster, before it is a member.
@@ -165,9 +167,9 @@ async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, S
              the configuration; set it, or make this a gateway of its own with `headwater cluster leave`"
         }
         (Some(_), false, _) => {
-            "use the store: it does not belong to the cluster of this node, because it was restored or repaired; make this \
-             a gateway of its own with `headwater cluster leave`, or remove the store, and the node gets that of the cluster \
-             at the next start"
+            "use the store: it does not belong to the cluster of this node, because it was restored or repaired; make \
+             it the configuration of all nodes with `headwater cluster reseed`, or this a gateway of its own with `headwater \
+             cluster leave`, or remove the store, and the node gets that of the cluster at the next start"
         }
         (None, true, _) => {
             "use the store: it belongs to a cluster, and the file `node.json` of this node is missing in the data folder; \
@@ -185,12 +187,29 @@ async fn share_configuration(
     link: ClusterLink,
     jobs: UnboundedReceiver<NodeEffect>,
 ) -> Result<Node, StartError> {
-    let (store, keys) = (app.models.store.clone(), trust.data_keys());
-    let configuration = Configuration::start(store.clone(), keys, engine, link, jobs, complete_store).await;
+    let store = app.models.store.clone();
+    let of_snapshots = Arc::clone(&trust);
+    let snapshots = SnapshotParts {
+        folder: app.config.data_dir.clone(),
+        keys: Arc::new(move || of_snapshots.data_keys()),
+        limits: app.config.cluster.snapshots(),
+    };
+    let starting =
+        Configuration::start(store.clone(), snapshots, Arc::clone(&engine), link, jobs, complete_store);
+    let configuration = starting.await;
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
-    let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _keys: keys })
+    let rejoining = Rejoining {
+        configuration: Arc::clone(&configuration),
+        engine,
+        trust: Arc::clone(&trust),
+        members: cluster.changes(),
+        folder: DataFolder::new(&app.config.data_dir),
+        backups: app.backups.clone(),
+    };
+    let tasks = [tokio::spawn(Arc::clone(&trust).follow_keys()), tokio::spawn(rejoining.run())];
+    let _tasks = tasks.map(AbortOnDropHandle::new);
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _tasks })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

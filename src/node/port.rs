@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
+//! | `GET /node/v1/keys` | a node | the data keys, sealed for it |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -59,6 +60,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) const JOIN_PATH: &str = "/node/v1/join";
 pub(super) const SNAPSHOT_PATH: &str = "/node/v1/snapshot";
+pub(super) const KEYS_PATH: &str = "/node/v1/keys";
 
 /// Answers requests to the API whose client is known.
 pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
@@ -174,6 +176,7 @@ async fn answer(
     match (peer, request.method(), request.uri().path()) {
         (NodePeer::Joining, &Method::POST, JOIN_PATH) => join(parts, request).await,
         (NodePeer::Node(node), &Method::GET, SNAPSHOT_PATH) => snapshot(parts, node).await,
+        (NodePeer::Node(node), &Method::GET, KEYS_PATH) => keys(parts, node),
         (NodePeer::Node(_), method, path) if path.starts_with(RING_PATH) => match &parts.rings {
             Some(rings) => {
                 let answer = answer_ring(method, request.uri(), &**rings, progress);
@@ -250,6 +253,21 @@ async fn snapshot(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
             refuse(StatusCode::SERVICE_UNAVAILABLE, &reason)
         }
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+    }
+}
+
+/// Sends the data keys to a node that was off while they were rotated.
+fn keys(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
+    match parts.trust.keys_for(node) {
+        Ok(Some(sealed)) => {
+            info!(node = node.0, "sending the data keys to a node");
+            reply(StatusCode::OK, "application/octet-stream", sealed)
+        }
+        Ok(None) => refuse(StatusCode::SERVICE_UNAVAILABLE, "this node does not have all data keys"),
+        Err(error) => {
+            warn!("failed to seal the data keys for a node: {error}");
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+        }
     }
 }
 
