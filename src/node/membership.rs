@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
-    cluster_link,
+    SeatParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use super::control::OtherNodes;
 use super::file::NodeFile;
 use super::forward::Forwarder;
 use super::rings::RingDialer;
@@ -43,6 +44,7 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    pub(crate) others: OtherNodes,
     _keys: AbortOnDropHandle<()>,
 }
 
@@ -67,6 +69,7 @@ struct Joined {
 pub(crate) struct NodeParts {
     pub(crate) leases: ClusterParts,
     pub(crate) channels: ChannelParts,
+    pub(crate) seats: SeatParts,
 }
 
 /// Prepares to take part in the cluster, if the configuration names one. The engine need not be reachable.
@@ -85,7 +88,7 @@ pub(crate) async fn prepare(
     let of_cluster = config.cluster.clone();
     let read = tokio::task::spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
-    let (link, ends, EffectReceivers { slots, tables, channels, jobs, .. }) = cluster_link();
+    let (link, ends, EffectReceivers { slots, seats, tables, channels, jobs }) = cluster_link();
     let Some(file) = file else {
         let engine = Arc::new(NatsEngine::start(options));
         return Ok((Some(Membership { info, engine, ends: (link, ends), joined: None }), None));
@@ -115,6 +118,7 @@ pub(crate) async fn prepare(
             dialer: Arc::<RingDialer>::clone(&dialer),
             may_originate: config.cluster.role == NodeRole::Full,
         },
+        seats: SeatParts { link: link.clone(), effects: seats },
     };
     let joined = Some(Joined { trust, dialer, jobs, listener });
     Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
@@ -190,7 +194,8 @@ async fn share_configuration(
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
     let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _keys: keys })
+    let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), others, _keys: keys })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {
