@@ -117,7 +117,7 @@ pub use self::recorder::{
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
-pub use self::seats::{SeatInfo, SeatRequest};
+pub use self::seats::{SeatInfo, SeatParts, SeatRequest};
 pub use self::slots::{
     CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest,
 };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
-    SnapshotParts, cluster_link,
+    SeatParts, SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use super::control::OtherNodes;
 use super::file::NodeFile;
 use super::forward::Forwarder;
 use super::rejoin::Rejoining;
@@ -44,6 +45,7 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    pub(crate) others: OtherNodes,
     /// Follow the data keys, and whether the store needs a snapshot.
     _tasks: [AbortOnDropHandle<()>; 2],
 }
@@ -69,6 +71,7 @@ struct Joined {
 pub(crate) struct NodeParts {
     pub(crate) leases: ClusterParts,
     pub(crate) channels: ChannelParts,
+    pub(crate) seats: SeatParts,
 }
 
 /// Prepares to take part in the cluster, if the configuration names one. The engine need not be reachable.
@@ -87,7 +90,7 @@ pub(crate) async fn prepare(
     let of_cluster = config.cluster.clone();
     let read = tokio::task::spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
-    let (link, ends, EffectReceivers { slots, tables, channels, jobs, .. }) = cluster_link();
+    let (link, ends, EffectReceivers { slots, seats, tables, channels, jobs }) = cluster_link();
     let Some(file) = file else {
         let engine = Arc::new(NatsEngine::start(options));
         return Ok((Some(Membership { info, engine, ends: (link, ends), joined: None }), None));
@@ -117,6 +120,7 @@ pub(crate) async fn prepare(
             dialer: Arc::<RingDialer>::clone(&dialer),
             may_originate: config.cluster.role == NodeRole::Full,
         },
+        seats: SeatParts { link: link.clone(), effects: seats },
     };
     let joined = Some(Joined { trust, dialer, jobs, listener });
     Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
@@ -209,7 +213,8 @@ async fn share_configuration(
     };
     let tasks = [tokio::spawn(Arc::clone(&trust).follow_keys()), tokio::spawn(rejoining.run())];
     let _tasks = tasks.map(AbortOnDropHandle::new);
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _tasks })
+    let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
+    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), others, _tasks })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

@@ -12,6 +12,7 @@
 
 pub mod authority;
 mod client;
+pub(crate) mod control;
 pub mod file;
 pub(crate) mod forward;
 pub mod join;

@@ -6,6 +6,7 @@
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
 //! | `GET /node/v1/keys` | a node | the data keys, sealed for it |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
+//! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
 use std::io;
@@ -19,7 +20,7 @@ use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -41,12 +42,14 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use warp::reply::Response as Reply;
 
+use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::trust::NodeTrust;
 use super::{NodeError, forward};
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
+use crate::playing_control::{Controlled, Order};
 
 /// Maximum number of connections of other nodes. A node that forwards needs one for each request.
 const CONNECTIONS_MAX: usize = 1024;
@@ -65,11 +68,16 @@ pub(super) const KEYS_PATH: &str = "/node/v1/keys";
 /// Answers requests to the API whose client is known.
 pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
 
+/// Carries out orders of other nodes, for an admin whose credentials are in the headers.
+pub(crate) type ControlHandler =
+    Arc<dyn Fn(HeaderMap, Order) -> BoxFuture<'static, Result<Controlled, Refusal>> + Send + Sync>;
+
 /// The services of the port.
 pub(crate) struct NodePortParts {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
+    pub(crate) control: ControlHandler,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
@@ -184,6 +192,7 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
+        (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
             forwarded(parts, addresses, request).await
         }
@@ -227,6 +236,24 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
             refuse(status, &error.to_string())
         }
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+    }
+}
+
+/// Carries out an order of an admin of another node, who authenticates here as there.
+async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
+    let (head, body) = request.into_parts();
+    let reading = Limited::new(body, CONTROL_BYTES_MAX).collect();
+    let order = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(order) = order else {
+        warn!("an order of another node is unknown to this version, or did not arrive");
+        return refuse(StatusCode::BAD_REQUEST, "the order is unknown to this version, or did not arrive");
+    };
+    match (parts.control)(head.headers, order).await {
+        Ok(done) => reply(StatusCode::OK, "application/json", serde_json::to_vec(&done).unwrap_or_default()),
+        Err(refusal) => refusal.into_response().map(|body| body.map_err(io::Error::other).boxed_unsync()),
     }
 }
 

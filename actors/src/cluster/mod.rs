@@ -12,7 +12,7 @@
 //!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
 //! ```
 //!
-//! Seats are not passed through the cluster yet: nothing asks for them.
+//! The limits of users count the sessions of all nodes by [`crate::seats`].
 
 #[cfg(test)]
 mod channel_tests;
@@ -21,6 +21,8 @@ mod clock;
 mod configuration;
 mod link;
 mod member;
+#[cfg(test)]
+mod seat_tests;
 mod slots;
 #[cfg(test)]
 mod snapshot_tests;
