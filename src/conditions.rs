@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actors::{
-    ClusterView, ConfigurationView, IntegrationStatus, NodeState, PluginStatus, RecordingRoom, now_ms,
+    ClusterView, ConfigurationView, IntegrationStatus, NodeState, PluginStatus, RecordingRoom, SnapshotView,
+    now_ms,
 };
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::account_addresses::{AddressRecord, addresses_of};
@@ -134,6 +135,7 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     if let Some(node) = app.node.get() {
         let role = node.configuration.status().map(|it| it.role);
         found.extend(configuration_condition(role.as_ref(), &node.configuration.view()));
+        found.extend(log_condition(&node.configuration.snapshots()));
     }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
     found
@@ -183,15 +185,39 @@ fn configuration_condition(role: Option<&LogRole>, view: &ConfigurationView) -> 
         advice: advice.to_owned(),
     };
     if let Some(LogRole::ReadOnly(why)) = role {
-        let advice = "Find out what happened to NATS. docs/cluster.md says how to begin a new log with a complete node.";
+        let advice = "Find out what happened to NATS. Then stop a node with a complete configuration, run `headwater cluster \
+                      reseed` there, and start it; the others follow by themselves.";
         let message = format!("Changes are refused, because {why}. Playback goes on.");
         return Some(condition(Severity::Error, "The configuration is read-only", message, advice));
     }
     let problem = view.problem.as_ref()?;
+    if view.needs_snapshot {
+        let advice =
+            "It restarts by itself as soon as it has a snapshot. If that takes long, look at the log.";
+        let message = format!("This node gets a snapshot of the configuration: {problem}.");
+        return Some(condition(Severity::Warning, "This node rejoins the cluster", message, advice));
+    }
     let advice =
         "It is tried again each second. If it stays, look at `headwater cluster check` and at the log.";
     let message = format!("This node does not follow the configuration of the cluster: {problem}.");
     Some(condition(Severity::Warning, "The configuration of this node may be old", message, advice))
+}
+
+fn log_condition(view: &SnapshotView) -> Option<Condition> {
+    let message = match &view.problem {
+        Some(problem) => format!("Old entries are not removed: {problem}."),
+        None if view.is_log_large() => "Old entries are not removed: no snapshot has been made.".to_owned(),
+        None => return None,
+    };
+    Some(Condition {
+        key: "cluster_log".to_owned(),
+        kind: ConditionKind::ClusterNode,
+        severity: Severity::Warning,
+        title: "The log of the configuration grows".to_owned(),
+        message: format!("{message} At 1 GiB, NATS refuses changes; it has {} MiB.", view.log_bytes >> 20),
+        advice: "It is tried again each minute. Look for room on the disks of this node and of NATS."
+            .to_owned(),
+    })
 }
 
 fn integration_condition(integration: &Integration, status: &IntegrationStatus) -> Option<Condition> {

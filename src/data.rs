@@ -76,7 +76,10 @@ impl DataFolder {
             opened => opened?,
         };
         if is_restored {
-            info!(backup = name, "the store was restored from a back-up");
+            pending.keep_records_of_node(&store, &self.key());
+        }
+        if is_restored {
+            info!(backup = name, "the store was replaced");
         }
         // Nobody else uses the folder now. What is left of an interrupted restoration is of no use.
         pending.discard().map_err(unusable)?;

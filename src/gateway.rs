@@ -42,10 +42,12 @@ use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
+use crate::http::reply::Refusal;
 use crate::http::{Routes, route_table};
 use crate::node::membership::NodeParts;
-use crate::node::port::{NodePort, NodePortParts, StatusReader};
+use crate::node::port::{ControlHandler, NodePort, NodePortParts, StatusReader};
 use crate::node::status::NodeStatus;
+use crate::playing_control::perform_for;
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
@@ -204,6 +206,7 @@ impl Gateway {
                 store: app.models.store.clone(),
                 api: handler.for_nodes(),
                 status: status_reader(&app, &runtimes.work),
+                control: control_handler(&app, &runtimes.work),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
             };
@@ -548,7 +551,7 @@ async fn start_system(
         disk: (disk_bytes > 0).then_some((folder, disk_bytes)),
     };
     let packets = runtimes.packets.clone();
-    let (leases, channels) = of_node.map(|it| (it.leases, it.channels)).unzip();
+    let (leases, shared) = of_node.map(|it| (it.leases, (it.channels, it.seats))).unzip();
     let parts = SystemParts { dial: Arc::new(dial), packets, launcher, films, cluster: leases };
     let (base, models) = (config.engine.clone(), models.clone());
     let files = Files::new(&config.data_dir);
@@ -583,8 +586,9 @@ async fn start_system(
     };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
-        if let Some(channels) = channels {
+        if let Some((channels, seats)) = shared {
             system.share_channels(channels);
+            system.share_seats(seats);
         }
         if let Some((take_over, slots)) = predecessor {
             let predecessor = system.follow_predecessor(slots, take_over.ring_connector());
@@ -623,6 +627,20 @@ fn status_reader(app: &Arc<App>, work: &Handle) -> StatusReader {
             }
         }));
         Box::pin(async move { reading.await.unwrap_or_default() })
+    })
+}
+
+/// Returns what carries out orders of other nodes, on the runtime of the control plane.
+fn control_handler(app: &Arc<App>, work: &Handle) -> ControlHandler {
+    let (app, work) = (Arc::downgrade(app), work.clone());
+    let is_stopping = || Refusal::unavailable("the gateway is stopping");
+    Arc::new(move |headers, order| {
+        let app = app.clone();
+        let performing = AbortOnDropHandle::new(work.spawn(async move {
+            let app = app.upgrade().ok_or_else(is_stopping)?;
+            perform_for(&app, &headers, order).await
+        }));
+        Box::pin(async move { performing.await.unwrap_or_else(|_| Err(is_stopping())) })
     })
 }
 

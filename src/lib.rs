@@ -32,6 +32,7 @@ mod metrics;
 pub mod node;
 pub mod play;
 mod player;
+mod playing_control;
 mod plugins;
 mod push;
 mod recent_log;

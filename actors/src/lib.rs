@@ -75,7 +75,8 @@ pub use self::clock::now_ms;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
     ConfigurationView, EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeSocket, NodeState,
-    NodeView, ReadLoad, SharedChannels, SlotTables, link as cluster_link,
+    NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables, SnapshotLimits, SnapshotName, SnapshotParts,
+    SnapshotView, link as cluster_link, list_snapshots, read_usable_snapshot, store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
@@ -116,7 +117,7 @@ pub use self::recorder::{
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
-pub use self::seats::{SeatInfo, SeatRequest};
+pub use self::seats::{SeatInfo, SeatParts, SeatRequest};
 pub use self::slots::{
     CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest,
 };

@@ -132,6 +132,8 @@ pub struct LogState {
     pub first: u64,
     /// Sequence of the newest entry; 0 if there was never one.
     pub last: u64,
+    /// Size of the entries that are kept, in bytes.
+    pub bytes: u64,
 }
 
 /// An event of the log.

@@ -162,6 +162,11 @@ impl Backups {
         let _ = restart.wait_for(|it| *it).await;
     }
 
+    /// Restarts the gateway, to use a store that was prepared, as soon as it has started.
+    pub(crate) fn restart(&self) {
+        self.0.restart.send_replace(true);
+    }
+
     /// Returns why the last scheduled back-up failed.
     pub(crate) fn schedule_failure(&self) -> Option<String> {
         self.0.schedule_failure.lock().clone()

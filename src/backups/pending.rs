@@ -4,15 +4,23 @@
 //! them as complete. The next start moves the present store aside, moves the restored one into its place, opens it, and
 //! only then removes the old one. Each step is a rename, and a start after a power cut goes on with the step that is
 //! missing.
+//!
+//! A node of a cluster replaces its store alone in this way, by a snapshot. Then the start also moves the records of this node
+//! from the old store into the new one.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
+use domain::cluster::token::JoinTicket;
 use storage::backup::{BackupError, UnlockedArchive};
 use storage::guide::GUIDES_FOLDER;
+use storage::log::{LogKeys, LogPosition, copy_local_records, copy_records, restore_snapshot};
 use storage::records::schema;
+use storage::{Record, Store};
+use tracing::warn;
 
 use crate::data::DataFolder;
 use crate::files::{Files, Folder};
@@ -20,6 +28,16 @@ use crate::files::{Files, Folder};
 /// Folders of the data folder that a restoration replaces, each with the name of the old one beside the new one.
 const REPLACED: [(&str, &str); 3] =
     [("store", "old-store"), ("uploads", "old-uploads"), (GUIDES_FOLDER, "old-guides")];
+
+/// Collections that a restored store of a node takes from the present one: who belongs to the cluster is not a matter of
+/// back-ups, which could admit a removed node again.
+const CLUSTER_RECORDS: [&str; 4] = [
+    ClusterAuthority::COLLECTION,
+    NodeCertificate::COLLECTION,
+    SealedKeys::COLLECTION,
+    JoinTicket::COLLECTION,
+];
+const SNAPSHOT_NAME: &str = "snapshot of the cluster";
 
 /// The folder of a restoration.
 #[derive(Clone, Debug)]
@@ -40,6 +58,11 @@ impl PendingRestore {
         self.folder().join("ready")
     }
 
+    /// Present if the store is a snapshot of the cluster.
+    fn snapshot_file(&self) -> PathBuf {
+        self.folder().join("snapshot")
+    }
+
     /// Returns the name of the back-up that replaces the store at the next start.
     pub(crate) fn name(&self) -> Option<String> {
         fs::read_to_string(self.ready_file()).ok()
@@ -56,14 +79,66 @@ impl PendingRestore {
         key_file: &Path,
         name: &str,
     ) -> Result<(), BackupError> {
+        self.replaces(|| self.restore(archive, key_file).and_then(|()| self.mark_ready(name)))
+    }
+
+    /// Does the same on a node of a cluster. The restored store belongs to no log, and has the authority and the certificates of
+    /// the present one, which must not be in use. Blocks.
+    pub(crate) fn prepare_for_node(
+        &self,
+        archive: &UnlockedArchive,
+        key_file: &Path,
+        name: &str,
+    ) -> Result<(), BackupError> {
+        let restore = || {
+            let present = Store::open(&self.root.join("store"), key_file, schema())?;
+            self.restore(archive, key_file)?;
+            let restored = Store::open(&self.folder().join("store"), key_file, schema())?;
+            copy_records(&present, &restored, &CLUSTER_RECORDS)?;
+            restored.close();
+            present.close();
+            self.mark_ready(name)
+        };
+        self.replaces(restore)
+    }
+
+    /// Restores a snapshot of the cluster beside the present store, which it replaces at the next start. Files stay as they
+    /// are, and the records of this node are kept. Returns the position of the snapshot. Blocks.
+    ///
+    /// # Errors
+    /// If the snapshot cannot be restored. Nothing is pending then.
+    pub(crate) fn prepare_snapshot(
+        &self,
+        path: &Path,
+        keys: &LogKeys,
+        key_file: &Path,
+    ) -> Result<LogPosition, BackupError> {
+        self.replaces(|| {
+            let folder = self.folder();
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&folder)
+                .map_err(io_error("create a folder"))?;
+            let mut save = |_: &str, _: &str, _: &[u8]| Ok(());
+            let store = folder.join("store");
+            let position = restore_snapshot(path, keys, &store, key_file, &schema(), &mut save)?;
+            File::create(self.snapshot_file()).map_err(io_error("create a file"))?;
+            self.mark_ready(SNAPSHOT_NAME)?;
+            Ok(position)
+        })
+    }
+
+    /// Replaces an earlier restoration that has not been used.
+    fn replaces<R>(&self, prepare: impl FnOnce() -> Result<R, BackupError>) -> Result<R, BackupError> {
         self.discard().map_err(io_error("remove an earlier restoration"))?;
-        self.restore(archive, key_file, name).inspect_err(|_| {
+        prepare().inspect_err(|_| {
             // The next restoration removes it otherwise.
             let _ = self.discard();
         })
     }
 
-    fn restore(&self, archive: &UnlockedArchive, key_file: &Path, name: &str) -> Result<(), BackupError> {
+    fn restore(&self, archive: &UnlockedArchive, key_file: &Path) -> Result<(), BackupError> {
         let folder = self.folder();
         let create = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         create(&folder)
@@ -73,7 +148,12 @@ impl PendingRestore {
             .map_err(io_error("create a folder"))?;
         let files = Files::new(&folder);
         let mut save = |folder: &str, name: &str, part: &[u8]| append(&files, folder, name, part);
-        archive.restore(&folder.join("store"), key_file, &schema(), &mut save)?;
+        archive.restore(&folder.join("store"), key_file, &schema(), &mut save)
+    }
+
+    /// Marks the restoration as complete.
+    fn mark_ready(&self, name: &str) -> Result<(), BackupError> {
+        let folder = self.folder();
         let complete = || {
             sync_below(&folder)?;
             let unfinished = folder.join("ready.part");
@@ -125,6 +205,23 @@ impl PendingRestore {
             }
         }
         Ok(true)
+    }
+
+    /// After a swap with a snapshot: gives the new store the records of this node. Blocks.
+    pub(crate) fn keep_records_of_node(&self, store: &Store, key_file: &Path) {
+        let old = self.folder().join("old-store");
+        if !self.snapshot_file().exists() || !old.exists() {
+            return;
+        }
+        let kept = Store::open(&old, key_file, schema()).and_then(|old| {
+            copy_local_records(&old, store)?;
+            old.close();
+            Ok(())
+        });
+        // They say how streams and integrations were lately; the configuration is complete.
+        if let Err(error) = kept {
+            warn!("the records of this node alone were lost with its old store: {error}");
+        }
     }
 
     /// Moves the old folders back into their places, because the restored store cannot be opened.
@@ -200,10 +297,11 @@ fn sync_below(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use domain::group::Group;
-    use domain::ids::GroupId;
+    use domain::health::StreamHealth;
+    use domain::ids::{GroupId, StreamId};
     use domain::secret::Secret;
-    use storage::Store;
     use storage::backup::{Archive, BackupSecret, create_backup};
+    use storage::log::create_snapshot;
     use tempfile::TempDir;
 
     use super::*;
@@ -291,6 +389,38 @@ mod tests {
         let store = folder.open().unwrap();
         assert_eq!((group(&store), logo(&folder)), ("now".to_owned(), "now".to_owned()));
         assert!(pending.name().is_none() && n_guide_files(&folder) == 1);
+    }
+
+    #[test]
+    fn a_snapshot_replaces_the_store_alone_and_the_records_of_the_node_move_into_it() {
+        let (_parent, folder) = data("now");
+        let health = StreamHealth { losses: 7, ..StreamHealth::new(StreamId(3)) };
+        let expected = health.clone();
+        let store = folder.open().unwrap();
+        store.write_blocking(move |write| write.put(&health)).unwrap();
+        let keys = LogKeys::new().unwrap();
+        let path = folder.root().join("a.snapshot");
+        {
+            let (_other, from) = data("then");
+            let store = from.open().unwrap();
+            store.begin_log(uuid::Uuid::from_u128(1), 9).unwrap();
+            create_snapshot(&store, &[], &keys, 0, &mut File::create(&path).unwrap()).unwrap();
+        }
+        let pending = PendingRestore::of(&folder);
+        let wrong = pending.prepare_snapshot(&path, &LogKeys::new().unwrap(), &folder.key());
+        assert!(wrong.is_err() && pending.name().is_none(), "{wrong:?}");
+        let position = pending.prepare_snapshot(&path, &keys, &folder.key()).unwrap();
+        assert_eq!(group(&store), "now", "the present store is not touched");
+        store.close();
+        drop(store);
+        let store = folder.open().unwrap();
+        assert_eq!(
+            (group(&store), logo(&folder), n_guide_files(&folder)),
+            ("then".to_owned(), "now".to_owned(), 1)
+        );
+        assert_eq!(store.log_status().borrow().as_ref().unwrap().position, position);
+        assert_eq!(store.collection::<StreamHealth>().all().unwrap(), [expected]);
+        assert!(!pending.folder().exists());
     }
 
     #[test]

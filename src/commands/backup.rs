@@ -9,6 +9,7 @@ use domain::secret::Secret;
 use domain::time::iso_millis;
 use storage::backup::{Archive, BackupSecret, KeyKind};
 
+use super::nodes::must_not_run;
 use crate::backups::PendingRestore;
 use crate::config::{Config, NewBackup, RestoreArgs};
 use crate::control::{self, ControlReply, ControlRequest};
@@ -45,11 +46,14 @@ pub(super) fn back_up(config: &Config, new: &NewBackup) -> anyhow::Result<ExitCo
 /// Replaces the store by a back-up. While the gateway runs, the back-up is used from its next start.
 pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let folder = DataFolder::new(&config.data_dir);
-    ensure!(
-        !folder.node().exists(),
-        "this gateway is a node of a cluster, whose nodes share one configuration; let it leave first with `headwater \
-         cluster leave`"
-    );
+    let is_node = folder.node().exists();
+    if is_node {
+        must_not_run(&folder)?;
+        ensure!(
+            folder.store().exists(),
+            "this node has no store; start it once, so that it gets that of the cluster, and stop it again"
+        );
+    }
     let archive = Archive::open(&args.file)?;
     let manifest = archive.manifest().clone();
     let secret = match (passphrase(args.passphrase_stdin)?, &args.key_file) {
@@ -66,12 +70,18 @@ pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<Exi
     folder.create_root()?;
     let pending = PendingRestore::of(&folder);
     let name = args.file.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    pending.prepare(&archive, &folder.key(), &name)?;
+    match is_node {
+        true => pending.prepare_for_node(&archive, &folder.key(), &name)?,
+        false => pending.prepare(&archive, &folder.key(), &name)?,
+    }
     let made_at = iso_millis(manifest.created_at);
     match folder.open() {
         Ok(store) => {
             store.close();
             say(&format!("restored the back-up of {made_at} to {}", folder.root().display()));
+            if is_node {
+                say("Run `headwater cluster reseed` now: it makes this the configuration of all nodes.");
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(DataError::Store(storage::Error::AlreadyRunning(_))) => {

@@ -7,6 +7,7 @@ mod export;
 mod import;
 mod import_from;
 mod nodes;
+mod reseed;
 mod restart;
 mod serve;
 mod settings;
@@ -34,6 +35,7 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Cluster { command: ClusterCommand::Init } => nodes::init(config),
         Command::Cluster { command: ClusterCommand::Token } => nodes::token(config),
         Command::Cluster { command: ClusterCommand::Remove { name } } => nodes::remove(config, name),
+        Command::Cluster { command: ClusterCommand::Reseed { force } } => reseed::reseed(config, *force),
         Command::Cluster { command: ClusterCommand::Leave } => nodes::leave(config),
         Command::Backup(new) => backup::back_up(config, new),
         Command::Restore(args) => backup::restore(config, args),

@@ -109,7 +109,7 @@ pub(super) fn leave(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn must_not_run(folder: &DataFolder) -> anyhow::Result<()> {
+pub(super) fn must_not_run(folder: &DataFolder) -> anyhow::Result<()> {
     ensure!(
         !control::is_running(folder),
         "a gateway runs on {}; stop it, run this command, and start it again",
@@ -132,7 +132,7 @@ fn ask_running(config: &Config, request: ControlRequest) -> anyhow::Result<Contr
 }
 
 /// Checks that at least one server can be used, and that none is too old.
-async fn check_servers(options: &NatsOptions) -> anyhow::Result<()> {
+pub(super) async fn check_servers(options: &NatsOptions) -> anyhow::Result<()> {
     let mut reasons = Vec::new();
     let mut is_usable = false;
     for address in &options.servers {

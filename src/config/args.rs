@@ -227,6 +227,15 @@ pub enum ClusterCommand {
         #[arg(value_name = "NODE")]
         name: String,
     },
+    /// Begin a new log with the configuration of this node, which the other nodes then take. The gateway must not be running.
+    ///
+    /// For a log that is damaged, has lost its end, or was removed, and for a back-up that was restored. Run it on the node
+    /// with the most complete configuration.
+    Reseed {
+        /// Begin a new log also if the present one is undamaged, or if other nodes have more
+        #[arg(long)]
+        force: bool,
+    },
     /// Make this machine a gateway of its own again, with the configuration it has. The gateway must not be running.
     Leave,
 }

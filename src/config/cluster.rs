@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use actors::SnapshotLimits;
 use cluster::nats::{NatsLogin, NatsOptions, check_address, check_monitor_address};
 use cluster::{NodeInfo, NodeRole};
+use domain::settings::seconds;
 use serde::{Deserialize, Serialize};
 
 use super::Listen;
@@ -12,11 +15,14 @@ use super::Listen;
 /// Length of the longest name of a node, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
+/// Largest value of `snapshot_bytes`. Three such parts are below half of the log.
+const SNAPSHOT_BYTES_MAX: u64 = 128 << 20;
+
 /// The port for other nodes.
 pub(crate) const NODE_PORT: u16 = 9292;
 
 /// Settings of the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusterConfig {
     /// Addresses of all NATS servers, such as `nats://10.0.0.1:4222`. Empty: no cluster.
@@ -37,6 +43,30 @@ pub struct ClusterConfig {
     pub listen: Option<Listen>,
     /// Addresses of the monitoring of the servers, such as `http://10.0.0.1:8222`, for `headwater cluster check`.
     pub monitors: Vec<String>,
+    /// Size of the entries of the log, in bytes, after which the node that writes makes a snapshot.
+    pub snapshot_bytes: u64,
+    /// Age of the last snapshot after which there is another one, if something has changed.
+    #[serde(with = "seconds")]
+    pub snapshot_interval: Duration,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        let SnapshotLimits { bytes, interval } = SnapshotLimits::default();
+        Self {
+            servers: Vec::new(),
+            key_file: None,
+            credentials_file: None,
+            ca_file: None,
+            node_name: None,
+            role: NodeRole::default(),
+            addresses: Vec::new(),
+            listen: None,
+            monitors: Vec::new(),
+            snapshot_bytes: bytes,
+            snapshot_interval: interval,
+        }
+    }
 }
 
 impl ClusterConfig {
@@ -72,7 +102,19 @@ impl ClusterConfig {
             check_monitor_address(address)
                 .map_err(|it| ("monitors", format!("has a wrong address: {it}")))?;
         }
+        if !(1..=SNAPSHOT_BYTES_MAX).contains(&self.snapshot_bytes) {
+            let reason = format!("must be between 1 and {SNAPSHOT_BYTES_MAX}: the log takes 1 GiB");
+            return Err(("snapshot_bytes", reason));
+        }
+        if self.snapshot_interval < Duration::from_secs(1) {
+            return Err(("snapshot_interval", "must be at least a second".to_owned()));
+        }
         Ok(())
+    }
+
+    /// Returns when a snapshot is due.
+    pub(crate) fn snapshots(&self) -> SnapshotLimits {
+        SnapshotLimits { bytes: self.snapshot_bytes, interval: self.snapshot_interval }
     }
 
     /// Returns the name of this node.
@@ -150,7 +192,7 @@ mod tests {
     fn wrong_values_are_named_with_the_reason() {
         assert_eq!(ClusterConfig::default().check(), Ok(()));
         assert_eq!(enabled().check(), Ok(()));
-        let wrong: [(&str, ClusterConfig); 7] = [
+        let wrong: [(&str, ClusterConfig); 9] = [
             ("servers", ClusterConfig { node_name: Some("a".into()), ..ClusterConfig::default() }),
             ("servers", ClusterConfig { servers: vec!["10.0.0.1".into()], ..enabled() }),
             ("servers", ClusterConfig { servers: vec!["nats://me:secret@a".into()], ..enabled() }),
@@ -161,6 +203,8 @@ mod tests {
             ("node_name", ClusterConfig { node_name: Some("a b".into()), ..enabled() }),
             ("addresses", ClusterConfig { addresses: vec!["http://a".into()], ..enabled() }),
             ("monitors", ClusterConfig { monitors: vec!["10.0.0.1:8222".into()], ..enabled() }),
+            ("snapshot_bytes", ClusterConfig { snapshot_bytes: 1 << 30, ..enabled() }),
+            ("snapshot_interval", ClusterConfig { snapshot_interval: Duration::ZERO, ..enabled() }),
         ];
         for (key, config) in wrong {
             let (at, reason) = config.check().unwrap_err();

@@ -1,10 +1,12 @@
 //! Connections to the node port of other nodes.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
+use cluster::NodeInfo;
+use domain::cluster::record::NodeId;
 use hyper::body::Body;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -17,6 +19,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::{node_name, port_of};
+
 /// Longest time until a connection is encrypted.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A machine that acknowledges nothing for this long is gone.
@@ -28,6 +32,51 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 pub(super) struct NodeConnection<B> {
     pub(super) sender: SendRequest<B>,
     pub(super) task: AbortOnDropHandle<()>,
+}
+
+/// Where a member is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NodeAddress {
+    /// The number in its certificate.
+    certificate: NodeId,
+    /// The addresses of its port, in the order in which they are tried. Never empty.
+    addresses: Vec<String>,
+}
+
+impl NodeAddress {
+    /// Returns the address of a member; `None` if it has not joined.
+    pub(super) fn of(info: &NodeInfo) -> Option<Self> {
+        let addresses: Vec<_> = info.addresses.iter().map(|it| port_of(it)).collect();
+        let certificate = NodeId(info.certificate?);
+        (!addresses.is_empty()).then_some(Self { certificate, addresses })
+    }
+
+    /// Opens an encrypted connection to the first address that answers.
+    pub(super) async fn dial(&self, config: Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
+        let name = node_name(self.certificate);
+        let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        for address in &self.addresses {
+            match dial(address, &name, Arc::clone(&config)).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Connects as [`Self::dial`] does, for requests.
+    pub(super) async fn connect<B>(&self, config: Arc<ClientConfig>) -> io::Result<NodeConnection<B>>
+    where
+        B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+    {
+        begin(self.dial(config).await?).await
+    }
+}
+
+impl fmt::Display for NodeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.addresses.join(", "))
+    }
 }
 
 /// Opens an encrypted connection to an address, a host with a port, of a node whose certificate has this name.
@@ -57,7 +106,13 @@ pub(super) async fn connect<B>(
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
-    let stream = dial(address, name, config).await?;
+    begin(dial(address, name, config).await?).await
+}
+
+async fn begin<B>(stream: TlsStream<TcpStream>) -> io::Result<NodeConnection<B>>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+{
     // Sends nothing yet.
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     let task = AbortOnDropHandle::new(tokio::spawn(async move {

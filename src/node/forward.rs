@@ -30,9 +30,8 @@ use tracing::warn;
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use super::client::connect;
+use super::client::NodeAddress;
 use super::trust::NodeTrust;
-use super::{node_name, port_of};
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
 
@@ -61,6 +60,23 @@ pub(super) struct Forwarded {
     pub(super) local: Option<SocketAddr>,
 }
 
+impl Forwarded {
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        HeaderValue::try_from(serde_json::to_string(self).ok()?).ok()
+    }
+}
+
+/// Makes the headers of a request of a client those of a forwarded one.
+pub(super) fn describe(headers: &mut HeaderMap, context: HeaderValue) {
+    let names: Vec<_> = headers.keys().cloned().collect();
+    for name in names.iter().filter(|it| it.as_str().starts_with("headwater-")) {
+        headers.remove(name);
+    }
+    headers.remove(EXPECT);
+    remove_hop_headers(headers);
+    headers.insert(FORWARD_HEADER, context);
+}
+
 /// Returns a number for the connection of a forwarded request, which no connection of this node has.
 pub(super) fn connection_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
@@ -85,8 +101,7 @@ impl fmt::Debug for Forwarder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Here,
-    /// The address of the node port, and the number in the certificate.
-    There(String, NodeId),
+    There(NodeAddress),
     Nowhere,
 }
 
@@ -107,7 +122,7 @@ impl Forwarder {
         }
         match self.target().await {
             Target::Here => Err(request),
-            Target::There(address, node) => Ok(self.send(&address, node, request).await),
+            Target::There(address) => Ok(self.send(&address, request).await),
             Target::Nowhere => {
                 let text =
                     "No node of the cluster writes the configuration at present. Try again in a few seconds.";
@@ -141,8 +156,8 @@ impl Forwarder {
             }
             let writer = log.borrow_and_update().writer;
             let view = members.borrow_and_update().clone();
-            if let Some((address, node)) = writer.and_then(|it| address_of(&view, it)) {
-                return Target::There(address, node);
+            if let Some(address) = writer.and_then(|it| address_of(&view, it)) {
+                return Target::There(address);
             }
             let changed = async {
                 tokio::select! {
@@ -158,29 +173,22 @@ impl Forwarder {
         }
     }
 
-    async fn send(&self, address: &str, node: NodeId, mut request: Request<Incoming>) -> Reply {
+    async fn send(&self, address: &NodeAddress, mut request: Request<Incoming>) -> Reply {
         let unavailable = |text: &str| Refusal::unavailable(text).retry_soon().into_response();
         let extensions = request.extensions();
         let local = extensions.get::<LocalAddr>().map(|it| it.0);
         let context = extensions.get::<Origin>().map(|origin| Forwarded { origin: *origin, local });
-        let context = context.and_then(|it| serde_json::to_string(&it).ok());
-        let context = context.and_then(|it| HeaderValue::try_from(it).ok());
+        let context = context.and_then(|it| it.header());
         let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
         let (Some(context), Ok(uri)) = (context, format!("/node/v1{path}").parse()) else {
             return Refusal::bug().into_response();
         };
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_11;
-        let names: Vec<_> = request.headers().keys().cloned().collect();
-        for name in names.iter().filter(|it| it.as_str().starts_with("headwater-")) {
-            request.headers_mut().remove(name);
-        }
-        request.headers_mut().remove(EXPECT);
-        remove_hop_headers(request.headers_mut());
-        request.headers_mut().insert(FORWARD_HEADER, context);
+        describe(request.headers_mut(), context);
         *request.extensions_mut() = http::Extensions::new();
         let connected = match self.trust.client() {
-            Ok(config) => connect(address, &node_name(node), config).await.map_err(|it| it.to_string()),
+            Ok(config) => address.connect(config).await.map_err(|it| it.to_string()),
             Err(error) => Err(error.to_string()),
         };
         let mut connection = match connected {
@@ -216,13 +224,11 @@ impl Forwarder {
     }
 }
 
-/// Returns the address of the node port of a member, and the number in its certificate.
-fn address_of(view: &ClusterView, (id, incarnation): (NodeId, Incarnation)) -> Option<(String, NodeId)> {
+fn address_of(view: &ClusterView, (id, incarnation): (NodeId, Incarnation)) -> Option<NodeAddress> {
     let is_it = |it: &&actors::NodeView| {
         it.id == id && !it.is_own && it.state == NodeState::Alive && it.incarnation == Some(incarnation)
     };
-    let node = view.nodes.iter().find(is_it)?;
-    Some((port_of(node.info.addresses.first()?), NodeId(node.info.certificate?)))
+    NodeAddress::of(&view.nodes.iter().find(is_it)?.info)
 }
 
 /// Removes the headers that concern one connection.

@@ -121,7 +121,7 @@ pub fn admit(
     })
 }
 
-fn for_role(keys: &LogKeys, role: NodeRole) -> LogKeys {
+pub(super) fn for_role(keys: &LogKeys, role: NodeRole) -> LogKeys {
     match role {
         NodeRole::Full => keys.clone(),
         NodeRole::Edge => keys.for_edge(),

@@ -4,6 +4,7 @@
 //! the next start fetches the snapshot.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use super::authority::{JOIN_NAME, NodeSecrets};
 use super::client::{NodeConnection, connect};
 use super::file::NodeFile;
 use super::join::{JoinAnswer, JoinRequest};
-use super::port::{JOIN_PATH, SNAPSHOT_PATH};
+use super::port::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
 use super::port_of;
 use super::tls::{first_client_config, join_client_config};
 use crate::config::{ClusterConfig, Config};
@@ -114,9 +115,9 @@ pub(crate) async fn prepare(
 }
 
 /// A node that renews its membership, as far as NATS says.
-struct FoundNode {
-    name: String,
-    addresses: Vec<String>,
+pub(super) struct FoundNode {
+    pub(super) name: String,
+    pub(super) addresses: Vec<String>,
 }
 
 /// Lists the full nodes that are members.
@@ -256,15 +257,42 @@ async fn fetch_from(
     folder: &DataFolder,
 ) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("the node \"{}\": {error}", node.name);
+    let archive = tempfile::NamedTempFile::new_in(folder.root()).map_err(|it| failed(&it))?;
+    download_snapshot(node, config, archive.path()).await?;
+    let (keys, folder) = (file.data_keys.clone(), folder.clone());
+    let unpacking = spawn_blocking(move || unpack(archive.path(), &keys, &folder));
+    unpacking.await.map_err(|it| failed(&it))?.map_err(|it| failed(&it))
+}
+
+/// Fetches the data keys from a node, sealed for this one. The error is for people.
+pub(super) async fn fetch_keys(node: &FoundNode, config: &Arc<ClientConfig>) -> Result<Bytes, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("the node \"{}\": {error}", node.name);
+    let mut connection = reach(node, config).await?;
+    let request = Request::get(KEYS_PATH).body(Full::default()).map_err(|it| failed(&it))?;
+    let response = ask(&mut connection, request).await.map_err(|it| failed(&it))?;
+    if response.status() != StatusCode::OK {
+        return Err(failed(&detail(response).await));
+    }
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
+    let body = timeout(ANSWER_TIMEOUT, body).await.map_err(|_| failed(&"it sends nothing more"))?;
+    body.map(|it| it.to_bytes()).map_err(|it| failed(&it))
+}
+
+/// Fetches a snapshot from a node into a file, which is replaced. The error is for people.
+pub(super) async fn download_snapshot(
+    node: &FoundNode,
+    config: &Arc<ClientConfig>,
+    path: &Path,
+) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("the node \"{}\": {error}", node.name);
     let mut connection = reach(node, config).await?;
     let request = Request::get(SNAPSHOT_PATH).body(Full::default()).map_err(|it| failed(&it))?;
     let response = ask(&mut connection, request).await.map_err(|it| failed(&it))?;
     if response.status() != StatusCode::OK {
         return Err(failed(&detail(response).await));
     }
-    let archive = tempfile::NamedTempFile::new_in(folder.root()).map_err(|it| failed(&it))?;
-    let target = archive.reopen().map_err(|it| failed(&it))?;
-    let mut target = tokio::fs::File::from_std(target);
+    let options = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut target = tokio::fs::File::from_std(options.map_err(|it| failed(&it))?);
     let mut body = response.into_body();
     loop {
         let frame =
@@ -274,10 +302,7 @@ async fn fetch_from(
             target.write_all(&part).await.map_err(|it| failed(&it))?;
         }
     }
-    target.flush().await.map_err(|it| failed(&it))?;
-    let (keys, folder) = (file.data_keys.clone(), folder.clone());
-    let unpacking = spawn_blocking(move || unpack(archive.path(), &keys, &folder));
-    unpacking.await.map_err(|it| failed(&it))?.map_err(|it| failed(&it))
+    target.flush().await.map_err(|it| failed(&it))
 }
 
 /// Makes a snapshot the store. Blocks.

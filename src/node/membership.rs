@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
-    cluster_link,
+    SeatParts, SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -26,9 +26,10 @@ use tracing::warn;
 
 use super::file::NodeFile;
 use super::forward::Forwarder;
-use super::peers::Peers;
+use super::peers::OtherNodes;
+use super::rejoin::Rejoining;
 use super::rings::RingDialer;
-use super::status::OtherNodes;
+use super::status::NodeStatuses;
 use super::trust::NodeTrust;
 use crate::app::App;
 use crate::config::{ClusterConfig, Config, Listen};
@@ -46,7 +47,9 @@ pub(crate) struct Node {
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
     pub(crate) others: OtherNodes,
-    _keys: AbortOnDropHandle<()>,
+    pub(crate) statuses: NodeStatuses,
+    /// Follow the data keys, and whether the store needs a snapshot.
+    _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 /// The way of this node into the cluster, before it is a member.
@@ -70,6 +73,7 @@ struct Joined {
 pub(crate) struct NodeParts {
     pub(crate) leases: ClusterParts,
     pub(crate) channels: ChannelParts,
+    pub(crate) seats: SeatParts,
 }
 
 /// Prepares to take part in the cluster, if the configuration names one. The engine need not be reachable.
@@ -88,7 +92,7 @@ pub(crate) async fn prepare(
     let of_cluster = config.cluster.clone();
     let read = tokio::task::spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
-    let (link, ends, EffectReceivers { slots, tables, channels, jobs, .. }) = cluster_link();
+    let (link, ends, EffectReceivers { slots, seats, tables, channels, jobs }) = cluster_link();
     let Some(file) = file else {
         let engine = Arc::new(NatsEngine::start(options));
         return Ok((Some(Membership { info, engine, ends: (link, ends), joined: None }), None));
@@ -118,6 +122,7 @@ pub(crate) async fn prepare(
             dialer: Arc::<RingDialer>::clone(&dialer),
             may_originate: config.cluster.role == NodeRole::Full,
         },
+        seats: SeatParts { link: link.clone(), effects: seats },
     };
     let joined = Some(Joined { trust, dialer, jobs, listener });
     Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
@@ -137,8 +142,7 @@ pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Opti
     let mut port = None;
     if let Some(Joined { trust, dialer, jobs, listener }) = joined {
         dialer.follow(cluster.changes());
-        let others = OtherNodes::new(Arc::new(Peers::new(dialer, cluster.changes())));
-        let node = share_configuration(app, trust, others, &cluster, engine, link, jobs).await?;
+        let node = share_configuration(app, trust, &cluster, engine, link, jobs).await?;
         // Called once, like the next.
         let _ = app.node.set(node);
         port = Some(listener);
@@ -169,9 +173,9 @@ async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, S
              the configuration; set it, or make this a gateway of its own with `headwater cluster leave`"
         }
         (Some(_), false, _) => {
-            "use the store: it does not belong to the cluster of this node, because it was restored or repaired; make this \
-             a gateway of its own with `headwater cluster leave`, or remove the store, and the node gets that of the cluster \
-             at the next start"
+            "use the store: it does not belong to the cluster of this node, because it was restored or repaired; make \
+             it the configuration of all nodes with `headwater cluster reseed`, or this a gateway of its own with `headwater \
+             cluster leave`, or remove the store, and the node gets that of the cluster at the next start"
         }
         (None, true, _) => {
             "use the store: it belongs to a cluster, and the file `node.json` of this node is missing in the data folder; \
@@ -184,18 +188,36 @@ async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, S
 async fn share_configuration(
     app: &App,
     trust: Arc<NodeTrust>,
-    others: OtherNodes,
     cluster: &Cluster,
     engine: Arc<dyn Engine>,
     link: ClusterLink,
     jobs: UnboundedReceiver<NodeEffect>,
 ) -> Result<Node, StartError> {
-    let (store, keys) = (app.models.store.clone(), trust.data_keys());
-    let configuration = Configuration::start(store.clone(), keys, engine, link, jobs, complete_store).await;
+    let store = app.models.store.clone();
+    let of_snapshots = Arc::clone(&trust);
+    let snapshots = SnapshotParts {
+        folder: app.config.data_dir.clone(),
+        keys: Arc::new(move || of_snapshots.data_keys()),
+        limits: app.config.cluster.snapshots(),
+    };
+    let starting =
+        Configuration::start(store.clone(), snapshots, Arc::clone(&engine), link, jobs, complete_store);
+    let configuration = starting.await;
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
-    let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), others, _keys: keys })
+    let rejoining = Rejoining {
+        configuration: Arc::clone(&configuration),
+        engine,
+        trust: Arc::clone(&trust),
+        members: cluster.changes(),
+        folder: DataFolder::new(&app.config.data_dir),
+        backups: app.backups.clone(),
+    };
+    let tasks = [tokio::spawn(Arc::clone(&trust).follow_keys()), tokio::spawn(rejoining.run())];
+    let _tasks = tasks.map(AbortOnDropHandle::new);
+    let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
+    let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());
+    Ok(Node { trust, configuration, forwarder, others, statuses, _tasks })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

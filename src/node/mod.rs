@@ -7,10 +7,12 @@
 //! certificate on both sides ([`tls::NodeTls`]).
 //!
 //! From then on the store of a node follows the log. Others connect to its [`port`]; writes of its clients go to the node
-//! that writes the configuration ([`forward`]).
+//! that writes the configuration ([`forward`]). A node whose store the log no longer continues begins anew with a snapshot
+//! ([`rejoin`]); a damaged log is replaced from the store of one node ([`reseed`]).
 
 pub mod authority;
 mod client;
+pub(crate) mod control;
 pub mod file;
 pub(crate) mod forward;
 pub mod join;
@@ -18,6 +20,10 @@ pub(crate) mod joining;
 pub(crate) mod membership;
 pub(crate) mod peers;
 pub(crate) mod port;
+mod rejoin;
+pub(crate) mod reseed;
+#[cfg(test)]
+mod reseed_tests;
 mod rings;
 pub(crate) mod status;
 #[cfg(test)]

@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
+//! | `GET /node/v1/keys` | a node | the data keys, sealed for it |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
+//! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
 use std::io;
@@ -19,7 +21,7 @@ use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -41,6 +43,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use warp::reply::Response as Reply;
 
+use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::status::{NodeStatus, STATUS_PATH};
@@ -48,6 +51,7 @@ use super::trust::NodeTrust;
 use super::{NodeError, forward};
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
+use crate::playing_control::{Controlled, Order};
 
 /// Maximum number of connections of other nodes. A node that forwards needs one for each request.
 const CONNECTIONS_MAX: usize = 1024;
@@ -61,6 +65,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) const JOIN_PATH: &str = "/node/v1/join";
 pub(super) const SNAPSHOT_PATH: &str = "/node/v1/snapshot";
+pub(super) const KEYS_PATH: &str = "/node/v1/keys";
 
 /// Answers requests to the API whose client is known.
 pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
@@ -68,12 +73,17 @@ pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static,
 /// Returns what this node plays.
 pub(crate) type StatusReader = Arc<dyn Fn() -> BoxFuture<'static, NodeStatus> + Send + Sync>;
 
+/// Carries out orders of other nodes, for an admin whose credentials are in the headers.
+pub(crate) type ControlHandler =
+    Arc<dyn Fn(HeaderMap, Order) -> BoxFuture<'static, Result<Controlled, Refusal>> + Send + Sync>;
+
 /// The services of the port.
 pub(crate) struct NodePortParts {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
     pub(crate) status: StatusReader,
+    pub(crate) control: ControlHandler,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
@@ -180,6 +190,7 @@ async fn answer(
     match (peer, request.method(), request.uri().path()) {
         (NodePeer::Joining, &Method::POST, JOIN_PATH) => join(parts, request).await,
         (NodePeer::Node(node), &Method::GET, SNAPSHOT_PATH) => snapshot(parts, node).await,
+        (NodePeer::Node(node), &Method::GET, KEYS_PATH) => keys(parts, node),
         (NodePeer::Node(_), method, path) if path.starts_with(RING_PATH) => match &parts.rings {
             Some(rings) => {
                 let answer = answer_ring(method, request.uri(), &**rings, progress);
@@ -191,6 +202,7 @@ async fn answer(
             let status = (parts.status)().await;
             reply(StatusCode::OK, "application/json", serde_json::to_vec(&status).unwrap_or_default())
         }
+        (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
             forwarded(parts, addresses, request).await
         }
@@ -237,6 +249,24 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
     }
 }
 
+/// Carries out an order of an admin of another node, who authenticates here as there.
+async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
+    let (head, body) = request.into_parts();
+    let reading = Limited::new(body, CONTROL_BYTES_MAX).collect();
+    let order = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(order) = order else {
+        warn!("an order of another node is unknown to this version, or did not arrive");
+        return refuse(StatusCode::BAD_REQUEST, "the order is unknown to this version, or did not arrive");
+    };
+    match (parts.control)(head.headers, order).await {
+        Ok(done) => reply(StatusCode::OK, "application/json", serde_json::to_vec(&done).unwrap_or_default()),
+        Err(refusal) => refusal.into_response().map(|body| body.map_err(io::Error::other).boxed_unsync()),
+    }
+}
+
 /// Sends a snapshot.
 async fn snapshot(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
     let (store, keys, folder) = (parts.store.clone(), parts.trust.data_keys(), parts.folder.clone());
@@ -260,6 +290,21 @@ async fn snapshot(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
             refuse(StatusCode::SERVICE_UNAVAILABLE, &reason)
         }
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+    }
+}
+
+/// Sends the data keys to a node that was off while they were rotated.
+fn keys(parts: &NodePortParts, node: NodeId) -> Response<NodeBody> {
+    match parts.trust.keys_for(node) {
+        Ok(Some(sealed)) => {
+            info!(node = node.0, "sending the data keys to a node");
+            reply(StatusCode::OK, "application/octet-stream", sealed)
+        }
+        Ok(None) => refuse(StatusCode::SERVICE_UNAVAILABLE, "this node does not have all data keys"),
+        Err(error) => {
+            warn!("failed to seal the data keys for a node: {error}");
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+        }
     }
 }
 

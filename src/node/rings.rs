@@ -8,9 +8,8 @@ use cluster::NodeInfo;
 use domain::cluster::record::NodeId;
 use tokio::sync::watch;
 
-use super::client::dial;
+use super::client::NodeAddress;
 use super::trust::NodeTrust;
-use super::{node_name, port_of};
 
 /// Connects to the ports of other nodes.
 pub(super) struct RingDialer {
@@ -44,18 +43,10 @@ impl NodeDialer for RingDialer {
         let (config, found) = (self.trust.client(), self.find(node));
         Box::pin(async move {
             let config = config.map_err(io::Error::other)?;
-            let mut failure = io::Error::new(io::ErrorKind::NotFound, "the node has no address");
-            let Some(NodeInfo { certificate: Some(certificate), addresses, .. }) = found else {
-                return Err(failure);
-            };
-            let name = node_name(NodeId(certificate));
-            for address in &addresses {
-                match dial(&port_of(address), &name, Arc::clone(&config)).await {
-                    Ok(stream) => return Ok(Box::new(stream) as NodeSocket),
-                    Err(error) => failure = error,
-                }
-            }
-            Err(failure)
+            let address = found.as_ref().and_then(NodeAddress::of);
+            let address =
+                address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the node has no address"))?;
+            Ok(Box::new(address.dial(config).await?) as NodeSocket)
         })
     }
 }

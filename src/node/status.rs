@@ -1,18 +1,19 @@
 //! The live channels of all nodes. A node asks the others when somebody looks, at most once a second: nothing is sent
 //! otherwise.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{AskError, ChannelOverview, ChannelStatus, MetricsSnapshot, VodSessionInfo};
-use bytes::Bytes;
-use http::Method;
+use futures_util::future::join_all;
+use http::Request;
+use http_body_util::Full;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
 
-use super::peers::{PeerRequest, Peers};
+use super::peers::{OtherNode, OtherNodes};
 use crate::app::App;
 use crate::rest::past_sessions;
 
@@ -59,42 +60,43 @@ impl From<&MetricsSnapshot> for NodeTotals {
 /// The answers of the other nodes, with their names.
 type Answers = Arc<Vec<(Arc<str>, NodeStatus)>>;
 
-/// Asks the other nodes for their status.
-pub(crate) struct OtherNodes {
-    peers: Arc<Peers>,
+/// The last answers of the other nodes.
+#[derive(Debug, Default)]
+pub(crate) struct NodeStatuses {
     /// Held while the nodes are asked, so that everybody else waits for these answers.
     last: Mutex<Option<(Instant, Answers)>>,
 }
 
-impl fmt::Debug for OtherNodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OtherNodes(…)")
-    }
-}
-
-impl OtherNodes {
-    pub(super) fn new(peers: Arc<Peers>) -> Self {
-        Self { peers, last: Mutex::default() }
-    }
-
-    async fn status(&self) -> Answers {
+impl NodeStatuses {
+    /// Returns what the other nodes play, as of now or of the last moment. A node that does not answer is left out.
+    async fn of(&self, nodes: &OtherNodes) -> Answers {
         let mut last = self.last.lock().await;
         if let Some((at, answers)) = &*last
             && at.elapsed() < FRESH
         {
             return answers.clone();
         }
-        let request = PeerRequest {
-            method: Method::GET,
-            path: STATUS_PATH,
-            body: Bytes::new(),
-            bytes_max: STATUS_BYTES_MAX,
-            wait: STATUS_WAIT,
-        };
-        let answers = Arc::new(self.peers.ask_all(&request).await);
-        *last = Some((Instant::now(), answers.clone()));
+        let running = nodes.running();
+        let asking = running.iter().map(async |node| {
+            let asked = timeout(STATUS_WAIT, ask(nodes, node)).await;
+            match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+                Ok(status) => Some((Arc::from(node.name.as_str()), status)),
+                Err(reason) => {
+                    debug!(node = node.name, "a node does not say what it plays: {reason}");
+                    None
+                }
+            }
+        });
+        let answers = Arc::new(join_all(asking).await.into_iter().flatten().collect());
+        *last = Some((Instant::now(), Arc::clone(&answers)));
         answers
     }
+}
+
+async fn ask(nodes: &OtherNodes, node: &OtherNode) -> Result<NodeStatus, String> {
+    let request = Request::get(STATUS_PATH).body(Full::default()).map_err(|it| it.to_string())?;
+    let body = nodes.exchange(node, request, STATUS_BYTES_MAX).await?;
+    serde_json::from_slice(&body).map_err(|it| it.to_string())
 }
 
 /// Returns what this node plays.
@@ -124,8 +126,8 @@ pub(crate) async fn overview_with_totals(
     let Some(node) = app.node.get() else {
         return Ok((app.switchboard.overview().await?, vec![(Arc::from(""), own_totals)]));
     };
-    let (own, others) = tokio::join!(app.switchboard.overview(), node.others.status());
-    let name = node.others.peers.own_name();
+    let (own, others) = tokio::join!(app.switchboard.overview(), node.statuses.of(&node.others));
+    let name: Arc<str> = node.others.own_name().into();
     let mut totals = vec![(name.clone(), own_totals)];
     totals.extend(others.iter().map(|(name, status)| (name.clone(), status.totals)));
     Ok((together(own?, &name, &others), totals))
@@ -147,9 +149,9 @@ async fn sessions(
     of: fn(&NodeStatus) -> &Vec<VodSessionInfo>,
 ) -> Vec<VodSessionInfo> {
     let Some(node) = app.node.get() else { return all };
-    let name = node.others.peers.own_name();
+    let name: Arc<str> = node.others.own_name().into();
     all.iter_mut().for_each(|it| it.node = Some(name.clone()));
-    for (name, status) in &*node.others.status().await {
+    for (name, status) in &*node.statuses.of(&node.others).await {
         let of_node = of(status).iter().cloned();
         all.extend(of_node.map(|it| VodSessionInfo { node: Some(name.clone()), ..it }));
     }

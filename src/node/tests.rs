@@ -32,8 +32,8 @@ const SECRET: &[u8] = b"the ring of a channel";
 
 /// A log in memory.
 #[derive(Default)]
-struct VecLog {
-    entries: Mutex<Vec<Vec<u8>>>,
+pub(super) struct VecLog {
+    pub(super) entries: Mutex<Vec<Vec<u8>>>,
 }
 
 impl CommitLog for VecLog {

@@ -11,14 +11,14 @@ use domain::cluster::token::NodeRole;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
-use storage::log::LogKeys;
+use storage::log::{LogKeys, seal_keys};
 use storage::{ChangeMessage, Record, Store, Table, View};
 use tokio::task::spawn_blocking;
 use tracing::{error, info};
 
 use super::authority::read_authority;
 use super::file::NodeFile;
-use super::join::stored_keys;
+use super::join::{for_role, stored_keys};
 use super::tls::{NodeIdentity, NodeTls, client_config};
 use super::{NodeError, digest, revoked_serials};
 
@@ -64,9 +64,37 @@ impl NodeTrust {
 
     /// Takes the data keys that the store has for this node, if they are newer, into its file. Returns them. Blocks.
     fn take_rotated_keys(&self) -> Result<Option<LogKeys>, NodeError> {
-        let stored = stored_keys(&self.store, self.file.node, &self.file.sealing)?;
+        match stored_keys(&self.store, self.file.node, &self.file.sealing)? {
+            Some(keys) => self.take_keys(keys),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes data keys that another node has sealed for this one, if they are newer. Blocks.
+    ///
+    /// # Errors
+    /// If they are not sealed for this node, or if the file cannot be written.
+    pub(crate) fn take_sealed_keys(&self, sealed: &[u8]) -> Result<(), NodeError> {
+        self.take_keys(self.file.sealing.open(sealed)?).map(drop)
+    }
+
+    /// Seals the data keys for another node. `None` if the cluster has no such node, or if this node lacks some of them.
+    ///
+    /// # Errors
+    /// If they cannot be encrypted.
+    pub(crate) fn keys_for(&self, node: NodeId) -> Result<Option<Vec<u8>>, NodeError> {
+        let certificates = self.certificates.load();
+        let certificate = certificates.iter().find(|it| it.node == node && it.revoked_at.is_none());
+        let keys = self.data_keys();
+        let (Some(certificate), true) = (certificate, keys.provider.is_some()) else { return Ok(None) };
+        Ok(Some(seal_keys(&certificate.sealing_key, &for_role(&keys, certificate.role))?))
+    }
+
+    fn take_keys(&self, keys: LogKeys) -> Result<Option<LogKeys>, NodeError> {
         let present = self.keys.lock().cluster.generation();
-        let Some(keys) = stored.filter(|it| it.cluster.generation() > present) else { return Ok(None) };
+        if keys.cluster.generation() <= present {
+            return Ok(None);
+        }
         let mut file = self.file.clone();
         file.data_keys = keys.clone();
         file.write(&self.path)?;

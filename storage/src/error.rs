@@ -86,9 +86,14 @@ pub enum Error {
     LogBroken(String),
     /// The log no longer has what follows this entry.
     #[error(
-        "the log of the cluster no longer has what follows entry {0}; this node has to join from a snapshot"
+        "the log of the cluster no longer has what follows entry {0}; this node needs a snapshot, which it gets by itself"
     )]
     LogBehind(u64),
+    /// Another log has begun, by a reseed on another node.
+    #[error(
+        "the cluster has a new log, with which another node has begun; this node needs a snapshot, which it gets by itself"
+    )]
+    LogReplaced,
     /// A later version wrote an entry of the log.
     #[error("the log of the cluster contains {0}, which this version does not know; update this node")]
     LogTooNew(String),

@@ -60,20 +60,29 @@ mod slow {
     }
 
     impl Fault {
-        fn random(random: &mut Random) -> Self {
-            let node = random.below(NAMES.len() as u64) as usize;
-            let other = (node + 1 + random.below(NAMES.len() as u64 - 1) as usize) % NAMES.len();
-            match random.below(10) {
-                0 | 1 => Self::Kill(node),
-                2 => Self::Freeze(node),
-                3 => Self::CutFromNats { node, sends: true, receives: true },
-                4 => Self::CutFromNats { node, sends: true, receives: false },
-                5 => Self::CutFromNats { node, sends: false, receives: true },
-                6 => Self::CutApart(node, other),
-                7 => [Self::KillLeader, Self::FreezeLeader][random.below(2) as usize],
-                8 => Self::KillMajority,
-                _ => Self::LoseDisk(random.below(N_SERVERS as u64) as usize),
-            }
+        /// Returns one failure of each kind, in random order.
+        fn all(random: &mut Random) -> Vec<Self> {
+            let node = |random: &mut Random| random.below(NAMES.len() as u64) as usize;
+            let cut = |random: &mut Random, sends, receives| Self::CutFromNats {
+                node: node(random),
+                sends,
+                receives,
+            };
+            let (first, distance) = (node(random), 1 + random.below(NAMES.len() as u64 - 1) as usize);
+            let mut all = vec![
+                Self::Kill(node(random)),
+                Self::Freeze(node(random)),
+                cut(random, true, true),
+                cut(random, true, false),
+                cut(random, false, true),
+                Self::CutApart(first, (first + distance) % NAMES.len()),
+                Self::KillLeader,
+                Self::FreezeLeader,
+                Self::KillMajority,
+                Self::LoseDisk(random.below(N_SERVERS as u64) as usize),
+            ];
+            random.shuffle(&mut all);
+            all
         }
     }
 
@@ -341,8 +350,12 @@ mod slow {
         }
         let mut cluster = Cluster { machines, nats, nodes, watching, created: BTreeSet::new() };
         cluster.recovers("the start").await;
+        let mut faults = Vec::new();
         for round in 0..n_rounds {
-            let fault = Fault::random(&mut random);
+            if faults.is_empty() {
+                faults = Fault::all(&mut random);
+            }
+            let fault = faults.pop().unwrap();
             cluster.suffer(fault, &mut random).await;
             let what = format!("round {round} of seed {seed}, {fault:?}");
             let recovery = cluster.recovers(&what).await;

@@ -17,7 +17,7 @@ use cluster::codec::{self, StoredRecord};
 use cluster::{Engine, EngineLog, LogEvent, Record, WatchEvent};
 use domain::cluster::record::{ClusterRecord, Incarnation, JobName, JobRecord, NodeId, RecordKey};
 use domain::cluster::{NodeEffect, NodeInput};
-use storage::log::{LogKeys, LogRole, LogStatus};
+use storage::log::{LogRole, LogStatus, log_of};
 use storage::{Error, Store};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::watch;
@@ -27,6 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use super::link::ClusterLink;
+use super::snapshots::{SnapshotParts, SnapshotTask, SnapshotView};
 
 /// Pause after an operation that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -34,8 +35,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The shared configuration on this node.
 pub struct Configuration {
     view: watch::Receiver<ConfigurationView>,
+    snapshots: watch::Receiver<SnapshotView>,
     store: Store,
-    _task: AbortOnDropHandle<()>,
+    _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 impl fmt::Debug for Configuration {
@@ -53,6 +55,10 @@ pub struct ConfigurationView {
     pub last: u64,
     /// Why the store could not follow the last time. It is tried again.
     pub problem: Option<String>,
+    /// The store lacks entries that the log does not have any more: only a snapshot helps.
+    pub needs_snapshot: bool,
+    /// This node has the job of writing.
+    pub has_job: bool,
 }
 
 /// Completes the records of the store once this node writes, as a start does without a cluster. Blocks.
@@ -60,13 +66,13 @@ pub type CompleteStore = fn(&Store) -> Result<(), Error>;
 
 impl Configuration {
     /// Connects a store that has a position in the log, and lets it follow. The node wants to write unless it is an edge
-    /// node, which lacks some of the records. `jobs` are the effects about jobs from [`link`](super::link()).
+    /// node, which lacks some of the records; while it writes, it makes `snapshots`. `jobs` are the effects about jobs from [`link`](super::link()).
     ///
     /// # Errors
     /// If the store has no position in a log.
     pub async fn start(
         store: Store,
-        keys: LogKeys,
+        snapshots: SnapshotParts,
         engine: Arc<dyn Engine>,
         link: ClusterLink,
         jobs: UnboundedReceiver<NodeEffect>,
@@ -74,6 +80,7 @@ impl Configuration {
     ) -> Result<Self, Error> {
         let position = store.log_status().borrow().as_ref().map(|it| it.position).ok_or(Error::NoLog)?;
         let log = Arc::new(EngineLog::new(engine.clone(), position.sequence));
+        let keys = (snapshots.keys)();
         let may_write = keys.provider.is_some();
         let attaching = store.clone();
         spawn_blocking(move || attaching.attach_log(log, keys)).await.map_err(|_| Error::Closed)??;
@@ -81,19 +88,28 @@ impl Configuration {
         let (view, receiver) = watch::channel(ConfigurationView::default());
         let entries = engine.follow(position.sequence + 1);
         let records = engine.watch(Some(codec::key(RecordKey::Job(JobName::Writer))));
+        let (snapshot_task, of_snapshots) =
+            SnapshotTask::new(store.clone(), Arc::clone(&engine), snapshots, receiver.clone());
         let task = Task {
             store: store.clone(),
             engine,
             jobs,
-            entries,
+            entries: Some(entries),
             records,
             complete: Some(complete),
             has_job: false,
             has_session: false,
+            is_doubted: false,
             caught_up: None,
             view,
         };
-        Ok(Self { view: receiver, store, _task: AbortOnDropHandle::new(tokio::spawn(task.run())) })
+        let tasks = [tokio::spawn(task.run()), tokio::spawn(snapshot_task.run())];
+        Ok(Self { view: receiver, snapshots: of_snapshots, store, _tasks: tasks.map(AbortOnDropHandle::new) })
+    }
+
+    /// Returns what this node knows about the snapshots, if it makes them.
+    pub fn snapshots(&self) -> SnapshotView {
+        self.snapshots.borrow().clone()
     }
 
     /// Returns what this node knows about the log.
@@ -133,13 +149,16 @@ struct Task {
     store: Store,
     engine: Arc<dyn Engine>,
     jobs: UnboundedReceiver<NodeEffect>,
-    entries: Receiver<LogEvent>,
+    /// `None` for a moment after the log could not be continued.
+    entries: Option<Receiver<LogEvent>>,
     records: Receiver<WatchEvent>,
     /// Taken when this node writes for the first time.
     complete: Option<CompleteStore>,
     has_job: bool,
     /// The state of the log was reported at least once.
     has_session: bool,
+    /// The log has an entry that this node, which writes, did not write.
+    is_doubted: bool,
     /// The last entry that was known when the store caught up in the present session.
     caught_up: Option<u64>,
     view: watch::Sender<ConfigurationView>,
@@ -152,6 +171,9 @@ impl Task {
         let mut rest_until = Instant::now();
         loop {
             let is_resting = rest_until > Instant::now();
+            if self.entries.is_none() && !is_resting {
+                self.entries = Some(self.follow());
+            }
             let role = status.borrow_and_update().as_ref().map(|it| it.role.clone());
             if running.is_none() && !is_resting {
                 running = role.and_then(|role| self.next(&role)).map(|it| self.begin(it));
@@ -164,11 +186,11 @@ impl Task {
                     // The engine has ended, which only happens with the process.
                     None => return,
                 },
-                event = self.entries.recv() => match event {
+                event = next_entry(&mut self.entries) => match event {
                     Some(event) => self.on_entry(&event),
                     None => {
                         // The log cannot be continued; the store finds out why.
-                        (self.entries, self.caught_up) = (self.follow(), None);
+                        (self.entries, self.caught_up) = (None, None);
                         rest_until = Instant::now() + RETRY_PAUSE;
                     }
                 },
@@ -189,11 +211,11 @@ impl Task {
     /// Returns what the store has to do next.
     fn next(&self, role: &LogRole) -> Option<Operation> {
         match role {
-            LogRole::ReadOnly(_) => None,
-            LogRole::Writer if self.has_job => None,
+            LogRole::Writer if self.has_job && !self.is_doubted => None,
             LogRole::Writer => Some(Operation::StopWriting),
             LogRole::Follower if self.has_job => Some(Operation::BecomeWriter),
-            LogRole::Follower => {
+            // A store that is read-only looks whether a new log has begun.
+            LogRole::Follower | LogRole::ReadOnly(_) => {
                 let last = self.view.borrow().last;
                 (self.has_session && self.caught_up != Some(last)).then_some(Operation::CatchUp)
             }
@@ -216,8 +238,12 @@ impl Task {
 
     /// Returns whether it succeeded.
     fn on_done(&mut self, (operation, last, done): (Operation, u64, Result<(), Error>)) -> bool {
+        let needs_snapshot = matches!(done, Err(Error::LogBehind(_) | Error::LogReplaced));
+        // What a store that is read-only has found again is no news.
+        let is_known = matches!(done, Err(Error::LogBroken(_)));
         let problem = done.err().map(|error| error.to_string());
-        if let Some(problem) = problem.as_ref().filter(|it| self.view.borrow().problem.as_ref() != Some(it)) {
+        let is_new = |it: &&String| !is_known && self.view.borrow().problem.as_ref() != Some(it);
+        if let Some(problem) = problem.as_ref().filter(is_new) {
             warn!("failed to follow the shared configuration, trying again: {problem}");
         }
         let is_done = problem.is_none();
@@ -225,10 +251,13 @@ impl Task {
             match operation {
                 Operation::CatchUp => self.caught_up = Some(last),
                 Operation::BecomeWriter => self.complete = None,
-                Operation::StopWriting => {}
+                Operation::StopWriting => self.is_doubted = false,
             }
+        } else if is_known {
+            // Until the log changes.
+            self.caught_up = Some(last);
         }
-        self.change(|it| it.problem = problem);
+        self.change(|it| (it.problem, it.needs_snapshot) = (problem, needs_snapshot));
         is_done
     }
 
@@ -237,10 +266,12 @@ impl Task {
             NodeEffect::RunJob { job: JobName::Writer, fence } => {
                 info!(fence = fence.0, "this node has the job of writing the shared configuration");
                 self.has_job = true;
+                self.change(|it| it.has_job = true);
             }
             NodeEffect::StopJob { job: JobName::Writer } => {
                 info!("this node no longer has the job of writing the shared configuration");
                 (self.has_job, self.caught_up) = (false, None);
+                self.change(|it| it.has_job = false);
             }
             _ => {}
         }
@@ -268,6 +299,8 @@ impl Task {
             }
             LogEvent::Entry(entry) => {
                 let sequence = entry.sequence;
+                let own = self.store.log_status().borrow().as_ref().map(|it| it.position.log);
+                self.is_doubted |= log_of(&entry.payload).is_some_and(|it| Some(it) != own);
                 self.change(|it| it.last = it.last.max(sequence));
             }
             LogEvent::Complete => {}
@@ -285,6 +318,14 @@ impl Task {
             change(view);
             *view != before
         });
+    }
+}
+
+/// Waits for the next event of the log; for ever without a reader.
+async fn next_entry(entries: &mut Option<Receiver<LogEvent>>) -> Option<LogEvent> {
+    match entries {
+        Some(entries) => entries.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -5,13 +5,14 @@
 //!      │         effects become requests
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
 //!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
+//!      ├─ snapshots.rs       snapshots of it, and the removal of old entries of its log
 //!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      ├─ view.rs     who is there, for people and programs
 //!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
 //! ```
 //!
-//! Seats are not passed through the cluster yet: nothing asks for them.
+//! The limits of users count the sessions of all nodes by [`crate::seats`].
 
 #[cfg(test)]
 mod channel_tests;
@@ -20,7 +21,12 @@ mod clock;
 mod configuration;
 mod link;
 mod member;
+#[cfg(test)]
+mod seat_tests;
 mod slots;
+#[cfg(test)]
+mod snapshot_tests;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -46,6 +52,10 @@ pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;
 pub(crate) use self::slots::ClusterLeases;
+pub use self::snapshots::{
+    ReadKeys, SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, list_snapshots,
+    read_usable_snapshot, store_snapshot,
+};
 pub use self::view::{ClusterView, NodeState, NodeView};
 use crate::events::Events;
 

@@ -8,12 +8,13 @@
 //!
 //! Users without a limit have seats too, because the sessions of a user who may no longer watch are ended through them.
 
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::ids::UserId;
@@ -23,6 +24,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub use self::shared::SeatParts;
+use self::shared::{SeatAdmission, SeatAnswer, SharedSeats};
 use crate::plans::Target;
 use crate::viewer::Viewer;
 
@@ -74,9 +77,33 @@ struct Session {
     connections: BTreeMap<u64, Arc<Connection>>,
     /// End reason. An ended session no longer counts; its connections are closing.
     ended: Option<&'static str>,
+    admission: SeatAdmission,
 }
 
 impl Session {
+    fn new(viewer: &Viewer, target: Target) -> Self {
+        Self {
+            address: viewer.address,
+            agent: viewer.agent.clone(),
+            target,
+            since: Instant::now(),
+            connections: BTreeMap::new(),
+            ended: None,
+            admission: SeatAdmission::Local,
+        }
+    }
+
+    /// Returns whether somebody watches.
+    fn has_begun(&self) -> bool {
+        let is_seated =
+            matches!(self.admission, SeatAdmission::Local | SeatAdmission::Answered(SeatAnswer::Granted));
+        is_seated && self.ended.is_none()
+    }
+
+    fn is_refused(&self) -> bool {
+        self.admission == SeatAdmission::Answered(SeatAnswer::Refused)
+    }
+
     fn is_of(&self, viewer: &Viewer) -> bool {
         self.address == viewer.address && self.agent == viewer.agent
     }
@@ -132,8 +159,10 @@ impl Inner {
 #[derive(Default)]
 pub(crate) struct SeatTable {
     inner: Mutex<Inner>,
-    /// Notified when a seat is released.
+    /// Notified when a seat is released, or the cluster has answered.
     returned: Notify,
+    /// In a cluster, the way to its member.
+    shared: OnceLock<SharedSeats>,
 }
 
 /// All seats of a user are taken by these sessions, oldest first.
@@ -199,22 +228,15 @@ impl SeatTable {
                 guard
             }
         };
-        let new = || Session {
-            address: viewer.address,
-            agent: viewer.agent.clone(),
-            target,
-            since: Instant::now(),
-            connections: BTreeMap::new(),
-            ended: None,
-        };
-        let entry = inner.sessions.entry((user, session)).or_insert_with(new);
+        let entry = inner.sessions.entry((user, session)).or_insert_with(|| Session::new(viewer, target));
         entry.connections.insert(guard, connection.clone());
         drop(inner);
         cancel(replaced);
         Ok(Seat { table: self.clone(), session: (user, session), guard })
     }
 
-    /// Takes a seat like [`Self::take`], and waits for it at most [`SEAT_WAIT`].
+    /// Takes a seat like [`Self::take`], and waits for it at most [`SEAT_WAIT`]. In a cluster, the sessions of a user with a
+    /// limit on other nodes count and end as those here.
     ///
     /// # Errors
     /// No seat was released in time; the error contains the sessions that hold them.
@@ -226,6 +248,9 @@ impl SeatTable {
         connection: &Arc<Connection>,
         rules: SeatRules,
     ) -> Result<Seat, SeatsTaken> {
+        if let Some(shared) = self.shared.get().filter(|_| request.limit > 0) {
+            return self.take_shared(shared, request, viewer, target, connection, rules).await;
+        }
         let deadline = Instant::now() + SEAT_WAIT;
         loop {
             // Created before the check, so that no release in between is missed.
@@ -256,15 +281,15 @@ impl SeatTable {
         cancel(ended);
     }
 
-    /// Returns the number of sessions that have not ended.
+    /// Returns the number of sessions that have begun and not ended.
     pub(crate) fn len(&self) -> usize {
-        self.inner.lock().sessions.values().filter(|it| it.ended.is_none()).count()
+        self.inner.lock().sessions.values().filter(|it| it.has_begun()).count()
     }
 
-    /// Returns the sessions that have not ended.
+    /// Returns the sessions that have begun and not ended.
     pub(crate) fn all(&self) -> Vec<SeatInfo> {
         let inner = self.inner.lock();
-        let counting = inner.sessions.iter().filter(|it| it.1.ended.is_none());
+        let counting = inner.sessions.iter().filter(|it| it.1.has_begun());
         counting.map(|((user, _), session)| info(*user, session)).collect()
     }
 }
@@ -322,8 +347,12 @@ impl Drop for Seat {
             let mut inner = self.table.inner.lock();
             if let Some(session) = inner.sessions.get_mut(&self.session) {
                 session.connections.remove(&self.guard);
-                if session.connections.is_empty() {
-                    inner.sessions.remove(&self.session);
+                if session.connections.is_empty()
+                    && let Some(session) = inner.sessions.remove(&self.session)
+                    && session.admission != SeatAdmission::Local
+                    && let Some(shared) = self.table.shared.get()
+                {
+                    shared.give_back(self.session);
                 }
             }
         }

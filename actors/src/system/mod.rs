@@ -30,10 +30,11 @@ mod soak;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use domain::cluster::client_ids::first_client;
 use domain::ids::ProfileId;
 use domain::settings::{Settings, SettingsError};
 use media::closer::Closer;
@@ -74,7 +75,7 @@ use crate::predecessor::{Predecessor, RingConnector};
 use crate::programs::Programs;
 use crate::recorder::{AfterSettings, Recorder, RecordingsFolder};
 use crate::registry::{MetricsSnapshot, Registry};
-use crate::seats::SeatTable;
+use crate::seats::{SeatParts, SeatTable};
 use crate::slots::{self, LeaseInfo, LeaseTable, OtherSlot, SlotTable, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
@@ -215,13 +216,21 @@ impl System {
         mut parts: SystemParts,
     ) -> Result<Self, StartError> {
         let cluster = parts.cluster.take();
+        let node = cluster.as_ref().map(|it| it.node);
         let leases = |of_node: Arc<SlotTable>| -> Arc<dyn LeaseTable> {
             match cluster {
                 Some(parts) => ClusterLeases::start(of_node, parts, BootTimeReader::Kernel),
                 None => of_node,
             }
         };
-        Self::start_with(settings, plans, parts, leases).await
+        let system = Self::start_with(settings, plans, parts, leases).await?;
+        if let Some(node) = node {
+            // Nobody watches yet.
+            for counter in [&system.state.counter, &system.state.env.next_client] {
+                counter.fetch_add(first_client(node), Ordering::Relaxed);
+            }
+        }
+        Ok(system)
     }
 
     /// Starts with the table of leases that `leases` makes from that of a single node.
@@ -512,6 +521,12 @@ impl System {
             let _ = self.state.env.shared_channels.set(shared);
             *task = Some(passing);
         }
+    }
+
+    /// Lets the limits of users count the sessions of all nodes of the cluster. Has to be called before the first one begins,
+    /// on a runtime; only the first call has an effect.
+    pub fn share_seats(&self, parts: SeatParts) {
+        self.state.seat_table.share(parts, BootTimeReader::Kernel);
     }
 
     /// Returns the live channels that the cluster knows; `None` without a cluster.

@@ -61,7 +61,7 @@ pub(super) async fn state(live: &Live) -> Result<LogState, EngineError> {
             let info = stream.cached_info();
             let last = info.state.last_sequence;
             let first = if info.state.messages == 0 { last + 1 } else { info.state.first_sequence };
-            Ok(LogState { identity: streams::identity(info), first, last })
+            Ok(LogState { identity: streams::identity(info), first, last, bytes: info.state.bytes })
         }
         Err(error) => {
             live.unanswered();

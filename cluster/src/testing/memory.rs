@@ -170,7 +170,12 @@ impl Data {
     }
 
     fn log_state(&self) -> LogState {
-        LogState { identity: self.log_identity.to_string(), first: self.trimmed + 1, last: self.last() }
+        LogState {
+            identity: self.log_identity.to_string(),
+            first: self.trimmed + 1,
+            last: self.last(),
+            bytes: self.log.iter().map(|it| it.len() as u64).sum(),
+        }
     }
 
     fn entry(&self, sequence: u64) -> Option<LogEntry> {

@@ -169,6 +169,17 @@ impl NatsServers {
         leader.strip_prefix('n')?.parse().ok()
     }
 
+    /// Removes a stream with all it has, as an operator can by mistake.
+    ///
+    /// # Panics
+    /// If the server does not answer, or has no such stream.
+    pub async fn remove_stream(&self, at: usize, name: &str) {
+        let address = format!("nats://{}:4222", self.hosts[at]);
+        let client = async_nats::connect(address).await.expect("a connection");
+        let removed = async_nats::jetstream::new(client).delete_stream(name).await;
+        removed.expect("the stream can be removed");
+    }
+
     fn log_path(&self, at: usize) -> PathBuf {
         self.folder.path().join(format!("n{at}.log"))
     }

@@ -35,6 +35,7 @@
 //! [`node`] their combination.
 
 pub mod certificate;
+pub mod client_ids;
 pub mod jobs;
 pub mod member;
 pub mod node;

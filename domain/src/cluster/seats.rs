@@ -142,26 +142,50 @@ impl Seats {
         for seat in due {
             let Some(it) = self.own.get(&seat) else { continue };
             let user = self.user;
-            let known = self.record.view().map(|it| self.live(&it.1, member, out));
-            let is_known = known.is_some() && self.record.is_current();
-            let sessions = known.unwrap_or_else(|| self.own_entries(out));
-            let is_full = it.stage == SeatStage::Asking && decide(&it.request, &sessions).is_none();
+            let is_known = self.record.view().is_some() && self.record.is_current();
+            let sessions = self.known_entries(member, out);
+            let decided = decide(&it.request, &sessions);
+            let is_full = it.stage == SeatStage::Asking && decided.is_none();
             if is_full && (is_known || out.now >= it.answer_by) {
                 self.own.remove(&seat);
                 out.push(NodeEffect::NotSeated { user, seat });
-            } else if out.now >= it.answer_by
-                && let Some(it) = self.own.get_mut(&seat)
-            {
-                it.stage = SeatStage::Seated;
+            } else if out.now >= it.answer_by {
+                let asked = it.stage == SeatStage::Asking;
+                if let Some(it) = self.own.get_mut(&seat) {
+                    it.stage = SeatStage::Seated;
+                }
                 out.push(NodeEffect::Seated { user, seat, is_certain: false });
+                // Those of other nodes cannot be told now. A write on its way ends what it has to.
+                for (index, why) in decided.into_iter().flatten().filter(|_| asked) {
+                    self.end_own(sessions[index].seat, why, out);
+                }
             }
         }
     }
 
-    /// Returns the entries of sessions that have begun here, for decisions without a record.
-    fn own_entries(&self, out: &Outbox) -> Vec<SeatEntry> {
-        let seated = self.own.iter().filter(|it| it.1.stage == SeatStage::Seated);
-        seated.map(|(seat, it)| it.entry(*seat, Incarnation::default(), out)).collect()
+    /// Ends a session if it is one of this process.
+    fn end_own(&mut self, id: LeaseId, why: SeatEnd, out: &mut Outbox) {
+        let is_own = id.process == out.process;
+        if let Some(it) = self.own.get_mut(&id.number).filter(|it| is_own && it.stage == SeatStage::Seated) {
+            it.stage = SeatStage::Ending(why);
+            out.push(NodeEffect::EndSession { user: self.user, seat: id.number, why });
+        }
+    }
+
+    /// Returns the entries of all sessions that this node knows, for decisions without a write: those of the newest record,
+    /// and its own that are not in it.
+    fn known_entries(&self, member: &Member, out: &Outbox) -> Vec<SeatEntry> {
+        let mut entries = self.record.view().map_or_else(Vec::new, |it| self.live(&it.1, member, out));
+        for (&number, it) in &self.own {
+            let id = LeaseId { process: out.process, number };
+            let entry = entries.iter_mut().find(|entry| entry.seat == id);
+            match (it.stage, entry) {
+                (SeatStage::Seated, None) => entries.push(it.entry(number, Incarnation::default(), out)),
+                (SeatStage::Ending(why), Some(entry)) => entry.ended = Some(why),
+                _ => {}
+            }
+        }
+        entries
     }
 
     /// Returns the entries of a record whose sessions can still run.
@@ -184,6 +208,10 @@ impl Seats {
         let mut sessions = self.live(before, member, out);
         for it in sessions.iter_mut().filter(|it| it.seat.process == out.process) {
             it.incarnation = incarnation;
+            // It was told to end while the engine did not answer.
+            if let Some(OwnSeat { stage: SeatStage::Ending(why), .. }) = self.own.get(&it.seat.number) {
+                it.ended = Some(*why);
+            }
         }
         let mut asked = Vec::new();
         for (&seat, it) in &self.own {

@@ -93,10 +93,11 @@ impl From<StoreError> for Refusal {
             | StoreError::NotWriter
             | StoreError::LogUnknown
             | StoreError::LogUnreachable(_) => Refusal::unavailable(error.to_string()).retry_soon(),
-            // A person has to do something.
-            StoreError::LogBroken(_) | StoreError::LogBehind(_) | StoreError::LogTooNew(_) => {
-                Refusal::unavailable(error.to_string())
-            }
+            // A person has to do something, or this node restarts soon.
+            StoreError::LogBroken(_)
+            | StoreError::LogBehind(_)
+            | StoreError::LogReplaced
+            | StoreError::LogTooNew(_) => Refusal::unavailable(error.to_string()),
             StoreError::TooLarge { .. } => Refusal::bad_request(error.to_string()),
             other => Refusal::fault(format_args!("use the store: {other}")),
         }

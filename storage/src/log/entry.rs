@@ -189,6 +189,14 @@ impl LogEntry {
     }
 }
 
+/// Returns the log to which an encoded entry belongs, as the entry says; `None` if it is no entry that this version knows.
+/// Nothing of it is verified.
+pub fn log_of(entry: &[u8]) -> Option<Uuid> {
+    let (&[m0, m1, m2, m3, FORMAT, _kind], rest) = entry.split_first_chunk()? else { return None };
+    let (log, _) = rest.split_first_chunk::<16>()?;
+    ([m0, m1, m2, m3] == MAGIC).then(|| Uuid::from_bytes(*log))
+}
+
 /// Parses what follows the format.
 fn parse_fields(bytes: &[u8]) -> Option<LogEntry> {
     let (&kind, rest) = bytes.split_first()?;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::apply::CommitReader;
 use super::compose::SLICES_MAX;
-use super::entry::{EntryKind, LogEntry};
+use super::entry::{EntryKind, LogEntry, log_of};
 use super::keys::LogKeys;
 use super::position::{EntryHash, LogPosition};
 use super::writing::{Applied, LogLink};
@@ -44,6 +44,37 @@ impl Store {
             // A log that was read-only is replaced.
             writer.set_role(LogRole::Follower, Some(position));
             Ok(position)
+        })
+    }
+
+    /// Returns to the position before [`Store::begin_log`], because the new log did not begin. Blocks.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn resume_log(&self, position: LogPosition) -> Result<()> {
+        self.run(move |writer| {
+            writer.set_role(LogRole::Follower, None);
+            writer.write_now(|write| write.put(&position))?;
+            writer.load_log()
+        })
+    }
+
+    /// Checks that the log still has the last commit of this store, as a node has to that writes and so reads nothing. If it
+    /// does not, the node writes no more. Blocks.
+    ///
+    /// # Errors
+    /// As for [`Store::catch_up`].
+    pub fn check_log(&self) -> Result<LogPosition> {
+        let _one_at_a_time = self.shared().following.lock();
+        let (link, position) = self.run(|writer| {
+            let link = writer.log.as_ref().and_then(|it| it.link.clone()).ok_or(Error::NoLog)?;
+            Ok((link, writer.log_position()?.ok_or(Error::NoLog)?))
+        })?;
+        self.check_position(&link, &position).map(|()| position).inspect_err(|error| {
+            if matches!(error, Error::LogReplaced) {
+                // A store that cannot change its role is closed.
+                let _ = self.stop_writing();
+            }
         })
     }
 
@@ -96,7 +127,8 @@ impl Store {
     /// that takes.
     ///
     /// # Errors
-    /// [`Error::LogBehind`] if the log no longer has the next entry: this node has to begin with a snapshot.
+    /// [`Error::LogBehind`] if the log no longer has the next entry, and [`Error::LogReplaced`] if another log has begun:
+    /// this node has to begin with a snapshot.
     /// [`Error::LogBroken`] if the log does not continue what this store contains: then shared records are read-only.
     /// [`Error::LogUnreachable`] and others: what was applied so far stays, and the next call continues.
     pub fn catch_up(&self) -> Result<LogPosition> {
@@ -137,15 +169,21 @@ impl Store {
 
     /// Applies entries until the end of the log. Returns the position, and the last entry.
     fn follow(&self) -> Result<(LogPosition, LogPosition)> {
-        let (link, mut position, written) = self.run(|writer| {
+        let (link, mut position, written, broken) = self.run(|writer| {
             let log = writer.log.as_ref().ok_or(Error::NoLog)?;
-            if let LogRole::ReadOnly(why) = &log.role {
-                return Err(Error::LogBroken(why.clone()));
-            }
             let link = log.link.clone().ok_or(Error::NoLog)?;
             let written = (log.role == LogRole::Writer).then_some(log.tail);
-            Ok((link, writer.log_position()?.ok_or(Error::NoLog)?, written))
+            let broken = match &log.role {
+                LogRole::ReadOnly(why) => Some(why.clone()),
+                LogRole::Writer | LogRole::Follower => None,
+            };
+            Ok((link, writer.log_position()?.ok_or(Error::NoLog)?, written, broken))
         })?;
+        if let Some(why) = broken {
+            let last = link.log.last().map_err(Error::LogUnreachable)?;
+            check_same_log(&link, &position, last)?;
+            return Err(Error::LogBroken(why));
+        }
         // The writer has applied what it appended.
         if let Some(tail) = written {
             return Ok((position, tail));
@@ -168,6 +206,8 @@ impl Store {
     /// Checks that the log still has the last commit of this store.
     fn check_position(&self, link: &LogLink, position: &LogPosition) -> Result<()> {
         let last = link.log.last().map_err(Error::LogUnreachable)?;
+        // First: a new log has begun because of what is wrong with this one.
+        check_same_log(link, position, last)?;
         if last < position.sequence {
             let sequence = position.sequence;
             return Err(self.make_read_only(format!(
@@ -197,6 +237,7 @@ impl Store {
         let broken = |what: &str| self.make_read_only(format!("entry {sequence} of the log {what}"));
         let entry = match LogEntry::parse(bytes) {
             Ok(entry) if entry.follows(&before) => entry,
+            Ok(entry) if entry.header.log != before.log => return Err(Error::LogReplaced),
             Ok(_) => return Err(broken("does not continue the one before")),
             Err(Error::TooNew { found, .. }) => {
                 return Err(Error::LogTooNew(format!("entries of format {found}")));
@@ -275,5 +316,18 @@ impl Store {
         self.writer().request(|reply| {
             crate::write::writer::Job::Run(Box::new(move |writer| drop(reply.send(work(writer)))))
         })
+    }
+}
+
+/// Fails if the last entry is one of another log, and this store has not begun a new one after it.
+fn check_same_log(link: &LogLink, position: &LogPosition, last: u64) -> Result<()> {
+    if position.is_beginning() && last <= position.sequence {
+        return Ok(());
+    }
+    match link.log.read(last).map_err(Error::LogUnreachable)? {
+        LogRead::Entry(bytes) if log_of(&bytes).is_some_and(|it| it != position.log) => {
+            Err(Error::LogReplaced)
+        }
+        _ => Ok(()),
     }
 }

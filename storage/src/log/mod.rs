@@ -41,7 +41,7 @@ mod writing;
 
 use std::fmt;
 
-pub use self::entry::ENTRY_BYTES_MAX;
+pub use self::entry::{ENTRY_BYTES_MAX, log_of};
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::entry::{LogEntry, inflate};
 pub use self::envelope::{SealingKey, seal_keys};
@@ -50,7 +50,9 @@ pub use self::keys::{DataKey, KeyRing, LogKeys};
 pub(crate) use self::operations::{OperationReader, encode as encode_operation};
 pub(crate) use self::position::POSITION_ID;
 pub use self::position::{EntryHash, LogPosition};
-pub use self::snapshot::{create_snapshot, restore_snapshot};
+pub use self::snapshot::{
+    copy_local_records, copy_records, create_snapshot, restore_snapshot, verify_snapshot,
+};
 pub(crate) use self::writing::{Applied, LogWriter};
 
 /// A sequence of entries that all nodes share.

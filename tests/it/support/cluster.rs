@@ -23,6 +23,8 @@ pub struct Machine {
     /// The command that becomes the program, and the address of the machine.
     command: Vec<String>,
     host: String,
+    /// More settings, such as `cluster.role=edge`.
+    pub settings: Vec<String>,
 }
 
 impl Machine {
@@ -33,7 +35,8 @@ impl Machine {
     /// Returns a machine on which a command becomes the program.
     pub fn new_at(name: &'static str, nats: &NatsServers, command: Vec<String>, host: String) -> Self {
         let servers = format!("cluster.servers={}", json!(nats.options().servers));
-        Self { folder: tempfile::tempdir().expect("a folder"), name, servers, command, host }
+        let settings = Vec::new();
+        Self { folder: tempfile::tempdir().expect("a folder"), name, servers, command, host, settings }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Binary {
@@ -45,7 +48,8 @@ impl Machine {
         let any = format!("{}:0", self.host);
         let listen = ["--set", &port, "--set", &addresses, "--player-listen", &any, "--api-listen", &any];
         let command: Vec<_> = self.command.iter().map(String::as_str).collect();
-        Binary::start_with(&command, &[arguments, &own, &listen].concat())
+        let more: Vec<_> = self.settings.iter().flat_map(|it| ["--set", it.as_str()]).collect();
+        Binary::start_with(&command, &[arguments, &own, &listen, &more].concat())
     }
 
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
@@ -85,6 +89,21 @@ impl Node {
         .await;
         let reply = reply.expect("waited for it");
         self.api = Api::stranger_at(self.address).bearer(reply.text("access"));
+    }
+
+    /// Waits until it has restarted by itself, once since it was started, and logs in.
+    pub async fn has_restarted(&mut self) {
+        let address = |output: &str| {
+            let (before, _) =
+                output.rsplit_once("/playlist.m3u").filter(|it| it.0.contains("/playlist.m3u"))?;
+            before.rsplit("http://").next()?.parse().ok()
+        };
+        until_async(&format!("{} to restart", self.machine.name), async || {
+            address(&self.program.output()).is_some()
+        })
+        .await;
+        self.address = address(&self.program.output()).expect("waited for it");
+        self.logs_in().await;
     }
 
     /// Returns the names of the channels that this node lists.

@@ -6,6 +6,7 @@ pub mod binary;
 pub mod browser;
 pub mod client;
 pub mod cluster;
+pub mod cluster_content;
 pub mod files;
 pub mod gateway;
 pub mod hostile;

@@ -163,6 +163,34 @@ fn without_an_answer_of_the_engine_a_session_begins_after_2_s() {
 }
 
 #[test]
+fn without_the_engine_a_device_gives_up_its_session_for_another_channel() {
+    let now = BootTime(Duration::from_secs(1_000));
+    let (boot, process) = (BootId(Uuid::nil()), ProcessId(1));
+    let mut node = ClusterNode::new(NodeId(0), boot, process, ClusterRules::default(), now);
+    let mut take = |seat, device, channel, at| {
+        let request = request(1, device, channel, at);
+        node.on(NodeInput::TakeSeat { user: USER, seat, request }, at);
+        let mut told = node.on(NodeInput::Tick, at + Duration::from_secs(2));
+        let is_told = |it: &NodeEffect| {
+            matches!(
+                it,
+                NodeEffect::Seated { .. } | NodeEffect::NotSeated { .. } | NodeEffect::EndSession { .. }
+            )
+        };
+        told.retain(is_told);
+        told
+    };
+    let seated = |seat| NodeEffect::Seated { user: USER, seat, is_certain: false };
+    assert_eq!(take(1, 1, 1, now), [seated(1)]);
+    let at = now + Duration::from_secs(5);
+    let ended = NodeEffect::EndSession { user: USER, seat: 1, why: SeatEnd::Replaced };
+    assert_eq!(take(2, 1, 2, at), [seated(2), ended]);
+    // Another device is refused.
+    let at = now + Duration::from_secs(10);
+    assert_eq!(take(3, 2, 3, at), [NodeEffect::NotSeated { user: USER, seat: 3 }]);
+}
+
+#[test]
 fn an_entry_that_is_written_after_its_session_was_given_up_is_removed() {
     let mut cluster = Cluster::new(2);
     cluster.take(0, 1, 1, 1);

@@ -216,7 +216,8 @@ async fn restore(call: Call, secret: RestoreSecret) -> Result<Accepted<BackupTas
     let unlocked = blocking(&call, move |backups| unlock(backups, &wanted, secret)).await??;
     if call.app.node.get().is_some() {
         return Err(Refusal::bad_request(
-            "This gateway is a node of a cluster, whose nodes share one configuration. Let it leave the cluster first.",
+            "This gateway is a node of a cluster, whose nodes share one configuration. Stop it, run `headwater restore` and \
+             `headwater cluster reseed` on this machine, and start it.",
         ));
     }
     let task = call.app.backups.restore(name, unlocked).map_err(refused)?;

@@ -13,11 +13,13 @@ use storage::Models;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
+use super::control::{node_unanswered, on, order};
 use super::vod::{VodConnectionView, connection};
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::node::status::past;
 use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
+use crate::playing_control::{Controlled, Order, Outcome};
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, NoContent, Route};
@@ -258,11 +260,15 @@ fn of_sessions(models: &Models, sessions: &[VodSessionInfo]) -> CatchupStatsView
 
 async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatchupClientView, Refusal> {
     let client_id = body.client_id;
-    let found = past_sessions(&call.app).into_iter().find(|it| it.id.to_string() == client_id);
-    let stopped = found.and_then(|it| stop(&call, it.id));
     let unknown = || Refusal::not_found(format!("No player {client_id} watches the past of a channel."));
-    let channel_uuid = stopped.ok_or_else(unknown)?.uuid();
-    let message = format!("The player {client_id} was disconnected.");
+    let id = client_id.parse().map_err(|_| unknown())?;
+    let Outcome { done, nodes } = order(&call, Order::EndPast(id)).await?;
+    let channel_uuid = match done {
+        Controlled::Ended(uuid) => uuid,
+        Controlled::NodeUnanswered(node) => return Err(node_unanswered(&node)),
+        _ => return Err(unknown()),
+    };
+    let message = format!("The player {client_id} was disconnected{}.", on(&nodes));
     Ok(StoppedCatchupClientView { message, outcome: "stopped", client_id, channel_uuid })
 }
 

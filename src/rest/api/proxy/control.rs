@@ -2,7 +2,7 @@
 //!
 //! Each answer is sent after the action, and reports its result.
 
-use actors::{ChannelStatus, StopOutcome, SwitchOutcome, SwitchTo, Target};
+use actors::{AskError, Target};
 use domain::ids::StreamId;
 use domain::stream::Stream;
 use http::{Method, StatusCode};
@@ -11,8 +11,9 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{live, no_answer, not_live};
+use super::{no_answer, not_live};
 use crate::http::reply::Refusal;
+use crate::playing_control::{Controlled, Order, Outcome, Switched, control, live};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -33,7 +34,7 @@ pub(crate) struct StoppedChannelView {
     channel_name: String,
     /// State before the stop.
     #[field(example = "playing")]
-    previous_state: &'static str,
+    previous_state: String,
     /// Number of clients. They get their last packets, and are disconnected within two seconds.
     #[field(example = "1")]
     client_count: usize,
@@ -109,6 +110,7 @@ pub(crate) struct ChangeStream {
 }
 
 const STOP: &str = "/proxy/ts/stop/{uuid}";
+const NO_SUCH_STREAM: &str = "This stream does not belong to the channel, or cannot be played.";
 
 pub(super) fn routes() -> Vec<Route> {
     const BUSY: &str = "Another switch of this channel is in progress.";
@@ -150,75 +152,79 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn stop(call: Call) -> Result<StoppedChannelView, Refusal> {
-    let (target, before) = live(&call).await?;
-    let switchboard = &call.app.switchboard;
-    match switchboard.stop(target).await.map_err(no_answer)? {
-        StopOutcome::Stopping => {}
-        StopOutcome::NotLive => return Err(not_live(target.uuid())),
-    }
-    // The channel handles messages in order: once it answers, or has ended, it has stopped.
-    switchboard.status(target).await.map_err(no_answer)?;
+    let uuid = call.uuid()?;
+    let Outcome { done, nodes } = order(&call, Order::Stop(uuid)).await?;
+    let Controlled::Stopped { name, state, clients } = done else { return Err(refusal(uuid, &done)) };
     Ok(StoppedChannelView {
-        message: format!("Channel {} was stopped.", before.name),
+        message: format!("Channel {name} was stopped{}.", on(&nodes)),
         outcome: "stopped",
-        channel_id: target.uuid(),
-        channel_name: before.name,
-        previous_state: before.state,
-        client_count: before.clients.len(),
+        channel_id: uuid,
+        channel_name: name,
+        previous_state: state,
+        client_count: clients,
     })
 }
 
 async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClientView, Refusal> {
-    let (target, _) = live(&call).await?;
-    let client_id = body.client_id;
-    let is_gone = match client_id.parse() {
-        Ok(id) => call.app.switchboard.kick(target, id).await.map_err(no_answer)?,
-        Err(_) => false,
-    };
-    if !is_gone {
-        return Err(Refusal::not_found(format!("The channel has no client {client_id}.")));
+    let (uuid, client_id) = (call.uuid()?, body.client_id);
+    // No client has the id 0, so the answer says whether the channel plays.
+    let client = client_id.parse().unwrap_or(0);
+    let Outcome { done, nodes } = order(&call, Order::Kick { channel: uuid, client }).await?;
+    match done {
+        Controlled::Kicked => {}
+        Controlled::NoSuchClient => {
+            return Err(Refusal::not_found(format!("The channel has no client {client_id}.")));
+        }
+        other => return Err(refusal(uuid, &other)),
     }
-    let message = format!("Client {client_id} was disconnected.");
-    Ok(StoppedClientView { message, outcome: "stopped", channel_id: target.uuid(), client_id })
+    let message = format!("Client {client_id} was disconnected{}.", on(&nodes));
+    Ok(StoppedClientView { message, outcome: "stopped", channel_id: uuid, client_id })
+}
+
+/// Carries out an order of the caller on the nodes that it concerns.
+pub(super) async fn order(call: &Call, order: Order) -> Result<Outcome, Refusal> {
+    control(&call.app, &call.headers, order).await.map_err(no_answer)
+}
+
+/// Returns the end of a sentence about what was done, which names the nodes of a cluster.
+pub(super) fn on(nodes: &[String]) -> String {
+    if nodes.is_empty() { String::new() } else { format!(" on {}", nodes.join(" and ")) }
 }
 
 async fn next_stream(call: Call) -> Result<SwitchedChannelView, Refusal> {
-    let (target, before) = live(&call).await?;
     let none = || {
         let detail = "The channel has no other stream that can be played.";
         Refusal::status(StatusCode::CONFLICT).with_detail(detail)
     };
-    switch(&call, target, &before, SwitchTo::Next, none).await
+    switch(&call, None, none).await
 }
 
 async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannelView, Refusal> {
-    let wanted = (body.stream_id.flatten(), body.url.flatten());
-    if let (None, None) = wanted {
-        return Err(Refusal::bad_request("Either stream_id or url is required."));
-    }
-    let (target, before) = live(&call).await?;
-    let (stream, field) = match wanted {
+    let (to, field) = match (body.stream_id.flatten(), body.url.flatten()) {
+        (None, None) => return Err(Refusal::bad_request("Either stream_id or url is required.")),
         (Some(id), _) => (Some(id), "stream_id"),
-        (None, url) => (stream_at(&call, target, &url.unwrap_or_default())?, "url"),
+        (None, Some(url)) => (stream_at(&call, &url).await?, "url"),
     };
-    let none = || Refusal::field(field, "This stream does not belong to the channel, or cannot be played.");
-    switch(&call, target, &before, SwitchTo::Stream(stream.ok_or_else(none)?), none).await
+    // No stream has the id 0, so the answer says whether the channel plays.
+    let to = to.unwrap_or(StreamId(0));
+    switch(&call, Some(to), || Refusal::field(field, NO_SUCH_STREAM)).await
 }
 
-/// Returns the stream of the channel with this URL. Other URLs are refused, because no account's slot belongs to them.
-fn stream_at(call: &Call, target: Target, url: &str) -> Result<Option<StreamId>, Refusal> {
-    let models = &call.app.models;
-    let of_target = match target {
-        Target::Stream(id) => vec![id],
-        Target::Channel(uuid) => {
-            let channels = models.channels.load();
-            channels.one_by("uuid", uuid.as_bytes()).map(|it| it.streams.clone()).unwrap_or_default()
-        }
-        Target::Movie(_) | Target::Episode(_) | Target::Archive(_) | Target::Recording(_) => Vec::new(),
+/// Returns the stream of a channel or a preview with this URL. Other URLs are refused, because no account's slot belongs to
+/// them.
+async fn stream_at(call: &Call, url: &str) -> Result<Option<StreamId>, Refusal> {
+    let (models, uuid) = (&call.app.models, call.uuid()?);
+    let of_channel = models.channels.load().one_by("uuid", uuid.as_bytes()).map(|it| it.streams.clone());
+    let streams = match of_channel {
+        Some(it) => it,
+        None => match live(&call.app.switchboard, uuid).await.map_err(no_answer)? {
+            Some((Target::Stream(id), _)) => vec![id],
+            _ => Vec::new(),
+        },
     };
-    let streams = models.store.collection::<Stream>();
-    for id in of_target {
-        if streams.get(id.0)?.is_some_and(|it| it.url().expose() == url) {
+    let stored = models.store.collection::<Stream>();
+    for id in streams {
+        if stored.get(id.0)?.is_some_and(|it| it.url().expose() == url) {
             return Ok(Some(id));
         }
     }
@@ -227,46 +233,67 @@ fn stream_at(call: &Call, target: Target, url: &str) -> Result<Option<StreamId>,
 
 async fn switch(
     call: &Call,
-    target: Target,
-    before: &ChannelStatus,
-    to: SwitchTo,
+    to: Option<StreamId>,
     none: impl FnOnce() -> Refusal,
 ) -> Result<SwitchedChannelView, Refusal> {
-    let switchboard = &call.app.switchboard;
-    let uuid = target.uuid();
-    let (stream, previous, gap_ms) = match switchboard.switch(target, to).await.map_err(no_answer)? {
-        SwitchOutcome::Switched { stream, previous, gap_ms } => (stream, previous, gap_ms),
-        SwitchOutcome::Failed { playing, reason } => return Err(failed(before, uuid, playing, &reason)),
-        SwitchOutcome::Busy => {
-            let detail = "Another switch of this channel is in progress.";
-            return Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail));
-        }
-        SwitchOutcome::NotLive => return Err(not_live(uuid)),
-        SwitchOutcome::AtNode(node) => {
-            let detail = format!("Node {node} has the source of this channel; switch it there.");
-            return Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail));
-        }
-        SwitchOutcome::NoSuchStream => return Err(none()),
+    let uuid = call.uuid()?;
+    let Outcome { done, nodes } = order(call, Order::Switch { channel: uuid, to }).await?;
+    let done = match done {
+        Controlled::Switched(it) => it,
+        Controlled::NoSuchStream => return Err(none()),
+        other => return Err(refusal(uuid, &other)),
     };
-    // Gets the name of the new stream, which may have failed again since.
-    let after = switchboard.status(target).await.map_err(no_answer)?;
-    let stream_now = after.and_then(|it| it.stream).filter(|it| it.id == stream);
+    let Switched { name, stream, previous, gap_ms, stream_name, url } = done;
     Ok(SwitchedChannelView {
-        message: format!("Channel {} plays stream {stream}.", before.name),
+        message: format!("Channel {name} plays stream {stream}{}.", on(&nodes)),
         outcome: if previous == Some(stream) { "reopened" } else { "switched" },
         channel_id: uuid,
-        channel_name: before.name.clone(),
+        channel_name: name,
         previous_stream_id: previous,
         stream_id: stream,
         new_stream_id: stream,
-        url: stream_now.as_ref().map(|it| it.url.to_string()),
-        stream_name: stream_now.map(|it| it.name),
+        url,
+        stream_name,
         gap_ms,
     })
 }
 
+/// Returns the answer about an order that was not carried out.
+fn refusal(uuid: Uuid, outcome: &Controlled) -> Refusal {
+    match outcome {
+        Controlled::SwitchFailed { name, before, playing, reason } => {
+            failed(uuid, name, *before, *playing, reason)
+        }
+        Controlled::SwitchBusy => {
+            let detail = "Another switch of this channel is in progress.";
+            Refusal::status(StatusCode::CONFLICT).with_detail(detail)
+        }
+        // The origin has changed in the meantime, or cannot be reached.
+        Controlled::AtNode(node) => {
+            let detail =
+                format!("Node {node} has the source of this channel, and cannot switch it now. Try again.");
+            Refusal::status(StatusCode::CONFLICT).with_detail(detail)
+        }
+        Controlled::NodeUnanswered(node) => node_unanswered(node),
+        Controlled::Unanswered => no_answer(AskError::Timeout),
+        _ => not_live(uuid),
+    }
+}
+
+/// 504: a node that may play the channel, or serve the client, does not answer.
+pub(super) fn node_unanswered(node: &str) -> Refusal {
+    let detail = format!("Node {node} does not answer. The result there is unknown.");
+    Refusal::status(StatusCode::GATEWAY_TIMEOUT).with_detail(detail)
+}
+
 /// 502: the new stream failed at its provider. The body reports what plays instead.
-fn failed(before: &ChannelStatus, uuid: Uuid, playing: Option<StreamId>, reason: &str) -> Refusal {
+fn failed(
+    uuid: Uuid,
+    name: &str,
+    before: Option<StreamId>,
+    playing: Option<StreamId>,
+    reason: &str,
+) -> Refusal {
     let instead = match playing {
         Some(stream) => format!("Stream {stream} plays."),
         None => "Nothing plays.".to_owned(),
@@ -276,18 +303,21 @@ fn failed(before: &ChannelStatus, uuid: Uuid, playing: Option<StreamId>, reason:
         "outcome": "failed",
         "reason": reason,
         "channel_id": uuid,
-        "channel_name": before.name,
-        "previous_stream_id": before.playing,
+        "channel_name": name,
+        "previous_stream_id": before,
         "stream_id": playing,
     }))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+    use http::header::AUTHORIZATION;
     use serde_json::Value;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::playing_control::perform_for;
+    use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, STANDARD};
 
     #[tokio::test]
     async fn controls_of_an_idle_channel_are_not_found() {
@@ -305,6 +335,23 @@ mod tests {
             let detail = json!({ "detail": format!("Channel {uuid} is not playing.") });
             assert_eq!((answer.status, answer.body), (404, detail), "{method} {action}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_order_from_another_node_needs_an_admin() {
+        let rest = Rest::start().await;
+        let check = async |user: Option<u32>, expected: Result<Controlled, u16>| {
+            let mut headers = HeaderMap::new();
+            if let Some(user) = user {
+                headers.insert(AUTHORIZATION, rest.bearer(user).parse().unwrap());
+            }
+            let done = perform_for(rest.app(), &headers, Order::Stop(Uuid::from_u128(1))).await;
+            assert_eq!(done.map_err(|it| it.reason().0.as_u16()), expected, "{user:?}");
+        };
+        check(None, Err(401)).await;
+        check(Some(INACTIVE), Err(401)).await;
+        check(Some(STANDARD), Err(403)).await;
+        check(Some(ADMIN), Ok(Controlled::NotHere)).await;
     }
 
     #[tokio::test]

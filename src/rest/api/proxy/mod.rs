@@ -16,6 +16,7 @@ pub(crate) use self::status::SegmenterView;
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
 use crate::http::reply::Refusal;
+use crate::playing_control;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 
@@ -30,19 +31,11 @@ pub(super) fn routes() -> Vec<Route> {
     routes.into_iter().flatten().map(timeout).collect()
 }
 
-/// Returns the live channel or preview with the UUID of the path, and its status.
+/// Returns the live channel or preview of this node with the UUID of the path, and its status.
 async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal> {
     let uuid = call.uuid()?;
-    let switchboard = &call.app.switchboard;
-    let channel = Target::Channel(uuid);
-    if let Some(status) = switchboard.status(channel).await.map_err(no_answer)? {
-        return Ok((channel, status));
-    }
-    // The UUID of a preview does not contain the id of its stream.
-    let all = switchboard.overview().await.map_err(no_answer)?;
-    let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
-    let status = found.status.ok_or_else(|| no_answer(AskError::Timeout))?;
-    Ok((found.target, status))
+    let found = playing_control::live(&call.app.switchboard, uuid).await.map_err(no_answer)?;
+    found.ok_or_else(|| not_live(uuid))
 }
 
 fn not_live(uuid: Uuid) -> Refusal {

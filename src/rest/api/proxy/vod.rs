@@ -11,9 +11,11 @@ use storage::Models;
 use uuid::Uuid;
 
 use super::catchup::{self, CatchupStatsView};
+use super::control::{node_unanswered, on, order};
 use super::status::{LiveChannelsView, list};
 use crate::http::reply::Refusal;
 use crate::node::status::films;
+use crate::playing_control::{Controlled, Order, Outcome};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -221,11 +223,16 @@ async fn vod_stats(call: Call) -> Result<VodStatsView, Refusal> {
 
 async fn stop_client(call: Call, body: StopVodClient) -> Result<StoppedVodClientView, Refusal> {
     let client_id = body.client_id;
-    let stopped = client_id.parse().ok().and_then(|id| call.app.vod.stop_session(id));
-    let stopped =
-        stopped.ok_or_else(|| Refusal::not_found(format!("No player {client_id} watches a film.")))?;
-    let message = format!("The player {client_id} was disconnected.");
-    Ok(StoppedVodClientView { message, outcome: "stopped", client_id, content_uuid: stopped.uuid() })
+    let unknown = || Refusal::not_found(format!("No player {client_id} watches a film."));
+    let id = client_id.parse().map_err(|_| unknown())?;
+    let Outcome { done, nodes } = order(&call, Order::EndFilm(id)).await?;
+    let content_uuid = match done {
+        Controlled::Ended(uuid) => uuid,
+        Controlled::NodeUnanswered(node) => return Err(node_unanswered(&node)),
+        _ => return Err(unknown()),
+    };
+    let message = format!("The player {client_id} was disconnected{}.", on(&nodes));
+    Ok(StoppedVodClientView { message, outcome: "stopped", client_id, content_uuid })
 }
 
 fn of_sessions(models: &Models, sessions: &[VodSessionInfo]) -> Result<VodStatsView, Refusal> {

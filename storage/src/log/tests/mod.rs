@@ -479,9 +479,11 @@ fn a_damaged_log_makes_shared_records_read_only_and_a_new_log_ends_it() {
         writer.become_writer().unwrap();
         write(&writer, |write| write.put(&note(4, "four"))).unwrap();
         assert_eq!(content(&writer).0.len(), 4);
-        // The other node belongs to the old log, and says so.
+        // The other node belongs to the old log, and says so, also in a session that begins now.
+        assert!(matches!(follower.catch_up(), Err(Error::LogReplaced)));
         follower.attach_log(Arc::clone(&cluster.log) as Arc<_>, cluster.keys.clone()).unwrap();
-        assert!(matches!(follower.catch_up(), Err(Error::LogBroken(_))));
+        assert!(matches!(follower.catch_up(), Err(Error::LogReplaced)));
+        assert!(matches!(follower.become_writer(), Err(Error::LogReplaced)));
     }
 }
 
