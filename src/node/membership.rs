@@ -9,8 +9,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use actors::{
-    ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
-    cluster_link,
+    ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, FileExchange,
+    MemberEnds, ReadLoad, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -20,11 +20,13 @@ use storage::Store;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::file::NodeFile;
+use super::files::SharedFiles;
 use super::forward::Forwarder;
 use super::rings::RingDialer;
 use super::trust::NodeTrust;
@@ -43,7 +45,9 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    pub(crate) files: Arc<SharedFiles>,
     _keys: AbortOnDropHandle<()>,
+    _files: AbortOnDropHandle<()>,
 }
 
 /// The way of this node into the cluster, before it is a member.
@@ -83,7 +87,7 @@ pub(crate) async fn prepare(
         return Ok((None, None));
     }
     let of_cluster = config.cluster.clone();
-    let read = tokio::task::spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
+    let read = spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
     let (link, ends, EffectReceivers { slots, tables, channels, jobs, .. }) = cluster_link();
     let Some(file) = file else {
@@ -95,7 +99,7 @@ pub(crate) async fn prepare(
     info.certificate = Some(file.node.0);
     info.addresses = addresses(&config.cluster, &info, port);
     let (of_store, path) = (store.clone(), DataFolder::new(&config.data_dir).node());
-    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, path, of_store));
+    let trust = spawn_blocking(move || NodeTrust::new(file, path, of_store));
     let trust = trust.await.map_err(|_| StartError::Runtime)?;
     let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
     let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
@@ -154,7 +158,7 @@ async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, S
         return Ok(None);
     }
     let path = DataFolder::new(&config.data_dir).node();
-    let read = tokio::task::spawn_blocking(move || NodeFile::read(&path));
+    let read = spawn_blocking(move || NodeFile::read(&path));
     let file = read.await.map_err(|_| StartError::Runtime)?;
     let file = file.map_err(|it| StartError::Cluster(it.to_string()))?;
     let has_log = store.log_status().borrow().is_some();
@@ -186,11 +190,18 @@ async fn share_configuration(
     jobs: UnboundedReceiver<NodeEffect>,
 ) -> Result<Node, StartError> {
     let (store, keys) = (app.models.store.clone(), trust.data_keys());
+    let exchange = FileExchange::new(Arc::clone(&engine));
     let configuration = Configuration::start(store.clone(), keys, engine, link, jobs, complete_store).await;
     let configuration = Arc::new(configuration.map_err(StartError::Store)?);
     let forwarder = Forwarder::new(store, Arc::clone(&trust), Arc::clone(&configuration), cluster);
     let keys = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&trust).follow_keys()));
-    Ok(Node { trust, configuration, forwarder: Arc::new(forwarder), _keys: keys })
+    let (of_files, models, uploads) = (Arc::clone(&trust), app.models.clone(), app.files.clone());
+    let guides = app.guide_files.clone();
+    let files = spawn_blocking(move || SharedFiles::new(exchange, of_files, models, uploads, guides));
+    let files = Arc::new(files.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?);
+    let sharing = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&files).run()));
+    let forwarder = Arc::new(forwarder);
+    Ok(Node { trust, configuration, forwarder, files, _keys: keys, _files: sharing })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

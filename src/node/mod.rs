@@ -7,11 +7,12 @@
 //! certificate on both sides ([`tls::NodeTls`]).
 //!
 //! From then on the store of a node follows the log. Others connect to its [`port`]; writes of its clients go to the node
-//! that writes the configuration ([`forward`]).
+//! that writes the configuration ([`forward`]), and uploaded files and guides come from the object store ([`files`]).
 
 pub mod authority;
 mod client;
 pub mod file;
+pub(crate) mod files;
 pub(crate) mod forward;
 pub mod join;
 pub(crate) mod joining;

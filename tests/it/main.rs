@@ -23,6 +23,7 @@ mod catchup_archives;
 mod clients;
 mod cluster_channels;
 mod cluster_configuration;
+mod cluster_files;
 mod cluster_members;
 mod cluster_slots;
 mod confinement;
