@@ -16,10 +16,10 @@ pub(crate) const FILE_NAME_BYTES_MAX: usize = 128;
 pub(crate) const COMSKIP_CONFIG: &str = "comskip.ini";
 
 /// Extension of a file that is being written. Files with this extension are left over from a crash.
-const UNFINISHED: &str = "part~";
+pub(crate) const UNFINISHED: &str = "part~";
 
 /// A folder of files of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Folder {
     /// Uploaded logos of channels.
     Logos,

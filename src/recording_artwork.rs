@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::files::Folder;
 use crate::guide::{EntryId, GuideReader, read_guide};
 use crate::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
+use crate::node::files::fetch_upload;
 use crate::rest::frame::picture::PictureFormat;
 
 /// Finds pictures in the guides and logos of the gateway, as long as it runs.
@@ -75,6 +76,7 @@ async fn of_logo(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
         return app.logo_cache.fetch(&logo.url, way_to_logo(&app.models, logo)).await;
     };
     let path = app.files.path(Folder::Logos, file).map_err(|error| error.to_string())?;
+    fetch_upload(app, Folder::Logos, file).await;
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
     let bytes = read.map_err(|_| "a thread for files failed")?.map_err(|error| error.to_string())?;
     Ok(bytes.into())

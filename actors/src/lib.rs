@@ -74,9 +74,10 @@ pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
-    ConfigurationView, EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeSocket, NodeState,
-    NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables, SnapshotLimits, SnapshotName, SnapshotParts,
-    SnapshotView, link as cluster_link, list_snapshots, read_usable_snapshot, store_snapshot,
+    ConfigurationView, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting, NodeDialer,
+    NodeSocket, NodeState, NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables, SnapshotLimits,
+    SnapshotName, SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link, list_snapshots,
+    read_usable_snapshot, store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};

@@ -161,10 +161,13 @@ impl GuideReader {
     }
 
     /// Returns a text that changes when programmes, sources or guide channels can have changed, for entity tags.
-    pub(crate) fn version(models: &Models) -> String {
-        let generations = models.guide_states.load();
+    pub(crate) fn version(app: &App) -> String {
+        let generations = app.models.guide_states.load();
         let generations: Vec<_> = generations.iter().map(|it| (it.source.0, it.generation)).collect();
-        format!("{:?} {generations:?}", models.guide_sources.load().version())
+        // A node of a cluster gets a file some time after the state that names it.
+        let files = app.guide_files.present();
+        let files: Vec<_> = files.values().map(|it| (it.source().0, it.generation())).collect();
+        format!("{:?} {generations:?} {files:?}", app.models.guide_sources.load().version())
     }
 }
 

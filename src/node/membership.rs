@@ -9,8 +9,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use actors::{
-    ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, MemberEnds, ReadLoad,
-    SeatParts, SnapshotParts, cluster_link,
+    ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, FileExchange,
+    MemberEnds, ReadLoad, SeatParts, SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -20,11 +20,13 @@ use storage::Store;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::file::NodeFile;
+use super::files::SharedFiles;
 use super::forward::Forwarder;
 use super::peers::OtherNodes;
 use super::rejoin::Rejoining;
@@ -46,10 +48,11 @@ pub(crate) struct Node {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) forwarder: Arc<Forwarder>,
+    pub(crate) files: Arc<SharedFiles>,
     pub(crate) others: OtherNodes,
     pub(crate) statuses: NodeStatuses,
-    /// Follow the data keys, and whether the store needs a snapshot.
-    _tasks: [AbortOnDropHandle<()>; 2],
+    /// Follow the data keys, whether the store needs a snapshot, and the shared files.
+    _tasks: [AbortOnDropHandle<()>; 3],
 }
 
 /// The way of this node into the cluster, before it is a member.
@@ -90,7 +93,7 @@ pub(crate) async fn prepare(
         return Ok((None, None));
     }
     let of_cluster = config.cluster.clone();
-    let read = tokio::task::spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
+    let read = spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) = read.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Cluster)?;
     let (link, ends, EffectReceivers { slots, seats, tables, channels, jobs }) = cluster_link();
     let Some(file) = file else {
@@ -102,7 +105,7 @@ pub(crate) async fn prepare(
     info.certificate = Some(file.node.0);
     info.addresses = addresses(&config.cluster, &info, port);
     let (of_store, path) = (store.clone(), DataFolder::new(&config.data_dir).node());
-    let trust = tokio::task::spawn_blocking(move || NodeTrust::new(file, path, of_store));
+    let trust = spawn_blocking(move || NodeTrust::new(file, path, of_store));
     let trust = trust.await.map_err(|_| StartError::Runtime)?;
     let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
     let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
@@ -162,7 +165,7 @@ async fn read_file(config: &Config, store: &Store) -> Result<Option<NodeFile>, S
         return Ok(None);
     }
     let path = DataFolder::new(&config.data_dir).node();
-    let read = tokio::task::spawn_blocking(move || NodeFile::read(&path));
+    let read = spawn_blocking(move || NodeFile::read(&path));
     let file = read.await.map_err(|_| StartError::Runtime)?;
     let file = file.map_err(|it| StartError::Cluster(it.to_string()))?;
     let has_log = store.log_status().borrow().is_some();
@@ -193,7 +196,7 @@ async fn share_configuration(
     link: ClusterLink,
     jobs: UnboundedReceiver<NodeEffect>,
 ) -> Result<Node, StartError> {
-    let store = app.models.store.clone();
+    let (store, exchange) = (app.models.store.clone(), FileExchange::new(Arc::clone(&engine)));
     let of_snapshots = Arc::clone(&trust);
     let snapshots = SnapshotParts {
         folder: app.config.data_dir.clone(),
@@ -213,11 +216,16 @@ async fn share_configuration(
         folder: DataFolder::new(&app.config.data_dir),
         backups: app.backups.clone(),
     };
-    let tasks = [tokio::spawn(Arc::clone(&trust).follow_keys()), tokio::spawn(rejoining.run())];
+    let (of_files, models, uploads) = (Arc::clone(&trust), app.models.clone(), app.files.clone());
+    let guides = app.guide_files.clone();
+    let files = spawn_blocking(move || SharedFiles::new(exchange, of_files, models, uploads, guides));
+    let files = Arc::new(files.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?);
+    let keys = tokio::spawn(Arc::clone(&trust).follow_keys());
+    let tasks = [keys, tokio::spawn(rejoining.run()), tokio::spawn(Arc::clone(&files).run())];
     let _tasks = tasks.map(AbortOnDropHandle::new);
     let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
     let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());
-    Ok(Node { trust, configuration, forwarder, others, statuses, _tasks })
+    Ok(Node { trust, configuration, forwarder, files, others, statuses, _tasks })
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {

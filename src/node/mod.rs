@@ -7,13 +7,15 @@
 //! certificate on both sides ([`tls::NodeTls`]).
 //!
 //! From then on the store of a node follows the log. Others connect to its [`port`]; writes of its clients go to the node
-//! that writes the configuration ([`forward`]). A node whose store the log no longer continues begins anew with a snapshot
-//! ([`rejoin`]); a damaged log is replaced from the store of one node ([`reseed`]).
+//! that writes the configuration ([`forward`]), and uploaded files and guides come from the object store ([`files`]). A node
+//! whose store the log no longer continues begins anew with a snapshot ([`rejoin`]); a damaged log is replaced from the
+//! store of one node ([`reseed`]). What others play and what they are to do is asked over their ports ([`peers`]).
 
 pub mod authority;
 mod client;
 pub(crate) mod control;
 pub mod file;
+pub(crate) mod files;
 pub(crate) mod forward;
 pub mod join;
 pub(crate) mod joining;

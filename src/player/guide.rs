@@ -194,7 +194,7 @@ impl GuideWriter {
         Self {
             selection,
             window: GuideWindow::of(call, options, now_ms() / 1000),
-            version: GuideReader::version(&call.app.models),
+            version: GuideReader::version(&call.app),
             guides: GuideReader::load(&call.app),
             archives: call.archives(),
             logos: call.app.models.logos.load(),

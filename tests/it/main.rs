@@ -24,6 +24,7 @@ mod clients;
 mod cluster_channels;
 mod cluster_configuration;
 mod cluster_control;
+mod cluster_files;
 mod cluster_log;
 mod cluster_members;
 mod cluster_rounds;

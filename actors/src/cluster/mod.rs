@@ -6,6 +6,7 @@
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
 //!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
 //!      ├─ snapshots.rs       snapshots of it, and the removal of old entries of its log
+//!      ├─ files.rs    files in the object store
 //!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      ├─ view.rs     who is there, for people and programs
@@ -19,6 +20,7 @@ mod channel_tests;
 mod channels;
 mod clock;
 mod configuration;
+mod files;
 mod link;
 mod member;
 #[cfg(test)]
@@ -49,6 +51,7 @@ pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, S
 use self::clock::BootClock;
 pub(crate) use self::clock::BootTimeReader;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
+pub use self::files::{FileError, FileExchange, StoredObject, digest_of};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;
 pub(crate) use self::slots::ClusterLeases;

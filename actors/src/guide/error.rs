@@ -35,6 +35,9 @@ pub enum GuideError {
     /// The data is not a guide; contains the reason.
     #[error("{0}")]
     NotAGuide(String),
+    /// Another node wrote the present guide, and this one does not have its file yet.
+    #[error("this node is still fetching the guide from the others")]
+    NotHere,
     /// The guide names no channels.
     #[error("the guide is empty: it names no channels")]
     Empty,

@@ -146,6 +146,13 @@ impl Guide {
         source: &GuideSource,
         now: i64,
     ) -> Result<Self, WrittenError> {
+        // To begin without the programmes of another node would lose them.
+        let named = models.guide_states.load().get(source.id.0).map_or(0, |it| it.generation);
+        let present = files.file(source.id).map_or(0, |it| it.generation());
+        let is_shared = models.store.log_status().borrow().is_some();
+        if is_shared && present < named && !files.damaged().contains(&source.id) {
+            return Err(GuideError::NotHere.into());
+        }
         let owner = u64::from(source.id.0);
         let bulk = models.store.bulk_write(owner)?;
         let mut channels = HashMap::new();

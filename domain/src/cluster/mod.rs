@@ -44,6 +44,7 @@ pub mod owner;
 pub mod record;
 pub mod rules;
 pub mod seats;
+pub mod shared_file;
 pub mod slots;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use super::upload::{FILE, Upload};
 use crate::app::App;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
+use crate::node::files::share_upload;
 
 /// A saved file. It is removed again unless the record that uses it was written.
 pub(crate) struct SavedUpload {
@@ -35,7 +36,11 @@ impl SavedUpload {
         let name = format!("{}.{extension}", Uuid::new_v4());
         let (app, to) = (call.app.clone(), name.clone());
         match spawn_blocking(move || app.files.save(folder, &to, file.open()?)).await {
-            Ok(Ok(())) => Ok(SavedUpload { name, folder, app: call.app.clone(), is_kept: false }),
+            Ok(Ok(())) => {
+                let saved = SavedUpload { name, folder, app: call.app.clone(), is_kept: false };
+                share_upload(&call.app, folder, &saved.name).await?;
+                Ok(saved)
+            }
             Ok(Err(error)) => {
                 warn!("failed to store an uploaded file: {error}");
                 Err(Refusal::unavailable("The file cannot be stored: the data folder refuses it."))

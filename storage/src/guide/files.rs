@@ -47,6 +47,10 @@ impl GuideFiles {
         let files = Self::open(&folder.with_file_name(FOLDER))?;
         let states = store.collection::<GuideState>().all()?;
         files.adopt(states.into_iter().map(|it| (it.source, it.generation)))?;
+        if store.log_status().borrow().is_some() {
+            // Other nodes of the cluster have those that are missing here.
+            files.0.sources.write().values_mut().for_each(|it| it.is_damaged = false);
+        }
         Ok(files)
     }
 
@@ -172,6 +176,62 @@ impl GuideFiles {
         if let Some(before) = before {
             self.0.remove(&file_name(source, before.generation()));
         }
+    }
+
+    /// Returns the path of a file, whether or not it exists.
+    pub fn path(&self, source: GuideSourceId, generation: u64) -> PathBuf {
+        self.0.path.join(file_name(source, generation))
+    }
+
+    /// Returns a new path in the folder, for a file that is being written. What is left of it is removed at a start.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub fn unfinished_path(&self) -> Result<PathBuf> {
+        let n = getrandom::u64().map_err(|error| Error::disk("get random bytes from the system", error))?;
+        Ok(self.0.path.join(format!("{n:016x}.{UNFINISHED}")))
+    }
+
+    /// Takes a complete file of another node into use, which is durable at an [unfinished
+    /// path](GuideFiles::unfinished_path), and removes the earlier one. A file that is older than the present one is removed
+    /// instead. Blocks.
+    ///
+    /// # Errors
+    /// If it is no file of this source and generation. It is removed.
+    pub fn receive(&self, source: GuideSourceId, generation: u64, from: &Path) -> Result<()> {
+        let failed = |error| Error::disk("take the guide of another node into use", error);
+        let mut sources = self.0.sources.write();
+        let present = sources.entry(source).or_default();
+        if present.file.as_ref().is_some_and(|it| it.generation() >= generation && !it.is_damaged()) {
+            return fs::remove_file(from).map_err(failed);
+        }
+        // Checked before a damaged file of this generation is replaced.
+        let checked = GuideFile::open(from, source, generation).and_then(|_| {
+            fs::rename(from, self.path(source, generation)).map_err(failed)?;
+            output::sync_folder(&self.0.path)?;
+            GuideFile::open(&self.path(source, generation), source, generation)
+        });
+        let file = checked.inspect_err(|_| drop(fs::remove_file(from)))?;
+        present.generation = present.generation.max(generation);
+        present.is_damaged = false;
+        let before = present.file.replace(Arc::new(file));
+        drop(sources);
+        if let Some(before) = before.filter(|it| it.generation() != generation) {
+            self.0.remove(&file_name(source, before.generation()));
+        }
+        Ok(())
+    }
+
+    /// Keeps the next file of a source from having a number that another node has given.
+    pub fn reserve(&self, source: GuideSourceId, generation: u64) {
+        let mut sources = self.0.sources.write();
+        let present = sources.entry(source).or_default();
+        present.generation = present.generation.max(generation);
+    }
+
+    /// Reports that the file that the state of a source names is lost.
+    pub fn mark_missing(&self, source: GuideSourceId) {
+        self.0.sources.write().entry(source).or_default().is_damaged = true;
     }
 
     /// Removes the file of a source that was deleted, or has no programmes any more. Readers can continue. Blocks.

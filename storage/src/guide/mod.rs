@@ -38,6 +38,7 @@ pub use self::cell::{GuideCell, ProgrammeRef};
 pub use self::file::{GuideCells, GuideFile};
 pub use self::files::{FOLDER as GUIDES_FOLDER, GuideFiles};
 pub use self::query::{Found, GuideField, GuideQuery, QUERY_WORDS_MAX, SearchLimits, TextQuery, TextTest};
+pub use self::writer::parse_file_name;
 pub use self::writer::{FinishedGuide, GuideWriter, PROGRAMME_BYTES_MAX, PROGRAMMES_MAX};
 
 #[cfg(feature = "fuzzing")]

@@ -347,7 +347,7 @@ pub(super) fn file_name(source: GuideSourceId, generation: u64) -> String {
 }
 
 /// Returns source and generation of the name of a guide file.
-pub(super) fn parse_file_name(name: &str) -> Option<(GuideSourceId, u64)> {
+pub fn parse_file_name(name: &str) -> Option<(GuideSourceId, u64)> {
     let (source, generation) = name.strip_suffix(".guide")?.split_once('-')?;
     let parsed = (GuideSourceId(source.parse().ok()?), generation.parse().ok()?);
     (file_name(parsed.0, parsed.1) == name).then_some(parsed)

@@ -24,12 +24,13 @@
 //!
 //! Reading order: `position`, `keys`, `operations`, `entry`, `compose` (from a write to entries), `writing` (appending),
 //! `following` (catching up), `apply` (from entries to a write), `snapshot`, `envelope` (data keys for
-//! a node that joins).
+//! a node that joins), `files` (the encryption of files that nodes share).
 
 mod apply;
 pub(crate) mod compose;
 mod entry;
 mod envelope;
+mod files;
 mod following;
 mod keys;
 mod operations;
@@ -45,6 +46,7 @@ pub use self::entry::{ENTRY_BYTES_MAX, log_of};
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::entry::{LogEntry, inflate};
 pub use self::envelope::{SealingKey, seal_keys};
+pub use self::files::{FILE_CHUNK_BYTES, FILE_HEADER_BYTES, FileOpener, FileSealer, SEALED_CHUNK_BYTES};
 pub use self::keys::{DataKey, KeyRing, LogKeys};
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::operations::{OperationReader, encode as encode_operation};

@@ -1,6 +1,7 @@
-//! The certificate authority of a cluster, the certificates of its nodes, and join tickets.
+//! The certificate authority of a cluster, the certificates of its nodes, join tickets, and the files that nodes share.
 
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
+use domain::cluster::shared_file::SharedFile;
 use domain::cluster::token::JoinTicket;
 
 use crate::record::{Keys, Record, Sharing};
@@ -51,5 +52,19 @@ impl Record for SealedKeys {
 
     fn id(&self) -> u32 {
         self.node.0
+    }
+}
+
+impl Record for SharedFile {
+    const COLLECTION: &'static str = "shared_files";
+    /// The record has no content. A node fetches only what it may read.
+    const SHARING: Sharing = Sharing::AllNodes;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("path", self.path());
     }
 }

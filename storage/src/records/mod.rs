@@ -59,6 +59,7 @@ pub fn schema() -> Schema {
         .with::<domain::cluster::certificate::ClusterAuthority>()
         .with::<domain::cluster::certificate::NodeCertificate>()
         .with::<domain::cluster::certificate::SealedKeys>()
+        .with::<domain::cluster::shared_file::SharedFile>()
         .with::<domain::cluster::token::JoinTicket>()
         .with::<domain::group::Group>()
         .with::<domain::guide::channel::GuideChannel>()

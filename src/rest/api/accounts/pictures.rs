@@ -13,6 +13,7 @@ use super::users::UserView;
 use crate::app::App;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
+use crate::node::files::{fetch_upload, share_upload};
 use crate::rest::frame::access::{ADMIN, Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::{Picture, PictureFormat};
@@ -65,6 +66,7 @@ async fn remove_of(call: Call) -> Result<NoContent, Refusal> {
 async fn show(call: Call) -> Result<Picture, Refusal> {
     let name = call.text("name")?.to_owned();
     let format = PictureFormat::of_name(&name).ok_or_else(unknown)?;
+    fetch_upload(&call.app, Folder::Avatars, &name).await;
     let files = call.app.files.clone();
     let read = spawn_blocking(move || std::fs::read(files.path(Folder::Avatars, &name)?));
     let bytes = read.await.map_err(|_| Refusal::fault("read a picture"))?.map_err(|_| unknown())?;
@@ -92,6 +94,10 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         Ok::<_, Refusal>(name)
     });
     let name = saved.await.map_err(|_| Refusal::fault("store a picture"))??;
+    if let Err(refusal) = share_upload(&call.app, Folder::Avatars, &name).await {
+        remove_unused(&call.app, id).await;
+        return Err(refusal);
+    }
     let url = format!("{PICTURES}{name}");
     let user = change_avatar(&call, id, move |avatar| {
         avatar.insert("type".to_owned(), json!("upload"));

@@ -16,6 +16,7 @@ use super::recordings::dvr_settings;
 use crate::app::App;
 use crate::files::{COMSKIP_CONFIG, Folder};
 use crate::http::reply::Refusal;
+use crate::node::files::share_upload;
 use crate::rest::api::core::change_setting;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -109,7 +110,8 @@ async fn save(call: &Call, config: ComskipConfig) -> Result<(), Refusal> {
     saving
         .await
         .map_err(|error| Refusal::fault(format_args!("save the configuration of comskip: {error}")))?
-        .map_err(|error| Refusal::unavailable(format!("The configuration cannot be saved: {error}.")))
+        .map_err(|error| Refusal::unavailable(format!("The configuration cannot be saved: {error}.")))?;
+    share_upload(&call.app, Folder::Comskip, COMSKIP_CONFIG).await
 }
 
 async fn view(call: &Call) -> Result<ComskipConfigView, Refusal> {

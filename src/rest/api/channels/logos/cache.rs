@@ -8,6 +8,7 @@ use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::Image;
 use crate::logo_cache::way_to_logo;
+use crate::node::files::fetch_upload;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
@@ -24,6 +25,7 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
 /// Returns an uploaded file; `None` if it cannot be read.
 async fn uploaded(call: &Call, file: &str) -> Option<Bytes> {
     let path = call.app.files.path(Folder::Logos, file).ok()?;
+    fetch_upload(&call.app, Folder::Logos, file).await;
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
     read.ok()?.ok().map(Bytes::from)
 }

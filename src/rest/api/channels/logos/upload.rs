@@ -14,6 +14,7 @@ use super::LogoView;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::ImageType;
+use crate::node::files::share_upload;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::upload::Upload;
@@ -45,6 +46,11 @@ pub(super) async fn upload(
     saving
         .map_err(|error| Refusal::fault(format_args!("save a logo: {error}")))?
         .map_err(|error| Refusal::unavailable(format!("The logo cannot be saved: {error}.")))?;
+    if let Err(refusal) = share_upload(&call.app, Folder::Logos, &file).await {
+        drop(held);
+        remove_unused_files(&call).await;
+        return Err(refusal);
+    }
     let created = call
         .create(move |_, id| {
             let id = LogoId(id);

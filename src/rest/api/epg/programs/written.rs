@@ -13,6 +13,7 @@ use super::detail::ProgramDetailView;
 use super::values::unknown;
 use crate::guide::{DAY, EntryId, GuideEntry, GuideReader, read_guide};
 use crate::http::reply::Refusal;
+use crate::node::files::share_programmes;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::set;
@@ -217,7 +218,7 @@ pub(super) async fn write_all(
     edits: Vec<WrittenEdit>,
 ) -> Result<Vec<ProgrammeId>, Refusal> {
     let done = call.app.guide_refreshes.write_programmes(source, edits).await;
-    done.map_err(|error| match error {
+    let done = done.map_err(|error| match error {
         WrittenError::NoSuchSource | WrittenError::Guide(GuideError::SourceChanged) => {
             Refusal::no_such("epg_source", source)
         }
@@ -227,6 +228,11 @@ pub(super) async fn write_all(
         WrittenError::TooMany { what, max } => {
             Refusal::field("epg_source", format!("A written guide has at most {max} {what}."))
         }
+        WrittenError::Guide(error @ GuideError::NotHere) => {
+            Refusal::unavailable(format!("The programmes cannot be changed: {error}.")).retry_soon()
+        }
         WrittenError::Guide(error) => Refusal::fault(format_args!("write a guide: {error}")),
-    })
+    })?;
+    share_programmes(&call.app, source).await?;
+    Ok(done)
 }
