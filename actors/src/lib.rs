@@ -74,8 +74,8 @@ pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
-    ConfigurationView, EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeSocket, NodeState,
-    NodeView, ReadLoad, SharedChannels, SlotTables, link as cluster_link,
+    ConfigurationView, EffectReceivers, MemberEnds, NodeConnecting, NodeDialer, NodeDrain, NodeSocket,
+    NodeState, NodeView, ReadLoad, SharedChannels, SlotTables, link as cluster_link,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};

@@ -11,6 +11,8 @@
 
 pub mod authority;
 mod client;
+pub(crate) mod drain;
+mod edge;
 pub mod file;
 pub(crate) mod forward;
 pub mod join;

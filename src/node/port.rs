@@ -5,6 +5,7 @@
 //! | `POST /node/v1/join` | a machine that joins | certificate and data keys, for a valid token |
 //! | `GET /node/v1/snapshot` | a node | all shared records, encrypted with the data keys |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
+//! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
 use std::io;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{SharedChannels, now_ms};
+use actors::{NodeDrain, SharedChannels, now_ms};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use futures_util::future::BoxFuture;
@@ -40,6 +41,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use warp::reply::Response as Reply;
 
+use super::drain::DRAIN_PATH;
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::trust::NodeTrust;
@@ -72,6 +74,7 @@ pub(crate) struct NodePortParts {
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
     pub(crate) rings: Option<Arc<SharedChannels>>,
+    pub(crate) drain: Arc<NodeDrain>,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -181,6 +184,13 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
+        (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
+            let is_draining = request.method() == Method::PUT;
+            if parts.drain.set(is_draining) {
+                info!(by = node.0, is_draining, "another node has changed whether this node is drained");
+            }
+            reply(StatusCode::OK, "application/json", b"{}".to_vec())
+        }
         (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
             forwarded(parts, addresses, request).await
         }

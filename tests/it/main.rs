@@ -23,6 +23,8 @@ mod catchup_archives;
 mod clients;
 mod cluster_channels;
 mod cluster_configuration;
+mod cluster_drain;
+mod cluster_edges;
 mod cluster_members;
 mod cluster_slots;
 mod confinement;

@@ -35,6 +35,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub struct Configuration {
     view: watch::Receiver<ConfigurationView>,
     store: Store,
+    link: ClusterLink,
+    /// This node has all records.
+    may_write: bool,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -93,7 +96,14 @@ impl Configuration {
             caught_up: None,
             view,
         };
-        Ok(Self { view: receiver, store, _task: AbortOnDropHandle::new(tokio::spawn(task.run())) })
+        let task = AbortOnDropHandle::new(tokio::spawn(task.run()));
+        Ok(Self { view: receiver, store, link, may_write, _task: task })
+    }
+
+    /// Notes whether this node would write. If it writes and would not, another node does from then on.
+    pub fn want_to_write(&self, is_wanted: bool) {
+        let is_wanted = is_wanted && self.may_write;
+        self.link.send(NodeInput::WantJob { job: JobName::Writer, is_wanted });
     }
 
     /// Returns what this node knows about the log.

@@ -6,6 +6,8 @@
 //!      ├─ link.rs     its inputs from the other parts of the gateway, and its effects for them
 //!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
 //!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
+//!      ├─ origins.rs    asks other nodes to open a channel, and answers them
+//!      ├─ drain.rs    whether this node gives its channels away
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      ├─ view.rs     who is there, for people and programs
 //!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
@@ -18,8 +20,10 @@ mod channel_tests;
 mod channels;
 mod clock;
 mod configuration;
+mod drain;
 mod link;
 mod member;
+mod origins;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -42,6 +46,7 @@ pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, S
 use self::clock::BootClock;
 pub(crate) use self::clock::BootTimeReader;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
+pub use self::drain::NodeDrain;
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;
 pub(crate) use self::slots::ClusterLeases;
