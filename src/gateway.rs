@@ -57,6 +57,8 @@ use crate::{matching, node, push, recording_rules, rest, store_watch, strm_expor
 const BACKLOG: i32 = 1024;
 /// Time for the last streams of a process that was restarted to end after their last packets.
 const LAST_STREAMS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time for moving channels to other nodes before the gateway stops.
+const MOVE_TIME: Duration = Duration::from_secs(4);
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
 
@@ -209,6 +211,7 @@ impl Gateway {
                 control: control_handler(&app, &runtimes.work),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
+                drain: Arc::clone(&node.drain),
             };
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
@@ -262,7 +265,8 @@ impl Gateway {
     /// commands work only while the gateway is stopped, so a failure is only logged.
     pub(crate) fn open_control_socket(&mut self, folder: &DataFolder) {
         let (requests, restarts) = handover::requests();
-        match ControlSocket::open(folder, self.models().clone(), requests) {
+        let drain = self.app.node.get().map(|it| Arc::clone(&it.drain));
+        match ControlSocket::open(folder, self.models().clone(), requests, drain) {
             Ok(socket) => (self.control, self.restarts) = (Some(socket), Some(Mutex::new(restarts))),
             Err(error) => {
                 let path = folder.control_socket();
@@ -445,6 +449,13 @@ impl Gateway {
     async fn begin_stop(&mut self, has_successor: bool) -> Instant {
         info!("gateway stopping");
         drop(self.listeners.take());
+        if let Some(node) = self.app.node.get().filter(|_| !has_successor) {
+            node.drain.stop();
+            if let Some(shared) = self.system.shared_channels() {
+                // Their viewers on other nodes get no gap if another node has opened the source before this one ends.
+                shared.moved(MOVE_TIME.min(self.app.config.limits.drain_timeout)).await;
+            }
+        }
         drop((self.control.take(), self.node_port.take()));
         if let Some(discovery) = self.discovery.take() {
             discovery.stop(&self.app.models).await;
@@ -538,6 +549,7 @@ async fn start_system(
         has_ffmpeg,
         user_agent: config.user_agent.clone(),
         own_listeners: own_listeners.clone(),
+        node: of_node.as_ref().map(|it| it.channels.name.as_str().into()),
     };
     let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
     let plans: Arc<dyn Plans> = Arc::new(plans);

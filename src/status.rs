@@ -30,6 +30,11 @@ pub(crate) fn routes() -> Vec<Route> {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "While the gateway stops, the body is the text `draining`; while the store refuses changes, the reason.",
             ),
+        Route::get("/readyz", Access::Anyone, "Returns whether new viewers should come to this gateway.", readiness)
+            .refuses_plainly(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "While the node is drained or the gateway stops, the body is the text `draining`.",
+            ),
         Route::get("/metrics", scrapers, "Returns the metrics in the text format of Prometheus.", metrics),
     ]
 }
@@ -44,6 +49,19 @@ async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
         (true, _) => unavailable("draining\n".to_owned()),
         (false, Some(why)) => unavailable(format!("{}\n", refused_writes(&why))),
         (false, None) => Content::new("ok\n"),
+    };
+    Ok(content.with_header(CACHE_CONTROL, "no-store"))
+}
+
+/// Differs from [`health`]: a node that is drained works, and a store that refuses changes plays.
+async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
+    let is_drained = call.app.node.get().is_some_and(|it| it.drain.is_draining());
+    let is_stopping =
+        call.app.is_draining.load(Ordering::Acquire) && !call.app.has_successor.load(Ordering::Relaxed);
+    let content = if is_drained || is_stopping {
+        Content::new("draining\n").with_status(StatusCode::SERVICE_UNAVAILABLE)
+    } else {
+        Content::new("ok\n")
     };
     Ok(content.with_header(CACHE_CONTROL, "no-store"))
 }

@@ -75,9 +75,9 @@ pub use self::clock::now_ms;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
     ConfigurationView, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting, NodeDialer,
-    NodeSocket, NodeState, NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables, SnapshotLimits,
-    SnapshotName, SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link, list_snapshots,
-    read_usable_snapshot, store_snapshot,
+    NodeDrain, NodeSocket, NodeState, NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables,
+    SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link,
+    list_snapshots, read_usable_snapshot, store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};

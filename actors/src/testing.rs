@@ -134,6 +134,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
         name: format!("Channel {number}"),
         number: None,
         candidates,
+        n_elsewhere: 0,
         unplayable: Vec::new(),
     }
 }

@@ -34,6 +34,9 @@ pub struct NodeLoad {
     pub cpu_percent: Option<u32>,
     /// The last commit of the shared configuration that the node has. `None`: it does not share one.
     pub configuration: Option<u64>,
+    /// The node is drained: it gives its channels away, and is asked for none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_draining: bool,
 }
 
 /// The description that a node gives of itself in its record. Other nodes do not decide by it.

@@ -53,6 +53,9 @@ pub struct Account {
     /// Time for which the provider keeps counting a closed connection. The slot becomes free afterwards.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
+    /// The names of the nodes of a cluster that may open its connections. Empty: all nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
     /// One of them is the default.
     pub profiles: Vec<AccountProfile>,
     /// The property by which a refresh recognises a stream.
@@ -282,6 +285,7 @@ impl Account {
             proxy: None,
             further_addresses: Vec::new(),
             release_delay: Duration::ZERO,
+            nodes: Vec::new(),
             profiles: vec![profile],
             identity: StreamIdentity::default(),
             rules: Vec::new(),

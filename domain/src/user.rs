@@ -240,7 +240,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 50] = [
+const RESERVED: [&str; 51] = [
     "accounts",
     "activity",
     "api",
@@ -276,6 +276,7 @@ const RESERVED: [&str; 50] = [
     "playlist.m3u",
     "plugins",
     "proxy",
+    "readyz",
     "recordings",
     "series",
     "settings",

@@ -10,6 +10,7 @@ use cluster::codec::StoredRecord;
 use cluster::nats::{NatsEngine, NatsOptions, inspect};
 use cluster::{Engine, EngineLog, Key, WatchEvent};
 use domain::cluster::record::NodeId;
+use domain::cluster::token::NodeRole;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
@@ -63,12 +64,23 @@ pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints a join token. Blocks.
-pub(super) fn token(config: &Config) -> anyhow::Result<ExitCode> {
-    let reply = ask_running(config, ControlRequest::JoinToken)?;
+pub(super) fn token(config: &Config, role: NodeRole) -> anyhow::Result<ExitCode> {
+    let reply = ask_running(config, ControlRequest::JoinToken { role })?;
     let ControlReply::Token { token } = reply else {
         bail!("the running gateway answered something else; is it of another version?");
     };
     say(token.expose());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Begins or ends the drain of this node. Blocks.
+pub(super) fn drain(config: &Config, is_draining: bool) -> anyhow::Result<ExitCode> {
+    ask_running(config, ControlRequest::Drain { is_draining })?;
+    say(if is_draining {
+        "This node gives its channels and jobs to other nodes, and opens no more. `headwater cluster drain --end` ends that."
+    } else {
+        "This node opens channels and begins jobs again."
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use domain::cluster::token::NodeRole;
 
 use super::Networks;
 use super::layers::{by_table, keys};
@@ -220,7 +221,20 @@ pub enum ClusterCommand {
     /// Its accounts, channels, users and settings become those of the cluster, and none is lost.
     Init,
     /// Print a token with which one machine joins the cluster within an hour. The gateway must be running.
-    Token,
+    Token {
+        /// Role of the machine: `full`, or `edge` for one that serves viewers and gets no secrets of providers
+        #[arg(long, value_name = "ROLE", default_value = "full", value_parser = parse_role)]
+        role: NodeRole,
+    },
+    /// Move the channels and jobs of this node to other nodes, which open no new ones here. The gateway must be running.
+    ///
+    /// Viewers of this node stay, and new ones are for the other nodes: `/readyz` answers 503. The drain ends with `--end`,
+    /// and when the gateway stops.
+    Drain {
+        /// Let the node open channels and begin jobs again
+        #[arg(long)]
+        end: bool,
+    },
     /// Remove a node for good: its certificate is refused from now on. The gateway must be running.
     Remove {
         /// Name of the node
@@ -405,4 +419,12 @@ pub(super) struct Common {
     /// Set any key of the configuration file, such as engine.stall_timeout=5; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
+}
+
+fn parse_role(text: &str) -> Result<NodeRole, String> {
+    match text {
+        "full" => Ok(NodeRole::Full),
+        "edge" => Ok(NodeRole::Edge),
+        _ => Err("expected `full` or `edge`".to_owned()),
+    }
 }

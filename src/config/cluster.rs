@@ -170,7 +170,8 @@ impl ClusterConfig {
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Checks the name of a node. The error is what is wrong with it.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
         return Err(format!(

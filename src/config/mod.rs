@@ -34,7 +34,7 @@ pub use self::args::{
     SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::cluster::ClusterConfig;
-pub(crate) use self::cluster::NODE_PORT;
+pub(crate) use self::cluster::{NODE_PORT, check_name as check_node_name};
 pub use self::integrations::Integrations;
 pub(crate) use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};

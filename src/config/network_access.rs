@@ -81,7 +81,7 @@ impl NetworkClass {
     pub(crate) fn of(path: &str) -> Option<Self> {
         let mut segments = path.trim_matches('/').split('/');
         Some(match segments.next().unwrap_or_default() {
-            "healthz" => return None,
+            "healthz" | "readyz" => return None,
             "metrics" => Self::Metrics,
             "playlist.m3u" | "output" | "get.php" | "xmltv.php" => Self::M3uEpg,
             "api" if is_in_playlists(path) => Self::M3uEpg,
@@ -290,6 +290,7 @@ mod tests {
             ("/auto/{number}", Some(NetworkClass::Streams)),
             ("/metrics", Some(NetworkClass::Metrics)),
             ("/healthz", None),
+            ("/readyz", None),
             ("/something/new", Some(NetworkClass::Ui)),
         ] {
             assert_eq!(NetworkClass::of(path), expected, "{path}");

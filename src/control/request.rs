@@ -55,8 +55,10 @@ pub(crate) enum ControlRequest {
     },
     /// Writes a back-up to a new file.
     BackUp { file: PathBuf, passphrase: Option<Secret> },
-    /// Makes a token with which a machine joins the cluster.
-    JoinToken,
+    /// Makes a token with which a machine joins the cluster in this role.
+    JoinToken { role: NodeRole },
+    /// Begins or ends the drain of this node of the cluster.
+    Drain { is_draining: bool },
     /// Revokes the certificates of a node of the cluster, and gives the others new data keys.
     RemoveNode { node: NodeId },
     /// Replaces the running gateway by a new process. The reply comes when that is prepared.
@@ -134,8 +136,8 @@ pub(super) fn execute(
             }
             Ok(ControlReply::Done)
         }
-        ControlRequest::JoinToken => {
-            let token = create_token(store, NodeRole::Full, now_ms())?;
+        ControlRequest::JoinToken { role } => {
+            let token = create_token(store, role, now_ms())?;
             Ok(ControlReply::Token { token: Secret::new(token.to_text()) })
         }
         ControlRequest::RemoveNode { node } => {
@@ -148,6 +150,7 @@ pub(super) fn execute(
             Ok(ControlReply::Done)
         }
         // The running gateway does not get here.
+        ControlRequest::Drain { .. } => bail!("no gateway runs on this data folder"),
         ControlRequest::Restart => bail!("no gateway runs on this data folder"),
         ControlRequest::ListUsers => {
             let users = store.collection::<User>().all()?;

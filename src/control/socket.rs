@@ -10,8 +10,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use actors::NodeDrain;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -56,7 +58,12 @@ pub(crate) struct ControlSocket {
 impl ControlSocket {
     /// Opens the socket of a data folder, and executes requests on its records. Replaces the socket of a gateway that was
     /// killed: the caller has the store open, so no other gateway uses the folder.
-    pub(crate) fn open(folder: &DataFolder, models: Models, restarts: RestartRequests) -> io::Result<Self> {
+    pub(crate) fn open(
+        folder: &DataFolder,
+        models: Models,
+        restarts: RestartRequests,
+        drain: Option<Arc<NodeDrain>>,
+    ) -> io::Result<Self> {
         let path = folder.control_socket();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -67,7 +74,7 @@ impl ControlSocket {
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(serve(listener, folder.clone(), models, restarts, proof));
+        let task = tokio::spawn(serve(listener, folder.clone(), models, (restarts, drain), proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -83,13 +90,15 @@ async fn serve(
     listener: UnixListener,
     folder: DataFolder,
     models: Models,
-    restarts: RestartRequests,
+    (restarts, drain): (RestartRequests, Option<Arc<NodeDrain>>),
     proof: String,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_permitted(&stream) => {
-                if let Err(error) = answer(stream, &folder, &models, &restarts, &proof).await {
+                if let Err(error) =
+                    answer(stream, &folder, &models, (&restarts, drain.as_deref()), &proof).await
+                {
                     warn!("failed to serve the control socket: {error}");
                 }
             }
@@ -111,7 +120,7 @@ async fn answer(
     stream: UnixStream,
     folder: &DataFolder,
     models: &Models,
-    restarts: &RestartRequests,
+    (restarts, drain): (&RestartRequests, Option<&NodeDrain>),
     proof: &str,
 ) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
@@ -136,6 +145,13 @@ async fn answer(
             let _ = restarts.send(request).await;
             restarting.insert(reply).outcome().await.map(|()| ControlReply::Done)
         }
+        Ok(ControlRequest::Drain { is_draining }) => match drain {
+            Some(drain) => {
+                drain.set(is_draining);
+                Ok(ControlReply::Done)
+            }
+            None => Err("this gateway belongs to no cluster".to_owned()),
+        },
         Ok(request) => {
             let (folder, models) = (folder.clone(), models.clone());
             let executed =
@@ -214,7 +230,10 @@ mod tests {
             let data = DataFolder::new(folder.path());
             let opening = data.clone();
             let models = spawn_blocking(move || Models::of(opening.open().unwrap()).unwrap()).await.unwrap();
-            Self { folder, _socket: ControlSocket::open(&data, models, handover::requests().0).unwrap() }
+            Self {
+                folder,
+                _socket: ControlSocket::open(&data, models, handover::requests().0, None).unwrap(),
+            }
         }
 
         /// Sends the proof and bytes, and returns the reply.

@@ -172,8 +172,8 @@ fn printable_path(path: &str) -> String {
     match first {
         // The token of a session follows, which gives access to its media.
         "proxy" if path.contains("/session/") => "/proxy/hls/session/…".to_owned(),
-        "" | "api" | "get.php" | "healthz" | "metrics" | "output" | "playlist.m3u" | "proxy" | "ws"
-        | "xmltv.php" => path.to_owned(),
+        "" | "api" | "get.php" | "healthz" | "metrics" | "output" | "playlist.m3u" | "proxy" | "readyz"
+        | "ws" | "xmltv.php" => path.to_owned(),
         _ => "/…".to_owned(),
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use actors::{Cluster, ClusterView, Configuration, NodeState};
 use domain::cluster::record::{Incarnation, NodeId};
+use domain::cluster::token::NodeRole;
 use domain::origin::Origin;
 use futures_util::StreamExt;
 use http::header::{
@@ -31,6 +32,7 @@ use warp::Reply as _;
 use warp::reply::Response as Reply;
 
 use super::client::NodeAddress;
+use super::edge;
 use super::trust::NodeTrust;
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
@@ -47,8 +49,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longest wait until this node has a write that was answered.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Below these paths of the API, requests concern this node alone: the files of its back-ups, and its sessions.
-const OWN_PATHS: [&str; 2] = ["/api/backups/", "/api/catchup/sessions/"];
+/// Below these paths of the API, requests concern this node alone, or it passes them on itself: the files of its back-ups,
+/// its sessions, and nodes.
+const OWN_PATHS: [&str; 3] = ["/api/backups/", "/api/catchup/sessions/", "/api/core/nodes/"];
 /// The exception: a setting.
 const SHARED_PATH: &str = "/api/backups/schedule/";
 
@@ -117,6 +120,11 @@ impl Forwarder {
 
     /// Forwards a request that may write, if another node writes. Returns the request if it is to be answered here.
     pub(crate) async fn forward(&self, request: Request<Incoming>) -> Result<Reply, Request<Incoming>> {
+        if self.trust.role() == NodeRole::Edge
+            && let Some(text) = edge::refusal(request.uri().path())
+        {
+            return Ok(Refusal::unavailable(text).into_response());
+        }
         if self.is_own(request.method(), request.uri().path()) {
             return Err(request);
         }

@@ -9,8 +9,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use actors::{
-    ChannelParts, Cluster, ClusterLink, ClusterParts, Configuration, EffectReceivers, FileExchange,
-    MemberEnds, ReadLoad, SeatParts, SnapshotParts, cluster_link,
+    ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers,
+    FileExchange, MemberEnds, NodeDrain, NodeState, NodeView, ReadLoad, SeatParts, SnapshotParts,
+    cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -20,11 +21,13 @@ use storage::Store;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use super::drain::{DrainError, set_drain};
 use super::file::NodeFile;
 use super::files::SharedFiles;
 use super::forward::Forwarder;
@@ -51,8 +54,29 @@ pub(crate) struct Node {
     pub(crate) files: Arc<SharedFiles>,
     pub(crate) others: OtherNodes,
     pub(crate) statuses: NodeStatuses,
-    /// Follow the data keys, whether the store needs a snapshot, and the shared files.
-    _tasks: [AbortOnDropHandle<()>; 3],
+    pub(crate) drain: Arc<NodeDrain>,
+    /// Follow the data keys, whether the store needs a snapshot, the shared files, and the drain.
+    _tasks: [AbortOnDropHandle<()>; 4],
+}
+
+impl Node {
+    /// Begins or ends the drain of a node of the cluster.
+    ///
+    /// # Errors
+    /// If there is no such node, or if it does not answer.
+    pub(crate) async fn set_drain(
+        &self,
+        view: &ClusterView,
+        name: &str,
+        is_draining: bool,
+    ) -> Result<(), DrainError> {
+        let node = view.nodes.iter().find(|it| it.info.name == name).ok_or(DrainError::Unknown)?;
+        if node.is_own {
+            self.drain.set(is_draining);
+            return Ok(());
+        }
+        set_drain(&self.trust, node, is_draining).await
+    }
 }
 
 /// The way of this node into the cluster, before it is a member.
@@ -70,6 +94,7 @@ struct Joined {
     dialer: Arc<RingDialer>,
     jobs: UnboundedReceiver<NodeEffect>,
     listener: TcpListener,
+    drain: Arc<NodeDrain>,
 }
 
 /// The parts with which the system acts as one gateway with the other nodes.
@@ -103,6 +128,10 @@ pub(crate) async fn prepare(
     let listener = bind(config.cluster.listen(), packets).await?;
     let port = listener.local_addr().map_err(|it| failed("listen for other nodes", &it))?.port();
     info.certificate = Some(file.node.0);
+    if file.role == domain::cluster::token::NodeRole::Edge {
+        // It lacks the records of a full node, whatever the configuration says.
+        info.role = NodeRole::Edge;
+    }
     info.addresses = addresses(&config.cluster, &info, port);
     let (of_store, path) = (store.clone(), DataFolder::new(&config.data_dir).node());
     let trust = spawn_blocking(move || NodeTrust::new(file, path, of_store));
@@ -110,6 +139,7 @@ pub(crate) async fn prepare(
     let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
     let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
     let engine: Arc<dyn Engine> = Arc::new(NatsEngine::start(options));
+    let drain = Arc::<NodeDrain>::default();
     let parts = NodeParts {
         leases: ClusterParts {
             link: link.clone(),
@@ -123,11 +153,14 @@ pub(crate) async fn prepare(
             link: link.clone(),
             effects: channels,
             dialer: Arc::<RingDialer>::clone(&dialer),
-            may_originate: config.cluster.role == NodeRole::Full,
+            engine: Arc::clone(&engine),
+            node: node_id(&info.name),
+            drain: Arc::clone(&drain),
+            may_originate: info.role == NodeRole::Full,
         },
         seats: SeatParts { link: link.clone(), effects: seats },
     };
-    let joined = Some(Joined { trust, dialer, jobs, listener });
+    let joined = Some(Joined { trust, dialer, jobs, listener, drain });
     Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
 }
 
@@ -143,9 +176,9 @@ pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Opti
     let cluster = Cluster::start(of_member, Arc::clone(&engine), info, load, app.events.clone(), guard)
         .map_err(|it| failed("read the clock", &it))?;
     let mut port = None;
-    if let Some(Joined { trust, dialer, jobs, listener }) = joined {
+    if let Some(Joined { trust, dialer, jobs, listener, drain }) = joined {
         dialer.follow(cluster.changes());
-        let node = share_configuration(app, trust, &cluster, engine, link, jobs).await?;
+        let node = share_configuration(app, trust, &cluster, engine, link, (jobs, drain)).await?;
         // Called once, like the next.
         let _ = app.node.set(node);
         port = Some(listener);
@@ -194,7 +227,7 @@ async fn share_configuration(
     cluster: &Cluster,
     engine: Arc<dyn Engine>,
     link: ClusterLink,
-    jobs: UnboundedReceiver<NodeEffect>,
+    (jobs, drain): (UnboundedReceiver<NodeEffect>, Arc<NodeDrain>),
 ) -> Result<Node, StartError> {
     let (store, exchange) = (app.models.store.clone(), FileExchange::new(Arc::clone(&engine)));
     let of_snapshots = Arc::clone(&trust);
@@ -221,11 +254,43 @@ async fn share_configuration(
     let files = spawn_blocking(move || SharedFiles::new(exchange, of_files, models, uploads, guides));
     let files = Arc::new(files.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?);
     let keys = tokio::spawn(Arc::clone(&trust).follow_keys());
-    let tasks = [keys, tokio::spawn(rejoining.run()), tokio::spawn(Arc::clone(&files).run())];
+    let giving =
+        tokio::spawn(give_up_jobs(Arc::clone(&configuration), Arc::clone(&drain), cluster.changes()));
+    let tasks = [keys, tokio::spawn(rejoining.run()), tokio::spawn(Arc::clone(&files).run()), giving];
     let _tasks = tasks.map(AbortOnDropHandle::new);
     let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
     let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());
-    Ok(Node { trust, configuration, forwarder, files, others, statuses, _tasks })
+    Ok(Node { trust, configuration, forwarder, files, others, statuses, drain, _tasks })
+}
+
+/// Lets another node write the configuration while this one is drained, if there is one.
+async fn give_up_jobs(
+    configuration: Arc<Configuration>,
+    drain: Arc<NodeDrain>,
+    mut members: watch::Receiver<Arc<ClusterView>>,
+) {
+    let mut draining = drain.changes();
+    let mut wanted = true;
+    loop {
+        let view = members.borrow_and_update().clone();
+        draining.borrow_and_update();
+        let is_other = |it: &NodeView| {
+            let info = &it.info;
+            let is_full = info.role == NodeRole::Full && info.certificate.is_some();
+            !it.is_own && it.state == NodeState::Alive && is_full && !info.load.is_draining
+        };
+        let wants = !drain.gives_up_jobs() || !view.nodes.iter().any(is_other);
+        if std::mem::replace(&mut wanted, wants) != wants {
+            configuration.want_to_write(wants);
+        }
+        let changed = tokio::select! {
+            changed = members.changed() => changed,
+            changed = draining.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
 }
 
 fn complete_store(store: &Store) -> Result<(), storage::Error> {
@@ -288,6 +353,7 @@ fn load(app: &Weak<App>) -> NodeLoad {
         channels: counts.channels as u64,
         clients: counts.clients as u64,
         cpu_percent: cpu_percent(),
+        is_draining: app.node.get().is_some_and(|it| it.drain.is_draining()),
         configuration: app.models.store.log_status().borrow().as_ref().map(|it| it.position.sequence),
     }
 }

@@ -14,6 +14,8 @@
 pub mod authority;
 mod client;
 pub(crate) mod control;
+pub(crate) mod drain;
+mod edge;
 pub mod file;
 pub(crate) mod files;
 pub(crate) mod forward;

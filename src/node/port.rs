@@ -8,6 +8,7 @@
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
+//! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
 use std::io;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{SharedChannels, now_ms};
+use actors::{NodeDrain, SharedChannels, now_ms};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use futures_util::future::BoxFuture;
@@ -44,6 +45,7 @@ use tracing::{debug, info, warn};
 use warp::reply::Response as Reply;
 
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
+use super::drain::DRAIN_PATH;
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::status::{NodeStatus, STATUS_PATH};
@@ -88,6 +90,7 @@ pub(crate) struct NodePortParts {
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
     pub(crate) rings: Option<Arc<SharedChannels>>,
+    pub(crate) drain: Arc<NodeDrain>,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -203,6 +206,13 @@ async fn answer(
             reply(StatusCode::OK, "application/json", serde_json::to_vec(&status).unwrap_or_default())
         }
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
+        (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
+            let is_draining = request.method() == Method::PUT;
+            if parts.drain.set(is_draining) {
+                info!(by = node.0, is_draining, "another node has changed whether this node is drained");
+            }
+            reply(StatusCode::OK, "application/json", b"{}".to_vec())
+        }
         (NodePeer::Node(_), _, path) if path.starts_with("/node/v1/api/") => {
             forwarded(parts, addresses, request).await
         }

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use actors::{ClusterView, NodeConnecting, NodeDialer, NodeSocket};
-use cluster::NodeInfo;
+use actors::{ClusterView, NodeConnecting, NodeDialer, NodeSocket, NodeState, NodeView};
+use cluster::{NodeInfo, NodeRole};
 use domain::cluster::record::NodeId;
 use tokio::sync::watch;
 
@@ -37,6 +37,17 @@ impl RingDialer {
 impl NodeDialer for RingDialer {
     fn name(&self, node: NodeId) -> String {
         self.find(node).map_or_else(|| node.0.to_string(), |it| it.name)
+    }
+
+    fn full_nodes(&self) -> Vec<NodeId> {
+        let Some(view) = self.view.get().map(|it| it.borrow().clone()) else { return Vec::new() };
+        let may_open = |it: &&NodeView| {
+            let NodeInfo { role, load, .. } = &it.info;
+            !it.is_own && it.state == NodeState::Alive && *role == NodeRole::Full && !load.is_draining
+        };
+        let mut nodes: Vec<_> = view.nodes.iter().filter(may_open).collect();
+        nodes.sort_by_key(|it| (it.info.load.channels, it.info.load.clients, it.info.load.cpu_percent));
+        nodes.iter().map(|it| it.id).collect()
     }
 
     fn connect(&self, node: NodeId) -> NodeConnecting {

@@ -21,7 +21,9 @@ use super::file::{NodeFile, begin_cluster};
 use super::join::{
     JoinAnswer, JoinRequest, REQUEST_BYTES_MAX, admit, create_token, rotate_keys, stored_keys,
 };
-use super::tls::{JOIN_PROTOCOL, NODE_PROTOCOL, NodeIdentity, NodeTls, client_config, join_client_config};
+use super::tls::{
+    JOIN_PROTOCOL, NODE_PROTOCOL, NodeIdentity, NodeTls, TrustedNodes, client_config, join_client_config,
+};
 use super::{NodeError, node_name, revoked_serials};
 
 const NOW: i64 = 1_700_000_000_000;
@@ -85,7 +87,7 @@ impl FirstNode {
         NodeIdentity {
             certificates: [certificate, authority.certificate().clone()],
             key: secrets.private_key(),
-            revoked: authority.revocation_list(&revoked).unwrap(),
+            trusted: TrustedNodes::Except(authority.revocation_list(&revoked).unwrap()),
         }
     }
 
@@ -184,11 +186,21 @@ fn nodes_talk_until_one_is_revoked() {
     assert_eq!(found, b"");
     assert!(refused.as_ref().is_err_and(|it| it.contains("Revoked")), "{refused:?}");
     // Nor does a node connect to a revoked one.
-    let revoked = NodeIdentity { revoked: first.identity().revoked, ..identity };
+    let revoked = NodeIdentity { trusted: first.identity().trusted, ..identity };
     let (address, serving) = serve(&revoked, first.certificates());
     let (found, error) = ask(address, client_config(&first.identity()).unwrap(), &node_name(NodeId(2)));
     assert!(found.is_empty() && error.as_ref().is_some_and(|it| it.contains("Revoked")), "{error:?}");
     assert!(serving.join().unwrap().is_err());
+    // Nor an edge node, which has the list of valid certificates instead of a signed list of revoked ones.
+    let valid = first.certificates().into_iter().filter(|it| it.revoked_at.is_none());
+    let listed = TrustedNodes::Listed(Arc::new(valid.map(|it| it.fingerprint).collect()));
+    let edge = NodeIdentity { trusted: listed, ..first.identity() };
+    let (address, serving) = serve(&revoked, first.certificates());
+    let (found, error) = ask(address, client_config(&edge).unwrap(), &node_name(NodeId(2)));
+    assert!(found.is_empty() && error.as_ref().is_some_and(|it| it.contains("Revoked")), "{error:?}");
+    assert!(serving.join().unwrap().is_err());
+    let (found, _) = exchange(&first, client_config(&edge).unwrap(), &node_name(NodeId(1)));
+    assert_eq!(found, SECRET);
     assert!(matches!(revoke(&first.store, NodeId(9), NOW), Err(NodeError::UnknownNode(NodeId(9)))));
 }
 
@@ -214,7 +226,7 @@ fn nothing_is_readable_without_a_certificate_of_the_cluster() {
     let foreign = NodeIdentity {
         certificates: [other.certificate.clone(), first.identity().certificates[1].clone()],
         key: other.secrets.private_key(),
-        revoked: first.identity().revoked,
+        trusted: first.identity().trusted,
     };
     let (found, refused) = exchange(&first, client_config(&foreign).unwrap(), &name);
     assert!(found.is_empty() && refused.is_err());
@@ -239,7 +251,7 @@ fn a_joining_machine_trusts_only_the_authority_of_its_token() {
     // Also if it sends the right authority with a certificate of its own.
     let mut impostor = other.identity();
     impostor.certificates[1] = first.identity().certificates[1].clone();
-    impostor.revoked = first.identity().revoked;
+    impostor.trusted = first.identity().trusted;
     let (address, serving) = serve(&impostor, Vec::new());
     let (found, error) = ask(address, join_client_config(token.authority).unwrap(), JOIN_NAME);
     assert!(found.is_empty() && error.is_some());
@@ -349,7 +361,7 @@ fn a_store_becomes_the_first_node_and_keeps_its_records() {
     let [server, client] = [&read, &joined].map(|it| NodeIdentity {
         certificates: it.certificates(),
         key: it.private_key(),
-        revoked: revoked.clone(),
+        trusted: TrustedNodes::Except(revoked.clone()),
     });
     let (address, serving) = serve(&server, store.collection::<NodeCertificate>().all().unwrap());
     let (found, _) = ask(address, client_config(&client).unwrap(), &node_name(NodeId(1)));

@@ -4,6 +4,7 @@
 //! cluster that is not revoked. The other is for machines that join: it asks for no certificate, so the server answers
 //! nothing there except join requests.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -12,7 +13,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime,
 };
-use rustls::server::{ClientHello, WebPkiClientVerifier};
+use rustls::server::{ClientHello, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig,
@@ -31,8 +32,16 @@ pub struct NodeIdentity {
     /// The certificate of this node, and that of the authority.
     pub certificates: [CertificateDer<'static>; 2],
     pub key: PrivatePkcs8KeyDer<'static>,
+    pub trusted: TrustedNodes,
+}
+
+/// How a node knows which certificates of the authority are still valid.
+#[derive(Clone)]
+pub enum TrustedNodes {
     /// The revoked certificates, signed by the authority.
-    pub revoked: CertificateRevocationListDer<'static>,
+    Except(CertificateRevocationListDer<'static>),
+    /// The SHA-256 of each valid certificate. An edge node has no key of the authority, so it cannot sign a list.
+    Listed(Arc<BTreeSet<[u8; 32]>>),
 }
 
 impl std::fmt::Debug for NodeIdentity {
@@ -62,10 +71,13 @@ pub struct NodeTls {
 
 impl NodeTls {
     pub fn new(identity: &NodeIdentity) -> Result<Self, Error> {
-        let verifier = WebPkiClientVerifier::builder_with_provider(identity.roots()?, provider())
-            .with_crls([identity.revoked.clone()])
-            .build()
-            .map_err(|error| Error::General(error.to_string()))?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(identity.roots()?, provider());
+        let verifier = match &identity.trusted {
+            TrustedNodes::Except(revoked) => verifier.with_crls([revoked.clone()]),
+            // The port looks for the certificate of each connection among those of the store.
+            TrustedNodes::Listed(_) => verifier,
+        };
+        let verifier = verifier.build().map_err(|error| Error::General(error.to_string()))?;
         let builder = || ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13]);
         let chain = || identity.certificates.to_vec();
         let mut mutual =
@@ -97,14 +109,20 @@ impl NodeTls {
 /// Returns the configuration with which this node connects to others. The server name is that of the other
 /// [node](super::node_name).
 pub fn client_config(identity: &NodeIdentity) -> Result<ClientConfig, Error> {
-    let verifier = WebPkiServerVerifier::builder_with_provider(identity.roots()?, provider())
-        .with_crls([identity.revoked.clone()])
-        .build()
-        .map_err(|error| Error::General(error.to_string()))?;
-    let mut config = ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&TLS13])?
-        .with_webpki_verifier(verifier)
-        .with_client_auth_cert(identity.certificates.to_vec(), identity.key())?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(identity.roots()?, provider());
+    let builder = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS13])?;
+    let failed = |error: VerifierBuilderError| Error::General(error.to_string());
+    let builder = match &identity.trusted {
+        TrustedNodes::Except(revoked) => {
+            builder.with_webpki_verifier(verifier.with_crls([revoked.clone()]).build().map_err(failed)?)
+        }
+        TrustedNodes::Listed(listed) => {
+            let verifier =
+                ListedVerifier { inner: verifier.build().map_err(failed)?, listed: Arc::clone(listed) };
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    let mut config = builder.with_client_auth_cert(identity.certificates.to_vec(), identity.key())?;
     config.alpn_protocols = vec![NODE_PROTOCOL.to_vec()];
     config.resumption = rustls::client::Resumption::disabled();
     Ok(config)
@@ -143,6 +161,53 @@ pub fn first_client_config(
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
+}
+
+/// Trusts a certificate of the authority only if it is listed.
+#[derive(Debug)]
+struct ListedVerifier {
+    inner: Arc<WebPkiServerVerifier>,
+    listed: Arc<BTreeSet<[u8; 32]>>,
+}
+
+impl ServerCertVerifier for ListedVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
+        if self.listed.contains(&digest(end_entity)) {
+            return Ok(verified);
+        }
+        Err(Error::InvalidCertificate(CertificateError::Revoked))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
 }
 
 /// Trusts the authority with a known fingerprint, whose certificate the server sends. All else is verified as usual.

@@ -19,7 +19,7 @@ use tracing::{error, info};
 use super::authority::read_authority;
 use super::file::NodeFile;
 use super::join::{for_role, stored_keys};
-use super::tls::{NodeIdentity, NodeTls, client_config};
+use super::tls::{NodeIdentity, NodeTls, TrustedNodes, client_config};
 use super::{NodeError, digest, revoked_serials};
 
 /// The certificates, keys and data keys of this node.
@@ -142,6 +142,20 @@ impl NodeTrust {
         node_of(certificates.iter().map(|it| &**it), &digest(certificate))
     }
 
+    /// Returns the role of this node, as its token said.
+    pub(crate) fn role(&self) -> NodeRole {
+        self.file.role
+    }
+
+    fn trusted(&self, certificates: &[NodeCertificate]) -> Result<TrustedNodes, NodeError> {
+        if self.file.role == NodeRole::Edge {
+            let valid = certificates.iter().filter(|it| it.revoked_at.is_none());
+            return Ok(TrustedNodes::Listed(Arc::new(valid.map(|it| it.fingerprint).collect())));
+        }
+        let authority = read_authority(&self.store)?;
+        Ok(TrustedNodes::Except(authority.revocation_list(&revoked_serials(certificates))?))
+    }
+
     fn built(&self) -> Result<Built, NodeError> {
         let certificates = self.certificates.load();
         let mut built = self.built.lock();
@@ -154,7 +168,7 @@ impl NodeTrust {
         let identity = NodeIdentity {
             certificates: self.file.certificates(),
             key: self.file.private_key(),
-            revoked: read_authority(&self.store)?.revocation_list(&revoked_serials(&listed))?,
+            trusted: self.trusted(&listed)?,
         };
         let invalid = |error: rustls::Error| NodeError::Certificate {
             what: "use the certificate of this node",

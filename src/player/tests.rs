@@ -116,6 +116,7 @@ async fn an_address_that_is_no_stream_is_unknown_to_every_method_and_before_any_
         "/ws/b/1",
         "/LIVE/b/1",
         "/healthz/b/1",
+        "/readyz/b/1",
         "/playlist.m3u/b/1",
         "/api/b/1",
     ] {

@@ -24,6 +24,8 @@ mod clients;
 mod cluster_channels;
 mod cluster_configuration;
 mod cluster_control;
+mod cluster_drain;
+mod cluster_edges;
 mod cluster_files;
 mod cluster_log;
 mod cluster_members;

@@ -26,6 +26,13 @@ pub(crate) enum Message {
     Load,
     /// A viewer wants to watch.
     Join(Join),
+    /// Another node needs the channel, and this one may become its origin, in place of the one of the epoch. The number is
+    /// like that of a join.
+    Host { number: u64, replaces: Option<u64>, reply: RpcReplyPort<Result<(), String>> },
+    /// The node that needed the channel has not read it in time.
+    HostedInVain,
+    /// No node opens the channel, which this one may not open, for this reason.
+    NobodyOpens(String),
     /// A message of the slots actor.
     Slots(slots::SlotMessage),
     /// The opener has a source with its first packets.

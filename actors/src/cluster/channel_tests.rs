@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::clock::BootClock;
-use super::{ChannelParts, Cluster, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
-use crate::channel::{ChannelNode, SwitchOutcome, SwitchTo};
+use super::{ChannelParts, Cluster, NodeConnecting, NodeDialer, NodeDrain, NodeSocket, SharedChannels};
+use crate::channel::{ChannelNode, SwitchOutcome, SwitchTo, WatchReply};
 use crate::testing::{Scenario, Stream, TestViewer, channel, settings, stream};
 use crate::timeline::RunEntryKind;
 
@@ -58,6 +58,14 @@ impl NodeDialer for MemoryNetworkDialer {
         self.0.nodes.lock().get(&node).map_or("?", |it| it.0).to_owned()
     }
 
+    fn full_nodes(&self) -> Vec<NodeId> {
+        let nodes = self.0.nodes.lock();
+        let mut all: Vec<_> =
+            nodes.iter().filter(|it| it.1.1.may_originate()).map(|it| (it.1.0, *it.0)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|it| it.1).collect()
+    }
+
     fn connect(&self, node: NodeId) -> NodeConnecting {
         let network = Arc::clone(&self.0);
         Box::pin(async move {
@@ -77,6 +85,7 @@ struct Node {
     scenario: Scenario,
     engine: MemoryEngine,
     cluster: Cluster,
+    drain: Arc<NodeDrain>,
 }
 
 /// Nodes with one provider and one engine.
@@ -86,7 +95,9 @@ struct Nodes {
 }
 
 impl Nodes {
+    /// Adds a node; one with `edge` in its name is an edge node.
     fn join(&self, name: &'static str, scenario: Scenario) -> Node {
+        let (may_originate, drain) = (!name.contains("edge"), Arc::<NodeDrain>::default());
         let engine = self.store.connect();
         let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
         let (link, ends, receivers) = super::link();
@@ -95,7 +106,10 @@ impl Nodes {
             link: link.clone(),
             effects: receivers.channels,
             dialer: Arc::new(MemoryNetworkDialer(Arc::clone(&self.network))),
-            may_originate: true,
+            engine: Arc::new(engine.clone()),
+            node: node_id(name),
+            may_originate,
+            drain: Arc::clone(&drain),
         });
         let shared = scenario.system.shared_channels().unwrap();
         self.network.nodes.lock().insert(node_id(name), (name, shared));
@@ -105,7 +119,7 @@ impl Nodes {
         let events = scenario.system.events();
         let cluster =
             Cluster::start_with((link, ends), connection, info, load, events, None, (clock, || ())).unwrap();
-        Node { name, scenario, engine, cluster }
+        Node { name, scenario, engine, cluster, drain }
     }
 }
 
@@ -367,4 +381,66 @@ async fn an_origin_that_others_cannot_reach_becomes_an_edge_and_its_viewers_stay
         assert_eq!(labels_in(bytes), ["a"]);
         TsReader::default().read(bytes, Duration::ZERO).unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edge_node_lets_a_full_node_open_the_channel_and_another_one_when_that_is_lost() {
+    let (nodes, [attic, cellar, edge]) = nodes(["attic", "cellar", "edge"], &[stream(1, "a")]).await;
+    let began = Instant::now();
+    let mut there = edge.watch().await;
+    there.sees("a").await;
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+    assert_eq!(edge.part().await, Some(part("attic", false, 1)));
+    // Nobody watches there, so the edge keeps the channel.
+    let mut bytes = BytesMut::new();
+    reads(&mut there, settings().channel_shutdown_delay + 30 * SECOND, &mut bytes).await;
+    assert_eq!(attic.part().await, Some(part("attic", true, 1)));
+    assert_eq!((attic.scenario.provider.n_accepted(), nodes.network.n_open("attic")), (1, 1));
+
+    attic.kill(&nodes);
+    reads(&mut there, 30 * SECOND, &mut bytes).await;
+    assert_eq!(edge.part().await, Some(part("cellar", false, 2)));
+    assert_eq!(cellar.part().await, Some(part("cellar", true, 2)));
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+
+    // The channel ends after its last viewer.
+    drop(there);
+    sleep(settings().channel_shutdown_delay + 20 * SECOND).await;
+    assert_eq!((cellar.part().await, edge.part().await), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn viewers_of_an_edge_node_without_any_full_node_are_refused_with_the_reason() {
+    let (_nodes, [edge]) = nodes(["edge"], &[stream(1, "a")]).await;
+    let WatchReply::Refused(refusal) = edge.scenario.ask(channel(1)).await else {
+        panic!("a channel plays that nobody opens");
+    };
+    assert!(refusal.to_string().contains("no full node"), "{refusal}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_node_gives_its_channel_away_without_a_gap_and_its_viewers_stay() {
+    let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let mut here = attic.watch().await;
+    here.sees("a").await;
+    assert_eq!(attic.part().await, Some(part("attic", true, 1)));
+    attic.drain.set(true);
+    let mut bytes = BytesMut::new();
+    reads(&mut here, 20 * SECOND, &mut bytes).await;
+    assert_eq!(attic.part().await, Some(part("cellar", false, 2)));
+    assert_eq!(cellar.part().await, Some(part("cellar", true, 2)));
+    assert_eq!(attic.scenario.provider.n_open(), 1);
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+
+    // It opens nothing while it is drained, and again afterwards.
+    drop(here);
+    sleep(settings().channel_shutdown_delay + 30 * SECOND).await;
+    assert_eq!((attic.part().await, cellar.part().await), (None, None));
+    let again = attic.watch().await;
+    assert_eq!(attic.part().await, Some(part("cellar", false, 3)));
+    drop(again);
+    sleep(settings().channel_shutdown_delay + 30 * SECOND).await;
+    attic.drain.set(false);
+    let _last = attic.watch().await;
+    assert_eq!(attic.part().await, Some(part("attic", true, 4)));
 }

@@ -12,7 +12,10 @@ use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use cluster::Engine;
 use domain::cluster::record::NodeId;
 use domain::cluster::{NodeEffect, NodeInput};
 use media::dial::Socket;
@@ -23,11 +26,21 @@ use parking_lot::Mutex;
 use ractor::ActorRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
+use super::drain::NodeDrain;
 use super::link::ClusterLink;
+use super::origins::{self, Origins};
 use crate::channel;
+use crate::plans::Target;
+use crate::switchboard::Switchboard;
+
+/// Pause before all nodes are asked again to open a channel.
+const SEEK_PAUSE: Duration = Duration::from_secs(2);
+/// Pause between two looks whether other nodes read channels of this one.
+const MOVED_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection to another node.
 pub type NodeSocket = Box<dyn Socket>;
@@ -39,6 +52,9 @@ pub type NodeConnecting = Pin<Box<dyn Future<Output = io::Result<NodeSocket>> + 
 pub trait NodeDialer: Send + Sync + 'static {
     /// Returns the name of a node, for people.
     fn name(&self, node: NodeId) -> String;
+
+    /// Lists the other nodes that may be asked to open a channel, that with the least work first.
+    fn full_nodes(&self) -> Vec<NodeId>;
 
     /// Opens a connection that can carry a request for a ring. The caller limits the wait.
     fn connect(&self, node: NodeId) -> NodeConnecting;
@@ -52,8 +68,12 @@ pub struct ChannelParts {
     /// The effects for channels.
     pub effects: UnboundedReceiver<NodeEffect>,
     pub dialer: Arc<dyn NodeDialer>,
+    pub engine: Arc<dyn Engine>,
+    /// The id of this node.
+    pub node: NodeId,
     /// This node may open the sources of channels.
     pub may_originate: bool,
+    pub drain: Arc<NodeDrain>,
 }
 
 /// The decision about the origin of a channel.
@@ -72,11 +92,24 @@ struct ServedRing {
     ring: Ring,
     pump: PumpHandle,
     epoch: u64,
+    /// The nodes that read it.
+    n_edges: Arc<AtomicUsize>,
+}
+
+impl ServedRing {
+    fn is_read(&self) -> bool {
+        self.n_edges.load(Ordering::Relaxed) > 0
+    }
 }
 
 struct Claimed {
     serial: u64,
+    target: Target,
     actor: ActorRef<channel::Message>,
+    /// This node may open one of its sources.
+    may_originate: bool,
+    /// Present while another node is asked to be the origin.
+    seeker: Option<AbortOnDropHandle<()>>,
     served: Option<ServedRing>,
 }
 
@@ -85,6 +118,8 @@ pub struct SharedChannels {
     name: Arc<str>,
     link: ClusterLink,
     dialer: Arc<dyn NodeDialer>,
+    origins: Origins,
+    drain: Arc<NodeDrain>,
     may_originate: bool,
     /// By uuid. Bounded by the live channels.
     claimed: Mutex<HashMap<Uuid, Claimed>>,
@@ -92,38 +127,127 @@ pub struct SharedChannels {
 }
 
 impl SharedChannels {
-    /// Starts to pass decisions to the live channels, until the returned handle is dropped.
-    pub(crate) fn start(parts: ChannelParts) -> (Arc<Self>, AbortOnDropHandle<()>) {
-        let ChannelParts { name, link, mut effects, dialer, may_originate } = parts;
+    /// Starts to pass decisions to the live channels, and to answer other nodes, until the returned handle is dropped.
+    pub(crate) fn start(parts: ChannelParts, switchboard: Switchboard) -> (Arc<Self>, AbortOnDropHandle<()>) {
+        let ChannelParts { name, link, mut effects, dialer, engine, node, may_originate, drain } = parts;
+        let origins = Origins::new(node, engine, Arc::clone(&dialer));
+        let messages = origins.subscribe();
+        let mut draining = drain.changes();
         let shared = Arc::new(Self {
             name: name.into(),
             link,
             dialer,
+            origins,
+            drain,
             may_originate,
             claimed: Mutex::default(),
             meter: Arc::default(),
         });
         let of_task = Arc::clone(&shared);
         let task = tokio::spawn(async move {
-            while let Some(effect) = effects.recv().await {
-                of_task.pass_on(effect);
-            }
+            let serving = origins::serve(Arc::clone(&of_task), switchboard, messages);
+            let passing = async {
+                loop {
+                    tokio::select! {
+                        effect = effects.recv() => match effect {
+                            Some(effect) => of_task.pass_on(effect),
+                            None => return,
+                        },
+                        Ok(()) = draining.changed() => of_task.drain_changed(),
+                    }
+                }
+            };
+            tokio::join!(serving, passing);
         });
         (shared, AbortOnDropHandle::new(task))
     }
 
-    fn pass_on(&self, effect: NodeEffect) {
+    fn pass_on(self: &Arc<Self>, effect: NodeEffect) {
         let (uuid, decision) = match effect {
+            NodeEffect::SeekOrigin { channel, replaces } => return self.seek(channel, replaces),
             NodeEffect::Originate { channel, epoch } => (channel, OwnerDecision::Originate { epoch }),
             NodeEffect::Pull { channel, from, epoch } => (channel, OwnerDecision::Pull { from, epoch }),
             NodeEffect::ReleaseSource { channel } => (channel, OwnerDecision::Release),
             _ => return,
         };
         // A channel that has ended since wants nothing any more, which the member knows by now.
-        let actor = self.claimed.lock().get(&uuid).map(|it| it.actor.clone());
-        if let Some(actor) = actor {
-            let _ = actor.cast(channel::Message::Owner(decision));
+        let mut claimed = self.claimed.lock();
+        let Some(it) = claimed.get_mut(&uuid) else { return };
+        if decision != OwnerDecision::Release {
+            it.seeker = None;
         }
+        let actor = it.actor.clone();
+        drop(claimed);
+        let _ = actor.cast(channel::Message::Owner(decision));
+    }
+
+    /// Asks other nodes to be the origin of a channel, until one is or the channel ends.
+    fn seek(self: &Arc<Self>, uuid: Uuid, replaces: Option<u64>) {
+        let mut claimed = self.claimed.lock();
+        let Some(it) = claimed.get_mut(&uuid) else { return };
+        let (shared, target, actor) = (Arc::clone(self), it.target, it.actor.clone());
+        it.seeker = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                let reason = shared.origins.seek(target, replaces).await;
+                // Fails when the channel has ended, and with it its claim.
+                let _ = actor.cast(channel::Message::NobodyOpens(reason));
+                sleep(SEEK_PAUSE).await;
+            }
+        })));
+    }
+
+    /// Moves the channels of this node to others, or lets it open channels again.
+    fn drain_changed(self: &Arc<Self>) {
+        let is_draining = self.drain.is_draining();
+        let mut own = Vec::new();
+        for (uuid, it) in &mut *self.claimed.lock() {
+            self.want(*uuid, true, it.may_originate);
+            match &it.served {
+                Some(served) if self.gives_away(served) => own.push((*uuid, served.epoch)),
+                Some(_) if !is_draining => it.seeker = None,
+                Some(_) => {}
+                None => {}
+            }
+        }
+        for (uuid, epoch) in own {
+            self.seek(uuid, Some(epoch));
+        }
+    }
+
+    /// Returns whether another node is to be the origin of a channel. A gateway that stops moves only what others read.
+    fn gives_away(&self, served: &ServedRing) -> bool {
+        self.drain.gives_up_jobs() || (self.drain.is_draining() && served.is_read())
+    }
+
+    /// Waits until no other node reads a channel of which this node is the origin, at most for this long.
+    pub async fn moved(&self, at_most: Duration) {
+        let is_read =
+            || self.claimed.lock().values().any(|it| it.served.as_ref().is_some_and(ServedRing::is_read));
+        let moving = async {
+            while is_read() {
+                sleep(MOVED_PAUSE).await;
+            }
+        };
+        let _ = timeout(at_most, moving).await;
+    }
+
+    /// Starts a channel for another node. It becomes its origin unless there is one by then.
+    pub(super) async fn open(
+        &self,
+        switchboard: &Switchboard,
+        target: Target,
+        replaces: Option<u64>,
+    ) -> Result<(), String> {
+        if !self.may_originate() {
+            return Err(
+                if self.may_originate { "it is being drained" } else { "it opens no channels" }.to_owned()
+            );
+        }
+        switchboard.host(target, replaces).await.unwrap_or_else(|it| Err(it.to_string()))
+    }
+
+    pub(super) fn origins(&self) -> &Origins {
+        &self.origins
     }
 
     /// Returns the name of this node.
@@ -131,28 +255,33 @@ impl SharedChannels {
         &self.name
     }
 
+    /// Returns whether this node may open sources of channels now.
     pub(crate) fn may_originate(&self) -> bool {
-        self.may_originate
+        self.may_originate && !self.drain.is_draining()
     }
 
     pub(crate) fn dialer(&self) -> &Arc<dyn NodeDialer> {
         &self.dialer
     }
 
-    /// Declares that viewers of this node watch a channel, until the claim is dropped.
+    /// Declares that viewers of this node watch a channel, until the claim is dropped. `may_originate`: this node may use an
+    /// account of the channel.
     pub(crate) fn claim(
         self: &Arc<Self>,
-        uuid: Uuid,
+        target: Target,
         serial: u64,
         actor: ActorRef<channel::Message>,
+        may_originate: bool,
     ) -> ChannelClaim {
-        self.claimed.lock().insert(uuid, Claimed { serial, actor, served: None });
-        self.want(uuid, true);
+        let uuid = target.uuid();
+        let claimed = Claimed { serial, target, actor, may_originate, seeker: None, served: None };
+        self.claimed.lock().insert(uuid, claimed);
+        self.want(uuid, true, may_originate);
         ChannelClaim { shared: Arc::clone(self), uuid, serial }
     }
 
-    fn want(&self, channel: Uuid, is_wanted: bool) {
-        let may_originate = self.may_originate;
+    fn want(&self, channel: Uuid, is_wanted: bool, may_originate: bool) {
+        let may_originate = may_originate && self.may_originate();
         self.link.send(NodeInput::WantChannel { channel, is_wanted, may_originate });
     }
 
@@ -178,11 +307,12 @@ impl RingDirectory for SharedChannels {
     fn find(&self, target: &str) -> Option<FoundRing> {
         let uuid = Uuid::try_parse(target).ok()?;
         let claimed = self.claimed.lock();
-        let Claimed { actor, served: Some(ServedRing { ring, pump, epoch }), .. } = claimed.get(&uuid)?
+        let Claimed { actor, served: Some(ServedRing { ring, pump, epoch, n_edges }), .. } =
+            claimed.get(&uuid)?
         else {
             return None;
         };
-        let guard: Box<dyn Any + Send + Sync> = Box::new(EdgeGuard::new(actor.clone()));
+        let guard: Box<dyn Any + Send + Sync> = Box::new(EdgeGuard::new(actor.clone(), Arc::clone(n_edges)));
         Some(FoundRing { ring: ring.clone(), epoch: *epoch, continues: pump.adopted(), guard: Some(guard) })
     }
 
@@ -192,17 +322,19 @@ impl RingDirectory for SharedChannels {
 }
 
 /// An edge that reads a ring. Reports its beginning and its end to the live channel.
-struct EdgeGuard(ActorRef<channel::Message>);
+struct EdgeGuard(ActorRef<channel::Message>, Arc<AtomicUsize>);
 
 impl EdgeGuard {
-    fn new(actor: ActorRef<channel::Message>) -> Self {
+    fn new(actor: ActorRef<channel::Message>, n_edges: Arc<AtomicUsize>) -> Self {
+        n_edges.fetch_add(1, Ordering::Relaxed);
         let _ = actor.cast(channel::Message::EdgeJoined);
-        Self(actor)
+        Self(actor, n_edges)
     }
 }
 
 impl Drop for EdgeGuard {
     fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
         // Fails when the channel has ended.
         let _ = self.0.cast(channel::Message::EdgeLeft);
     }
@@ -225,9 +357,23 @@ impl ChannelClaim {
         self.uuid.to_string()
     }
 
+    /// Notes whether this node may use an account of the channel. An origin that may not asks another node to be it.
+    pub(crate) fn set_may_open(&self, may_originate: bool) {
+        let mut claimed = self.shared.claimed.lock();
+        let claim = claimed.get_mut(&self.uuid).filter(|it| it.serial == self.serial);
+        let Some(it) = claim.filter(|it| it.may_originate != may_originate) else { return };
+        it.may_originate = may_originate;
+        let given_away = it.served.as_ref().filter(|_| !may_originate).map(|it| it.epoch);
+        drop(claimed);
+        self.shared.want(self.uuid, true, may_originate);
+        if let Some(epoch) = given_away {
+            self.shared.seek(self.uuid, Some(epoch));
+        }
+    }
+
     /// Lets other nodes read the ring, as that of the origin of this epoch.
     pub(crate) fn serve(&self, epoch: u64, ring: Ring, pump: PumpHandle) {
-        self.set_served(Some(ServedRing { ring, pump, epoch }));
+        self.set_served(Some(ServedRing { ring, pump, epoch, n_edges: Arc::default() }));
     }
 
     /// Accepts no more nodes.
@@ -236,20 +382,33 @@ impl ChannelClaim {
     }
 
     fn set_served(&self, served: Option<ServedRing>) {
+        let given_away = served.as_ref().filter(|it| self.shared.gives_away(it)).map(|it| it.epoch);
         let mut claimed = self.shared.claimed.lock();
         if let Some(it) = claimed.get_mut(&self.uuid).filter(|it| it.serial == self.serial) {
             it.served = served;
+        }
+        if let Some(epoch) = given_away {
+            drop(claimed);
+            self.shared.seek(self.uuid, Some(epoch));
         }
     }
 
     /// Reports that the origin of this epoch answers.
     pub(crate) fn pulled(&self, epoch: u64) {
+        if let Some(it) = self.shared.claimed.lock().get_mut(&self.uuid) {
+            it.seeker = None;
+        }
         self.shared.link.send(NodeInput::Pulled { channel: self.uuid, epoch });
     }
 
     /// Reports that the origin of this epoch has not answered for a second.
     pub(crate) fn pull_lost(&self, epoch: u64) {
         self.shared.link.send(NodeInput::PullLost { channel: self.uuid, epoch });
+    }
+
+    /// Lets this node take the place of the origin of this epoch.
+    pub(crate) fn replace(&self, epoch: u64) {
+        self.shared.link.send(NodeInput::ReplaceOrigin { channel: self.uuid, epoch });
     }
 
     /// Reports that the source has ended that this node plays although another one is the origin.
@@ -265,7 +424,7 @@ impl Drop for ChannelClaim {
         if claimed.get(&self.uuid).is_some_and(|it| it.serial == self.serial) {
             claimed.remove(&self.uuid);
             drop(claimed);
-            self.shared.want(self.uuid, false);
+            self.shared.want(self.uuid, false, false);
         }
     }
 }

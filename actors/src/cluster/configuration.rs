@@ -37,6 +37,9 @@ pub struct Configuration {
     view: watch::Receiver<ConfigurationView>,
     snapshots: watch::Receiver<SnapshotView>,
     store: Store,
+    link: ClusterLink,
+    /// This node has all records.
+    may_write: bool,
     _tasks: [AbortOnDropHandle<()>; 2],
 }
 
@@ -104,12 +107,19 @@ impl Configuration {
             view,
         };
         let tasks = [tokio::spawn(task.run()), tokio::spawn(snapshot_task.run())];
-        Ok(Self { view: receiver, snapshots: of_snapshots, store, _tasks: tasks.map(AbortOnDropHandle::new) })
+        let _tasks = tasks.map(AbortOnDropHandle::new);
+        Ok(Self { view: receiver, snapshots: of_snapshots, store, link, may_write, _tasks })
     }
 
     /// Returns what this node knows about the snapshots, if it makes them.
     pub fn snapshots(&self) -> SnapshotView {
         self.snapshots.borrow().clone()
+    }
+
+    /// Notes whether this node would write. If it writes and would not, another node does from then on.
+    pub fn want_to_write(&self, is_wanted: bool) {
+        let is_wanted = is_wanted && self.may_write;
+        self.link.send(NodeInput::WantJob { job: JobName::Writer, is_wanted });
     }
 
     /// Returns what this node knows about the log.

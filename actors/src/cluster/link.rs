@@ -70,9 +70,10 @@ impl EffectPorts {
             | NodeEffect::Refused { .. }
             | NodeEffect::Close { .. }
             | NodeEffect::AskToYield { .. } => &self.slots,
-            NodeEffect::Originate { .. } | NodeEffect::Pull { .. } | NodeEffect::ReleaseSource { .. } => {
-                &self.channels
-            }
+            NodeEffect::Originate { .. }
+            | NodeEffect::Pull { .. }
+            | NodeEffect::SeekOrigin { .. }
+            | NodeEffect::ReleaseSource { .. } => &self.channels,
             NodeEffect::RunJob { .. } | NodeEffect::StopJob { .. } => &self.jobs,
             NodeEffect::Seated { .. } | NodeEffect::NotSeated { .. } | NodeEffect::EndSession { .. } => {
                 &self.seats

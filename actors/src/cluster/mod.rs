@@ -8,6 +8,8 @@
 //!      ├─ snapshots.rs       snapshots of it, and the removal of old entries of its log
 //!      ├─ files.rs    files in the object store
 //!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
+//!      ├─ origins.rs    asks other nodes to open a channel, and answers them
+//!      ├─ drain.rs    whether this node gives its channels away
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      ├─ view.rs     who is there, for people and programs
 //!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
@@ -20,9 +22,11 @@ mod channel_tests;
 mod channels;
 mod clock;
 mod configuration;
+mod drain;
 mod files;
 mod link;
 mod member;
+mod origins;
 #[cfg(test)]
 mod seat_tests;
 mod slots;
@@ -51,6 +55,7 @@ pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, S
 use self::clock::BootClock;
 pub(crate) use self::clock::BootTimeReader;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
+pub use self::drain::NodeDrain;
 pub use self::files::{FileError, FileExchange, StoredObject, digest_of};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;

@@ -96,6 +96,7 @@ impl ractor::Actor for Actor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             Message::Watch { target, request, reply } => state.watch(target, request, reply),
+            Message::Host { target, replaces, reply } => state.host(target, replaces, reply),
             Message::Reported { target, serial, report } => state.reported(target, serial, report),
             Message::Ended { target, serial } => state.ended(target, serial, &myself),
             Message::Drained { target, serial } => state.drained(target, serial),
@@ -166,6 +167,28 @@ impl State {
                 entry.parked.push((join.request, join.reply));
             }
             Err(_) => {}
+        }
+    }
+
+    fn host(&mut self, target: Target, replaces: Option<u64>, reply: RpcReplyPort<Result<(), String>>) {
+        let stopping = || Err("the channel is stopping there".to_owned());
+        if self.closing {
+            return answer(reply, stopping());
+        }
+        if !self.entries.contains_key(&target)
+            && let Some(live) = self.start(target)
+        {
+            let phase = TargetPhase::Live { live, last_join: None };
+            self.entries.insert(target, Entry { phase, parked: Vec::new() });
+        }
+        let number = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.entries.get_mut(&target).map(|it| &mut it.phase) {
+            Some(TargetPhase::Live { live, last_join }) => {
+                *last_join = Some(number);
+                // A channel that is gone drops the reply port, which the caller notices immediately.
+                let _ = live.actor.cast(channel::Message::Host { number, replaces, reply });
+            }
+            _ => answer(reply, stopping()),
         }
     }
 

@@ -11,6 +11,8 @@ use crate::plans::Target;
 pub(crate) enum Message {
     /// Joins a live channel, or starts one.
     Watch { target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply> },
+    /// Starts a live channel for the viewers of another node.
+    Host { target: Target, replaces: Option<u64>, reply: RpcReplyPort<Result<(), String>> },
     /// A live channel reports its state.
     Reported { target: Target, serial: u64, report: ChannelReport },
     /// A live channel ended.

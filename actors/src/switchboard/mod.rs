@@ -186,6 +186,19 @@ impl Switchboard {
         self.join(target, request).await
     }
 
+    /// Starts a live channel for the viewers of another node, which has some seconds to read it. With an epoch, this node
+    /// takes the place of the origin of that epoch. The error of the reply is a reason for people.
+    ///
+    /// # Errors
+    /// The switchboard does not reply in time, or the gateway is stopping.
+    pub(crate) async fn host(
+        &self,
+        target: Target,
+        replaces: Option<u64>,
+    ) -> Result<Result<(), String>, AskError> {
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, replaces, reply }).await
+    }
+
     async fn join(&self, target: Target, request: JoinRequest) -> Result<WatchReply, AskError> {
         self.address
             .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, request: request.clone(), reply })

@@ -516,7 +516,7 @@ impl System {
     pub fn share_channels(&self, parts: ChannelParts) {
         let mut task = self.shared_channels.lock();
         if task.is_none() {
-            let (shared, passing) = SharedChannels::start(parts);
+            let (shared, passing) = SharedChannels::start(parts, self.switchboard());
             // Set once, under the lock.
             let _ = self.state.env.shared_channels.set(shared);
             *task = Some(passing);

@@ -86,6 +86,11 @@ pub enum NodeInput {
         channel: Uuid,
         epoch: u64,
     },
+    /// This node takes the place of the origin of this epoch, because another node has asked for it.
+    ReplaceOrigin {
+        channel: Uuid,
+        epoch: u64,
+    },
     /// The source that this node played alone has ended.
     SourceLost {
         channel: Uuid,
@@ -251,7 +256,7 @@ impl ClusterNode {
             }
             NodeInput::WantChannel { channel, is_wanted, may_originate } => {
                 let new = || ChannelOwner::new(channel, may_originate, out);
-                self.channels.entry(channel).or_insert_with(new).want(is_wanted, member, out);
+                self.channels.entry(channel).or_insert_with(new).want(is_wanted, may_originate, member, out);
             }
             NodeInput::Pulled { channel, epoch } => {
                 if let Some(it) = self.channels.get_mut(&channel) {
@@ -261,6 +266,11 @@ impl ClusterNode {
             NodeInput::PullLost { channel, epoch } => {
                 if let Some(it) = self.channels.get_mut(&channel) {
                     it.pull_lost(epoch, member, out);
+                }
+            }
+            NodeInput::ReplaceOrigin { channel, epoch } => {
+                if let Some(it) = self.channels.get_mut(&channel) {
+                    it.replace(epoch, member, out);
                 }
             }
             NodeInput::SourceLost { channel } => {

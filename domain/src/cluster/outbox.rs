@@ -63,6 +63,13 @@ pub enum NodeEffect {
         from: NodeId,
         epoch: u64,
     },
+    /// Nobody plays this channel, or this node cannot reach its origin, and this node may not open it: ask a node that
+    /// may. Not repeated until the origin changes.
+    SeekOrigin {
+        channel: Uuid,
+        /// The epoch whose origin cannot be reached; `None`: no node is the origin.
+        replaces: Option<u64>,
+    },
     /// Drop the source of this channel, and return its lease.
     ReleaseSource {
         channel: Uuid,

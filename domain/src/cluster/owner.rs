@@ -63,8 +63,10 @@ pub struct ChannelOwner {
     /// The last record that this node wrote since the engine started, by which it recognises a write without a known
     /// outcome.
     wrote: Option<OwnerRecord>,
-    /// The epoch whose origin this node could not reach.
+    /// The epoch whose origin this node could not reach, or is to replace.
     unreachable: Option<u64>,
+    /// The last request for another origin: the highest epoch then, and the one to replace.
+    sought: Option<(u64, Option<u64>)>,
     /// Time at which a node that plays alone tries to pull again.
     pull_again_at: BootTime,
     /// The highest epoch that was seen, also before a restart of the engine.
@@ -83,6 +85,7 @@ impl ChannelOwner {
             may_originate,
             wrote: None,
             unreachable: None,
+            sought: None,
             pull_again_at: out.now,
             highest_epoch: 0,
             is_recovering: false,
@@ -93,14 +96,18 @@ impl ChannelOwner {
         self.role
     }
 
-    /// Notes whether viewers of this node watch the channel.
-    pub(super) fn want(&mut self, is_wanted: bool, member: &Member, out: &mut Outbox) {
-        self.is_wanted = is_wanted;
+    /// Notes whether viewers of this node watch the channel, and whether it may become the origin.
+    pub(super) fn want(&mut self, is_wanted: bool, may_originate: bool, member: &Member, out: &mut Outbox) {
+        (self.is_wanted, self.may_originate) = (is_wanted, may_originate);
         self.advance(member, out);
     }
 
     /// Notes that the channel is pulled from the origin of this epoch.
     pub(super) fn pulled(&mut self, pulled: u64, member: &Member, out: &mut Outbox) {
+        if !self.may_originate && self.unreachable == Some(pulled) {
+            // It answers again before another node has taken its place.
+            (self.unreachable, self.sought) = (None, None);
+        }
         if let ChannelRole::Pulling { from, epoch, has_source } = self.role
             && epoch == pulled
         {
@@ -127,6 +134,14 @@ impl ChannelOwner {
         self.advance(member, out);
     }
 
+    /// Takes the place of the origin of this epoch, unless another node has done so.
+    pub(super) fn replace(&mut self, epoch: u64, member: &Member, out: &mut Outbox) {
+        if self.is_wanted && self.may_originate && self.highest_epoch <= epoch {
+            self.unreachable = Some(epoch);
+            self.advance(member, out);
+        }
+    }
+
     /// Notes that the source that this node played alone has ended.
     pub(super) fn source_lost(&mut self, member: &Member, out: &mut Outbox) {
         match &mut self.role {
@@ -149,6 +164,7 @@ impl ChannelOwner {
         self.record.restarted(out);
         // The engine may have lost an older record of this node, which others have replaced since, and found it again.
         self.wrote = None;
+        self.sought = None;
         self.is_recovering = matches!(self.role, ChannelRole::Origin { .. });
     }
 
@@ -196,7 +212,10 @@ impl ChannelOwner {
 
     /// Makes this node the origin.
     fn take(&mut self, epoch: u64, incarnation: Incarnation, out: &mut Outbox) {
-        if !self.may_originate || !self.record.can_write(out) {
+        if !self.may_originate {
+            return self.seek(out);
+        }
+        if !self.record.can_write(out) {
             return;
         }
         let record = OwnerRecord { origin: Some((out.node, incarnation)), epoch };
@@ -207,8 +226,18 @@ impl ChannelOwner {
         }
     }
 
+    /// Lets another node be asked for the channel.
+    fn seek(&mut self, out: &mut Outbox) {
+        let replaces = self.unreachable.filter(|_| self.role != ChannelRole::Idle);
+        let sought = (self.highest_epoch, replaces);
+        if self.sought.replace(sought) != Some(sought) {
+            out.push(NodeEffect::SeekOrigin { channel: self.channel, replaces });
+        }
+    }
+
     /// Ends the part of this node, and its ownership.
     fn release(&mut self, member: &Member, out: &mut Outbox) {
+        self.sought = None;
         if self.role != ChannelRole::Idle {
             self.role = ChannelRole::Idle;
             self.unreachable = None;

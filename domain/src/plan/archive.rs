@@ -54,6 +54,9 @@ pub fn plan_archive(
     let (mut candidates, mut deepest, mut lacks_programme) = (Vec::new(), None, false);
     for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
+        if !records.conditions().may_use(&account) {
+            continue;
+        }
         let Some(archive) = stream.provider.archive.as_deref() else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
         let server = ActiveServer::of(&account, records);

@@ -43,6 +43,8 @@ pub struct Plan {
     pub candidates: Vec<Candidate>,
     /// Streams that cannot be played, each once, with the reason.
     pub unplayable: Vec<(StreamId, Unplayable)>,
+    /// Number of streams of accounts that only other nodes may use.
+    pub n_elsewhere: usize,
 }
 
 /// One way to play a channel.
@@ -76,6 +78,17 @@ pub struct PlanContext {
     pub user_agent: Option<String>,
     /// The addresses on which the gateway listens. No provider may lead to them.
     pub own_listeners: Arc<[SocketAddr]>,
+    /// The name of this node of a cluster. `None`: no cluster, so accounts are for this gateway whatever nodes they name.
+    pub node: Option<Arc<str>>,
+}
+
+impl PlanContext {
+    /// Returns whether this node may open connections of an account.
+    pub fn may_use(&self, account: &Account) -> bool {
+        let is_it =
+            |node: &Arc<str>| account.nodes.is_empty() || account.nodes.iter().any(|it| **it == **node);
+        self.node.as_ref().is_none_or(is_it)
+    }
 }
 
 impl Candidate {
@@ -207,6 +220,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         number: channel.number,
         candidates: Vec::new(),
         unplayable: Vec::new(),
+        n_elsewhere: 0,
     };
     let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
     let channel_profile = profile_of(channel.stream_profile);
@@ -218,6 +232,10 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
     }
     for stream in streams {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
+        if !records.conditions().may_use(&account) {
+            plan.n_elsewhere += 1;
+            continue;
+        }
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
         let profile = profile.unwrap_or_else(|| records.default_profile());
         let refresh = records.refresh(account.id);

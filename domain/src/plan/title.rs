@@ -110,6 +110,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
     let mut rewrites = Rewrites::default();
     let active = versions.iter().filter_map(|version| {
         let account = records.account(version.account).filter(|it| it.is_active)?;
+        let account = Some(account).filter(|it| records.conditions().may_use(it))?;
         Some((version, account))
     });
     let mut active: Vec<_> = active.collect();

@@ -190,3 +190,20 @@ pub async fn nodes(machines: impl IntoIterator<Item = Machine>) -> Vec<Node> {
     }
     nodes
 }
+
+/// Lets another machine join in a role, through the node that writes. An admin has logged in there.
+pub async fn join(writer: &Node, machine: Machine, role: &str) -> Node {
+    let mut token = String::new();
+    // A new cluster makes none for a while.
+    until_async("a join token", async || {
+        let (code, text) = writer.machine.command(&["cluster", "token", "--role", role]).await;
+        text.trim().clone_into(&mut token);
+        code == Some(0)
+    })
+    .await;
+    let mut node = machine.serve(&["--join", &token]).await;
+    node.logs_in().await;
+    node.sees(writer.machine.name).await;
+    writer.sees(node.machine.name).await;
+    node
+}

@@ -92,6 +92,12 @@ impl ractor::Actor for Actor {
         match message {
             Message::Load => state.load(),
             Message::Join(join) => state.join(join),
+            Message::Host { number, replaces, reply } => {
+                let outcome = state.host(number, replaces);
+                answer(reply, outcome);
+            }
+            Message::HostedInVain => state.hosted_in_vain(),
+            Message::NobodyOpens(reason) => state.nobody_opens(&reason),
             Message::Slots(message) => state.slots(message),
             Message::Opened(attempt, source) => state.opened(attempt, source),
             Message::Lost(attempt, cause) if is_pull(attempt) => state.pull_ended(attempt, cause),
@@ -212,7 +218,9 @@ impl State {
             return self.end(EndReason::Stopped);
         };
         // Most commits change other channels; these are not reported.
-        match self.upstream.replan(plan) {
+        let replanned = self.upstream.replan(plan);
+        self.plan_changed();
+        match replanned {
             (input, true) => self.push_reported(input, ChannelChange::PlanChanged),
             (input, false) => self.push(input),
         }

@@ -33,6 +33,10 @@ use crate::slots::Lease;
 
 /// Longest wait for the decision who is the origin. The cluster decides within milliseconds, unless its engine is away.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest wait for an origin if this node may not be it: other nodes are asked one after the other.
+const SEEK_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time for a node that has asked for the channel to read it.
+const HOST_TIMEOUT: Duration = Duration::from_secs(10);
 /// An origin that does not answer for this long is lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
 /// Pause between two connections to an origin.
@@ -82,12 +86,14 @@ pub(super) struct Sharing {
     role: Role,
     /// Nodes that read the ring.
     n_edges: usize,
+    /// Present while a node that has asked for the channel does not read it yet.
+    hosting: Option<AbortOnDropHandle<()>>,
     last_pull: u64,
 }
 
 impl Default for Sharing {
     fn default() -> Self {
-        Self { claim: None, role: Role::Unasked, n_edges: 0, last_pull: FIRST_PULL }
+        Self { claim: None, role: Role::Unasked, n_edges: 0, hosting: None, last_pull: FIRST_PULL }
     }
 }
 
@@ -143,9 +149,12 @@ impl State {
     pub(super) fn start(&mut self) {
         if self.sharing.claim.is_none() && self.is_shared() {
             let Some(shared) = self.context.env.shared_channels.get() else { return };
-            let (uuid, myself) = (self.context.target.uuid(), self.context.myself.clone());
-            let timeout = self.context.after(DECISION_TIMEOUT, Message::OwnerTimeout);
-            self.sharing.claim = Some(shared.claim(uuid, self.context.serial, myself));
+            let (target, myself) = (self.context.target, self.context.myself.clone());
+            let may_open = self.may_open();
+            let is_origin = may_open && shared.may_originate();
+            let timeout = if is_origin { DECISION_TIMEOUT } else { SEEK_TIMEOUT };
+            let timeout = self.context.after(timeout, Message::OwnerTimeout);
+            self.sharing.claim = Some(shared.claim(target, self.context.serial, myself, may_open));
             self.sharing.role = Role::Asked { _timeout: timeout };
             return;
         }
@@ -167,6 +176,68 @@ impl State {
         env.shared_channels.get().is_some() && is_live && !is_redirect()
     }
 
+    /// Returns whether this node may use an account of the channel, or no node may.
+    fn may_open(&self) -> bool {
+        self.upstream.plan().is_none_or(|it| !it.candidates.is_empty() || it.n_elsewhere == 0)
+    }
+
+    /// The accounts of the channel, or the nodes that may use them, may be others now.
+    pub(super) fn plan_changed(&self) {
+        if let Some(claim) = &self.sharing.claim {
+            claim.set_may_open(self.may_open());
+        }
+    }
+
+    /// Starts the channel for another node. The error is a reason for people.
+    pub(super) fn host(&mut self, number: u64, replaces: Option<u64>) -> Result<(), String> {
+        self.audience.join_arrived(number);
+        let refused = |reason: &str| Err(reason.to_owned());
+        if self.ending.is_some() {
+            return refused("the channel is stopping there");
+        }
+        let Some(plan) = self.upstream.plan() else {
+            self.end(EndReason::Closed);
+            return refused("it does not know the channel");
+        };
+        let has_candidates = !plan.candidates.is_empty();
+        if let Role::Origin { epoch } = &self.sharing.role
+            && replaces.is_some_and(|it| it >= *epoch)
+        {
+            return refused("it is the origin that cannot be reached");
+        }
+        if !has_candidates || !self.is_shared() {
+            return refused("it has no stream of the channel that it may open");
+        }
+        self.sharing.hosting = Some(self.context.after(HOST_TIMEOUT, Message::HostedInVain));
+        if self.upstream.is_idle() && self.sharing.claim.is_none() {
+            self.history.start_requested();
+            self.upstream.choose_first(self.audience.forecast_profile());
+            self.start();
+        }
+        if let (Some(epoch), Some(claim)) = (replaces, &self.sharing.claim) {
+            claim.replace(epoch);
+        }
+        Ok(())
+    }
+
+    pub(super) fn hosted_in_vain(&mut self) {
+        self.sharing.hosting = None;
+    }
+
+    /// No node opens the channel. Viewers who have seen nothing yet are refused.
+    pub(super) fn nobody_opens(&mut self, reason: &str) {
+        if matches!(self.sharing.role, Role::Asked { .. }) && self.ending.is_none() {
+            self.refuse_all(reason.to_owned());
+        }
+    }
+
+    fn refuse_all(&mut self, why: String) {
+        let refusal = WatchRefusal::NothingPlays(why.clone());
+        self.report(ChannelChange::GaveUp { refusal: refusal.clone() });
+        self.audience.answer_waiting(|| WatchReply::Refused(refusal.clone()));
+        self.end(EndReason::NothingPlays(why.into()));
+    }
+
     pub(super) fn owner(&mut self, decision: OwnerDecision) {
         if self.ending.is_some() || self.sharing.claim.is_none() {
             return;
@@ -185,15 +256,11 @@ impl State {
     /// Without a decision, this node plays for its own viewers. The limits of providers stand on leases only.
     pub(super) fn owner_timeout(&mut self) {
         let (Role::Asked { .. }, Some(claim)) = (&self.sharing.role, &self.sharing.claim) else { return };
-        if claim.shared().may_originate() {
+        if claim.shared().may_originate() && self.may_open() {
             self.sharing.role = Role::Alone;
             return self.push(Input::Start);
         }
-        let why = "no other node plays it, and this one may not open it".to_owned();
-        let refusal = WatchRefusal::NothingPlays(why.clone());
-        self.report(ChannelChange::GaveUp { refusal: refusal.clone() });
-        self.audience.answer_waiting(|| WatchReply::Refused(refusal.clone()));
-        self.end(EndReason::NothingPlays(why.into()));
+        self.refuse_all("no other node plays it, and this one may not open it".to_owned());
     }
 
     fn originate(&mut self, epoch: u64) {
@@ -335,6 +402,7 @@ impl State {
 
     pub(super) fn edge_joined(&mut self) {
         self.sharing.n_edges += 1;
+        self.sharing.hosting = None;
     }
 
     pub(super) fn edge_left(&mut self) {
@@ -343,7 +411,7 @@ impl State {
 
     /// Returns whether nobody watches the channel, here or through another node.
     pub(super) fn is_deserted(&mut self) -> bool {
-        self.audience.is_deserted() && self.sharing.n_edges == 0
+        self.audience.is_deserted() && self.sharing.n_edges == 0 && self.sharing.hosting.is_none()
     }
 }
 

@@ -464,3 +464,45 @@ fn a_lease_is_confirmed_once_if_its_table_is_seen_before_the_write_is_answered()
     cluster.ask(1, 1, &[pool(1, 1, 0)]);
     assert_eq!(cluster.granted(), [(0, 1)]);
 }
+
+#[test]
+fn a_node_that_may_not_open_a_channel_asks_once_for_each_origin_and_another_takes_over() {
+    let mut cluster = Cluster::new(3);
+    let want = |cluster: &mut Cluster, node, may_originate| {
+        cluster.on(node, NodeInput::WantChannel { channel: CHANNEL, is_wanted: true, may_originate });
+    };
+    let seeks = |cluster: &mut Cluster, replaces| {
+        let found: Vec<_> =
+            cluster.effects.extract_if(.., |it| matches!(it.1, NodeEffect::SeekOrigin { .. })).collect();
+        assert_eq!(found, [(0, NodeEffect::SeekOrigin { channel: CHANNEL, replaces })]);
+    };
+    want(&mut cluster, 0, false);
+    cluster.wait(5);
+    seeks(&mut cluster, None);
+    assert_eq!(cluster.role(0), ChannelRole::Idle);
+    want(&mut cluster, 1, true);
+    assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 1 });
+    cluster.on(0, NodeInput::Pulled { channel: CHANNEL, epoch: 1 });
+    assert_eq!(cluster.role(0), ChannelRole::Edge { from: NodeId(1), epoch: 1 });
+
+    // It cannot reach the origin, and another node replaces that; an old request for the same changes nothing.
+    cluster.on(0, NodeInput::PullLost { channel: CHANNEL, epoch: 1 });
+    cluster.wait(5);
+    seeks(&mut cluster, Some(1));
+    want(&mut cluster, 2, true);
+    for _ in 0..2 {
+        cluster.on(2, NodeInput::ReplaceOrigin { channel: CHANNEL, epoch: 1 });
+        assert_eq!(cluster.role(2), ChannelRole::Origin { epoch: 2 });
+    }
+    assert_eq!(cluster.role(1), ChannelRole::Pulling { from: NodeId(2), epoch: 2, has_source: true });
+    cluster.on(0, NodeInput::Pulled { channel: CHANNEL, epoch: 2 });
+    assert_eq!(cluster.role(0), ChannelRole::Edge { from: NodeId(2), epoch: 2 });
+
+    // An origin that is drained stays one until it is replaced, and then opens nothing more.
+    cluster.on(1, NodeInput::Pulled { channel: CHANNEL, epoch: 2 });
+    want(&mut cluster, 2, false);
+    assert_eq!(cluster.role(2), ChannelRole::Origin { epoch: 2 });
+    cluster.on(1, NodeInput::ReplaceOrigin { channel: CHANNEL, epoch: 2 });
+    assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 3 });
+    assert_eq!(cluster.role(2), ChannelRole::Pulling { from: NodeId(1), epoch: 3, has_source: true });
+}

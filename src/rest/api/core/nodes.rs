@@ -6,9 +6,10 @@ use resource_derive::View;
 use serde::Serialize;
 
 use crate::http::reply::Refusal;
+use crate::node::drain::DrainError;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
+use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
 
 /// The cluster, as the answering node sees it.
@@ -40,8 +41,8 @@ pub(crate) struct ClusterNodeView {
     name: String,
     /// Its task.
     role: Named<NodeRole>,
-    /// Its state.
-    state: Named<NodeState>,
+    /// Its state. A node is draining if it gives its channels to other nodes and opens no more.
+    state: Named<ShownState>,
     /// Whether it is the node that answers.
     is_own: bool,
     /// Its version of the gateway.
@@ -67,16 +68,64 @@ pub(crate) struct ClusterNodeView {
 }
 
 choice!(NodeRole { Full = "full", Edge = "edge" });
-choice!(NodeState {
+/// The state of a node, as clients see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShownState {
+    Joining,
+    Alive,
+    Draining,
+    Expired,
+    Left,
+    Unknown,
+}
+
+choice!(ShownState {
     Joining = "joining",
     Alive = "alive",
+    Draining = "draining",
     Expired = "expired",
     Left = "left",
     Unknown = "unknown",
 });
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::get("/api/core/nodes/", ADMIN, "Lists the nodes of the cluster.", list)]
+    let path = "/api/core/nodes/{name}/drain/";
+    vec![
+        Route::get("/api/core/nodes/", ADMIN, "Lists the nodes of the cluster.", list),
+        Route::post(path, ADMIN, "Moves the channels and jobs of a node to other nodes.", drain),
+        Route::delete(path, ADMIN, "Lets a node that was drained open channels again.", end_drain),
+    ]
+}
+
+async fn drain(call: Call) -> Result<NoContent, Refusal> {
+    set_drain(call, true).await
+}
+
+async fn end_drain(call: Call) -> Result<NoContent, Refusal> {
+    set_drain(call, false).await
+}
+
+async fn set_drain(call: Call, is_draining: bool) -> Result<NoContent, Refusal> {
+    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node.get()) else {
+        return Err(Refusal::not_found("This gateway is not a node of a cluster."));
+    };
+    let set = node.set_drain(&cluster.view(), call.text("name")?, is_draining).await;
+    set.map(|()| NoContent).map_err(|error| match error {
+        DrainError::Unknown => Refusal::not_found(error.to_string()),
+        DrainError::NotRunning => Refusal::unavailable(error.to_string()),
+        DrainError::Unreachable => Refusal::unavailable(error.to_string()).retry_soon(),
+    })
+}
+
+fn shown(node: &NodeView) -> ShownState {
+    match node.state {
+        NodeState::Joining => ShownState::Joining,
+        NodeState::Alive if node.info.load.is_draining => ShownState::Draining,
+        NodeState::Alive => ShownState::Alive,
+        NodeState::Expired => ShownState::Expired,
+        NodeState::Left => ShownState::Left,
+        NodeState::Unknown => ShownState::Unknown,
+    }
 }
 
 async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
@@ -99,7 +148,7 @@ fn node(node: &NodeView) -> ClusterNodeView {
         id: u64::from(node.id.0),
         name: node.info.name.clone(),
         role: Named(node.info.role),
-        state: Named(node.state),
+        state: Named(shown(node)),
         is_own: node.is_own,
         version: node.info.version.clone(),
         addresses: node.info.addresses.clone(),

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use super::location::{LocationChange, location_of};
 use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
+use crate::config::check_node_name;
 use crate::http::reply::Refusal;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::set;
@@ -32,6 +33,7 @@ pub(super) struct Change {
     release_delay: Option<Duration>,
     proxy: Option<Option<ProxyAddress>>,
     further_addresses: Option<Vec<SourceUrl>>,
+    nodes: Option<Vec<String>>,
     others: M3UAccountEdit,
 }
 
@@ -100,8 +102,10 @@ impl Change {
             }
         };
         let further_addresses = edit.further_addresses.take().map(|it| addresses_of(it, &mut errors));
+        let nodes = edit.nodes.take().map(|it| nodes_of(it, &mut errors));
         Ok(errors.or(Change {
             proxy,
+            nodes,
             further_addresses,
             location,
             user_agent,
@@ -129,6 +133,7 @@ impl Change {
         set(&mut account.release_delay, self.release_delay);
         set(&mut account.proxy, self.proxy);
         set(&mut account.further_addresses, self.further_addresses);
+        set(&mut account.nodes, self.nodes);
         set(&mut account.headers_for_all_hosts, edit.headers_for_all_hosts);
         set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));
         set(&mut account.name, edit.name);
@@ -175,6 +180,19 @@ fn addresses_of(texts: Vec<String>, errors: &mut FieldErrors) -> Vec<SourceUrl> 
         }
     }
     addresses
+}
+
+/// Returns names of nodes, each once. A node with such a name need not exist yet.
+fn nodes_of(names: Vec<String>, errors: &mut FieldErrors) -> Vec<String> {
+    let mut nodes = Vec::new();
+    for name in names {
+        match check_node_name(&name) {
+            Ok(()) if nodes.contains(&name) => {}
+            Ok(()) => nodes.push(name),
+            Err(reason) => errors.add("nodes", format!("The name of a node {reason}.")),
+        }
+    }
+    nodes
 }
 
 /// Returns these headers. The user agent has a field of its own.

@@ -82,7 +82,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
     // The macro cannot hold all properties at once.
     let films = json!({
         "enable_vod": false, "load_all_episodes": false, "auto_enable_new_groups_vod": true,
-        "auto_enable_new_groups_series": true, "proxy": null, "further_addresses": [], "active_address": null,
+        "auto_enable_new_groups_series": true, "proxy": null, "further_addresses": [], "nodes": [], "active_address": null,
         "active_address_since": null, "active_address_cause": null,
     });
     expected.as_object_mut().unwrap().extend(films.as_object().unwrap().clone());

@@ -125,6 +125,10 @@ pub(crate) struct M3UAccountView {
     /// only.
     #[field(edit, items_max = FURTHER_ADDRESSES_MAX, chars_max = 2_048)]
     further_addresses: Vec<String>,
+    /// Names of the nodes of a cluster that may open connections of the account; empty: all. The others play its channels
+    /// through these.
+    #[field(edit, items_max = 64, chars_max = 64, example = "[\"attic\"]")]
+    nodes: Vec<String>,
     /// The server that is in use, if the account has several. Visible to admins only.
     #[field(example = "http://backup.example:8080")]
     active_address: Option<String>,
@@ -402,6 +406,7 @@ impl Render for Account {
             proxy: lookup.if_admin(|| self.proxy.as_ref().map(ToString::to_string)),
             further_addresses: lookup
                 .if_admin(|| self.further_addresses.iter().map(|it| it.expose().to_owned()).collect()),
+            nodes: self.nodes.clone(),
             active_address: lookup.if_admin(|| address.in_use(&addresses).map(|it| it.expose().to_owned())),
             active_address_since: Some(address.changed_at).filter(|it| *it != 0 && has_choice).map(Time),
             active_address_cause: Some(address.cause.clone()).filter(|it| !it.is_empty() && has_choice),

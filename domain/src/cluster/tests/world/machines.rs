@@ -183,7 +183,8 @@ impl World {
                 let from = from.0 as usize;
                 self.after(delay, Event::PullTried { machine, process, from, epoch, is_last: false });
             }
-            NodeEffect::ReleaseSource { .. } | NodeEffect::StopJob { .. } => {}
+            NodeEffect::SeekOrigin { .. } | NodeEffect::ReleaseSource { .. } | NodeEffect::StopJob { .. } => {
+            }
             NodeEffect::RunJob { .. } => self.runs_job(machine),
             // Seats have schedules of their own.
             NodeEffect::Seated { .. } | NodeEffect::NotSeated { .. } | NodeEffect::EndSession { .. } => {}

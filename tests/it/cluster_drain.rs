@@ -1,0 +1,105 @@
+//! A node that is drained gives its channels and jobs to other nodes: gateways in processes of their own, and NATS.
+
+mod slow {
+    use serde_json::{Value, json};
+
+    use crate::support::api::Api;
+    use crate::support::binary::Binary;
+    use crate::support::client::Player;
+    use crate::support::cluster::{Machine, Node, nats, two_nodes};
+    use crate::support::signal::Picture;
+    use crate::support::until_async;
+    use crate::support::upstream::Provider;
+
+    const NEWS: &str = "/live/anna/news.ts";
+
+    /// Makes a channel of a stream without a limit. Returns its uuid.
+    async fn fill(machine: &Machine, provider: &Provider) -> String {
+        let folder = machine.folder.path().display().to_string();
+        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
+        let stream = json!({ "name": "News", "url": provider.url(NEWS) });
+        let stream = admin.post("/api/channels/streams/", stream).await;
+        assert_eq!(stream.status, 201, "{stream:?}");
+        let channel = json!({ "stream_id": stream.body["id"] });
+        let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
+        assert_eq!(channel.status, 201, "{channel:?}");
+        program.signal("TERM");
+        assert!(program.ended().await.success(), "{}", program.output());
+        channel.text("uuid").to_owned()
+    }
+
+    async fn until_origin_is(node: &Node, uuid: &str, name: &str) {
+        let what = format!("{} to have the origin {name}: {}", node.machine.name, node.program.output());
+        until_async(&what, async || {
+            let status: Value = node.api.get(&format!("/proxy/ts/status/{uuid}")).await.body;
+            status["source_node"] == name
+        })
+        .await;
+    }
+
+    /// Waits until a node shows another one in a state.
+    async fn until_shown(node: &Node, name: &str, state: &str) {
+        until_async(&format!("{name} to be {state}: {}", node.program.output()), async || {
+            let body = node.api.get("/api/core/nodes/").await.body;
+            let nodes = body["nodes"].as_array().cloned().unwrap_or_default();
+            nodes.iter().any(|it| it["name"] == name && it["state"] == state)
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_drained_node_gives_its_channels_and_jobs_away_and_its_viewers_stay() {
+        let nats = nats();
+        let provider = Provider::start();
+        provider.path(NEWS).plays(Picture::new("news"));
+        let machine = Machine::new("attic", &nats);
+        let uuid = fill(&machine, &provider).await;
+        let path = format!("/proxy/ts/stream/{uuid}");
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let here = Player::watch(attic.address, &path).await;
+        here.sees("news").await;
+        // A new cluster grants nothing for 20 s; until then, each node plays for itself.
+        until_origin_is(&attic, &uuid, "attic").await;
+        assert_eq!(attic.api.get("/readyz").await.status, 200);
+
+        // Asked at the other node.
+        let drain = "/api/core/nodes/attic/drain/";
+        let unknown = cellar.api.post("/api/core/nodes/nobody/drain/", json!({})).await;
+        assert_eq!(unknown.status, 404, "{unknown:?}");
+        let drained = cellar.api.post(drain, json!({})).await;
+        assert_eq!(drained.status, 204, "{drained:?}");
+        until_origin_is(&attic, &uuid, "cellar").await;
+        until_shown(&cellar, "attic", "draining").await;
+        assert_eq!(attic.api.get("/readyz").await.status, 503);
+        assert_eq!(attic.api.get("/healthz").await.status, 200);
+        here.more_bytes(1_000_000).await;
+        until_async("one upstream", async || provider.open() == 1).await;
+        assert_eq!(provider.accepted(), 2);
+        // The configuration is written by the other node.
+        let writes = async || cellar.machine.succeeds(&["cluster", "status"]).await;
+        until_async("the other node to write", async || {
+            writes().await.lines().any(|it| it.starts_with("cellar") && it.ends_with("writes"))
+        })
+        .await;
+        attic.creates("Sport").await;
+
+        // It ends, also by the command.
+        assert_eq!(cellar.api.delete(drain).await.status, 204);
+        until_shown(&cellar, "attic", "alive").await;
+        attic.machine.succeeds(&["cluster", "drain"]).await;
+        until_shown(&cellar, "attic", "draining").await;
+        attic.machine.succeeds(&["cluster", "drain", "--end"]).await;
+        until_async("the node to be ready", async || attic.api.get("/readyz").await.status == 200).await;
+        here.received(|it| it.ts.assert_clean());
+
+        // A node that is stopped gives its channels to those who read them.
+        let there = Player::watch(attic.address, &path).await;
+        there.sees("news").await;
+        cellar.stops().await;
+        until_origin_is(&attic, &uuid, "attic").await;
+        there.more_bytes(1_000_000).await;
+        here.more_bytes(1_000_000).await;
+        here.received(|it| it.ts.assert_clean());
+    }
+}
