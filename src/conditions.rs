@@ -540,6 +540,23 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_is_not_shortened_and_a_node_that_needs_a_snapshot_are_reported() {
+        assert_eq!(log_condition(&SnapshotView { log_bytes: 511 << 20, ..SnapshotView::default() }), None);
+        let large = log_condition(&SnapshotView { log_bytes: 512 << 20, ..SnapshotView::default() }).unwrap();
+        assert!(large.message.contains("no snapshot") && large.message.contains("512 MiB"), "{large:?}");
+        let problem = Some("the disk is full".to_owned());
+        let failing = log_condition(&SnapshotView { problem, ..SnapshotView::default() }).unwrap();
+        assert!(failing.message.contains("the disk is full"), "{failing:?}");
+        let problem = Some("entry 7 is gone".to_owned());
+        let behind = ConfigurationView { problem, needs_snapshot: true, ..ConfigurationView::default() };
+        let rejoining = configuration_condition(Some(&LogRole::Follower), &behind).unwrap();
+        assert!(rejoining.advice.contains("restarts by itself"), "{rejoining:?}");
+        let read_only = LogRole::ReadOnly("the log ends".to_owned());
+        let broken = configuration_condition(Some(&read_only), &behind).unwrap();
+        assert!(broken.advice.contains("headwater cluster reseed"), "{broken:?}");
+    }
+
+    #[test]
     fn a_full_disk_is_reported_with_the_room_that_is_left() {
         let space = DiskSpace { available: 100 << 20, total: 1 << 40 };
         assert!(disk_condition(space).unwrap().message.starts_with("100 MiB"));

@@ -43,7 +43,7 @@ pub(super) fn reseed(config: &Config, is_forced: bool) -> anyhow::Result<ExitCod
         let store = spawn_blocking(move || opened.open()).await??;
         let begun = begin(&store, file, log, &engine, &name, is_forced).await;
         if let Ok((position, keys)) = &begun {
-            complete(&store, &folder, &*engine, *position, keys.clone()).await;
+            complete(&store, &folder, &engine, *position, keys.clone()).await;
         }
         store.close();
         begun.map(drop)

@@ -68,9 +68,9 @@ impl Rejoining {
     /// Builds the store of the cluster beside the present one. Returns its position.
     async fn prepare(&self) -> Result<u64, String> {
         let path = self.folder.root().join(FILE);
-        let prepared = match self.from_engine(&path).await {
+        let prepared = match self.get_from_engine(&path).await {
             Ok(sequence) => Ok(sequence),
-            Err(of_engine) => self.from_nodes(&path).await.map_err(|it| format!("{of_engine}; {it}")),
+            Err(of_engine) => self.get_from_nodes(&path).await.map_err(|it| format!("{of_engine}; {it}")),
         };
         // Overwritten the next time otherwise.
         let _ = std::fs::remove_file(path);
@@ -82,7 +82,7 @@ impl Rejoining {
         session.map(|it| it.number).ok_or_else(|| "NATS cannot be reached".to_owned())
     }
 
-    async fn from_engine(&self, path: &Path) -> Result<u64, String> {
+    async fn get_from_engine(&self, path: &Path) -> Result<u64, String> {
         let session = self.session()?;
         let mut skipped: Vec<SnapshotName> = Vec::new();
         let mut reasons = Vec::new();
@@ -103,7 +103,7 @@ impl Rejoining {
         Err(reasons.join("; "))
     }
 
-    async fn from_nodes(&self, path: &Path) -> Result<u64, String> {
+    async fn get_from_nodes(&self, path: &Path) -> Result<u64, String> {
         let session = self.session()?;
         let log = self.engine.log_state(session).await.map_err(|it| it.to_string())?;
         let last = self.engine.read_log(session, log.last).await.map_err(|it| it.to_string())?;

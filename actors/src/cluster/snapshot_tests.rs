@@ -126,7 +126,7 @@ impl Node {
     async fn writes(&self, id: u32) -> u64 {
         let store = self.store.clone();
         let write = move || {
-            store.write_blocking(move |write| write.put(&Group::new(GroupId(id), &format!("group {id}"))))
+            store.write_blocking(move |write| write.put(&Group::new(GroupId(id), format!("group {id}"))))
         };
         spawn_blocking(write).await.unwrap().unwrap();
         self.store.log_status().borrow().as_ref().unwrap().position.sequence
@@ -218,7 +218,7 @@ async fn nothing_is_removed_from_a_log_whose_snapshot_cannot_be_read_or_that_is_
         store.attach_log(Arc::new(of_other), LogKeys::new().unwrap()).unwrap();
         store.become_writer().unwrap();
         for id in 1..9 {
-            store.write_blocking(move |write| write.put(&Group::new(GroupId(id), &id.to_string()))).unwrap();
+            store.write_blocking(move |write| write.put(&Group::new(GroupId(id), id.to_string()))).unwrap();
         }
         store
     });
