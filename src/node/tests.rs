@@ -21,7 +21,9 @@ use super::file::{NodeFile, begin_cluster};
 use super::join::{
     JoinAnswer, JoinRequest, REQUEST_BYTES_MAX, admit, create_token, rotate_keys, stored_keys,
 };
-use super::tls::{JOIN_PROTOCOL, NODE_PROTOCOL, NodeIdentity, NodeTls, client_config, join_client_config};
+use super::tls::{
+    JOIN_PROTOCOL, NODE_PROTOCOL, NodeIdentity, NodeTls, TrustedNodes, client_config, join_client_config,
+};
 use super::{NodeError, node_name, revoked_serials};
 
 const NOW: i64 = 1_700_000_000_000;
