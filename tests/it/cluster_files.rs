@@ -73,7 +73,8 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn uploads_and_guides_are_on_all_nodes_and_survive_the_one_that_answered() {
         let nats = nats();
-        let [attic, cellar] = two_nodes(Machine::new("attic", &nats), Machine::new("cellar", &nats)).await;
+        let attic = Machine::new("attic", &nats).with_admin().await;
+        let [attic, cellar] = two_nodes(attic, Machine::new("cellar", &nats)).await;
 
         // All through the node that only passes writes on.
         let first = upload(&cellar, "/api/channels/logos/upload/", "image/svg+xml", svg("first logo")).await;

@@ -62,6 +62,16 @@ impl Machine {
         text
     }
 
+    /// Runs a gateway of its own until it has its first admin.
+    pub async fn with_admin(self) -> Self {
+        let folder = self.folder.path().display().to_string();
+        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+        Api::stranger_at(program.address().await).become_first_admin().await;
+        program.signal("TERM");
+        assert!(program.ended().await.success(), "{}", program.output());
+        self
+    }
+
     pub async fn serve(self, arguments: &[&str]) -> Node {
         let program = self.run(&[&["serve"], arguments].concat());
         let address = program.address().await;

@@ -52,7 +52,7 @@ pub async fn fill<const N: usize>(
     }
     for (name, limit) in users {
         let user = json!({
-            "username": name, "password": "a password of a user", "stream_limit": limit,
+            "username": name, "password": "a password of a user", "user_level": 0, "stream_limit": limit,
             "custom_properties": { "xc_password": "tv" },
         });
         create(&admin, "/api/accounts/users/", user).await;
