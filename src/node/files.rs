@@ -10,12 +10,11 @@
 //! shares files that it has from before the cluster, and guides that it imported, and removes what nothing names.
 
 use std::collections::HashSet;
-use std::fmt;
-use std::fs;
-use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use std::{fmt, fs, io};
 
 use actors::{FileError, FileExchange, digest_of, now_ms};
 use domain::account::{Account, PlaylistLocation};
@@ -258,7 +257,7 @@ impl SharedFiles {
         let states = models.guide_states.load();
         let states = states.iter().filter(|it| it.generation > 0);
         named.extend(states.map(|it| Shared::Programmes(it.source, it.generation)));
-        // Whatever else a name is, it is not one of ours.
+        // Other names are not those of shared files.
         named.retain(|it| self.path(it).is_ok());
         named
     }
@@ -517,7 +516,6 @@ impl SharedFiles {
 
 /// Creates a folder that only the owner can access. Blocks.
 fn create_folder(folder: &std::path::Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 

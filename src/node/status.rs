@@ -26,7 +26,7 @@ const STATUS_WAIT: Duration = Duration::from_secs(2);
 /// Answers of other nodes are used again for this time, so that several who look cost as much as one.
 const FRESH: Duration = Duration::from_millis(900);
 
-/// What a node plays.
+/// The live channels and players of a node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NodeStatus {
     /// Channels that did not answer in time are left out.

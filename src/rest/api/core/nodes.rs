@@ -92,8 +92,13 @@ pub(super) fn routes() -> Vec<Route> {
     let path = "/api/core/nodes/{name}/drain/";
     vec![
         Route::get("/api/core/nodes/", ADMIN, "Lists the nodes of the cluster.", list),
-        Route::post(path, ADMIN, "Moves the channels and jobs of a node to other nodes.", drain),
-        Route::delete(path, ADMIN, "Lets a node that was drained open channels again.", end_drain),
+        Route::post(
+            path,
+            ADMIN,
+            "Starts the drain of a node: its channels and jobs move to other nodes.",
+            drain,
+        ),
+        Route::delete(path, ADMIN, "Ends the drain of a node, which may open channels again.", end_drain),
     ]
 }
 
