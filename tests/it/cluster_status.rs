@@ -117,6 +117,15 @@ mod slow {
         assert_eq!((&row["client_count"], &row["nodes"]), (&json!(1), &json!(["cellar"])), "{row}");
         assert_eq!(frame["stats"]["totals"]["client_count"], 3, "{frame}");
 
+        // One of them writes the configuration, and the other one has all of it.
+        until_async("the nodes with their commits", async || {
+            let nodes = cellar.api.get("/api/core/nodes/").await.body["nodes"].clone();
+            let nodes = nodes.as_array().cloned().unwrap_or_default();
+            let writers = nodes.iter().filter(|it| it["is_writer"] == true).count();
+            writers == 1 && nodes.len() == 2 && nodes.iter().all(|it| it["commits_behind"] == 0)
+        })
+        .await;
+
         // What a node that is gone has played is not shown any more.
         cellar.killed().await;
         lists(&attic, news, &["attic"]).await;

@@ -1,6 +1,6 @@
 //! `/api/core/nodes/`: the nodes of the cluster, as this one sees them.
 
-use actors::{NodeState, NodeView};
+use actors::{ConfigurationView, NodeState, NodeView};
 use cluster::NodeRole;
 use resource_derive::View;
 use serde::Serialize;
@@ -65,6 +65,11 @@ pub(crate) struct ClusterNodeView {
     /// Load of its processors in the last minute, in percent.
     #[field(example = "40")]
     cpu_percent: Option<u64>,
+    /// Whether it writes the configuration that the nodes share.
+    is_writer: bool,
+    /// Number of commits of that configuration that it did not have when it last gave a sign of life; `null` if it shares none.
+    #[field(example = "0")]
+    commits_behind: Option<u64>,
 }
 
 choice!(NodeRole { Full = "full", Edge = "edge" });
@@ -136,7 +141,8 @@ fn shown(node: &NodeView) -> ShownState {
 async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
     let Some(cluster) = call.app.cluster.get() else { return Ok(ClusterNodesView::default()) };
     let view = cluster.view();
-    let nodes: Vec<_> = view.nodes.iter().map(node).collect();
+    let configuration = call.app.node.get().map(|it| it.configuration.view()).unwrap_or_default();
+    let nodes: Vec<_> = view.nodes.iter().map(|it| node(it, &configuration)).collect();
     Ok(ClusterNodesView {
         is_enabled: true,
         is_connected: view.disconnected.is_none(),
@@ -147,8 +153,9 @@ async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
     })
 }
 
-fn node(node: &NodeView) -> ClusterNodeView {
+fn node(node: &NodeView, configuration: &ConfigurationView) -> ClusterNodeView {
     let load = node.info.load;
+    let writer = configuration.writer.map(|(id, incarnation)| (id, Some(incarnation)));
     ClusterNodeView {
         id: u64::from(node.id.0),
         name: node.info.name.clone(),
@@ -162,6 +169,8 @@ fn node(node: &NodeView) -> ClusterNodeView {
         channels: load.channels,
         clients: load.clients,
         cpu_percent: load.cpu_percent.map(u64::from),
+        is_writer: writer == Some((node.id, node.incarnation)),
+        commits_behind: load.configuration.map(|it| configuration.last.saturating_sub(it)),
     }
 }
 
