@@ -75,7 +75,7 @@ impl Node {
             self.drain.set(is_draining);
             return Ok(());
         }
-        set_drain(&self.trust, node, is_draining).await
+        set_drain(&self.others, name, is_draining).await
     }
 }
 

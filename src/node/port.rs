@@ -201,10 +201,10 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
-        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => {
-            let status = (parts.status)().await;
-            reply(StatusCode::OK, "application/json", serde_json::to_vec(&status).unwrap_or_default())
-        }
+        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => match serde_json::to_vec(&(parts.status)().await) {
+            Ok(status) => reply(StatusCode::OK, "application/json", status),
+            Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+        },
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;

@@ -23,7 +23,7 @@ use tracing::error;
 use super::frames::{self, Notification, RecordingCounts};
 use super::statistics::{Statistics, StatisticsReader};
 use crate::app::App;
-use crate::node::status::{self, NodeTotals, overview_with_totals};
+use crate::node::status;
 use crate::rest::{pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
@@ -125,7 +125,12 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
     let notifications = sender.downgrade();
     let task = tokio::spawn(async move {
         let _panic_log = PanicLog;
-        tokio::join!(measure(&app, &newest), forward(&app, (events, changes, known), &sender));
+        let measuring = measure(&app, &newest);
+        tokio::join!(
+            measuring,
+            watch_sessions(&app, &sender),
+            forward(&app, (events, changes, known), &sender)
+        );
     });
     (receiver, Arc::new(Running { notifications, statistics, _task: AbortOnDropHandle::new(task) }))
 }
@@ -148,18 +153,18 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>) {
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        let (statuses, totals) = live(app).await;
+        let statuses = live(app).await;
+        let totals = status::totals(app).await;
         let table = app.models.channels.load();
         let statistics = reader.read(statuses, &totals, &table, Instant::now(), now_ms());
         newest.send_replace(Some(Arc::new(statistics)));
     }
 }
 
-/// Returns the status of all live channels, those of other nodes included, and the counters of each node. A channel that does
-/// not answer in time is left out.
-async fn live(app: &App) -> (Vec<(Target, ChannelStatus)>, Vec<(Arc<str>, NodeTotals)>) {
-    let (overview, totals) = overview_with_totals(app).await.unwrap_or_default();
-    (overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect(), totals)
+/// Returns the status of all live channels, those of other nodes included. One that does not answer in time is left out.
+async fn live(app: &App) -> Vec<(Target, ChannelStatus)> {
+    let overview = status::overview(app).await.unwrap_or_default();
+    overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
 async fn forward(
@@ -170,7 +175,6 @@ async fn forward(
     // An error only means that there is no listener.
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
     let mut refreshes = Refreshes::begin(app);
-    let (mut films, mut past) = (Sessions::default(), Sessions::default());
     let mut recordings = Recordings::default();
     let mut integrations = app.integrations.statuses();
     let mut ticks = every_period();
@@ -205,7 +209,6 @@ async fn forward(
             },
             _ = ticks.tick() => {
                 refreshes.send_changes(app, send);
-                send_sessions(app, &mut films, &mut past, send).await;
                 recordings.send_changes(app, send);
                 send_integrations(app, &mut integrations, send);
             }
@@ -292,24 +295,25 @@ impl Refreshes {
 }
 
 /// Sends the statistics of films and of the past of channels while something is being watched, and once after the last viewer
-/// has left.
-async fn send_sessions(
-    app: &App,
-    films: &mut Sessions,
-    past: &mut Sessions,
-    send: impl Fn(Arc<Notification>),
-) {
-    let watched = status::films(app).await;
-    if films.note(&watched)
-        && let Some(stats) = pushed_stats(&app.models, &watched)
-    {
-        send(frames::vod_stats(&stats));
-    }
-    let watched = status::past(app).await;
-    if past.note(&watched)
-        && let Some(stats) = pushed_past_stats(&app.models, &watched)
-    {
-        send(frames::timeshift_stats(&stats));
+/// has left. Besides the notifications, because other nodes may be slow to answer.
+async fn watch_sessions(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
+    let (mut films, mut past) = (Sessions::default(), Sessions::default());
+    let mut ticks = every_period();
+    loop {
+        ticks.tick().await;
+        // An error only means that there is no listener.
+        let watched = status::films(app).await;
+        if films.note(&watched)
+            && let Some(stats) = pushed_stats(&app.models, &watched)
+        {
+            drop(sender.send(frames::vod_stats(&stats)));
+        }
+        let watched = status::past(app).await;
+        if past.note(&watched)
+            && let Some(stats) = pushed_past_stats(&app.models, &watched)
+        {
+            drop(sender.send(frames::timeshift_stats(&stats)));
+        }
     }
 }
 

@@ -103,8 +103,8 @@ mod slow {
         cellar.lists(&["A", "Alone", "B", "Before", "C"]).await;
     }
 
-    /// Waits until the node makes a snapshot at this moment, or has made one.
-    async fn makes_a_snapshot(folder: &Path, watcher: &Watcher, last: u64) {
+    /// Waits until the node makes a snapshot at this moment, or has made one that is not among these.
+    async fn makes_a_snapshot(folder: &Path, watcher: &Watcher, before: &[ObjectInfo]) {
         until_async("a snapshot", async || {
             // As often as possible: the files exist for some milliseconds.
             for _ in 0..20 {
@@ -113,7 +113,8 @@ mod slow {
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            watcher.log().await.first > last
+            let now = watcher.snapshots().await;
+            now.iter().any(|it| before.iter().all(|other| other.name != it.name))
         })
         .await;
     }
@@ -123,10 +124,10 @@ mod slow {
         let nats = nats();
         let watcher = Watcher::new(&nats);
         let [attic, cellar] = nodes(&nats).await;
-        attic.creates("One").await;
-        cellar.lists(&["One"]).await;
-        let last = watcher.log().await.last;
-        makes_a_snapshot(attic.machine.folder.path(), &watcher, last).await;
+        let before = watcher.snapshots().await;
+        let folder = attic.machine.folder.path();
+        // Looked for from the beginning, because a snapshot takes some milliseconds.
+        tokio::join!(attic.creates("One"), makes_a_snapshot(folder, &watcher, &before));
         let attic = attic.killed().await;
         let has = watcher.log().await.last;
         // The other node makes the next ones, and trims.

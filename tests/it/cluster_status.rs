@@ -1,6 +1,8 @@
 //! Each node of a cluster shows what all nodes play.
 
 mod slow {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
 
     use crate::support::api::{ADMIN, Api, PASSWORD};
@@ -96,7 +98,7 @@ mod slow {
             let all = node.api.get("/proxy/stats").await;
             assert_eq!(all.body["live"]["count"], 2, "{all:?}");
         }
-        let mut ids: Vec<_> = Vec::new();
+        let mut ids = BTreeSet::new();
         for row in
             [lists(&attic, news, &["attic", "cellar"]).await, lists(&attic, weather, &["cellar"]).await]
         {
