@@ -57,10 +57,14 @@ impl Vault {
     fn create(path: &Path) -> Result<Self> {
         let key: [u8; 32] = random()?;
         let digits = HEXLOWER.encode(&key);
+        // The file gets its name when it is complete on the disk. One of a start that was interrupted is replaced.
+        let unfinished = path.with_added_extension("part");
         let write = || {
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            let mut options = fs::OpenOptions::new();
+            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
             file.write_all(format!("{TITLE}\n{digits}\n").as_bytes())?;
             file.sync_all()?;
+            fs::rename(&unfinished, path)?;
             sync_parent(path)
         };
         write().map_err(|error| {
