@@ -247,7 +247,7 @@ async fn store_outcome(
     entry: DeliveryLogEntry,
 ) -> Option<Delivery> {
     let (id, max_age_s) = (delivery.id, destination.max_age_s());
-    let integration = destination.recipient().integration();
+    let mut integration = destination.recipient().integration();
     let excess = running.log_excess(&entry);
     let mut has_failed = false;
     loop {
@@ -278,6 +278,9 @@ async fn store_outcome(
                 note(destination, left.as_ref(), paused);
                 return left;
             }
+            // The state of an integration is one for all nodes of a cluster, and only one of them writes it. The delivery is
+            // that of this node.
+            Err(storage::Error::NotWriter) if integration.is_some() => integration = None,
             Err(cause) => {
                 if !std::mem::replace(&mut has_failed, true) {
                     warn!(delivery.id = %id, "failed to store the outcome of a delivery, trying again: {cause}");
