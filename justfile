@@ -78,7 +78,7 @@ bench *names:
 fuzz seconds="20":
     bash fuzz/run.sh {{ seconds }}
 
-# Runs this many rounds of failures with five nodes and three NATS servers, 40 s to 4 min each.
+# Runs this many rounds of failures with five nodes and three NATS servers, half a minute each.
 cluster-rounds rounds="100" seed="1":
     HEADWATER_ROUNDS={{ rounds }} HEADWATER_SEED={{ seed }} cargo nextest run --workspace --profile all --no-capture -E 'test(cluster_rounds::)'
 

@@ -77,8 +77,6 @@ impl DataFolder {
         };
         if is_restored {
             pending.keep_records_of_node(&store, &self.key());
-        }
-        if is_restored {
             info!(backup = name, "the store was replaced");
         }
         // Nobody else uses the folder now. What is left of an interrupted restoration is of no use.

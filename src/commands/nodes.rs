@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use actors::now_ms;
 use anyhow::{Context, anyhow, bail, ensure};
-use cluster::codec::StoredRecord;
+use cluster::codec::{StoredMember, StoredRecord, decode, record_key};
 use cluster::nats::{NatsEngine, NatsOptions, inspect};
 use cluster::{Engine, EngineLog, Key, WatchEvent};
 use domain::cluster::record::NodeId;
@@ -176,22 +176,29 @@ pub(super) async fn check_servers(options: &NatsOptions) -> anyhow::Result<()> {
 async fn number_of(options: NatsOptions, name: &str) -> anyhow::Result<NodeId> {
     let engine = NatsEngine::start(options);
     connected(&engine).await?;
+    if let Some(member) = members(&engine).await.into_iter().find(|it| it.node.name == name) {
+        let number = member.node.certificate;
+        return number.map(NodeId).with_context(|| format!("the node \"{name}\" has no certificate"));
+    }
+    bail!("the cluster has no node \"{name}\"; `headwater cluster status` lists them")
+}
+
+/// Reads the records of all members; those that came, if NATS stops to answer.
+pub(super) async fn members(engine: &NatsEngine) -> Vec<StoredMember> {
     let mut events = engine.watch(Key::new("member"));
     let until = Instant::now() + CONNECT_TIMEOUT;
+    let mut members = Vec::new();
     while let Ok(Some(event)) = timeout_at(until, events.recv()).await {
         let record = match event {
             WatchEvent::Record(record) => record,
             WatchEvent::Complete => break,
             WatchEvent::Session(_) => continue,
         };
-        let Some(key) = cluster::codec::record_key(&record.key) else { continue };
-        let decoded = record.value.map(|it| cluster::codec::decode(&record.key, key, &it));
-        if let Some(Ok(StoredRecord::Member(member))) = decoded
-            && member.node.name == name
-        {
-            let number = member.node.certificate;
-            return number.map(NodeId).with_context(|| format!("the node \"{name}\" has no certificate"));
+        let Some(key) = record_key(&record.key) else { continue };
+        let decoded = record.value.map(|it| decode(&record.key, key, &it));
+        if let Some(Ok(StoredRecord::Member(member))) = decoded {
+            members.push(member);
         }
     }
-    bail!("the cluster has no node \"{name}\"; `headwater cluster status` lists them")
+    members
 }

@@ -5,17 +5,15 @@ use std::sync::Arc;
 
 use actors::{SnapshotParts, store_snapshot};
 use anyhow::{Context, anyhow, ensure};
-use cluster::codec::{StoredRecord, decode, record_key};
 use cluster::nats::NatsEngine;
-use cluster::{Engine, EngineLog, Key, WatchEvent, node_id};
+use cluster::{Engine, EngineLog, node_id};
 use storage::Store;
 use storage::log::{CommitLog, LogKeys, LogPosition};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout_at};
 
-use super::cluster::{CONNECT_TIMEOUT, connected, options};
-use super::nodes::{check_servers, must_not_run};
+use super::cluster::{connected, options};
+use super::nodes::{check_servers, members, must_not_run};
 use crate::config::Config;
 use crate::data::DataFolder;
 use crate::node::file::NodeFile;
@@ -113,17 +111,7 @@ async fn complete(
 
 /// Checks that no other node says that it has more of the configuration.
 async fn must_be_newest(engine: &NatsEngine, name: &str, own: u64) -> anyhow::Result<()> {
-    let mut events = engine.watch(Key::new("member"));
-    let until = Instant::now() + CONNECT_TIMEOUT;
-    while let Ok(Some(event)) = timeout_at(until, events.recv()).await {
-        let record = match event {
-            WatchEvent::Record(record) => record,
-            WatchEvent::Complete => break,
-            WatchEvent::Session(_) => continue,
-        };
-        let Some(key) = record_key(&record.key) else { continue };
-        let decoded = record.value.map(|it| decode(&record.key, key, &it));
-        let Some(Ok(StoredRecord::Member(member))) = decoded else { continue };
+    for member in members(engine).await {
         let theirs = member.node.load.configuration.unwrap_or_default();
         ensure!(
             theirs <= own || node_id(&member.node.name) == node_id(name),

@@ -94,7 +94,12 @@ impl Rejoining {
                     break;
                 }
             };
-            match self.build(path.to_owned(), (name.log, name.sequence)).await {
+            let built = match self.verified(path.to_owned()).await {
+                Ok(position) if position == (name.log, name.sequence) => self.build(path.to_owned()).await,
+                Ok(_) => Err("the snapshot stands at another entry than its name says".to_owned()),
+                Err(reason) => Err(reason),
+            };
+            match built {
                 Ok(sequence) => return Ok(sequence),
                 Err(reason) => reasons.push(reason),
             }
@@ -116,13 +121,15 @@ impl Rejoining {
                 reasons.push(reason);
                 continue;
             }
-            // A node that has not heard of a new log yet sends its old store.
-            let position = self.verified(path.to_owned()).await.map_err(|it| failed(&it))?;
-            if position.0 != identity || position.1 + 1 < log.first {
-                reasons.push(failed(&"it has an old configuration itself"));
-                continue;
-            }
-            match self.build(path.to_owned(), position).await {
+            let built = match self.verified(path.to_owned()).await {
+                Ok((of_log, sequence)) if of_log == identity && sequence + 1 >= log.first => {
+                    self.build(path.to_owned()).await
+                }
+                // A node that has not heard of a new log yet sends its old store.
+                Ok(_) => Err("it has an old configuration itself".to_owned()),
+                Err(reason) => Err(reason),
+            };
+            match built {
                 Ok(sequence) => return Ok(sequence),
                 Err(reason) => reasons.push(failed(&reason)),
             }
@@ -183,11 +190,8 @@ impl Rejoining {
         ))
     }
 
-    /// Restores a snapshot that stands at this position, to be used from the next start.
-    async fn build(&self, path: PathBuf, (log, sequence): (Uuid, u64)) -> Result<u64, String> {
-        if self.verified(path.clone()).await? != (log, sequence) {
-            return Err("the snapshot stands at another entry than its name says".to_owned());
-        }
+    /// Restores a verified snapshot, to be used from the next start. Returns its position.
+    async fn build(&self, path: PathBuf) -> Result<u64, String> {
         let (keys, folder) = (self.trust.data_keys(), self.folder.clone());
         let building =
             spawn_blocking(move || PendingRestore::of(&folder).prepare_snapshot(&path, &keys, &folder.key()));

@@ -113,9 +113,7 @@ impl NodeStatuses {
         *last = Some((Instant::now(), Arc::clone(&answers)));
         answers
     }
-}
 
-impl NodeStatuses {
     fn is_silent(&self, node: NodeId) -> bool {
         let mut silent = self.silent.lock();
         silent.retain(|_, until| *until > Instant::now());

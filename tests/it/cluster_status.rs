@@ -6,37 +6,12 @@ mod slow {
     use serde_json::{Value, json};
 
     use crate::support::api::{ADMIN, Api, PASSWORD};
-    use crate::support::binary::Binary;
     use crate::support::client::Player;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
-    use crate::support::signal::Picture;
+    use crate::support::cluster_content::fill;
     use crate::support::until_async;
     use crate::support::upstream::Provider;
     use crate::support::websocket::WebSocketClient;
-
-    const CHANNELS: [&str; 2] = ["News", "Weather"];
-
-    /// Makes channels of streams without a limit. Returns their uuids.
-    async fn fill(machine: &Machine, provider: &Provider) -> Vec<String> {
-        let folder = machine.folder.path().display().to_string();
-        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
-        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
-        let mut uuids = Vec::new();
-        for name in CHANNELS {
-            let path = format!("/live/anna/{name}.ts");
-            provider.path(&path).plays(Picture::new(name));
-            let stream = json!({ "name": name, "url": provider.url(&path) });
-            let stream = admin.post("/api/channels/streams/", stream).await;
-            assert_eq!(stream.status, 201, "{stream:?}");
-            let channel = json!({ "stream_id": stream.body["id"] });
-            let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
-            assert_eq!(channel.status, 201, "{channel:?}");
-            uuids.push(channel.text("uuid").to_owned());
-        }
-        program.signal("TERM");
-        assert!(program.ended().await.success(), "{}", program.output());
-        uuids
-    }
 
     /// Returns the names of the nodes of the clients of a channel.
     fn nodes_of(channel: &Value) -> Vec<&str> {
@@ -66,19 +41,18 @@ mod slow {
     async fn every_node_shows_the_viewers_of_all_with_their_nodes() {
         let (nats, provider) = (nats(), Provider::start());
         let machine = Machine::new("attic", &nats);
-        let uuids = fill(&machine, &provider).await;
-        let [news, weather] = [0, 1].map(|at| uuids[at].as_str());
-        let path = |uuid: &str| format!("/proxy/ts/stream/{uuid}");
+        let channels = fill(&machine, &provider, ["News", "Weather"], &[]).await;
+        let [news, weather] = channels.each_ref().map(|it| it.uuid.as_str());
         let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
-        let here = Player::watch(attic.address, &path(news)).await;
+        let here = Player::watch(attic.address, &channels[0].path()).await;
         here.sees("News").await;
         // A new cluster grants nothing for 20 s; until then, each node plays for itself.
         let origin =
             || async { attic.api.get(&format!("/proxy/ts/status/{news}")).await.body["source_node"].clone() };
         until_async("an origin", async || origin().await == "attic").await;
-        let there = Player::watch(cellar.address, &path(news)).await;
+        let there = Player::watch(cellar.address, &channels[0].path()).await;
         there.sees("News").await;
-        let alone = Player::watch(cellar.address, &path(weather)).await;
+        let alone = Player::watch(cellar.address, &channels[1].path()).await;
         alone.sees("Weather").await;
 
         for (node, role) in [(&attic, "origin"), (&cellar, "edge")] {

@@ -205,8 +205,7 @@ impl SharedChannels {
             match &it.served {
                 Some(served) if self.gives_away(served) => own.push((*uuid, served.epoch)),
                 Some(_) if !is_draining => it.seeker = None,
-                Some(_) => {}
-                None => {}
+                _ => {}
             }
         }
         for (uuid, epoch) in own {

@@ -39,8 +39,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest and shortest pause between two looks at the log, also after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Size of a log, in bytes, from which on one snapshot is enough to remove what it contains, and that is reported. Half of
-/// what the stream takes.
+/// Size of a log, in bytes, from which on one snapshot is enough to remove what it contains, and that is reported. The
+/// stream takes twice this size.
 pub(super) const LOG_BYTES_LARGE: u64 = 512 << 20;
 /// Size of a log, as a multiple of [`SnapshotLimits::bytes`], at which a snapshot is due in any case.
 const LOG_PARTS_MAX: u64 = 3;

@@ -22,7 +22,7 @@ use domain::limits::{self, HeldSeat, SeatDecision, SeatHolder, SeatRules};
 use media::meter::Connection;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 pub use self::shared::SeatParts;
 use self::shared::{SeatAdmission, SeatAnswer, SharedSeats};
@@ -252,17 +252,19 @@ impl SeatTable {
             return self.take_shared(shared, request, viewer, target, connection, rules).await;
         }
         let deadline = Instant::now() + SEAT_WAIT;
+        self.wait_for(deadline, || self.take(request, viewer, target, connection, rules)).await
+    }
+
+    /// Looks after each change of the table, until there is something or the time is over. Returns the last error then.
+    async fn wait_for<T, E>(&self, until: Instant, mut look: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
-            // Created before the check, so that no release in between is missed.
-            let returned = self.returned.notified();
-            tokio::pin!(returned);
-            returned.as_mut().enable();
-            match self.take(request, viewer, target, connection, rules) {
-                Err(taken) if tokio::time::timeout_at(deadline, returned).await.is_err() => {
-                    return Err(taken);
-                }
-                Err(_) => {}
-                seat => return seat,
+            // Created before the look, so that no change in between is missed.
+            let changed = self.returned.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let found = look();
+            if found.is_ok() || timeout_at(until, changed).await.is_err() {
+                return found;
             }
         }
     }

@@ -21,7 +21,7 @@ use domain::limits::SeatRules;
 use media::meter::Connection;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
@@ -105,39 +105,25 @@ impl SeatTable {
         rules: SeatRules,
     ) -> Result<Seat, SeatsTaken> {
         let until = Instant::now() + ANSWER_MAX;
-        let begin = || self.begin(shared, request, viewer, target, connection, rules);
+        let begin = || self.begin(shared, request, viewer, target, connection, rules).ok_or(());
         let seat = match self.wait_for(until, begin).await {
-            Some(Begun::Seated(seat)) => return Ok(seat),
-            Some(Begun::New(seat, of_cluster)) => {
+            Ok(Begun::Seated(seat)) => return Ok(seat),
+            Ok(Begun::New(seat, of_cluster)) => {
                 let (user, number) = seat.session;
                 shared.link.send(NodeInput::TakeSeat { user, seat: number, request: of_cluster });
                 seat
             }
-            None => return Err(self.taken(request.user)),
+            Err(()) => return Err(self.taken(request.user)),
         };
-        match self.wait_for(until, || self.answer(seat.session)).await {
-            Some(SeatAnswer::Granted) => Ok(seat),
-            Some(SeatAnswer::Refused) => {
+        match self.wait_for(until, || self.answer(seat.session).ok_or(())).await {
+            Ok(SeatAnswer::Granted) => Ok(seat),
+            Ok(SeatAnswer::Refused) => {
                 drop(seat);
                 Err(self.taken(request.user))
             }
-            None => {
+            Err(()) => {
                 drop(seat);
                 self.take(request, viewer, target, connection, rules)
-            }
-        }
-    }
-
-    /// Looks after each change of the table, until there is something or the time is over.
-    async fn wait_for<T>(&self, until: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        loop {
-            // Created before the look, so that no change in between is missed.
-            let changed = self.returned.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let found = look();
-            if found.is_some() || timeout_at(until, changed).await.is_err() {
-                return found;
             }
         }
     }

@@ -197,7 +197,7 @@ impl GuideFiles {
     /// instead. Blocks.
     ///
     /// # Errors
-    /// If it is no file of this source and generation. It is removed.
+    /// The file does not belong to this source and generation. It is removed.
     pub fn receive(&self, source: GuideSourceId, generation: u64, from: &Path) -> Result<()> {
         let failed = |error| Error::disk("take the guide of another node into use", error);
         let mut sources = self.0.sources.write();

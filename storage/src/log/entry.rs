@@ -189,7 +189,7 @@ impl LogEntry {
     }
 }
 
-/// Returns the log to which an encoded entry belongs, as the entry says; `None` if it is no entry that this version knows.
+/// Returns the id of the log that an encoded entry names. `None`: this version cannot read the entry.
 /// Nothing of it is verified.
 pub fn log_of(entry: &[u8]) -> Option<Uuid> {
     let (&[m0, m1, m2, m3, FORMAT, _kind], rest) = entry.split_first_chunk()? else { return None };
