@@ -130,7 +130,9 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         found.extend(status.and_then(|it| plugin_condition(plugin, &it)));
     }
     if let Some(cluster) = app.cluster.get() {
-        found.extend(cluster_conditions(&cluster.view()));
+        let mut view = ClusterView::clone(&cluster.view());
+        view.nodes.retain(|it| !app.node.get().is_some_and(|own| own.has_removed(it)));
+        found.extend(cluster_conditions(&view));
     }
     if let Some(node) = app.node.get() {
         let role = node.configuration.status().map(|it| it.role);

@@ -1,5 +1,6 @@
 //! The gateway as one value: start it, ask it for its addresses, stop it.
 
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use warp::Filter;
 use crate::app::App;
 use crate::backups::follow_schedule;
 use crate::config::{Config, Listen, may_stream_from};
-use crate::control::ControlSocket;
+use crate::control::{ControlSocket, ControlledNode, execute_here};
 use crate::data::DataFolder;
 use crate::demo::Demo;
 use crate::discovery::Discovery;
@@ -45,6 +46,7 @@ use crate::http::origin::Origins;
 use crate::http::reply::Refusal;
 use crate::http::{Routes, route_table};
 use crate::node::membership::NodeParts;
+use crate::node::operator::OperatorHandler;
 use crate::node::port::{ControlHandler, NodePort, NodePortParts, StatusReader};
 use crate::node::status::NodeStatus;
 use crate::playing_control::perform_for;
@@ -209,6 +211,7 @@ impl Gateway {
                 api: handler.for_nodes(),
                 status: status_reader(&app, &runtimes.work),
                 control: control_handler(&app, &runtimes.work),
+                operator: operator_handler(&app, &runtimes.work),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
                 drain: Arc::clone(&node.drain),
@@ -265,8 +268,12 @@ impl Gateway {
     /// commands work only while the gateway is stopped, so a failure is only logged.
     pub(crate) fn open_control_socket(&mut self, folder: &DataFolder) {
         let (requests, restarts) = handover::requests();
-        let drain = self.app.node.get().map(|it| Arc::clone(&it.drain));
-        match ControlSocket::open(folder, self.models().clone(), requests, drain) {
+        let node = self
+            .app
+            .node
+            .get()
+            .map(|it| ControlledNode { drain: Arc::clone(&it.drain), forwarder: Arc::clone(&it.forwarder) });
+        match ControlSocket::open(folder, self.models().clone(), requests, node) {
             Ok(socket) => (self.control, self.restarts) = (Some(socket), Some(Mutex::new(restarts))),
             Err(error) => {
                 let path = folder.control_socket();
@@ -299,7 +306,15 @@ impl Gateway {
         };
         match requested {
             Some(request) => request,
-            None => std::future::pending().await,
+            None => pending().await,
+        }
+    }
+
+    /// Waits until this node is removed from its cluster. Never returns without a cluster.
+    pub async fn removed(&self) {
+        match self.app.node.get() {
+            Some(node) => node.trust.removed().await,
+            None => pending().await,
         }
     }
 
@@ -653,6 +668,20 @@ fn control_handler(app: &Arc<App>, work: &Handle) -> ControlHandler {
             perform_for(&app, &headers, order).await
         }));
         Box::pin(async move { performing.await.unwrap_or_else(|_| Err(is_stopping())) })
+    })
+}
+
+/// Returns what executes requests of operators of other nodes, on the runtime of the control plane.
+fn operator_handler(app: &Arc<App>, work: &Handle) -> OperatorHandler {
+    let (app, work) = (Arc::downgrade(app), work.clone());
+    let is_stopping = || "the gateway is stopping".to_owned();
+    Arc::new(move |request| {
+        let app = app.clone();
+        let executing = AbortOnDropHandle::new(work.spawn(async move {
+            let app = app.upgrade().ok_or_else(is_stopping)?;
+            execute_here(DataFolder::new(&app.config.data_dir), app.models.clone(), request).await
+        }));
+        Box::pin(async move { executing.await.unwrap_or_else(|_| Err(is_stopping())) })
     })
 }
 

@@ -72,6 +72,8 @@ pub use self::channel::{
 };
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
+#[cfg(feature = "testing")]
+pub use self::cluster::testing::TestMember;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
     ConfigurationView, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting, NodeDialer,

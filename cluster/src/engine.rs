@@ -263,6 +263,12 @@ pub trait Engine: fmt::Debug + Send + Sync {
 
     /// Lists all objects.
     fn objects(&self, session: u64) -> BoxFuture<'_, Result<Vec<ObjectInfo>, EngineError>>;
+
+    /// Lists the ids of uploads that are not complete: those that go on, and those that were cut off.
+    fn unfinished_uploads(&self, session: u64) -> BoxFuture<'_, Result<Vec<String>, EngineError>>;
+
+    /// Removes the parts of an upload that was cut off. An upload that goes on is damaged by it.
+    fn remove_upload<'a>(&'a self, session: u64, id: &'a str) -> BoxFuture<'a, Result<(), EngineError>>;
 }
 
 /// Maximum number of messages that wait for a receiver of [`Engine::subscribe`].

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::doctor::{CheckReport, Finding};
+use super::reachability::check_nodes;
 use crate::config::{ClusterConfig, Config};
 use crate::gateway::install_tls;
 use crate::play::{printable, say};
@@ -33,7 +34,13 @@ pub(super) fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let options = options(&config.cluster)?;
     let mut report = CheckReport::default();
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(check_servers(&config.cluster, &options, &mut report));
+    runtime.block_on(async {
+        let is_in_use = check_servers(&config.cluster, &options, &mut report).await;
+        // A session would create what is missing.
+        if is_in_use {
+            check_nodes(config, options, &mut report).await;
+        }
+    });
     Ok(report.end())
 }
 
@@ -55,14 +62,17 @@ pub(super) fn options(config: &ClusterConfig) -> anyhow::Result<NatsOptions> {
     config.nats().map_err(|it| anyhow!("failed to {it}"))
 }
 
-async fn check_servers(config: &ClusterConfig, options: &NatsOptions, report: &mut CheckReport) {
+/// Returns whether they have data of a cluster.
+async fn check_servers(config: &ClusterConfig, options: &NatsOptions, report: &mut CheckReport) -> bool {
     number_of_servers(options.servers.len(), report);
     let mut clusters = BTreeMap::new();
+    let mut is_in_use = false;
     for address in &options.servers {
         match inspect(options, address).await {
             Ok(facts) => {
                 clusters.insert(facts.cluster.clone(), address);
                 server(address, &facts, options.servers.len(), report);
+                is_in_use |= facts.version_problem.is_none() && !facts.streams.is_empty();
             }
             Err(reason) => report.add(Finding::problem(
                 address,
@@ -79,6 +89,7 @@ async fn check_servers(config: &ClusterConfig, options: &NatsOptions, report: &m
         ));
     }
     sync(config, report).await;
+    is_in_use
 }
 
 fn number_of_servers(n: usize, report: &mut CheckReport) {
@@ -303,8 +314,8 @@ impl WriterFacts {
 }
 
 /// A node as its records show it.
-struct FoundNode {
-    stored: StoredMember,
+pub(super) struct FoundNode {
+    pub(super) stored: StoredMember,
     revision: Revision,
     /// It has renewed its record while this command watched.
     has_renewed: bool,
@@ -320,13 +331,17 @@ impl FoundNode {
         }
     }
 
+    pub(super) fn is_alive(&self) -> bool {
+        self.stored.record.state == MemberState::Alive && self.has_renewed
+    }
+
     fn is_waited_for(&self) -> bool {
         self.stored.record.state == MemberState::Alive && !self.has_renewed
     }
 }
 
 /// Watches the members until each has renewed its record, or two renewals are due.
-async fn renewals(events: &mut Receiver<WatchEvent>) -> Vec<FoundNode> {
+pub(super) async fn renewals(events: &mut Receiver<WatchEvent>) -> Vec<FoundNode> {
     let until = Instant::now() + RENEW_INTERVAL * 2;
     let mut nodes: BTreeMap<Key, FoundNode> = BTreeMap::new();
     let mut is_complete = false;

@@ -7,6 +7,7 @@ mod export;
 mod import;
 mod import_from;
 mod nodes;
+mod reachability;
 mod reseed;
 mod restart;
 mod serve;

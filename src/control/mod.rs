@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use anyhow::{Context, bail};
 
 pub(crate) use self::request::{ControlReply, ControlRequest, UserSummary};
-pub(crate) use self::socket::ControlSocket;
+pub(crate) use self::socket::{ControlSocket, ControlledNode, execute_here};
 use crate::data::DataFolder;
 
 /// Returns whether a gateway runs on this data folder. Blocks.

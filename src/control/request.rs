@@ -23,9 +23,8 @@ use crate::backups::uploaded_files;
 use crate::config::PublicUrl;
 use crate::data::DataFolder;
 use crate::files::Files;
-use crate::node::authority::revoke;
 use crate::node::file::NodeFile;
-use crate::node::join::{create_token, rotate_keys, stored_keys};
+use crate::node::join::{create_token, remove_node};
 use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
 
 /// A request of the operator.
@@ -103,6 +102,24 @@ pub(crate) struct UserSummary {
 }
 
 impl ControlRequest {
+    /// Returns whether the request changes what all nodes of a cluster share.
+    pub(super) fn is_shared(&self) -> bool {
+        match self {
+            Self::AddUser { .. }
+            | Self::SetPassword { .. }
+            | Self::DeleteUser { .. }
+            | Self::RotateTokenKey
+            | Self::JoinToken { .. }
+            | Self::RemoveNode { .. } => true,
+            Self::ListUsers
+            | Self::ListAccounts
+            | Self::ExportStrm { .. }
+            | Self::BackUp { .. }
+            | Self::Drain { .. }
+            | Self::Restart => false,
+        }
+    }
+
     /// Returns whether the request makes sense without a store, which it then creates.
     pub(super) fn may_create_store(&self) -> bool {
         matches!(self, Self::AddUser { .. })
@@ -142,11 +159,7 @@ pub(super) fn execute(
         }
         ControlRequest::RemoveNode { node } => {
             let file = NodeFile::read(&folder.node())?.context("this gateway belongs to no cluster")?;
-            ensure!(file.node != node, "this is the node itself; use `headwater cluster leave`");
-            revoke(store, node, now_ms())?;
-            // The store has the newest ones, once they were rotated.
-            let stored = stored_keys(store, file.node, &file.sealing)?;
-            rotate_keys(store, &stored.unwrap_or(file.data_keys))?;
+            remove_node(store, &file, node, now_ms())?;
             Ok(ControlReply::Done)
         }
         // The running gateway does not get here.

@@ -30,6 +30,7 @@ use tracing::warn;
 use super::request::{ControlReply, ControlRequest, execute};
 use crate::data::DataFolder;
 use crate::handover::{RestartRequest, RestartRequests};
+use crate::node::forward::Forwarder;
 
 /// Maximum length of a request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
@@ -48,6 +49,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A reply, or the reason of a refusal.
 type Outcome = Result<ControlReply, String>;
 
+/// The parts of a node of a cluster that the operator uses.
+pub(crate) struct ControlledNode {
+    pub(crate) drain: Arc<NodeDrain>,
+    pub(crate) forwarder: Arc<Forwarder>,
+}
+
 /// The listening side. Dropping it closes and removes the socket.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
@@ -62,7 +69,7 @@ impl ControlSocket {
         folder: &DataFolder,
         models: Models,
         restarts: RestartRequests,
-        drain: Option<Arc<NodeDrain>>,
+        node: Option<ControlledNode>,
     ) -> io::Result<Self> {
         let path = folder.control_socket();
         match fs::remove_file(&path) {
@@ -74,7 +81,7 @@ impl ControlSocket {
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(serve(listener, folder.clone(), models, (restarts, drain), proof));
+        let task = tokio::spawn(serve(listener, folder.clone(), models, (restarts, node), proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -90,14 +97,13 @@ async fn serve(
     listener: UnixListener,
     folder: DataFolder,
     models: Models,
-    (restarts, drain): (RestartRequests, Option<Arc<NodeDrain>>),
+    (restarts, node): (RestartRequests, Option<ControlledNode>),
     proof: String,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_permitted(&stream) => {
-                if let Err(error) =
-                    answer(stream, &folder, &models, (&restarts, drain.as_deref()), &proof).await
+                if let Err(error) = answer(stream, &folder, &models, (&restarts, node.as_ref()), &proof).await
                 {
                     warn!("failed to serve the control socket: {error}");
                 }
@@ -120,7 +126,7 @@ async fn answer(
     stream: UnixStream,
     folder: &DataFolder,
     models: &Models,
-    (restarts, drain): (&RestartRequests, Option<&NodeDrain>),
+    (restarts, node): (&RestartRequests, Option<&ControlledNode>),
     proof: &str,
 ) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
@@ -145,18 +151,22 @@ async fn answer(
             let _ = restarts.send(request).await;
             restarting.insert(reply).outcome().await.map(|()| ControlReply::Done)
         }
-        Ok(ControlRequest::Drain { is_draining }) => match drain {
-            Some(drain) => {
-                drain.set(is_draining);
+        Ok(ControlRequest::Drain { is_draining }) => match node {
+            Some(node) => {
+                node.drain.set(is_draining);
                 Ok(ControlReply::Done)
             }
             None => Err("this gateway belongs to no cluster".to_owned()),
         },
         Ok(request) => {
-            let (folder, models) = (folder.clone(), models.clone());
-            let executed =
-                spawn_blocking(move || execute(&folder, &models.store, Some(&models), request)).await;
-            executed.map_err(io::Error::other)?.map_err(|error| format!("{error:#}"))
+            let passed = match node.filter(|_| request.is_shared()) {
+                Some(node) => node.forwarder.pass(&request).await,
+                None => None,
+            };
+            match passed {
+                Some(outcome) => outcome,
+                None => execute_here(folder.clone(), models.clone(), request).await,
+            }
         }
         // The cause could quote the password.
         Err(_) => Err("the running gateway does not know this request; is it of another version?".to_owned()),
@@ -164,6 +174,12 @@ async fn answer(
     let mut reply = serde_json::to_vec(&outcome)?;
     reply.push(b'\n');
     timeout(TRANSFER_TIMEOUT, writer.write_all(&reply)).await?
+}
+
+/// Executes a request on the store of the running gateway.
+pub(crate) async fn execute_here(folder: DataFolder, models: Models, request: ControlRequest) -> Outcome {
+    let executed = spawn_blocking(move || execute(&folder, &models.store, Some(&models), request)).await;
+    executed.map_err(|it| it.to_string())?.map_err(|error| format!("{error:#}"))
 }
 
 /// Returns whether a gateway listens on the socket of this folder.

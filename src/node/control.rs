@@ -54,7 +54,7 @@ impl OtherNodes {
                 request.headers_mut().insert(name, value.clone());
             }
         }
-        let body = self.exchange(node, request, CONTROL_BYTES_MAX).await?;
+        let (_, body) = self.exchange(node, request, CONTROL_BYTES_MAX).await?;
         serde_json::from_slice(&body).map_err(|it| text(&it))
     }
 }

@@ -110,6 +110,8 @@ pub(crate) struct SharedFiles {
     sharing: RwLock<()>,
     /// Objects that had no record the last time.
     unnamed: Mutex<HashSet<String>>,
+    /// Uploads that were not complete the last time.
+    unfinished: Mutex<HashSet<String>>,
     /// Problems that were logged.
     reported: Mutex<HashSet<String>>,
 }
@@ -174,6 +176,7 @@ impl SharedFiles {
             fetches: Semaphore::new(FETCHES_MAX),
             sharing: RwLock::default(),
             unnamed: Mutex::default(),
+            unfinished: Mutex::default(),
             reported: Mutex::default(),
         })
     }
@@ -478,12 +481,19 @@ impl SharedFiles {
         for name in unnamed.intersection(&before) {
             self.exchange.remove(name).await?;
         }
+        // Uploads that a node did not finish; one takes minutes at most.
+        let unfinished: HashSet<_> = self.exchange.unfinished().await?.into_iter().collect();
+        let before = std::mem::replace(&mut *self.unfinished.lock(), unfinished.clone());
+        for id in unfinished.intersection(&before) {
+            self.exchange.remove_unfinished(id).await?;
+        }
         Ok(())
     }
 
     /// Removes old uploads of this node that nothing names: the node that writes has removed them.
     async fn clean_up_own(&self) -> Result<(), FileError> {
         self.unnamed.lock().clear();
+        self.unfinished.lock().clear();
         let (named, files, guides) = (self.named(), self.files.clone(), self.guides.clone());
         let states = self.models.guide_states.load();
         let removing = spawn_blocking(move || {

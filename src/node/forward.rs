@@ -49,11 +49,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longest wait until this node has a write that was answered.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Below these paths of the API, requests concern this node alone, or it passes them on itself: the files of its back-ups,
-/// its sessions, and nodes.
-const OWN_PATHS: [&str; 3] = ["/api/backups/", "/api/catchup/sessions/", "/api/core/nodes/"];
+/// Below these paths of the API, requests concern this node alone: the files of its back-ups, and its sessions.
+const OWN_PATHS: [&str; 2] = ["/api/backups/", "/api/catchup/sessions/"];
 /// The exception: a setting.
 const SHARED_PATH: &str = "/api/backups/schedule/";
+
+/// Returns whether a request with this path concerns the drain of a node, which this one passes on itself.
+fn is_drain(path: &str) -> bool {
+    path.starts_with("/api/core/nodes/") && path.ends_with("/drain/")
+}
 
 /// The client of a forwarded request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -102,7 +106,7 @@ impl fmt::Debug for Forwarder {
 
 /// Where a request is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Target {
+pub(super) enum WriterPlace {
     Here,
     There(NodeAddress),
     Nowhere,
@@ -118,6 +122,10 @@ impl Forwarder {
         Self { store, trust, configuration, members: cluster.changes() }
     }
 
+    pub(super) fn trust(&self) -> &NodeTrust {
+        &self.trust
+    }
+
     /// Forwards a request that may write, if another node writes. Returns the request if it is to be answered here.
     pub(crate) async fn forward(&self, request: Request<Incoming>) -> Result<Reply, Request<Incoming>> {
         if self.trust.role() == NodeRole::Edge
@@ -129,9 +137,9 @@ impl Forwarder {
             return Err(request);
         }
         match self.target().await {
-            Target::Here => Err(request),
-            Target::There(address) => Ok(self.send(&address, request).await),
-            Target::Nowhere => {
+            WriterPlace::Here => Err(request),
+            WriterPlace::There(address) => Ok(self.send(&address, request).await),
+            WriterPlace::Nowhere => {
                 let text =
                     "No node of the cluster writes the configuration at present. Try again in a few seconds.";
                 Ok(Refusal::unavailable(text).retry_soon().into_response())
@@ -141,7 +149,8 @@ impl Forwarder {
 
     fn is_own(&self, method: &Method, path: &str) -> bool {
         let is_write = !method.is_safe() && path.starts_with("/api/");
-        let is_of_node = OWN_PATHS.iter().any(|it| path.starts_with(it)) && !path.starts_with(SHARED_PATH);
+        let is_of_node = is_drain(path)
+            || OWN_PATHS.iter().any(|it| path.starts_with(it)) && !path.starts_with(SHARED_PATH);
         // A store that is read-only says why.
         let follows = || {
             let status = self.store.log_status();
@@ -152,7 +161,7 @@ impl Forwarder {
     }
 
     /// Waits for a node that writes, during a take-over for some time.
-    async fn target(&self) -> Target {
+    pub(super) async fn target(&self) -> WriterPlace {
         let until = Instant::now() + WRITER_WAIT;
         let (mut status, mut members) = (self.store.log_status(), self.members.clone());
         let mut log = self.configuration.changes();
@@ -160,12 +169,12 @@ impl Forwarder {
             let is_follower =
                 status.borrow_and_update().as_ref().is_some_and(|it| it.role == LogRole::Follower);
             if !is_follower {
-                return Target::Here;
+                return WriterPlace::Here;
             }
             let writer = log.borrow_and_update().writer;
             let view = members.borrow_and_update().clone();
             if let Some(address) = writer.and_then(|it| address_of(&view, it)) {
-                return Target::There(address);
+                return WriterPlace::There(address);
             }
             let changed = async {
                 tokio::select! {
@@ -176,7 +185,7 @@ impl Forwarder {
             };
             match timeout_at(until, changed).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return Target::Nowhere,
+                Ok(Err(_)) | Err(_) => return WriterPlace::Nowhere,
             }
         }
     }
@@ -215,13 +224,13 @@ impl Forwarder {
                 return unavailable(text);
             }
         };
-        self.follow(&response).await;
+        self.follow(response.headers()).await;
         into_reply(response, connection.task)
     }
 
     /// Waits until the store has the commit that the answer names.
-    async fn follow(&self, response: &Response<Incoming>) {
-        let position = response.headers().get(POSITION_HEADER).and_then(|it| it.to_str().ok()?.parse().ok());
+    pub(super) async fn follow(&self, headers: &HeaderMap) {
+        let position = headers.get(POSITION_HEADER).and_then(|it| it.to_str().ok()?.parse().ok());
         let Some(position) = position else { return };
         let position: u64 = position;
         let mut status = self.store.log_status();

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use storage::Store;
 use storage::log::{LogKeys, SealingKey, seal_keys};
 
-use super::authority::{Authority, NodeSecrets, add_node};
+use super::authority::{Authority, NodeSecrets, add_node, revoke};
+use super::file::NodeFile;
 use super::{NodeError, digest, stored_authority};
 
 /// Maximum size of a request, in bytes.
@@ -126,6 +127,21 @@ pub(super) fn for_role(keys: &LogKeys, role: NodeRole) -> LogKeys {
         NodeRole::Full => keys.clone(),
         NodeRole::Edge => keys.for_edge(),
     }
+}
+
+/// Removes a node from the cluster: revokes its certificates, and gives the others new data keys. `file` is that of this node,
+/// which writes. Blocks.
+///
+/// # Errors
+/// If the cluster has no such node, or if it is this one.
+pub fn remove_node(store: &Store, file: &NodeFile, node: NodeId, now: i64) -> Result<(), NodeError> {
+    if file.node == node {
+        return Err(NodeError::RemovesWriter);
+    }
+    revoke(store, node, now)?;
+    // The store has the newest ones, once they were rotated.
+    let stored = stored_keys(store, file.node, &file.sealing)?;
+    rotate_keys(store, &stored.unwrap_or_else(|| file.data_keys.clone())).map(drop)
 }
 
 /// Adds a generation to both data keys, and stores them sealed for each node that was not revoked. Each node opens its own

@@ -16,6 +16,7 @@ use actors::{
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
 use domain::cluster::NodeEffect;
+use domain::cluster::record::NodeId;
 use media::Guard;
 use storage::Store;
 use tokio::net::TcpListener;
@@ -45,6 +46,10 @@ use crate::gateway::{StartError, bind_on};
 const BIND_TIME: Duration = Duration::from_secs(5);
 const BIND_PAUSE: Duration = Duration::from_millis(100);
 
+/// Why a node that was removed does not start, and its choices.
+pub(crate) const REMOVED: &str = "take part in the cluster: this node was removed from it; make this a gateway of its own with \
+                                  `headwater cluster leave`, or move its data folder away and join again with a new token";
+
 /// This gateway as a node that shares the configuration.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -60,6 +65,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Returns whether a node was removed from the cluster and takes no part any more. Its record stays in NATS.
+    pub(crate) fn has_removed(&self, node: &NodeView) -> bool {
+        let is_removed = node.info.certificate.is_some_and(|it| self.trust.is_removed(NodeId(it)));
+        is_removed && node.state != NodeState::Alive
+    }
+
     /// Begins or ends the drain of a node of the cluster.
     ///
     /// # Errors
@@ -137,6 +148,9 @@ pub(crate) async fn prepare(
     let trust = spawn_blocking(move || NodeTrust::new(file, path, of_store));
     let trust = trust.await.map_err(|_| StartError::Runtime)?;
     let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
+    if trust.is_removed(trust.node()) {
+        return Err(StartError::Cluster(REMOVED.to_owned()));
+    }
     let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
     let engine: Arc<dyn Engine> = Arc::new(NatsEngine::start(options));
     let drain = Arc::<NodeDrain>::default();

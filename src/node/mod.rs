@@ -22,8 +22,10 @@ pub(crate) mod forward;
 pub mod join;
 pub(crate) mod joining;
 pub(crate) mod membership;
+pub(crate) mod operator;
 pub(crate) mod peers;
 pub(crate) mod port;
+pub(crate) mod reach;
 mod rejoin;
 pub(crate) mod reseed;
 #[cfg(test)]
@@ -64,6 +66,10 @@ pub enum NodeError {
     OtherCluster(u64),
     #[error("there is no node {}", .0.0)]
     UnknownNode(NodeId),
+    #[error(
+        "this node writes the configuration, so it cannot be removed: drain it first, and another one writes"
+    )]
+    RemovesWriter,
     #[error("the request of the node is invalid")]
     InvalidRequest,
     /// Says what, without secrets.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actors::{ClusterView, NodeState, NodeView};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
+use http::response::Parts;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use tokio::sync::watch;
@@ -55,7 +56,7 @@ impl OtherNodes {
         view.nodes.iter().filter(may_run).filter_map(node).collect()
     }
 
-    /// Sends a request to a node, on a connection of its own. Returns the body of its answer, of at most this size. The caller
+    /// Sends a request to a node, on a connection of its own. Returns its answer, with a body of at most this size. The caller
     /// limits the wait.
     ///
     /// # Errors
@@ -65,17 +66,17 @@ impl OtherNodes {
         node: &OtherNode,
         request: Request<Full<Bytes>>,
         bytes_max: usize,
-    ) -> Result<Bytes, String> {
+    ) -> Result<(Parts, Bytes), String> {
         let text = |error: &dyn fmt::Display| error.to_string();
         let config = self.trust.client().map_err(|it| text(&it))?;
         let mut connection = node.address.connect(config).await.map_err(|it| text(&it))?;
         let response = connection.sender.send_request(request).await.map_err(|it| text(&it))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), bytes_max).collect().await;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, bytes_max).collect().await;
         let body = body.map_err(|it| text(&it))?.to_bytes();
-        if status != StatusCode::OK {
-            return Err(format!("status {status}"));
+        if head.status != StatusCode::OK {
+            return Err(format!("status {}", head.status));
         }
-        Ok(body)
+        Ok((head, body))
     }
 }

@@ -8,6 +8,7 @@
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
+//! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -20,8 +21,9 @@ use std::time::Duration;
 use actors::{NodeDrain, SharedChannels, now_ms};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
+use domain::cluster::token::NodeRole;
 use futures_util::future::BoxFuture;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
@@ -48,9 +50,10 @@ use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
+use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH, OperatorHandler};
 use super::status::{NodeStatus, STATUS_PATH};
 use super::trust::NodeTrust;
-use super::{NodeError, forward};
+use super::{NodeError, forward, status};
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
 use crate::playing_control::{Controlled, Order};
@@ -86,6 +89,7 @@ pub(crate) struct NodePortParts {
     pub(crate) api: ApiHandler,
     pub(crate) status: StatusReader,
     pub(crate) control: ControlHandler,
+    pub(crate) operator: OperatorHandler,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
@@ -201,11 +205,9 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
-        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => match serde_json::to_vec(&(parts.status)().await) {
-            Ok(status) => reply(StatusCode::OK, "application/json", status),
-            Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
-        },
+        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => status(parts, &request).await,
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
+        (NodePeer::Node(node), &Method::POST, OPERATOR_PATH) => operator(parts, node, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;
             if parts.drain.set(is_draining) {
@@ -259,6 +261,19 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
     }
 }
 
+/// Tells what this node plays.
+async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<NodeBody> {
+    let status = (parts.status)().await;
+    let Ok((body, is_compressed)) = status::write(status, request.uri().query(), request.headers()) else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
+    };
+    let mut response = reply(StatusCode::OK, "application/json", body);
+    if is_compressed {
+        response.headers_mut().insert(CONTENT_ENCODING, http::HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
 /// Carries out an order of an admin of another node, who authenticates here as there.
 async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
     let (head, body) = request.into_parts();
@@ -274,6 +289,37 @@ async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<
     match (parts.control)(head.headers, order).await {
         Ok(done) => reply(StatusCode::OK, "application/json", serde_json::to_vec(&done).unwrap_or_default()),
         Err(refusal) => refusal.into_response().map(|body| body.map_err(io::Error::other).boxed_unsync()),
+    }
+}
+
+/// Executes a request of the operator of another node. An edge node has no say in what all nodes share.
+async fn operator(parts: &NodePortParts, node: NodeId, request: Request<Incoming>) -> Response<NodeBody> {
+    if parts.trust.role_of(node) != Some(NodeRole::Full) {
+        return refuse(StatusCode::FORBIDDEN, "an edge node changes nothing for all nodes");
+    }
+    let reading = Limited::new(request.into_body(), OPERATOR_BYTES_MAX).collect();
+    let request = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(request) = request else {
+        warn!(
+            by = node.0,
+            "a request of the operator of another node is unknown to this version, or did not arrive"
+        );
+        return refuse(StatusCode::BAD_REQUEST, "the request is unknown to this version, or did not arrive");
+    };
+    let outcome = (parts.operator)(request).await;
+    let mut response =
+        reply(StatusCode::OK, "application/json", serde_json::to_vec(&outcome).unwrap_or_default());
+    add_position(parts, &mut response);
+    response
+}
+
+/// Names the last commit of this node in an answer. To be called after what was written.
+fn add_position<T>(parts: &NodePortParts, response: &mut Response<T>) {
+    if let Some(status) = &*parts.store.log_status().borrow() {
+        response.headers_mut().insert(POSITION_HEADER, status.position.sequence.into());
     }
 }
 
@@ -342,9 +388,6 @@ async fn forwarded(
     } else {
         Refusal::unavailable(storage::Error::NotWriter.to_string()).retry_soon().into_response()
     };
-    // Read now: it contains what the handler has written.
-    if let Some(status) = &*parts.store.log_status().borrow() {
-        response.headers_mut().insert(POSITION_HEADER, status.position.sequence.into());
-    }
+    add_position(parts, &mut response);
     response.map(|body| body.map_err(io::Error::other).boxed_unsync())
 }

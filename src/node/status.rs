@@ -1,14 +1,19 @@
-//! The live channels of all nodes. A node asks the others when somebody looks, at most once a second: nothing is sent
-//! otherwise.
+//! The live channels of all nodes. A node asks the others when somebody looks, at most once a second, and only for the
+//! clients that somebody looks at: nothing is sent otherwise.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{AskError, ChannelOverview, ChannelStatus, MetricsSnapshot, VodSessionInfo};
 use domain::cluster::record::NodeId;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use futures_util::future::join_all;
-use http::Request;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::{HeaderMap, Request};
 use http_body_util::Full;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tracing::warn;
+use uuid::Uuid;
 
 use super::peers::{OtherNode, OtherNodes};
 use crate::app::App;
@@ -23,7 +29,7 @@ use crate::rest::past_sessions;
 
 /// Path on the node port.
 pub(super) const STATUS_PATH: &str = "/node/v1/status";
-/// Maximum size of the status of a node: that of 100,000 viewers.
+/// Maximum size of the status of a node, compressed or not: that of 100,000 viewers.
 const STATUS_BYTES_MAX: usize = 64 << 20;
 /// Longest wait for another node. One that does not answer is not shown.
 const STATUS_WAIT: Duration = Duration::from_secs(2);
@@ -31,6 +37,48 @@ const STATUS_WAIT: Duration = Duration::from_secs(2);
 const SILENT_TIME: Duration = Duration::from_secs(10);
 /// Answers of other nodes are used again for this time, so that several who look cost as much as one.
 const FRESH: Duration = Duration::from_millis(900);
+/// Maximum number of channels that are named in a request. If the clients of more are wanted, those of all are sent.
+const CHANNELS_NAMED_MAX: usize = 64;
+
+/// The channels whose clients are wanted of other nodes. The clients of the others are only counted, because those of ten
+/// thousand viewers are megabytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WantedClients {
+    All,
+    Of(BTreeSet<Uuid>),
+}
+
+impl WantedClients {
+    pub(crate) const NONE: Self = Self::Of(BTreeSet::new());
+
+    pub(crate) fn of(channel: Uuid) -> Self {
+        Self::Of(BTreeSet::from([channel]))
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Of(_), Self::All) => false,
+            (Self::Of(here), Self::Of(wanted)) => wanted.is_subset(here),
+        }
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Self::Of(channels) if channels.len() <= CHANNELS_NAMED_MAX => {
+                let channels: Vec<_> = channels.iter().map(Uuid::to_string).collect();
+                format!("{STATUS_PATH}?clients={}", channels.join(","))
+            }
+            Self::Of(_) | Self::All => STATUS_PATH.to_owned(),
+        }
+    }
+
+    /// Reads the query of a request. All clients are wanted if it does not name channels.
+    fn of_query(query: Option<&str>) -> Self {
+        let Some(channels) = query.and_then(|it| it.strip_prefix("clients=")) else { return Self::All };
+        Self::Of(channels.split(',').filter_map(|it| Uuid::try_parse(it).ok()).collect())
+    }
+}
 
 /// The live channels and players of a node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -78,28 +126,36 @@ impl From<&MetricsSnapshot> for NodeTotals {
 /// The answers of the other nodes, with their names.
 type Answers = Arc<Vec<(Arc<str>, NodeStatus)>>;
 
+#[derive(Debug)]
+struct LastAnswers {
+    at: Instant,
+    clients: WantedClients,
+    answers: Answers,
+}
+
 /// The last answers of the other nodes.
 #[derive(Debug, Default)]
 pub(crate) struct NodeStatuses {
     /// Held while the nodes are asked, so that everybody else waits for these answers.
-    last: Mutex<Option<(Instant, Answers)>>,
+    last: Mutex<Option<LastAnswers>>,
     /// Until when nodes that did not answer are not asked again. Bounded by the nodes.
     silent: parking_lot::Mutex<HashMap<NodeId, Instant>>,
 }
 
 impl NodeStatuses {
     /// Returns what the other nodes play, as of now or of the last moment. A node that does not answer is left out.
-    async fn of(&self, nodes: &OtherNodes) -> Answers {
+    async fn of(&self, nodes: &OtherNodes, clients: &WantedClients) -> Answers {
         let mut last = self.last.lock().await;
-        if let Some((at, answers)) = &*last
-            && at.elapsed() < FRESH
+        if let Some(last) = &*last
+            && last.at.elapsed() < FRESH
+            && last.clients.covers(clients)
         {
-            return answers.clone();
+            return last.answers.clone();
         }
         let running = nodes.running();
         let asked = running.iter().filter(|it| !self.is_silent(it.id));
         let asking = asked.map(async |node| {
-            let asked = timeout(STATUS_WAIT, ask(nodes, node)).await;
+            let asked = timeout(STATUS_WAIT, ask(nodes, node, clients)).await;
             match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
                 Ok(status) => Some((Arc::from(node.name.as_str()), status)),
                 Err(reason) => {
@@ -110,7 +166,8 @@ impl NodeStatuses {
             }
         });
         let answers = Arc::new(join_all(asking).await.into_iter().flatten().collect());
-        *last = Some((Instant::now(), Arc::clone(&answers)));
+        let (at, clients) = (Instant::now(), clients.clone());
+        *last = Some(LastAnswers { at, clients, answers: Arc::clone(&answers) });
         answers
     }
 
@@ -121,10 +178,44 @@ impl NodeStatuses {
     }
 }
 
-async fn ask(nodes: &OtherNodes, node: &OtherNode) -> Result<NodeStatus, String> {
-    let request = Request::get(STATUS_PATH).body(Full::default()).map_err(|it| it.to_string())?;
-    let body = nodes.exchange(node, request, STATUS_BYTES_MAX).await?;
-    serde_json::from_slice(&body).map_err(|it| it.to_string())
+async fn ask(nodes: &OtherNodes, node: &OtherNode, clients: &WantedClients) -> Result<NodeStatus, String> {
+    let request = Request::get(clients.path()).header(ACCEPT_ENCODING, "gzip");
+    let request = request.body(Full::default()).map_err(|it| it.to_string())?;
+    let (head, body) = nodes.exchange(node, request, STATUS_BYTES_MAX).await?;
+    let is_compressed = head.headers.get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
+    read(&body, is_compressed).map_err(|it| it.to_string())
+}
+
+fn read(body: &[u8], is_compressed: bool) -> io::Result<NodeStatus> {
+    if !is_compressed {
+        return Ok(serde_json::from_slice(body)?);
+    }
+    let mut text = Vec::new();
+    GzDecoder::new(body).take(STATUS_BYTES_MAX as u64).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Writes the status for a node that asked with this query and these headers. Returns whether it is compressed with gzip.
+///
+/// # Errors
+/// Never with a status of this program.
+pub(super) fn write(
+    mut status: NodeStatus,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> io::Result<(Vec<u8>, bool)> {
+    if let WantedClients::Of(channels) = WantedClients::of_query(query) {
+        let is_wanted =
+            |it: &ChannelStatus| [it.uuid, it.target.uuid()].iter().any(|it| channels.contains(it));
+        status.channels.iter_mut().filter(|it| !is_wanted(it)).for_each(ChannelStatus::count_clients);
+    }
+    let is_compressed = headers.get(ACCEPT_ENCODING).is_some_and(|it| it == "gzip");
+    if !is_compressed {
+        return Ok((serde_json::to_vec(&status)?, false));
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&serde_json::to_vec(&status)?)?;
+    Ok((encoder.finish()?, true))
 }
 
 /// Returns what this node plays.
@@ -135,13 +226,14 @@ pub(crate) async fn own_status(app: &App) -> NodeStatus {
     NodeStatus { channels, totals, films, past }
 }
 
-/// Returns all live channels of this node, and in a cluster those of all nodes, sorted by name.
+/// Returns all live channels of this node, and in a cluster those of all nodes, sorted by name. Of other nodes, it contains
+/// the clients that are wanted, and the number of the others.
 ///
 /// # Errors
 /// This node does not answer in time.
-pub(crate) async fn overview(app: &App) -> Result<Vec<ChannelOverview>, AskError> {
+pub(crate) async fn overview(app: &App, clients: &WantedClients) -> Result<Vec<ChannelOverview>, AskError> {
     let Some(node) = app.node.get() else { return app.switchboard.overview().await };
-    let (own, others) = tokio::join!(app.switchboard.overview(), node.statuses.of(&node.others));
+    let (own, others) = tokio::join!(app.switchboard.overview(), node.statuses.of(&node.others, clients));
     Ok(together(own?, &node.others.own_name().into(), &others))
 }
 
@@ -149,7 +241,7 @@ pub(crate) async fn overview(app: &App) -> Result<Vec<ChannelOverview>, AskError
 pub(crate) async fn totals(app: &App) -> Vec<(Arc<str>, NodeTotals)> {
     let own = NodeTotals::from(&app.counts());
     let Some(node) = app.node.get() else { return vec![(Arc::from(""), own)] };
-    let others = node.statuses.of(&node.others).await;
+    let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
     let others = others.iter().map(|(name, status)| (name.clone(), status.totals));
     [(node.others.own_name().into(), own)].into_iter().chain(others).collect()
 }
@@ -172,7 +264,7 @@ async fn sessions(
     let Some(node) = app.node.get() else { return all };
     let name: Arc<str> = node.others.own_name().into();
     all.iter_mut().for_each(|it| it.node = Some(name.clone()));
-    for (name, status) in &*node.statuses.of(&node.others).await {
+    for (name, status) in &*node.statuses.of(&node.others, &WantedClients::NONE).await {
         let of_node = of(status).iter().cloned();
         all.extend(of_node.map(|it| VodSessionInfo { node: Some(name.clone()), ..it }));
     }
@@ -211,10 +303,93 @@ mod tests {
 
     use super::*;
 
+    /// A channel as another node sends it.
+    fn channel(uuid: u128, n_clients: usize) -> ChannelStatus {
+        let uuid = Uuid::from_u128(uuid);
+        let client = |id: usize| {
+            json!({
+                "id": id, "address": "192.0.2.7", "agent": "VLC/3.0.20 LibVLC/3.0.20", "user": format!("user{id}"),
+                "user_id": id, "output_profile": null, "format": "ts", "datagrams": null, "joined_at": 1_764_190_000_000_i64,
+                "watching": { "secs": id, "nanos": 7 * id }, "bytes": 9_999_991 * id, "missed_bytes": 0, "misses": 0,
+            })
+        };
+        let channel = json!({
+            "target": { "Channel": uuid }, "uuid": uuid, "name": format!("Channel {uuid}"), "state": "playing",
+            "node": null, "playing": 7, "stream": null, "profile": 2, "discovered_max_streams": null,
+            "started_at": 0, "uptime": { "secs": 12, "nanos": 0 }, "since_first_play": null, "n_losses": 3,
+            "n_failovers": 1, "last_failure": null, "bytes_in": 1_000,
+            "input": { "segments_read": 40, "segments_skipped": 1, "lost_datagrams": 2 }, "ring_bytes": 0,
+            "clients": (0..n_clients).map(client).collect::<Vec<_>>(), "n_waiting": 0, "segmenters": [],
+        });
+        serde_json::from_value(channel).unwrap()
+    }
+
+    fn status(channels: Vec<ChannelStatus>) -> NodeStatus {
+        NodeStatus { channels, ..NodeStatus::default() }
+    }
+
+    /// Returns what a node gets that wants these clients, and the size of the answer.
+    fn sent(status: NodeStatus, wanted: &WantedClients) -> (NodeStatus, usize) {
+        let path = wanted.path();
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, http::HeaderValue::from_static("gzip"));
+        let query = path.split_once('?').map(|it| it.1);
+        let (body, is_compressed) = write(status, query, &headers).unwrap();
+        assert!(is_compressed);
+        (read(&body, true).unwrap(), body.len())
+    }
+
+    #[test]
+    fn the_clients_of_other_channels_are_counted_only() {
+        let node = || status(vec![channel(1, 2), channel(2, 3)]);
+        let counts = |wanted: &WantedClients| -> Vec<_> {
+            let (read, _) = sent(node(), wanted);
+            read.channels.iter().map(|it| (it.clients.len(), it.n_clients())).collect()
+        };
+        assert_eq!(counts(&WantedClients::NONE), [(0, 2), (0, 3)]);
+        assert_eq!(counts(&WantedClients::of(Uuid::from_u128(2))), [(0, 2), (3, 3)]);
+        assert_eq!(counts(&WantedClients::All), [(2, 2), (3, 3)]);
+        let many = WantedClients::Of((0..=CHANNELS_NAMED_MAX as u128).map(Uuid::from_u128).collect());
+        assert_eq!(counts(&many), [(2, 2), (3, 3)]);
+        // A node of an earlier version asks without a query, and without compression.
+        let (body, is_compressed) = write(node(), None, &HeaderMap::new()).unwrap();
+        assert_eq!((is_compressed, read(&body, false).unwrap().channels), (false, node().channels));
+    }
+
+    #[test]
+    fn answers_that_have_more_than_what_is_wanted_are_used() {
+        let of = |it: u128| WantedClients::of(Uuid::from_u128(it));
+        assert!(
+            WantedClients::All.covers(&of(1)) && of(1).covers(&of(1)) && of(1).covers(&WantedClients::NONE)
+        );
+        assert!(!of(1).covers(&of(2)) && !of(1).covers(&WantedClients::All));
+    }
+
+    #[test]
+    fn ten_thousand_viewers_of_fifty_channels_cost_some_kilobytes_until_somebody_looks_at_them() {
+        let node = || status((0..50).map(|it| channel(it, 200)).collect());
+        let size = |wanted: &WantedClients| sent(node(), wanted).1;
+        let (none, one, all) =
+            (size(&WantedClients::NONE), size(&WantedClients::of(Uuid::nil())), size(&WantedClients::All));
+        assert!(none < 4 << 10 && one < 12 << 10 && all < 512 << 10, "{none}, {one}, {all} bytes");
+    }
+
+    #[test]
+    fn an_answer_that_would_fill_the_memory_is_refused() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let zeros = vec![b' '; 1 << 20];
+        for _ in 0..=STATUS_BYTES_MAX >> 20 {
+            encoder.write_all(&zeros).unwrap();
+        }
+        encoder.write_all(br#"{ "channels": [] }"#).unwrap();
+        assert!(read(&encoder.finish().unwrap(), true).is_err());
+        assert!(read(b"no status", true).is_err() && read(b"no status", false).is_err());
+    }
+
     #[test]
     fn rows_of_a_later_version_are_left_out_and_the_others_are_shown() {
         let film = json!({
-            "id": 4, "title": { "target": { "Movie": uuid::Uuid::nil() }, "name": "Film" },
+            "id": 4, "title": { "target": { "Movie": Uuid::nil() }, "name": "Film" },
             "viewer": { "user": null, "address": "192.0.2.7", "agent": "VLC" }, "name": null, "started_at": 0,
             "age": { "secs": 1, "nanos": 0 }, "profile": null, "programme_start": null, "n_requests": 1,
             "n_connections": 1, "bytes_read": 2, "bytes_sent": 3, "position": 3, "length": null, "has_slot": true,

@@ -2,6 +2,7 @@
 //! revoked.
 
 use std::fmt;
+use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -140,6 +141,45 @@ impl NodeTrust {
     pub(crate) fn node_of(&self, certificate: &CertificateDer<'_>) -> Option<(NodeId, NodeRole)> {
         let certificates = self.certificates.load();
         node_of(certificates.iter().map(|it| &**it), &digest(certificate))
+    }
+
+    /// Returns the file of this node, as it was read.
+    pub(crate) fn file(&self) -> &NodeFile {
+        &self.file
+    }
+
+    /// Returns the number of this node.
+    pub(crate) fn node(&self) -> NodeId {
+        self.file.node
+    }
+
+    /// Returns the role of a node; `None` if it is unknown or was removed.
+    pub(crate) fn role_of(&self, node: NodeId) -> Option<NodeRole> {
+        let certificates = self.certificates.load();
+        let valid = certificates.iter().find(|it| it.node == node && it.revoked_at.is_none());
+        valid.map(|it| it.role)
+    }
+
+    /// Returns whether a node was removed from the cluster.
+    pub(crate) fn is_removed(&self, node: NodeId) -> bool {
+        let certificates = self.certificates.load();
+        let mut of_node = certificates.iter().filter(|it| it.node == node).peekable();
+        of_node.peek().is_some() && of_node.all(|it| it.revoked_at.is_some())
+    }
+
+    /// Waits until this node is removed from the cluster.
+    pub(crate) async fn removed(&self) {
+        let mut changes = self.store.changes();
+        // First of all, because it may have happened before the subscription.
+        while !self.is_removed(self.file.node) {
+            loop {
+                match changes.next().await {
+                    ChangeMessage::Changed(it) if it.of(NodeCertificate::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
+                    ChangeMessage::Closed => return pending().await,
+                }
+            }
+        }
     }
 
     /// Returns the role of this node, as its token said.

@@ -1,6 +1,6 @@
 //! The hub: one task builds all frames while at least one session listens.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
 use super::frames::{self, Notification, RecordingCounts};
-use super::statistics::{Statistics, StatisticsReader};
+use super::statistics::{ClientsOf, Statistics, StatisticsReader};
 use crate::app::App;
-use crate::node::status;
+use crate::node::status::{self, WantedClients};
 use crate::rest::{pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
@@ -47,6 +47,7 @@ struct Inner {
 }
 
 struct Running {
+    wanted: Arc<Wanted>,
     /// Weak, so that the only sender is dropped with the task and closes the channel for its listeners.
     notifications: broadcast::WeakSender<Arc<Notification>>,
     statistics: watch::Receiver<Newest>,
@@ -57,7 +58,35 @@ struct Running {
 pub(super) struct Listener {
     notifications: broadcast::Receiver<Arc<Notification>>,
     statistics: watch::Receiver<Newest>,
-    _running: Arc<Running>,
+    /// The number of this listener in [`Wanted`].
+    id: u64,
+    running: Arc<Running>,
+}
+
+/// The clients that each listener wants to see. Bounded by the listeners.
+#[derive(Default)]
+struct Wanted(Mutex<(u64, HashMap<u64, ClientsOf>)>);
+
+impl Wanted {
+    fn add(&self) -> u64 {
+        let (last, of) = &mut *self.0.lock();
+        *last += 1;
+        of.insert(*last, ClientsOf::None);
+        *last
+    }
+
+    /// Returns the clients that somebody wants.
+    fn all(&self) -> WantedClients {
+        let mut channels = BTreeSet::new();
+        for wanted in self.0.lock().1.values() {
+            match wanted {
+                ClientsOf::All => return WantedClients::All,
+                ClientsOf::Channel(uuid) => drop(channels.insert(*uuid)),
+                ClientsOf::None => {}
+            }
+        }
+        WantedClients::Of(channels)
+    }
 }
 
 /// An item of a subscription.
@@ -87,11 +116,22 @@ impl Hub {
         let mut statistics = now.statistics.clone();
         // A new listener gets the current statistics at once.
         statistics.mark_changed();
-        Listener { notifications, statistics, _running: now }
+        Listener { notifications, statistics, id: now.wanted.add(), running: now }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.running.wanted.0.lock().1.remove(&self.id);
     }
 }
 
 impl Listener {
+    /// Sets the channels whose clients this listener needs, from the next statistics on. At first, it needs none.
+    pub(super) fn wants(&self, clients: ClientsOf) {
+        self.running.wanted.0.lock().1.insert(self.id, clients);
+    }
+
     /// Returns the next item, preferring notifications. Cancel-safe.
     pub(super) async fn next(&mut self) -> HubMessage {
         loop {
@@ -123,16 +163,18 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
     let (events, changes) = (app.events.subscribe(), app.models.store.changes());
     let known = KnownRecordings(app.models.recordings.load());
     let notifications = sender.downgrade();
+    let wanted = Arc::new(Wanted::default());
+    let of_task = Arc::clone(&wanted);
     let task = tokio::spawn(async move {
         let _panic_log = PanicLog;
-        let measuring = measure(&app, &newest);
+        let measuring = measure(&app, &newest, &of_task);
         tokio::join!(
             measuring,
             watch_sessions(&app, &sender),
             forward(&app, (events, changes, known), &sender)
         );
     });
-    (receiver, Arc::new(Running { notifications, statistics, _task: AbortOnDropHandle::new(task) }))
+    (receiver, Arc::new(Running { wanted, notifications, statistics, _task: AbortOnDropHandle::new(task) }))
 }
 
 /// Logs a panic of the task. Its listeners are closed, and the next listener starts a new task.
@@ -148,12 +190,12 @@ impl Drop for PanicLog {
     }
 }
 
-async fn measure(app: &App, newest: &watch::Sender<Newest>) {
+async fn measure(app: &App, newest: &watch::Sender<Newest>, wanted: &Wanted) {
     let mut reader = StatisticsReader::default();
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        let statuses = live(app).await;
+        let statuses = live(app, &wanted.all()).await;
         let totals = status::totals(app).await;
         let table = app.models.channels.load();
         let statistics = reader.read(statuses, &totals, &table, Instant::now(), now_ms());
@@ -162,8 +204,8 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>) {
 }
 
 /// Returns the status of all live channels, those of other nodes included. One that does not answer in time is left out.
-async fn live(app: &App) -> Vec<(Target, ChannelStatus)> {
-    let overview = status::overview(app).await.unwrap_or_default();
+async fn live(app: &App, clients: &WantedClients) -> Vec<(Target, ChannelStatus)> {
+    let overview = status::overview(app, clients).await.unwrap_or_default();
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 

@@ -23,7 +23,7 @@ use warp::ws::{Message, WebSocket};
 use super::access::{Access, AccessLoss};
 use super::frames::{self, ForOthers};
 use super::heartbeat::{Action, Heartbeat};
-use super::hub::{Hub, HubMessage};
+use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
 use crate::app::App;
@@ -99,6 +99,7 @@ impl Session {
     async fn serve(&mut self, socket: &mut WebSocket, guard: &ConnectionGuard) -> End {
         // Subscribe before the first frame is sent, so that nothing in between is missed.
         let mut listener = self.hub.listen();
+        self.ask_for_clients(&listener);
         let mut heartbeat = Heartbeat::new(Instant::now());
         let stop_reason = self.app.models.store.stop_reason().borrow().clone();
         let mut next = Some(Message::text(frames::established(self.access.user(), stop_reason.as_ref())));
@@ -143,7 +144,9 @@ impl Session {
                             return End::Gone;
                         }
                         let is_data = message.is_text() || message.is_binary();
-                        is_data.then(|| self.answer(message.to_str().ok()))
+                        let answer = is_data.then(|| self.answer(message.to_str().ok()));
+                        self.ask_for_clients(&listener);
+                        answer
                     }
                     Some(Err(_)) | None => return End::Gone,
                 },
@@ -161,6 +164,12 @@ impl Session {
         let (reply, clients_of) = frames::reply(text);
         self.clients_of = clients_of.unwrap_or(self.clients_of);
         Message::text(reply)
+    }
+
+    /// Tells the hub whose clients it needs of other nodes.
+    fn ask_for_clients(&self, listener: &Listener) {
+        let is_admin = self.access.user().may(UserLevel::Admin);
+        listener.wants(if is_admin { self.clients_of } else { ClientsOf::None });
     }
 
     /// Returns whether a user finds recordings in the interface.

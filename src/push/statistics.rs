@@ -85,7 +85,7 @@ impl StatisticsReader {
                 "channel_number": number.unwrap_or_default(),
                 "state": status.state,
                 "uptime": status.uptime.as_secs(),
-                "client_count": status.clients.len(),
+                "client_count": status.n_clients(),
             });
             let mut whole = channel.clone();
             let is_preview = matches!(target, Target::Stream(_));

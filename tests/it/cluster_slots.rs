@@ -5,16 +5,18 @@ mod slow {
     use std::time::Duration;
 
     use cluster::testing::NatsServers;
+    use data_encoding::BASE64URL_NOPAD;
+    use jiff::{Span, Timestamp};
     use serde_json::{Value, json};
     use tokio::time::Instant;
 
-    use crate::support::api::Api;
+    use crate::support::api::{ADMIN, Api, PASSWORD};
     use crate::support::binary::Binary;
     use crate::support::client::Player;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
     use crate::support::signal::Picture;
-    use crate::support::until_async;
     use crate::support::upstream::{MockResponse, Provider};
+    use crate::support::{tools, until_async};
 
     const LIST: &str = "/lists/all.m3u";
     /// Longest time until a slot of a lost node is granted again: 23 s until it has expired, and 30 s of cooling. This only
@@ -45,7 +47,7 @@ mod slow {
 
     /// Starts two nodes with the channels `One` and `Two` of an account with one connection. Returns them with the paths of
     /// the channels.
-    async fn start(provider: &Provider, nats: &NatsServers) -> ([Node; 2], [String; 2]) {
+    async fn start(provider: &Provider, nats: &NatsServers, second: Machine) -> ([Node; 2], [String; 2]) {
         let mut list = String::from("#EXTM3U\n");
         for name in ["One", "Two"] {
             let path = format!("/live/anna/{name}.ts");
@@ -73,7 +75,7 @@ mod slow {
         }
         program.signal("TERM");
         assert!(program.ended().await.success(), "{}", program.output());
-        let nodes = two_nodes(machine, Machine::new("cellar", nats)).await;
+        let nodes = two_nodes(machine, second).await;
         (nodes, paths.try_into().unwrap())
     }
 
@@ -81,7 +83,7 @@ mod slow {
     async fn two_gateways_never_open_more_connections_than_the_account_allows() {
         let provider = Provider::start();
         let nats = nats();
-        let ([attic, cellar], [one, two]) = start(&provider, &nats).await;
+        let ([attic, cellar], [one, two]) = start(&provider, &nats, Machine::new("cellar", &nats)).await;
         provider.limit("anna", 1, 403, Duration::ZERO);
 
         // The first one has it as long as it watches.
@@ -124,7 +126,7 @@ mod slow {
     async fn a_gateway_without_nats_closes_its_limited_connection_before_the_other_opens_one() {
         let provider = Provider::start();
         let mut nats = nats();
-        let ([attic, cellar], [one, two]) = start(&provider, &nats).await;
+        let ([attic, cellar], [one, two]) = start(&provider, &nats, Machine::new("cellar", &nats)).await;
         provider.limit("anna", 1, 403, Duration::ZERO);
         let first = plays(&attic, &one, "One").await;
         nats.kill(0);
@@ -133,6 +135,61 @@ mod slow {
         drop(first);
         nats.restart(0);
         let _second = plays(&cellar, &two, "Two").await;
+        assert_eq!(
+            (provider.peak_of("anna"), provider.refusals()),
+            (1, 0),
+            "{:?}",
+            provider.overlaps("anna")
+        );
+    }
+
+    /// Returns when a node last saw a new record of another one, by the name of that one.
+    async fn last_seen(node: &Node, name: &str) -> Value {
+        let nodes = node.api.get("/api/core/nodes/").await.body["nodes"].clone();
+        let row = nodes.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap().clone();
+        assert_eq!(row["state"], "alive", "{row}");
+        row["last_seen"].clone()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_clock_that_jumps_ends_no_membership_and_no_stream() {
+        let (provider, nats) = (Provider::start(), nats());
+        let folder = tempfile::tempdir().unwrap();
+        let clock = folder.path().join("clock");
+        let jumps = |by: &str| std::fs::write(&clock, by).unwrap();
+        jumps("+0");
+        let command = tools::with_clock(&clock);
+        let second = Machine::new_at("cellar", &nats, command, "127.0.0.1".to_owned());
+        let ([attic, cellar], [one, two]) = start(&provider, &nats, second).await;
+        provider.limit("anna", 1, 403, Duration::ZERO);
+        let viewer = plays(&cellar, &one, "One").await;
+        let before = Timestamp::now();
+        for (by, is_there) in [
+            ("+3d", (|now, before| now > before + Span::new().hours(71)) as fn(Timestamp, Timestamp) -> bool),
+            ("-9d", |now, before| now < before - Span::new().hours(215)),
+        ] {
+            jumps(by);
+            until_async("the clock of the node to jump", async || {
+                let token =
+                    Api::stranger_at(cellar.address).token(ADMIN, PASSWORD).await.text("access").to_owned();
+                let content = BASE64URL_NOPAD.decode(token.split('.').nth(1).unwrap().as_bytes()).unwrap();
+                let content: Value = serde_json::from_slice(&content).unwrap();
+                is_there(Timestamp::from_second(content["iat"].as_i64().unwrap()).unwrap(), before)
+            })
+            .await;
+            // More renewals than fit into the time after which a node is lost; the account stays full all the time.
+            for _ in 0..8 {
+                let seen = last_seen(&attic, "cellar").await;
+                until_async("a renewal", async || last_seen(&attic, "cellar").await != seen).await;
+                assert_eq!(slots(&attic).await["free"], 0);
+            }
+            viewer.more_bytes(100_000).await;
+        }
+        // The channel plays on both nodes, and the other one has no slot.
+        let edge = Player::watch(attic.address, &one).await;
+        edge.sees("One").await;
+        assert_eq!(Player::watch(attic.address, &two).await.status().await, 503);
+        viewer.more_bytes(100_000).await;
         assert_eq!(
             (provider.peak_of("anna"), provider.refusals()),
             (1, 0),

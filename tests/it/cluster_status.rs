@@ -55,6 +55,8 @@ mod slow {
         let alone = Player::watch(cellar.address, &channels[1].path()).await;
         alone.sees("Weather").await;
 
+        let (code, text) = attic.machine.command(&["cluster", "check"]).await;
+        assert!(code == Some(0) && text.contains("node cellar: this machine reaches it"), "{code:?}: {text}");
         for (node, role) in [(&attic, "origin"), (&cellar, "edge")] {
             // One channel with the viewers of both; the edge that reads it is none.
             let row = lists(node, news, &["attic", "cellar"]).await;
@@ -92,6 +94,17 @@ mod slow {
         let row = channel_of(&frame["stats"], weather).unwrap();
         assert_eq!((&row["client_count"], &row["nodes"]), (&json!(1), &json!(["cellar"])), "{row}");
         assert_eq!(frame["stats"]["totals"]["client_count"], 3, "{frame}");
+        // Clients that it does not look at are counted only, on their own node already.
+        socket.send(&json!({ "type": "subscribe", "clients": news }).to_string()).await;
+        let is_counted = |it: &Value| {
+            let row = |uuid: &str| channel_of(&it["stats"], uuid).cloned().unwrap_or_default();
+            let (news, weather) = (row(news), row(weather));
+            weather.get("clients").is_none()
+                && weather["client_count"] == 1
+                && news.get("clients").is_some()
+                && nodes_of(&news) == ["attic", "cellar"]
+        };
+        socket.until("channel_stats", is_counted).await;
 
         // One of them writes the configuration, and the other one has all of it.
         until_async("the nodes with their commits", async || {
@@ -103,12 +116,22 @@ mod slow {
         .await;
 
         // What a node that is gone has played is not shown any more.
-        cellar.killed().await;
+        let mut machine = cellar.killed().await;
         lists(&attic, news, &["attic"]).await;
         until_async("the channel of the other node to disappear", async || {
             channel_of(&attic.api.get("/proxy/ts/status").await.body, weather).is_none()
         })
         .await;
         here.more_bytes(100_000).await;
+
+        // A node at an address where others do not reach it.
+        machine.settings.push(r#"cluster.addresses=["127.0.0.9"]"#.to_owned());
+        let _cellar = machine.serve(&[]).await;
+        let problem = "PROBLEM  node cellar: this machine does not reach it at 127.0.0.9:";
+        until_async("a check that finds the problem", async || {
+            let (code, text) = attic.machine.command(&["cluster", "check"]).await;
+            code == Some(1) && text.contains(problem)
+        })
+        .await;
     }
 }

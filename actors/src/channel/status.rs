@@ -75,6 +75,9 @@ pub struct ChannelStatus {
     pub ring_bytes: usize,
     /// Connected clients.
     pub clients: Vec<ClientStatus>,
+    /// Number of connected clients of other nodes that are not listed.
+    #[serde(default)]
+    pub n_more_clients: usize,
     /// Number of joins that wait for a slot.
     pub n_waiting: usize,
     /// The segmenters that run.
@@ -180,8 +183,20 @@ impl ChannelStatus {
         self.nodes.append(&mut other.nodes);
         self.nodes.sort_unstable();
         self.clients.append(&mut other.clients);
+        self.n_more_clients += other.n_more_clients;
         self.segmenters.append(&mut other.segmenters);
         self.n_waiting += other.n_waiting;
+    }
+
+    /// Returns the number of all clients.
+    pub fn n_clients(&self) -> usize {
+        self.clients.len() + self.n_more_clients
+    }
+
+    /// Leaves the clients out, except for their number.
+    pub fn count_clients(&mut self) {
+        self.n_more_clients = self.n_clients();
+        self.clients.clear();
     }
 
     /// Notes the node that plays this, for a list of what all nodes play.
@@ -258,6 +273,7 @@ mod tests {
             input: InputCounts { segments_read: 40, segments_skipped: 1, lost_datagrams: 2 },
             ring_bytes: 0,
             clients: vec![client(id)],
+            n_more_clients: 0,
             n_waiting: 1,
             segmenters: Vec::new(),
         }

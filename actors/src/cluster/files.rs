@@ -121,6 +121,22 @@ impl FileExchange {
         Ok(objects.into_iter().map(|it| it.name).filter(|it| it.starts_with(PREFIX)).collect())
     }
 
+    /// Lists the ids of uploads that are not complete, of any object.
+    ///
+    /// # Errors
+    /// If the engine does not answer.
+    pub async fn unfinished(&self) -> Result<Vec<String>, FileError> {
+        Ok(self.engine.unfinished_uploads(self.session()?).await?)
+    }
+
+    /// Removes the parts of an upload that was cut off.
+    ///
+    /// # Errors
+    /// If the engine does not answer.
+    pub async fn remove_unfinished(&self, id: &str) -> Result<(), FileError> {
+        Ok(self.engine.remove_upload(self.session()?, id).await?)
+    }
+
     /// Removes an object that is such a file.
     ///
     /// # Errors

@@ -33,6 +33,8 @@ mod slots;
 #[cfg(test)]
 mod snapshot_tests;
 mod snapshots;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -81,6 +81,12 @@ impl Events {
         Self { address, bus, outbox }
     }
 
+    /// Returns events that nobody hears, for a load without a gateway.
+    #[cfg(feature = "testing")]
+    pub(crate) fn unheard() -> Self {
+        Self::new(Address::new(), Bus::new(), Outbox::default())
+    }
+
     /// Emits an event without waiting. Integrations get it once it is in the store, soon after.
     pub fn emit(&self, event: Event) {
         let event = Arc::new(event);

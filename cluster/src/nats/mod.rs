@@ -167,4 +167,12 @@ impl Engine for NatsEngine {
     fn objects(&self, session: u64) -> BoxFuture<'_, Result<Vec<ObjectInfo>, EngineError>> {
         objects::list(&self.shared, session).boxed()
     }
+
+    fn unfinished_uploads(&self, session: u64) -> BoxFuture<'_, Result<Vec<String>, EngineError>> {
+        objects::unfinished(&self.shared, session).boxed()
+    }
+
+    fn remove_upload<'a>(&'a self, session: u64, id: &'a str) -> BoxFuture<'a, Result<(), EngineError>> {
+        objects::remove_unfinished(&self.shared, session, id).boxed()
+    }
 }

@@ -99,6 +99,11 @@ impl NatsServers {
         format!("http://{}:8222", self.hosts[at])
     }
 
+    /// Returns the process of a server; `None` if it does not run.
+    pub fn process(&self, at: usize) -> Option<u32> {
+        self.processes[at].as_ref().map(Child::id)
+    }
+
     /// Starts a server that does not run.
     ///
     /// # Panics

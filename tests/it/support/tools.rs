@@ -57,6 +57,24 @@ pub fn installed(name: &str) -> PathBuf {
     path
 }
 
+/// Returns the command that becomes a program whose time of day is moved by what a file contains, such as `+3d`. Its other
+/// clocks stay as they are.
+#[track_caller]
+pub fn with_clock(file: &Path) -> Vec<String> {
+    let folders = std::fs::read_dir("/usr/lib").expect("the system has libraries");
+    let libraries = folders.flatten().map(|it| it.path().join("faketime/libfaketime.so.1"));
+    let library = libraries.into_iter().find(|it| it.exists());
+    let library = library.unwrap_or_else(|| panic!("this test needs libfaketime: {INSTALL}"));
+    let set = |name: &str, value: String| format!("{name}={value}");
+    vec![
+        "env".to_owned(),
+        set("LD_PRELOAD", library.display().to_string()),
+        set("FAKETIME_TIMESTAMP_FILE", file.display().to_string()),
+        set("FAKETIME_NO_CACHE", "1".to_owned()),
+        set("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ]
+}
+
 /// Returns the folder below the target directory where clips are cached.
 pub fn clips() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips");

@@ -286,6 +286,7 @@ impl State {
             input: ring.meter().input(),
             ring_bytes: ring.usage().bytes,
             clients: self.audience.status(),
+            n_more_clients: 0,
             n_waiting: self.audience.n_waiting(),
             segmenters: self.audience.segmenter_status(),
         }

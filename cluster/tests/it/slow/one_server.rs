@@ -157,6 +157,40 @@ async fn objects_are_stored_replaced_and_removed() {
     engine.remove_object(session, "logo/1").await.unwrap();
     engine.remove_object(session, "logo/1").await.unwrap();
     assert_eq!(read("logo/1").await, None);
+
+    // An upload that is cut off leaves parts, which can be found and removed; complete objects stay.
+    engine.put_object(session, "logo/2", &mut &large[..]).await.unwrap();
+    let mut body = AsyncReadExt::chain(&large[..], Endless);
+    let upload = engine.put_object(session, "logo/3", &mut body);
+    let cut_off = async {
+        loop {
+            if let [_] = &engine.unfinished_uploads(session).await.unwrap()[..] {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        _ = upload => panic!("the body has no end"),
+        () = cut_off => {}
+    }
+    let unfinished = engine.unfinished_uploads(session).await.unwrap();
+    engine.remove_upload(session, &unfinished[0]).await.unwrap();
+    assert_eq!(engine.unfinished_uploads(session).await.unwrap(), Vec::<String>::new());
+    assert!(read("logo/2").await.is_some_and(|it| it == large));
+    assert_eq!(read("logo/3").await, None);
+}
+
+/// A body that never goes on.
+struct Endless;
+
+impl tokio::io::AsyncRead for Endless {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _context: &mut std::task::Context<'_>,
+        _buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Pending
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,15 +1,21 @@
 //! `/api/core/nodes/`: the nodes of the cluster, as this one sees them.
 
-use actors::{ConfigurationView, NodeState, NodeView};
+use actors::{ConfigurationView, NodeState, NodeView, now_ms};
 use cluster::NodeRole;
-use resource_derive::View;
+use domain::cluster::record::NodeId;
+use domain::cluster::token::{self, TOKEN_MS};
+use http::StatusCode;
+use resource_derive::{Body, View};
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 
 use crate::http::reply::Refusal;
+use crate::node::NodeError;
 use crate::node::drain::DrainError;
+use crate::node::join::{create_token, remove_node};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{NoContent, Route};
+use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
 
 /// The cluster, as the answering node sees it.
@@ -73,6 +79,28 @@ pub(crate) struct ClusterNodeView {
 }
 
 choice!(NodeRole { Full = "full", Edge = "edge" });
+
+/// A machine that is to join the cluster.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct NewNode {
+    /// Its task; `full` by default.
+    role: Option<Named<NodeRole>>,
+}
+
+/// The means by which a machine joins the cluster.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct NodeTokenView {
+    /// For `headwater serve --join`, on one machine. It is not shown again.
+    token: String,
+    /// Its task.
+    role: Named<NodeRole>,
+    /// When the token expires.
+    expires_at: Time,
+}
+
+/// The reason why plugins do not decide who belongs to the cluster.
+const NOT_FOR_PLUGINS: &str = "Plugins do not add or remove nodes.";
+
 /// The state of a node, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShownState {
@@ -104,7 +132,65 @@ pub(super) fn routes() -> Vec<Route> {
             drain,
         ),
         Route::delete(path, ADMIN, "Ends the drain of a node, which may open channels again.", end_drain),
+        Route::post(
+            "/api/core/nodes/tokens/",
+            ADMIN,
+            "Creates a token with which one machine joins the cluster.",
+            create,
+        )
+        .refuses(StatusCode::NOT_FOUND, "This gateway is not a node of a cluster.")
+        .not_for_plugins(NOT_FOR_PLUGINS),
+        Route::delete(
+            "/api/core/nodes/{name}/",
+            ADMIN,
+            "Removes a node from the cluster: other nodes refuse its certificate, and it stops.",
+            remove,
+        )
+        .refuses(StatusCode::CONFLICT, "The node writes the configuration. Drain it first.")
+        .not_for_plugins(NOT_FOR_PLUGINS),
     ]
+}
+
+/// Answered by the node that writes, as all changes are.
+async fn create(call: Call, body: NewNode) -> Result<Created<NodeTokenView>, Refusal> {
+    let shown = body.role.map_or(NodeRole::Full, |it| it.0);
+    let role = match shown {
+        NodeRole::Full => token::NodeRole::Full,
+        NodeRole::Edge => token::NodeRole::Edge,
+    };
+    let (store, now) = (call.app.models.store.clone(), now_ms());
+    let token = spawn_blocking(move || create_token(&store, role, now)).await.map_err(|_| Refusal::bug())?;
+    let token = token.map_err(refusal)?;
+    let (role, expires_at) = (Named(shown), Time(now + TOKEN_MS));
+    Ok(Created(NodeTokenView { token: token.to_text(), role, expires_at }))
+}
+
+/// Answered by the node that writes, as all changes are.
+async fn remove(call: Call) -> Result<NoContent, Refusal> {
+    let name = call.text("name")?;
+    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node.get()) else {
+        return Err(refusal(NodeError::NoCluster));
+    };
+    let view = cluster.view();
+    let found = view.nodes.iter().find(|it| it.info.name == name).and_then(|it| it.info.certificate);
+    let Some(number) = found else {
+        return Err(Refusal::not_found("The cluster has no node with this name that has joined."));
+    };
+    let (trust, store) = (node.trust.clone(), call.app.models.store.clone());
+    let removing = spawn_blocking(move || remove_node(&store, trust.file(), NodeId(number), now_ms()));
+    removing.await.map_err(|_| Refusal::bug())?.map(|()| NoContent).map_err(refusal)
+}
+
+fn refusal(error: NodeError) -> Refusal {
+    match error {
+        NodeError::NoCluster => Refusal::not_found("This gateway is not a node of a cluster."),
+        NodeError::UnknownNode(_) => {
+            Refusal::not_found("The cluster has no node with this name that has joined.")
+        }
+        NodeError::RemovesWriter => Refusal::status(StatusCode::CONFLICT).with_detail(error.to_string()),
+        NodeError::Store(error) => Refusal::from(error),
+        error => Refusal::unavailable(error.to_string()),
+    }
 }
 
 async fn drain(call: Call) -> Result<NoContent, Refusal> {
@@ -142,7 +228,8 @@ async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
     let Some(cluster) = call.app.cluster.get() else { return Ok(ClusterNodesView::default()) };
     let view = cluster.view();
     let configuration = call.app.node.get().map(|it| it.configuration.view()).unwrap_or_default();
-    let nodes: Vec<_> = view.nodes.iter().map(|it| node(it, &configuration)).collect();
+    let is_shown = |it: &&NodeView| !call.app.node.get().is_some_and(|own| own.has_removed(it));
+    let nodes: Vec<_> = view.nodes.iter().filter(is_shown).map(|it| node(it, &configuration)).collect();
     Ok(ClusterNodesView {
         is_enabled: true,
         is_connected: view.disconnected.is_none(),

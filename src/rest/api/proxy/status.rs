@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{live, no_answer, not_live};
 use crate::http::reply::Refusal;
-use crate::node::status::overview;
+use crate::node::status::{WantedClients, overview};
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -198,7 +198,8 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 pub(super) async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
-    let all = overview(&call.app).await.map_err(no_answer)?;
+    let clients = if call.is_admin() { WantedClients::All } else { WantedClients::NONE };
+    let all = overview(&call.app, &clients).await.map_err(no_answer)?;
     let channels: Vec<_> = match call.is_admin() {
         true => all.iter().map(|it| view(&call.app.models, it)).collect(),
         false => {
@@ -228,7 +229,8 @@ async fn live_anywhere(call: &Call) -> Result<ChannelStatus, Refusal> {
         return Ok(live(call).await?.1);
     }
     let uuid = call.uuid()?;
-    let all = overview(&call.app).await.map_err(no_answer)?;
+    let clients = if call.is_admin() { WantedClients::of(uuid) } else { WantedClients::NONE };
+    let all = overview(&call.app, &clients).await.map_err(no_answer)?;
     let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
     found.status.ok_or_else(|| no_answer(AskError::Timeout))
 }
@@ -276,6 +278,7 @@ fn view(models: &Models, overview: &ChannelOverview) -> LiveChannelView {
 }
 
 fn answered(status: ChannelStatus) -> LiveChannelView {
+    let client_count = status.n_clients();
     let clients: Vec<_> = status.clients.into_iter().map(client).collect();
     let stream = status.stream;
     let since = status.since_first_play.map(|it| it.as_secs_f64()).filter(|it| *it >= 1.0);
@@ -303,7 +306,7 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         segments_skipped: Some(status.input.segments_skipped),
         lost_datagrams: Some(status.input.lost_datagrams),
         waiting: Some(status.n_waiting),
-        client_count: clients.len(),
+        client_count,
         clients,
         segmenters: status.segmenters.iter().map(SegmenterView::of).collect(),
     }
@@ -445,6 +448,7 @@ mod tests {
                 missed_bytes: 5,
                 misses: 1,
             }],
+            n_more_clients: 0,
             n_waiting: 0,
             segmenters: vec![SegmenterStatus {
                 container: SegmentContainer::Fmp4,
