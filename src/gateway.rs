@@ -291,6 +291,14 @@ impl Gateway {
         self.app.backups.restart_requested().await;
     }
 
+    /// Waits until this gateway cannot be a node of its cluster, because the others write what it cannot read. Returns why.
+    pub async fn unfit_for_cluster(&self) -> String {
+        match self.app.cluster.get() {
+            Some(cluster) => node::versions::until_unfit(cluster).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits until an operator wants the gateway to restart. Never returns without a control socket.
     pub async fn handover_requested(&self) -> RestartRequest {
         let requested = match &self.restarts {

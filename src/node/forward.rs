@@ -52,8 +52,8 @@ const FOLLOW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Below these paths of the API, requests concern this node alone, or it passes them on itself: the files of its back-ups,
 /// its sessions, and nodes.
 const OWN_PATHS: [&str; 3] = ["/api/backups/", "/api/catchup/sessions/", "/api/core/nodes/"];
-/// The exception: a setting.
-const SHARED_PATH: &str = "/api/backups/schedule/";
+/// The exceptions: a setting, and the version of all nodes.
+const SHARED_PATHS: [&str; 2] = ["/api/backups/schedule/", "/api/core/nodes/finalize/"];
 
 /// The client of a forwarded request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -141,7 +141,8 @@ impl Forwarder {
 
     fn is_own(&self, method: &Method, path: &str) -> bool {
         let is_write = !method.is_safe() && path.starts_with("/api/");
-        let is_of_node = OWN_PATHS.iter().any(|it| path.starts_with(it)) && !path.starts_with(SHARED_PATH);
+        let is_below = |paths: &[&str]| paths.iter().any(|it| path.starts_with(it));
+        let is_of_node = is_below(&OWN_PATHS) && !is_below(&SHARED_PATHS);
         // A store that is read-only says why.
         let follows = || {
             let status = self.store.log_status();
