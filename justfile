@@ -82,6 +82,20 @@ fuzz seconds="20":
 cluster-rounds rounds="100" seed="1":
     HEADWATER_ROUNDS={{ rounds }} HEADWATER_SEED={{ seed }} cargo nextest run --workspace --profile all --no-capture -E 'test(cluster_rounds::)'
 
+# Replaces three nodes of a cluster one after another while viewers play: from a revision to the present state, or else all with
+# the present state. HEADWATER_OLD and HEADWATER_NEW name other programs.
+upgrade-test revision="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    if [ -n "{{ revision }}" ]; then
+        source=target/upgrade-source
+        rm -rf "$source" && mkdir -p "$source"
+        git archive "{{ revision }}" | tar -x -C "$source"
+        CARGO_TARGET_DIR=$PWD/target/upgrade-target cargo build --locked --manifest-path "$source/Cargo.toml" --bin headwater
+        export HEADWATER_OLD=$PWD/target/upgrade-target/debug/headwater
+    fi
+    cargo nextest run --workspace --locked --profile all --no-capture -E 'test(cluster_upgrade::)'
+
 # Writes docs/openapi.json after a change of the API.
 openapi:
     HEADWATER_WRITE_OPENAPI=1 cargo test --package headwater --lib --quiet published_openapi

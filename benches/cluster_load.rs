@@ -7,7 +7,7 @@
 //!
 //! `cargo bench --bench cluster_load -- [--nodes 10] [--users 10000] [--zaps 200] [--channels 500] [--seconds 60]`
 
-#![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 #[path = "support/options.rs"]
 #[expect(dead_code, reason = "this bench has one process")]

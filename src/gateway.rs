@@ -298,6 +298,26 @@ impl Gateway {
         self.app.backups.restart_requested().await;
     }
 
+    /// Waits until this gateway cannot be a node of its cluster, because the others write what it cannot read. Returns why.
+    pub async fn unfit_for_cluster(&self) -> String {
+        let removed = async {
+            match self.app.node.get() {
+                Some(node) => node.trust.removed().await,
+                None => pending().await,
+            }
+        };
+        let unfit = async {
+            match self.app.cluster.get() {
+                Some(cluster) => node::versions::until_unfit(cluster).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            reason = unfit => reason,
+            () = removed => "this node was removed from the cluster, so it stops".to_owned(),
+        }
+    }
+
     /// Waits until an operator wants the gateway to restart. Never returns without a control socket.
     pub async fn handover_requested(&self) -> RestartRequest {
         let requested = match &self.restarts {
@@ -306,14 +326,6 @@ impl Gateway {
         };
         match requested {
             Some(request) => request,
-            None => pending().await,
-        }
-    }
-
-    /// Waits until this node is removed from its cluster. Never returns without a cluster.
-    pub async fn removed(&self) {
-        match self.app.node.get() {
-            Some(node) => node.trust.removed().await,
             None => pending().await,
         }
     }

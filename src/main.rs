@@ -106,8 +106,8 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
             let request = tokio::select! {
                 _ = signalled() => break Ended::With(ExitCode::SUCCESS),
                 () = gateway.restart_requested() => break Ended::ToRestart,
-                () = gateway.removed() => {
-                    tracing::error!("this node was removed from the cluster, so the gateway stops");
+                reason = gateway.unfit_for_cluster() => {
+                    play::say_error(&format!("headwater: {reason}"));
                     break Ended::With(ExitCode::FAILURE);
                 }
                 request = gateway.handover_requested() => Some(request),

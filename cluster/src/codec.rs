@@ -4,6 +4,7 @@ use bytes::Bytes;
 use domain::cluster::record::{
     ClusterRecord, JobName, MemberRecord, NodeId, OwnerRecord, PoolId, PoolTable, RecordKey, SeatRecord,
 };
+use domain::cluster::version::{FIRST_VERSION, VersionRange};
 use domain::ids::{ProfileId, ServerGroupId, UserId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,10 +31,15 @@ pub struct NodeLoad {
     pub channels: u64,
     /// Connections of viewers.
     pub clients: u64,
+    /// Connections to providers that it holds.
+    pub leases: u64,
     /// Load average of the last minute over the number of processors, in percent. `None`: the system does not say.
     pub cpu_percent: Option<u32>,
     /// The last commit of the shared configuration that the node has. `None`: it does not share one.
     pub configuration: Option<u64>,
+    /// The version that the node writes, if it shares the configuration. `None`: it announces no versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<u32>,
     /// The node is drained: it gives its channels away, and is asked for none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_draining: bool,
@@ -51,7 +57,23 @@ pub struct NodeInfo {
     pub addresses: Vec<String>,
     /// The number in its certificate. `None`: it has none, so others cannot connect to it.
     pub certificate: Option<u32>,
+    /// The versions that it reads.
+    pub versions: VersionRange,
     pub load: NodeLoad,
+}
+
+impl NodeInfo {
+    /// Returns the version that the node writes. `None`: it has not joined, so it writes nothing for others.
+    pub fn written(&self) -> Option<u32> {
+        self.certificate.map(|_| self.load.written.unwrap_or(FIRST_VERSION))
+    }
+}
+
+/// Returns the version that is written in a cluster of these nodes. `None`: none of them has joined.
+///
+/// It only grows, so that the highest counts: nodes that do not run have old ones, and others hear of a new one a moment later.
+pub fn written_version<'a>(nodes: impl IntoIterator<Item = &'a NodeInfo>) -> Option<u32> {
+    nodes.into_iter().filter_map(NodeInfo::written).max()
 }
 
 /// The value of a member's record: what the rules need, and what the node says about itself.

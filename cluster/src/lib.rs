@@ -5,6 +5,8 @@
 pub mod codec;
 pub mod commit_log;
 pub mod engine;
+#[cfg(test)]
+mod golden_tests;
 pub mod nats;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -12,7 +14,7 @@ pub mod testing;
 pub use domain::cluster::SwapOutcome;
 pub use domain::cluster::record::Revision;
 
-pub use self::codec::{NodeInfo, NodeLoad, NodeRole, node_id};
+pub use self::codec::{NodeInfo, NodeLoad, NodeRole, node_id, written_version};
 pub use self::commit_log::EngineLog;
 pub use self::engine::{
     Engine, EngineError, EngineState, Key, LogEntry, LogEvent, LogState, Message, ObjectInfo, Record,

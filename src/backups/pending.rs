@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::token::JoinTicket;
+use domain::cluster::version::ClusterVersion;
 use storage::backup::{BackupError, UnlockedArchive};
 use storage::guide::GUIDES_FOLDER;
 use storage::log::{LogKeys, LogPosition, copy_local_records, copy_records, restore_snapshot};
@@ -30,12 +31,13 @@ const REPLACED: [(&str, &str); 3] =
     [("store", "old-store"), ("uploads", "old-uploads"), (GUIDES_FOLDER, "old-guides")];
 
 /// Collections that a restored store of a node takes from the present one: who belongs to the cluster is not a matter of
-/// back-ups, which could admit a removed node again.
-const CLUSTER_RECORDS: [&str; 4] = [
+/// back-ups, which could admit a removed node again. Nor is what they write.
+const CLUSTER_RECORDS: [&str; 5] = [
     ClusterAuthority::COLLECTION,
     NodeCertificate::COLLECTION,
     SealedKeys::COLLECTION,
     JoinTicket::COLLECTION,
+    ClusterVersion::COLLECTION,
 ];
 const SNAPSHOT_NAME: &str = "snapshot of the cluster";
 

@@ -7,9 +7,12 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use cluster::codec::{StoredMember, StoredRecord, decode, key, record_key};
 use cluster::nats::{NatsEngine, NatsOptions, ServerFacts, inspect, monitor, replicas};
-use cluster::{Engine, Key, NodeInfo, NodeLoad, NodeRole, Record, Revision, WatchEvent, node_id};
+use cluster::{
+    Engine, Key, NodeInfo, NodeLoad, NodeRole, Record, Revision, WatchEvent, node_id, written_version,
+};
 use domain::cluster::record::{ClusterRecord, JobName, JobRecord, MemberState, NodeId, RecordKey};
 use domain::cluster::rules::RENEW_INTERVAL;
+use domain::cluster::version::{RaiseRefusal, raised_version};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
@@ -18,6 +21,7 @@ use super::doctor::{CheckReport, Finding};
 use super::reachability::check_nodes;
 use crate::config::{ClusterConfig, Config};
 use crate::gateway::install_tls;
+use crate::node::versions;
 use crate::play::{printable, say};
 
 /// Longest time for reaching the engine.
@@ -244,8 +248,8 @@ async fn print_nodes(options: NatsOptions) -> anyhow::Result<()> {
     let nodes = renewals(&mut events).await;
     let width = nodes.iter().map(|it| it.stored.node.name.len()).max().unwrap_or_default().max(4);
     say(&format!(
-        "{:<width$}  {:<5}  {:<15}  {:<10}  {:>8}  {:>8}  {}",
-        "NODE", "ROLE", "STATE", "VERSION", "CHANNELS", "CLIENTS", "CONFIGURATION"
+        "{:<width$}  {:<5}  {:<15}  {:<10}  {:<6}  {:>8}  {:>8}  {}",
+        "NODE", "ROLE", "STATE", "VERSION", "READS", "CHANNELS", "CLIENTS", "CONFIGURATION"
     ));
     for node in &nodes {
         let NodeLoad { channels, clients, .. } = node.stored.node.load;
@@ -255,11 +259,36 @@ async fn print_nodes(options: NatsOptions) -> anyhow::Result<()> {
         };
         let (name, version) = (printable(&node.stored.node.name), printable(&node.stored.node.version));
         let (state, part) = (node.state(), writer.part_of(&node.stored.node));
+        let reads = node.stored.node.versions.to_string();
         say(&format!(
-            "{name:<width$}  {role:<5}  {state:<15}  {version:<10}  {channels:>8}  {clients:>8}  {part}"
+            "{name:<width$}  {role:<5}  {state:<15}  {version:<10}  {reads:<6}  {channels:>8}  {clients:>8}  {part}"
         ));
     }
+    print_versions(&nodes);
     Ok(())
+}
+
+/// Prints which version of their data the nodes write, and what prevents a later one.
+fn print_versions(nodes: &[FoundNode]) {
+    let Some(written) = written_version(nodes.iter().map(|it| &it.stored.node)) else { return };
+    say(&format!("The nodes write version {written} of their data."));
+    let members = nodes.iter().filter_map(|it| versions::member(&it.stored.node, it.has_renewed));
+    let members: Vec<_> = members.collect();
+    for node in members.iter().filter(|it| !it.versions.contains(written)) {
+        let name = printable(&node.name);
+        say(&format!("{name} reads {} and cannot be a member: update it.", node.versions));
+    }
+    match raised_version(written, &members, false) {
+        Ok(raised) if raised > written => {
+            say(&format!(
+                "All nodes read version {raised}; `headwater cluster finalize` lets them write it."
+            ));
+        }
+        Err(RaiseRefusal::TooOld { names, .. }) => {
+            say(&format!("These nodes read no later one: {}.", printable(&names.join(", "))));
+        }
+        Ok(_) | Err(RaiseRefusal::NoneCommon { .. }) => {}
+    }
 }
 
 /// Waits until the engine is connected.

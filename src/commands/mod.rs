@@ -37,6 +37,7 @@ pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode
         Command::Cluster { command: ClusterCommand::Token { role } } => nodes::token(config, *role),
         Command::Cluster { command: ClusterCommand::Drain { end } } => nodes::drain(config, !end),
         Command::Cluster { command: ClusterCommand::Remove { name } } => nodes::remove(config, name),
+        Command::Cluster { command: ClusterCommand::Finalize { force } } => nodes::finalize(config, *force),
         Command::Cluster { command: ClusterCommand::Reseed { force } } => reseed::reseed(config, *force),
         Command::Cluster { command: ClusterCommand::Leave } => nodes::leave(config),
         Command::Backup(new) => backup::back_up(config, new),

@@ -1,4 +1,4 @@
-//! `headwater cluster init`, `token`, `remove` and `leave`: who belongs to the cluster.
+//! `headwater cluster init`, `token`, `remove` and `leave`: who belongs to the cluster. `finalize`: what its nodes write.
 
 use std::fs;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use cluster::codec::{StoredMember, StoredRecord, decode, record_key};
 use cluster::nats::{NatsEngine, NatsOptions, inspect};
 use cluster::{Engine, EngineLog, Key, WatchEvent};
-use domain::cluster::record::NodeId;
+use domain::cluster::record::{MemberState, NodeId};
 use domain::cluster::token::NodeRole;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::control::{self, ControlReply, ControlRequest};
 use crate::data::DataFolder;
 use crate::node::file::{NodeFile, begin_cluster};
+use crate::node::versions::{self, Raised};
 use crate::play::say;
 
 /// Makes this gateway the first node of a cluster. Blocks.
@@ -94,6 +95,31 @@ pub(super) fn remove(config: &Config, name: &str) -> anyhow::Result<ExitCode> {
         "The node \"{name}\" is removed: other nodes refuse its certificate. Remove its nkey in NATS, too. If it joins again, \
          it needs a new token and an empty data folder."
     ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Raises the version that the nodes write. Blocks.
+pub(super) fn finalize(config: &Config, is_forced: bool) -> anyhow::Result<ExitCode> {
+    let options = options(&config.cluster)?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let members = runtime.block_on(async {
+        let engine = NatsEngine::start(options);
+        connected(&engine).await?;
+        anyhow::Ok(members(&engine).await)
+    })?;
+    let member = |it: &StoredMember| versions::member(&it.node, it.record.state == MemberState::Alive);
+    let members = members.iter().filter_map(member).collect();
+    let reply = ask_running(config, ControlRequest::Finalize { members, is_forced })?;
+    let ControlReply::Finalized(Raised { from, to }) = reply else {
+        bail!("the running gateway answered something else; is it of another version?");
+    };
+    say(&match from == to {
+        true => format!("The nodes write version {to} of their data, and none of them reads a later one."),
+        false => format!(
+            "The nodes write version {to} of their data now, instead of {from}. Older versions of the gateway cannot be nodes \
+             any more."
+        ),
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -241,6 +241,16 @@ pub enum ClusterCommand {
         #[arg(value_name = "NODE")]
         name: String,
     },
+    /// Let the nodes write the newest version of their data that all of them read, after the last one was updated. The gateway
+    /// must be running.
+    ///
+    /// Versions of the gateway that do not read it cannot be nodes from then on. Nodes that do not run count, unless they
+    /// were removed.
+    Finalize {
+        /// Leave out nodes that do not run
+        #[arg(long)]
+        force: bool,
+    },
     /// Begin a new log with the configuration of this node, which the other nodes then take. The gateway must not be running.
     ///
     /// For a log that is damaged, has lost its end, or was removed, and for a back-up that was restored. Run it on the node

@@ -7,6 +7,7 @@ use std::time::Duration;
 use actors::SnapshotLimits;
 use cluster::nats::{NatsLogin, NatsOptions, check_address, check_monitor_address};
 use cluster::{NodeInfo, NodeRole};
+use domain::cluster::version::OWN_VERSIONS;
 use domain::settings::seconds;
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +145,7 @@ impl ClusterConfig {
             role: self.role,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             addresses: self.addresses.clone(),
+            versions: OWN_VERSIONS,
             ..NodeInfo::default()
         })
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, bail, ensure};
 use domain::account::Account;
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
+use domain::cluster::version::MemberVersions;
 use domain::ids::UserId;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
@@ -25,6 +26,7 @@ use crate::data::DataFolder;
 use crate::files::Files;
 use crate::node::file::NodeFile;
 use crate::node::join::{create_token, remove_node};
+use crate::node::versions::{self, Raised};
 use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
 
 /// A request of the operator.
@@ -60,6 +62,8 @@ pub(crate) enum ControlRequest {
     Drain { is_draining: bool },
     /// Revokes the certificates of a node of the cluster, and gives the others new data keys.
     RemoveNode { node: NodeId },
+    /// Raises the version that the nodes of the cluster write, to the highest that these nodes read.
+    Finalize { members: Vec<MemberVersions>, is_forced: bool },
     /// Replaces the running gateway by a new process. The reply comes when that is prepared.
     Restart,
 }
@@ -69,6 +73,8 @@ pub(crate) enum ControlRequest {
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub(crate) enum ControlReply {
     Done,
+    /// The version of the nodes was raised, unless it stayed the same.
+    Finalized(Raised),
     /// The text of a join token.
     Token {
         token: Secret,
@@ -110,7 +116,8 @@ impl ControlRequest {
             | Self::DeleteUser { .. }
             | Self::RotateTokenKey
             | Self::JoinToken { .. }
-            | Self::RemoveNode { .. } => true,
+            | Self::RemoveNode { .. }
+            | Self::Finalize { .. } => true,
             Self::ListUsers
             | Self::ListAccounts
             | Self::ExportStrm { .. }
@@ -161,6 +168,10 @@ pub(super) fn execute(
             let file = NodeFile::read(&folder.node())?.context("this gateway belongs to no cluster")?;
             remove_node(store, &file, node, now_ms())?;
             Ok(ControlReply::Done)
+        }
+        ControlRequest::Finalize { members, is_forced } => {
+            let raised = store.write_blocking(move |write| versions::raise(write, members, is_forced))?;
+            Ok(ControlReply::Finalized(raised))
         }
         // The running gateway does not get here.
         ControlRequest::Drain { .. } => bail!("no gateway runs on this data folder"),

@@ -163,7 +163,7 @@ impl NodeSecrets {
     }
 }
 
-/// Stores a new authority, unless there is one, and a certificate of this node. Returns its number, its certificate and that
+/// Stores a new authority and the version of the cluster, unless there is one, and a certificate of this node. Returns its number, its certificate and that
 /// of the authority. Blocks.
 pub fn add_first_node(
     store: &Store,
@@ -178,6 +178,7 @@ pub fn add_first_node(
             Some(present) => Authority::of(&present)?,
             None => {
                 write.put(&stored)?;
+                super::versions::begin(write)?;
                 new
             }
         };

@@ -15,6 +15,7 @@ use cluster::nats::NatsEngine;
 use cluster::{Engine, EngineState, Key, NodeInfo, NodeRole, WatchEvent};
 use domain::cluster::record::MemberState;
 use domain::cluster::token::JoinToken;
+use domain::cluster::version::{OWN_VERSIONS, unfit};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -120,7 +121,7 @@ pub(super) struct FoundNode {
     pub(super) addresses: Vec<String>,
 }
 
-/// Lists the full nodes that are members.
+/// Lists the full nodes that are members, if this machine can read what they write.
 async fn reachable_nodes(config: &ClusterConfig) -> Result<Vec<FoundNode>, JoinError> {
     install_tls();
     let options = config.nats().map_err(JoinError)?;
@@ -135,11 +136,15 @@ async fn reachable_nodes(config: &ClusterConfig) -> Result<Vec<FoundNode>, JoinE
     }
     let mut events = engine.watch(Key::new("member"));
     let mut nodes: std::collections::BTreeMap<Key, NodeInfo> = std::collections::BTreeMap::new();
+    let mut written = None;
     loop {
         match timeout_at(until, events.recv()).await {
             Ok(Some(WatchEvent::Record(record))) => {
                 let key = record_key(&record.key);
                 let decoded = key.zip(record.value).map(|(key, value)| decode(&record.key, key, &value));
+                if let Some(Ok(StoredRecord::Member(member))) = &decoded {
+                    written = written.max(member.node.written());
+                }
                 if let Some(Ok(StoredRecord::Member(member))) = decoded
                     && member.record.state == MemberState::Alive
                 {
@@ -152,6 +157,9 @@ async fn reachable_nodes(config: &ClusterConfig) -> Result<Vec<FoundNode>, JoinE
             Ok(Some(WatchEvent::Session(_))) => {}
             Ok(None) | Err(_) => return Err(JoinError::new("NATS does not answer")),
         }
+    }
+    if let Some(reason) = written.and_then(|it| unfit(OWN_VERSIONS, it)) {
+        return Err(JoinError(reason));
     }
     let is_useful = |it: &NodeInfo| it.role == NodeRole::Full && it.certificate.is_some();
     let nodes: Vec<_> = nodes.into_values().filter(is_useful).collect();

@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use super::NodeError;
 use super::drain::{DrainError, set_drain};
 use super::file::NodeFile;
 use super::files::SharedFiles;
@@ -37,6 +38,7 @@ use super::rejoin::Rejoining;
 use super::rings::RingDialer;
 use super::status::NodeStatuses;
 use super::trust::NodeTrust;
+use super::versions::WrittenVersion;
 use crate::app::App;
 use crate::config::{ClusterConfig, Config, Listen};
 use crate::data::{DataFolder, complete};
@@ -106,6 +108,7 @@ struct Joined {
     jobs: UnboundedReceiver<NodeEffect>,
     listener: TcpListener,
     drain: Arc<NodeDrain>,
+    written: WrittenVersion,
 }
 
 /// The parts with which the system acts as one gateway with the other nodes.
@@ -145,9 +148,13 @@ pub(crate) async fn prepare(
     }
     info.addresses = addresses(&config.cluster, &info, port);
     let (of_store, path) = (store.clone(), DataFolder::new(&config.data_dir).node());
-    let trust = spawn_blocking(move || NodeTrust::new(file, path, of_store));
-    let trust = trust.await.map_err(|_| StartError::Runtime)?;
-    let trust = Arc::new(trust.map_err(|it| StartError::Cluster(it.to_string()))?);
+    let opening = spawn_blocking(move || {
+        let written = WrittenVersion::of(&of_store)?;
+        Ok::<_, NodeError>((NodeTrust::new(file, path, of_store)?, written))
+    });
+    let opened = opening.await.map_err(|_| StartError::Runtime)?;
+    let (trust, written) = opened.map_err(|it| StartError::Cluster(it.to_string()))?;
+    let trust = Arc::new(trust);
     if trust.is_removed(trust.node()) {
         return Err(StartError::Cluster(REMOVED.to_owned()));
     }
@@ -174,7 +181,7 @@ pub(crate) async fn prepare(
         },
         seats: SeatParts { link: link.clone(), effects: seats },
     };
-    let joined = Some(Joined { trust, dialer, jobs, listener, drain });
+    let joined = Some(Joined { trust, dialer, jobs, listener, drain, written });
     Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
 }
 
@@ -183,14 +190,15 @@ pub(crate) async fn prepare(
 pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Option<TcpListener>, StartError> {
     let Membership { info, engine, ends: (link, ends), joined } = membership;
     let of_app = Arc::downgrade(app);
-    let load: ReadLoad = Arc::new(move || load(&of_app));
+    let written = joined.as_ref().map(|it| it.written.clone());
+    let load: ReadLoad = Arc::new(move || load(&of_app, written.as_ref()));
     let guard = app.config.programs.launcher.clone().map(Guard::start).transpose();
     let guard = guard.map_err(|it| failed("start the guard", &it))?;
     let of_member = (link.clone(), ends);
     let cluster = Cluster::start(of_member, Arc::clone(&engine), info, load, app.events.clone(), guard)
         .map_err(|it| failed("read the clock", &it))?;
     let mut port = None;
-    if let Some(Joined { trust, dialer, jobs, listener, drain }) = joined {
+    if let Some(Joined { trust, dialer, jobs, listener, drain, .. }) = joined {
         dialer.follow(cluster.changes());
         let node = share_configuration(app, trust, &cluster, engine, link, (jobs, drain)).await?;
         // Called once, like the next.
@@ -360,14 +368,17 @@ fn own_address(server: &str) -> Option<std::net::IpAddr> {
     socket.local_addr().ok().map(|it| it.ip())
 }
 
-fn load(app: &Weak<App>) -> NodeLoad {
-    let Some(app) = app.upgrade() else { return NodeLoad::default() };
+fn load(app: &Weak<App>, written: Option<&WrittenVersion>) -> NodeLoad {
+    let written = written.map(WrittenVersion::get);
+    let Some(app) = app.upgrade() else { return NodeLoad { written, ..NodeLoad::default() } };
     let counts = app.counts();
     NodeLoad {
         channels: counts.channels as u64,
         clients: counts.clients as u64,
+        leases: counts.leases as u64,
         cpu_percent: cpu_percent(),
         is_draining: app.node.get().is_some_and(|it| it.drain.is_draining()),
+        written,
         configuration: app.models.store.log_status().borrow().as_ref().map(|it| it.position.sequence),
     }
 }

@@ -9,7 +9,7 @@
 //! From then on the store of a node follows the log. Others connect to its [`port`]; writes of its clients go to the node
 //! that writes the configuration ([`forward`]), and uploaded files and guides come from the object store ([`files`]). A node
 //! whose store the log no longer continues begins anew with a snapshot ([`rejoin`]); a damaged log is replaced from the
-//! store of one node ([`reseed`]). What others play and what they are to do is asked over their ports ([`peers`]).
+//! store of one node ([`reseed`]). Which version of their data the nodes write is decided in [`versions`]. What others play and what they are to do is asked over their ports ([`peers`]).
 
 pub mod authority;
 mod client;
@@ -19,6 +19,8 @@ mod edge;
 pub mod file;
 pub(crate) mod files;
 pub(crate) mod forward;
+#[cfg(test)]
+mod golden_tests;
 pub mod join;
 pub(crate) mod joining;
 pub(crate) mod membership;
@@ -36,6 +38,7 @@ pub(crate) mod status;
 mod tests;
 pub mod tls;
 pub(crate) mod trust;
+pub(crate) mod versions;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -43,6 +46,7 @@ use std::path::PathBuf;
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::TokenRefusal;
+use domain::cluster::version::RaiseRefusal;
 use sha2::{Digest, Sha256};
 use storage::Store;
 
@@ -72,6 +76,11 @@ pub enum NodeError {
     RemovesWriter,
     #[error("the request of the node is invalid")]
     InvalidRequest,
+    /// Says which version is written, and what this gateway reads.
+    #[error("{0}")]
+    Version(String),
+    #[error(transparent)]
+    Raise(#[from] RaiseRefusal),
     /// Says what, without secrets.
     #[error("failed to {what}: {cause}")]
     Certificate { what: &'static str, cause: String },

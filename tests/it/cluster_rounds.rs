@@ -17,16 +17,13 @@ mod slow {
     use tokio::task::JoinSet;
     use tokio::time::{Instant, sleep, timeout};
 
-    use crate::support::api::Api;
-    use crate::support::binary::Binary;
     use crate::support::cluster::{Machine, Node, nodes};
+    use crate::support::cluster_content::fill_account;
     use crate::support::namespace::{Machines, ROUTER, is_inside, run};
     use crate::support::random::Random;
-    use crate::support::signal::Picture;
     use crate::support::tools;
-    use crate::support::upstream::{MockResponse, Provider};
+    use crate::support::upstream::Provider;
 
-    const LIST: &str = "/lists/all.m3u";
     const NAMES: [&str; 5] = ["attic", "barn", "cellar", "den", "entry"];
     const CHANNELS: [&str; 4] = ["One", "Two", "Three", "Four"];
     const LIMIT: u32 = 2;
@@ -132,40 +129,6 @@ mod slow {
         fn received(&self) -> [u64; NAMES.len()] {
             std::array::from_fn(|at| self.n_bytes[at].load(Ordering::Relaxed))
         }
-    }
-
-    /// Starts a gateway on its own, gives it an account with a limit and the channels, and stops it. Returns its folder in a
-    /// machine, and the paths of the channels.
-    async fn configured(provider: &Provider, machine: Machine) -> (Machine, Vec<String>) {
-        let mut list = String::from("#EXTM3U\n");
-        for name in CHANNELS {
-            let path = format!("/live/anna/{name}.ts");
-            provider.path(&path).plays(Picture::new(name).bits_per_second(300_000).frames_per_gop(3));
-            list.push_str(&format!("#EXTINF:-1,{name}\n{}\n", provider.url(&path)));
-        }
-        provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
-        let folder = machine.folder.path().display().to_string();
-        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
-        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
-        let account = json!({ "name": "Provider", "server_url": provider.url(LIST), "max_streams": LIMIT });
-        let made = admin.post("/api/m3u/accounts/", account).await;
-        assert_eq!(made.status, 201, "{made:?}");
-        let account = format!("/api/m3u/accounts/{}/", made.body["id"]);
-        crate::support::until_async("the import", async || {
-            admin.get(&account).await.body["status"] == "success"
-        })
-        .await;
-        let streams = admin.get("/api/channels/streams/?ordering=id").await.body["results"].clone();
-        let mut paths = Vec::new();
-        for stream in streams.as_array().unwrap() {
-            let channel = json!({ "stream_id": stream["id"] });
-            let made = admin.post("/api/channels/channels/from-stream/", channel).await;
-            assert_eq!(made.status, 201, "{made:?}");
-            paths.push(format!("/proxy/ts/stream/{}", made.text("uuid")));
-        }
-        program.signal("TERM");
-        assert!(program.ended().await.success(), "{}", program.output());
-        (machine, paths)
     }
 
     struct Cluster {
@@ -337,10 +300,9 @@ mod slow {
         let provider = Provider::start_at(ROUTER.parse().unwrap());
         let of_node =
             |(at, name)| Machine::new_at(name, &nats, Machines::command(at + 1), Machines::host(at + 1));
-        let mut all: Vec<_> = NAMES.into_iter().enumerate().map(of_node).collect();
-        let (first, paths) = configured(&provider, all.remove(0)).await;
+        let all: Vec<_> = NAMES.into_iter().enumerate().map(of_node).collect();
+        let paths = fill_account(&all[0], &provider, &CHANNELS, LIMIT as usize).await;
         provider.limit("anna", LIMIT as usize, 403, Duration::ZERO);
-        all.insert(0, first);
         let nodes: Vec<_> = nodes(all).await.into_iter().map(Some).collect();
         let addresses = std::array::from_fn(|at| nodes[at].as_ref().map(|it| it.address));
         let watching = Arc::new(Watching { paths, addresses: Mutex::new(addresses), ..Watching::default() });

@@ -34,6 +34,7 @@ mod cluster_rounds;
 mod cluster_seats;
 mod cluster_slots;
 mod cluster_status;
+mod cluster_upgrade;
 mod confinement;
 mod conformance;
 mod connect;

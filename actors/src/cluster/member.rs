@@ -8,9 +8,11 @@ use std::{fs, io};
 use cluster::codec::{self, StoredMember, StoredRecord};
 use cluster::{
     Engine, EngineError, EngineState, NodeInfo, Record, Revision, Session, SwapOutcome, WatchEvent, node_id,
+    written_version,
 };
 use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, PoolId, ProcessId, RecordKey};
 use domain::cluster::rules::ClusterRules;
+use domain::cluster::version::unfit;
 use domain::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, WriteNumber};
 use domain::event::{Event, EventBody};
 use media::Guard;
@@ -77,6 +79,8 @@ pub(super) struct MemberTask {
     /// The states of which events were sent. `None` before the first session was complete.
     announced: Option<BTreeMap<NodeId, NodeState>>,
     problem: Option<String>,
+    /// Why this node cannot read what the others write. It leaves then.
+    unfit: Option<String>,
     view: watch::Sender<Arc<ClusterView>>,
 }
 
@@ -96,7 +100,8 @@ impl MemberTask {
         let id = node_id(&info.name);
         let node = ClusterNode::new(id, BootId(boot), process, ClusterRules::default(), clock.now());
         let nodes = Vec::new();
-        let empty = ClusterView { disconnected: Some("not connected yet".to_owned()), problem: None, nodes };
+        let disconnected = Some("not connected yet".to_owned());
+        let empty = ClusterView { disconnected, problem: None, is_unfit: false, nodes };
         let (view, receiver) = watch::channel(Arc::new(empty));
         let records = engine.watch(None);
         ports.tables.send_modify(|it| it.process = Some(process));
@@ -121,6 +126,7 @@ impl MemberTask {
             reported: None,
             announced: None,
             problem: None,
+            unfit: None,
             view,
         };
         Ok((task, receiver))
@@ -188,6 +194,7 @@ impl MemberTask {
                     self.members.retain(|id, _| reported.contains(id));
                 }
                 self.announced.get_or_insert_default();
+                self.check_version();
             }
         }
     }
@@ -230,6 +237,20 @@ impl MemberTask {
         let is_new = self.members.get(&id).is_none_or(|it| it.revision != revision);
         if is_new {
             self.members.insert(id, Seen { revision, stored: stored.clone(), at: now_ms() });
+            self.check_version();
+        }
+    }
+
+    /// Leaves if this node cannot read what the others write. Before all their records are known, it cannot tell.
+    fn check_version(&mut self) {
+        if self.info.certificate.is_none() || self.announced.is_none() || self.unfit.is_some() {
+            return;
+        }
+        let written = written_version(self.members.values().map(|it| &it.stored.node));
+        if let Some(reason) = written.and_then(|it| unfit(self.info.versions, it)) {
+            error!("this node cannot be a member of the cluster: {reason}");
+            self.unfit = Some(format!("This node cannot be a member: {reason}."));
+            self.inputs.push_back(NodeInput::Leave);
         }
     }
 
@@ -360,6 +381,11 @@ impl MemberTask {
             }
             _ => NodeInfo::default(),
         };
+        // The others may write what this node cannot read, so it does not join before it knows. The model tries again.
+        if key == RecordKey::Member(self.id) && self.announced.is_none() {
+            self.requests.spawn(async move { Done::Written { key, number, outcome: SwapOutcome::Unknown } });
+            return;
+        }
         let value = codec::encode(record, &node);
         let (engine, session) = (self.engine.clone(), self.session.map_or(0, |it| it.number));
         self.requests.spawn(async move {
@@ -397,7 +423,8 @@ impl MemberTask {
         }
         nodes.sort_by(|a, b| a.info.name.cmp(&b.info.name).then(a.id.cmp(&b.id)));
         self.announce(&nodes);
-        let view = ClusterView { disconnected, problem: self.problem.clone(), nodes };
+        let (problem, is_unfit) = (self.problem.clone().or(self.unfit.clone()), self.unfit.is_some());
+        let view = ClusterView { disconnected, problem, is_unfit, nodes };
         self.view.send_if_modified(|present| {
             let is_new = **present != view;
             *present = Arc::new(view);

@@ -203,6 +203,15 @@ mod tests {
             let payload = Bytes::from(serde_json::to_vec(&message).unwrap());
             assert_eq!(OriginMessage::read(&payload), Some(message));
         }
+        // Nodes of neighbouring versions understand each other: a change needs another version of the cluster.
+        for golden in [
+            r#"{"open":{"from":7,"number":18446744073709551615,"target":{"Stream":3},"replaces":2}}"#,
+            r#"{"opening":{"number":1}}"#,
+            r#"{"refused":{"number":1,"reason":"full"}}"#,
+        ] {
+            let message = OriginMessage::read(&Bytes::from(golden)).unwrap();
+            assert_eq!(serde_json::to_string(&message).unwrap(), golden);
+        }
         for payload in ["", "{}", "{\"open\":{}}", "{\"later\":1}", "[]", "\u{0}"] {
             assert_eq!(OriginMessage::read(&Bytes::from(payload)), None, "{payload}");
         }

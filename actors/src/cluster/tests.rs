@@ -8,6 +8,7 @@ use cluster::codec::{self, StoredMember};
 use cluster::testing::{MemoryEngine, MemoryStore, WriteFault};
 use cluster::{Engine, NodeInfo, NodeLoad, Revision, SwapOutcome, node_id};
 use domain::cluster::record::{MemberState, RecordKey};
+use domain::cluster::version::VersionRange;
 use domain::event::{Event, EventBody};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -198,4 +199,50 @@ async fn two_names_with_one_id_are_reported_and_neither_is_overwritten() {
     );
     let session = a.engine.state().borrow().session().unwrap().number;
     assert_eq!(a.engine.read(session, &key).await.unwrap().value, Some(value));
+}
+
+/// Begins a node that has joined, reads these versions, and writes one.
+async fn node_of_version(store: &MemoryStore, name: &str, versions: VersionRange, written: u32) -> Node {
+    let (engine, events) = (store.connect(), events().await);
+    let (name, certificate) = (name.to_owned(), Some(1));
+    let info = NodeInfo { name, certificate, versions, ..NodeInfo::default() };
+    let load = Arc::new(move || NodeLoad { written: Some(written), ..NodeLoad::default() });
+    let clock = BootClock::Tokio(Instant::now());
+    let shared: Arc<dyn Engine> = Arc::new(engine.clone());
+    let (link, ends, _) = super::link();
+    let cluster =
+        Cluster::start_with((link, ends), shared, info, load, events.clone(), None, (clock, || ())).unwrap();
+    Node { engine, cluster, events }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_read_what_the_others_write_never_becomes_a_member() {
+    let store = MemoryStore::default();
+    let versions = |oldest, newest| VersionRange { oldest, newest };
+    let a = node_of_version(&store, "attic", versions(1, 3), 2).await;
+    let b = node_of_version(&store, "barn", versions(2, 3), 2).await;
+    a.sees(&[("attic", NodeState::Alive), ("barn", NodeState::Alive)]).await;
+    let old = node_of_version(&store, "cellar", versions(1, 1), 1).await;
+    let new = node_of_version(&store, "den", versions(3, 4), 3).await;
+    for unfit in [&old, &new] {
+        let mut view = unfit.cluster.changes();
+        assert!(timeout(WAIT_MAX, view.wait_for(|it| it.is_unfit)).await.is_ok());
+        let view = unfit.cluster.view();
+        assert!(view.problem.as_ref().is_some_and(|it| it.contains("writes version 2")), "{view:?}");
+    }
+    tokio::time::sleep(WAIT_MAX).await;
+    a.sees(&[("attic", NodeState::Alive), ("barn", NodeState::Alive)]).await;
+    assert_eq!(a.cluster.view().nodes.len(), 2, "{:?}", a.cluster.view());
+    assert!(!a.cluster.view().is_unfit && !b.cluster.view().is_unfit);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_leaves_when_the_others_write_what_it_cannot_read() {
+    let store = MemoryStore::default();
+    let versions = |oldest, newest| VersionRange { oldest, newest };
+    let a = node_of_version(&store, "attic", versions(1, 1), 1).await;
+    a.sees(&[("attic", NodeState::Alive)]).await;
+    let b = node_of_version(&store, "barn", versions(1, 2), 2).await;
+    b.sees(&[("attic", NodeState::Left), ("barn", NodeState::Alive)]).await;
+    assert!(a.cluster.view().is_unfit && !b.cluster.view().is_unfit);
 }

@@ -51,6 +51,8 @@ pub struct ClusterView {
     pub disconnected: Option<String>,
     /// The reason why this node cannot be a member, apart from the engine. A sentence with what to do.
     pub problem: Option<String>,
+    /// The problem is that this node cannot read what the others write. The gateway ends.
+    pub is_unfit: bool,
     /// By name.
     pub nodes: Vec<NodeView>,
 }

@@ -31,6 +31,8 @@
 //!
 //! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
 //!
+//! Which versions nodes write and read is in [`version`].
+//!
 //! In reading order: [`record`] has the values in the engine, [`rules`] the times, then the machines as above, and
 //! [`node`] their combination.
 
@@ -50,6 +52,7 @@ pub mod slots;
 mod tests;
 pub mod token;
 mod tracked;
+pub mod version;
 
 use std::ops::Add;
 use std::time::Duration;

@@ -61,12 +61,17 @@ pub fn create_backup(
         }
     };
     // A restored store is in no log, unless it is a snapshot that continues one.
-    let is_included = |kind: &&RecordType| match is_snapshot {
-        true => kind.sharing != Sharing::Local,
+    // A node of an older version refuses a collection that it does not know. So a snapshot leaves out those that nothing was
+    // written to yet.
+    let was_used = |type_number: usize| {
+        let locations = &snapshot.collections()[type_number];
+        locations.n_records > 0 || locations.next_id > 1
+    };
+    let is_included = |(type_number, kind): &(usize, &RecordType)| match is_snapshot {
+        true => kind.sharing != Sharing::Local && was_used(*type_number),
         false => kind.name != LogPosition::COLLECTION,
     };
-    let kinds: Vec<_> =
-        (shared.schema.record_types.iter().enumerate()).filter(|(_, kind)| is_included(kind)).collect();
+    let kinds: Vec<_> = (shared.schema.record_types.iter().enumerate()).filter(is_included).collect();
     let collections = kinds.iter().map(|(type_number, kind)| {
         let locations = &snapshot.collections()[*type_number];
         CollectionManifest {

@@ -1,8 +1,10 @@
-//! The certificate authority of a cluster, the certificates of its nodes, join tickets, and the files that nodes share.
+//! The certificate authority of a cluster, the certificates of its nodes, join tickets, the files that nodes share, and the
+//! version of what they write.
 
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::shared_file::SharedFile;
 use domain::cluster::token::JoinTicket;
+use domain::cluster::version::ClusterVersion;
 
 use crate::record::{Keys, Record, Sharing};
 
@@ -66,5 +68,16 @@ impl Record for SharedFile {
 
     fn keys(&self, keys: &mut Keys) {
         keys.unique("path", self.path());
+    }
+}
+
+impl Record for ClusterVersion {
+    const COLLECTION: &'static str = "cluster_version";
+    /// Each node has to read what is written.
+    const SHARING: Sharing = Sharing::AllNodes;
+
+    /// The collection has one record.
+    fn id(&self) -> u32 {
+        1
     }
 }

@@ -61,6 +61,7 @@ pub fn schema() -> Schema {
         .with::<domain::cluster::certificate::SealedKeys>()
         .with::<domain::cluster::shared_file::SharedFile>()
         .with::<domain::cluster::token::JoinTicket>()
+        .with::<domain::cluster::version::ClusterVersion>()
         .with::<domain::group::Group>()
         .with::<domain::guide::channel::GuideChannel>()
         .with::<domain::guide::matching::GuideAlias>()
@@ -109,6 +110,8 @@ pub fn schema() -> Schema {
 
 #[cfg(test)]
 mod tests {
+    use domain::cluster::version::OWN_VERSIONS;
+
     use super::*;
     use crate::record::Sharing;
 
@@ -155,6 +158,20 @@ mod tests {
                 "vod_titles",
             ]
         );
+    }
+
+    /// Nodes of the version before this one cannot read a new collection or a new version of records. Until
+    /// `cluster finalize`, a node must not write them: raise `OWN_VERSIONS`, write what is new only if the cluster writes that
+    /// version, and then change the file.
+    #[test]
+    fn the_formats_of_shared_records_change_only_with_the_version_of_the_cluster() {
+        let record_types = schema().record_types;
+        let shared = record_types.iter().filter(|it| it.sharing != Sharing::Local);
+        let mut formats: Vec<_> = shared.map(|it| format!("{} {}", it.name, it.version)).collect();
+        formats.sort_unstable();
+        let golden: Vec<_> = include_str!("../../tests/golden/shared-records-2.txt").lines().collect();
+        assert_eq!(formats, golden, "version {} of the cluster", OWN_VERSIONS.newest);
+        assert_eq!(OWN_VERSIONS.newest, 2, "shared-records-2.txt is of version 2");
     }
 
     #[test]

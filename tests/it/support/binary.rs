@@ -15,6 +15,9 @@ use tokio::task::JoinHandle;
 use super::client::{Request, fetch};
 use super::{WAIT_MAX, until_async};
 
+/// The file of this version of the program.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_headwater");
+
 /// A running `headwater`; killed when it is dropped.
 #[derive(Debug)]
 pub struct Binary {
@@ -33,8 +36,13 @@ impl Binary {
 
     /// Starts the program as the last argument of a command that becomes it.
     pub fn start_with(command: &[&str], arguments: &[&str]) -> Binary {
+        Binary::start_program(BINARY, command, arguments)
+    }
+
+    /// Starts the file of a program in the same way, which may be that of another version.
+    pub fn start_program(program: &str, command: &[&str], arguments: &[&str]) -> Binary {
         let temporary = tempfile::tempdir().expect("a temporary folder");
-        let line = [command, &[env!("CARGO_BIN_EXE_headwater")], arguments].concat();
+        let line = [command, &[program], arguments].concat();
         let free_ports = ["--player-listen", "--api-listen"].into_iter().filter(|it| !arguments.contains(it));
         let mut child = Command::new(line[0])
             .args(&line[1..])

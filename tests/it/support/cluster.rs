@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::api::{ADMIN, Api, PASSWORD};
-use super::binary::Binary;
+use super::binary::{BINARY, Binary};
 use super::{tools, until_async};
 
 /// Starts one NATS server.
@@ -20,6 +20,8 @@ pub struct Machine {
     pub folder: TempDir,
     pub name: &'static str,
     servers: String,
+    /// The file of the program.
+    pub program: String,
     /// The command that becomes the program, and the address of the machine.
     command: Vec<String>,
     host: String,
@@ -36,7 +38,8 @@ impl Machine {
     pub fn new_at(name: &'static str, nats: &NatsServers, command: Vec<String>, host: String) -> Self {
         let servers = format!("cluster.servers={}", json!(nats.options().servers));
         let settings = Vec::new();
-        Self { folder: tempfile::tempdir().expect("a folder"), name, servers, command, host, settings }
+        let (folder, program) = (tempfile::tempdir().expect("a folder"), BINARY.to_owned());
+        Self { folder, name, servers, program, command, host, settings }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Binary {
@@ -49,7 +52,13 @@ impl Machine {
         let listen = ["--set", &port, "--set", &addresses, "--player-listen", &any, "--api-listen", &any];
         let command: Vec<_> = self.command.iter().map(String::as_str).collect();
         let more: Vec<_> = self.settings.iter().flat_map(|it| ["--set", it.as_str()]).collect();
-        Binary::start_with(&command, &[arguments, &own, &listen, &more].concat())
+        Binary::start_program(&self.program, &command, &[arguments, &own, &listen, &more].concat())
+    }
+
+    /// Runs a gateway of its own, which knows of no cluster.
+    pub fn run_alone(&self) -> Binary {
+        let folder = self.folder.path().display().to_string();
+        Binary::start_program(&self.program, &[], &["serve", "--data-dir", &folder])
     }
 
     pub async fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
@@ -64,8 +73,7 @@ impl Machine {
 
     /// Runs a gateway of its own until it has its first admin.
     pub async fn with_admin(self) -> Self {
-        let folder = self.folder.path().display().to_string();
-        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+        let mut program = self.run_alone();
         Api::stranger_at(program.address().await).become_first_admin().await;
         program.signal("TERM");
         assert!(program.ended().await.success(), "{}", program.output());

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::binary::Binary;
 use super::client::Request;
 use super::cluster::Machine;
 use super::signal::Picture;
-use super::upstream::Provider;
+use super::until_async;
+use super::upstream::{MockResponse, Provider};
 
 /// A channel that shows its name.
 #[derive(Clone)]
@@ -36,8 +36,7 @@ pub async fn fill<const N: usize>(
     names: [&str; N],
     users: &[(&str, u32)],
 ) -> [ClusterChannel; N] {
-    let folder = machine.folder.path().display().to_string();
-    let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+    let mut program = machine.run_alone();
     let admin = Api::stranger_at(program.address().await).become_first_admin().await;
     let mut channels = Vec::new();
     for name in names {
@@ -60,6 +59,40 @@ pub async fn fill<const N: usize>(
     program.signal("TERM");
     assert!(program.ended().await.success(), "{}", program.output());
     channels.try_into().ok().expect("one for each name")
+}
+
+/// Makes an account with a limit, and a channel of one stream of it for each name, in the store of a machine that is not in a
+/// cluster yet. Returns the paths of the channels, for viewers without a login.
+pub async fn fill_account(
+    machine: &Machine,
+    provider: &Provider,
+    names: &[&str],
+    limit: usize,
+) -> Vec<String> {
+    const LIST: &str = "/lists/all.m3u";
+    let mut list = String::from("#EXTM3U\n");
+    for name in names {
+        let path = format!("/live/anna/{name}.ts");
+        provider.path(&path).plays(Picture::new(name).bits_per_second(300_000).frames_per_gop(3));
+        list.push_str(&format!("#EXTINF:-1,{name}\n{}\n", provider.url(&path)));
+    }
+    provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+    let mut program = machine.run_alone();
+    let admin = Api::stranger_at(program.address().await).become_first_admin().await;
+    let account = json!({ "name": "Provider", "server_url": provider.url(LIST), "max_streams": limit });
+    let made = create(&admin, "/api/m3u/accounts/", account).await;
+    let account = format!("/api/m3u/accounts/{}/", made["id"]);
+    until_async("the import", async || admin.get(&account).await.body["status"] == "success").await;
+    let streams = admin.get("/api/channels/streams/?ordering=id").await.body["results"].clone();
+    let mut paths = Vec::new();
+    for stream in streams.as_array().expect("a list") {
+        let channel = json!({ "stream_id": stream["id"] });
+        let channel = create(&admin, "/api/channels/channels/from-stream/", channel).await;
+        paths.push(format!("/proxy/ts/stream/{}", channel["uuid"].as_str().expect("a uuid")));
+    }
+    program.signal("TERM");
+    assert!(program.ended().await.success(), "{}", program.output());
+    paths
 }
 
 async fn create(admin: &Api, path: &str, body: Value) -> Value {

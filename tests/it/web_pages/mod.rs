@@ -19,6 +19,7 @@ mod slow {
     mod logos;
     mod many;
     mod messages;
+    mod nodes;
     mod own_past;
     mod past;
     mod plugins;

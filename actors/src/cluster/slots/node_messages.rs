@@ -59,3 +59,24 @@ pub(super) async fn send(engine: Arc<dyn Engine>, mut messages: mpsc::Receiver<(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change needs another version of the cluster.
+    #[test]
+    fn the_messages_about_slots_stay_as_they_are() {
+        let asked = r#"{"from":7,"pool":{"group":3},"asked_by":4,"lease":{"process":5,"number":6}}"#;
+        let viewer = r#"{"user":"anna","address":"192.0.2.7","agent":"VLC"}"#;
+        for golden in [
+            format!(r#"{{"yield":{{"asked":{asked},"viewer":{viewer},"claim":null}}}}"#),
+            format!(r#"{{"kept":{asked}}}"#),
+            format!(r#"{{"lingering":{asked}}}"#),
+        ] {
+            let message = read(&Bytes::from(golden.clone())).unwrap();
+            assert_eq!(serde_json::to_string(&message).unwrap(), golden);
+        }
+        assert!(read(&Bytes::from(r#"{"later":1}"#)).is_none());
+    }
+}

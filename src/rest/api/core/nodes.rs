@@ -1,7 +1,7 @@
 //! `/api/core/nodes/`: the nodes of the cluster, as this one sees them.
 
 use actors::{ConfigurationView, NodeState, NodeView, now_ms};
-use cluster::NodeRole;
+use cluster::{NodeRole, written_version};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::{self, TOKEN_MS};
 use http::StatusCode;
@@ -13,6 +13,7 @@ use crate::http::reply::Refusal;
 use crate::node::NodeError;
 use crate::node::drain::DrainError;
 use crate::node::join::{create_token, remove_node};
+use crate::node::versions::{self, Raised};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, NoContent, Route};
@@ -29,6 +30,9 @@ pub(crate) struct ClusterNodesView {
     reason: Option<String>,
     /// Why this node cannot be a member, and what to do.
     problem: Option<String>,
+    /// Version of their data that the nodes write. It is raised after all of them were updated.
+    #[field(example = "2")]
+    written_version: Option<u64>,
     /// All nodes by name, also those that left or no longer answer.
     nodes: Vec<ClusterNodeView>,
     /// Number of nodes in the answer.
@@ -54,6 +58,14 @@ pub(crate) struct ClusterNodeView {
     /// Its version of the gateway.
     #[field(example = "0.1.0")]
     version: String,
+    /// Oldest version of the nodes' data that it reads.
+    #[field(example = "1")]
+    oldest_version: u64,
+    /// Newest version of the nodes' data that it reads.
+    #[field(example = "2")]
+    newest_version: u64,
+    /// Whether it reads the version that the nodes write. Otherwise it cannot be a member until it is updated.
+    fits: bool,
     /// Addresses under which other nodes reach it.
     #[field(example = "[\"10.0.0.1\"]")]
     addresses: Vec<String>,
@@ -68,6 +80,9 @@ pub(crate) struct ClusterNodeView {
     /// Number of viewers that it serves.
     #[field(example = "12")]
     clients: u64,
+    /// Number of connections to providers that it holds.
+    #[field(example = "2")]
+    leases: u64,
     /// Load of its processors in the last minute, in percent.
     #[field(example = "40")]
     cpu_percent: Option<u64>,
@@ -76,6 +91,24 @@ pub(crate) struct ClusterNodeView {
     /// Number of commits of that configuration that it did not have when it last gave a sign of life; `null` if it shares none.
     #[field(example = "0")]
     commits_behind: Option<u64>,
+}
+
+/// How the version that the nodes write is raised.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct FinalizeOrder {
+    /// Whether to leave out nodes that do not run.
+    force: Option<bool>,
+}
+
+/// The version of their data that the nodes write.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct FinalizedView {
+    /// Version before the operation.
+    #[field(example = "1")]
+    previous_version: u64,
+    /// Version from now on.
+    #[field(example = "2")]
+    written_version: u64,
 }
 
 choice!(NodeRole { Full = "full", Edge = "edge" });
@@ -148,6 +181,14 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .refuses(StatusCode::CONFLICT, "The node writes the configuration. Drain it first.")
         .not_for_plugins(NOT_FOR_PLUGINS),
+        Route::post(
+            "/api/core/nodes/finalize/",
+            ADMIN,
+            "Updates the version of their data that the nodes write, to the newest that all of them read.",
+            finalize,
+        )
+        .refuses(StatusCode::NOT_FOUND, "The gateway is not a node of a cluster.")
+        .refuses(StatusCode::CONFLICT, "Nodes are too old. The detail names them."),
     ]
 }
 
@@ -193,6 +234,22 @@ fn refusal(error: NodeError) -> Refusal {
     }
 }
 
+async fn finalize(call: Call, order: FinalizeOrder) -> Result<FinalizedView, Refusal> {
+    let Some(cluster) = call.app.cluster.get().filter(|_| call.app.node.get().is_some()) else {
+        return Err(Refusal::not_found("This gateway is not a node of a cluster."));
+    };
+    let members = versions::members(&cluster.view());
+    let raising = call.write(move |write| {
+        versions::raise(write, members, order.force == Some(true)).map_err(|error| match error {
+            NodeError::Raise(it) => Refusal::status(StatusCode::CONFLICT).with_detail(it.to_string()),
+            NodeError::Store(it) => it.into(),
+            other => Refusal::not_found(other.to_string()),
+        })
+    });
+    let Raised { from, to } = raising.await?;
+    Ok(FinalizedView { previous_version: from.into(), written_version: to.into() })
+}
+
 async fn drain(call: Call) -> Result<NoContent, Refusal> {
     set_drain(call, true).await
 }
@@ -229,18 +286,21 @@ async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
     let view = cluster.view();
     let configuration = call.app.node.get().map(|it| it.configuration.view()).unwrap_or_default();
     let is_shown = |it: &&NodeView| !call.app.node.get().is_some_and(|own| own.has_removed(it));
-    let nodes: Vec<_> = view.nodes.iter().filter(is_shown).map(|it| node(it, &configuration)).collect();
+    let written = written_version(view.nodes.iter().map(|it| &it.info));
+    let nodes = view.nodes.iter().filter(is_shown).map(|it| node(it, &configuration, written));
+    let nodes: Vec<_> = nodes.collect();
     Ok(ClusterNodesView {
         is_enabled: true,
         is_connected: view.disconnected.is_none(),
         reason: view.disconnected.clone(),
         problem: view.problem.clone(),
+        written_version: written.map(u64::from),
         count: nodes.len(),
         nodes,
     })
 }
 
-fn node(node: &NodeView, configuration: &ConfigurationView) -> ClusterNodeView {
+fn node(node: &NodeView, configuration: &ConfigurationView, written: Option<u32>) -> ClusterNodeView {
     let load = node.info.load;
     let writer = configuration.writer.map(|(id, incarnation)| (id, Some(incarnation)));
     ClusterNodeView {
@@ -250,11 +310,15 @@ fn node(node: &NodeView, configuration: &ConfigurationView) -> ClusterNodeView {
         state: Named(shown(node)),
         is_own: node.is_own,
         version: node.info.version.clone(),
+        oldest_version: node.info.versions.oldest.into(),
+        newest_version: node.info.versions.newest.into(),
+        fits: written.is_none_or(|it| node.info.versions.contains(it)),
         addresses: node.info.addresses.clone(),
         incarnation: node.incarnation.map(|it| it.0),
         last_seen: node.last_seen.map(Time),
         channels: load.channels,
         clients: load.clients,
+        leases: load.leases,
         cpu_percent: load.cpu_percent.map(u64::from),
         is_writer: writer == Some((node.id, node.incarnation)),
         commits_behind: load.configuration.map(|it| configuration.last.saturating_sub(it)),
@@ -274,5 +338,6 @@ mod tests {
         assert_eq!(rest.standard("GET", path, Value::Null).await.status, 403);
         let answer = rest.admin("GET", path, Value::Null).await.body;
         assert_eq!((&answer["is_enabled"], &answer["nodes"]), (&json!(false), &json!([])));
+        assert_eq!(rest.admin("POST", "/api/core/nodes/finalize/", json!({})).await.status, 404);
     }
 }

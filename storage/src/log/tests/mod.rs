@@ -584,6 +584,28 @@ fn a_node_joins_with_a_snapshot_and_the_tail_of_the_log() {
 }
 
 #[test]
+fn a_snapshot_leaves_out_collections_that_were_never_used() {
+    let cluster = Cluster::new();
+    let writer = cluster.writer("a");
+    write(&writer, |write| write.put(&note(1, "one"))).unwrap();
+    // A version that does not know items.
+    let earlier = || Schema::new().with::<Note>().with::<Label>().with::<LogPosition>();
+    let restored = |name: &str| {
+        let (path, folder) = (cluster.folder_of(&format!("snapshot-{name}")), cluster.folder_of(name));
+        let mut file = std::fs::File::create(&path).unwrap();
+        create_snapshot(&writer, &[], &cluster.keys, 0, &mut file).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let (store, key) = (folder.join("store"), folder.join("key"));
+        restore_snapshot(&path, &cluster.keys, &store, &key, &earlier(), &mut |_, _, _| Ok(()))?;
+        Ok::<_, BackupError>(Store::open(&store, &key, earlier()).unwrap())
+    };
+    let store = restored("b").unwrap();
+    assert_eq!(store.collection::<Note>().all().unwrap(), [note(1, "one")]);
+    import(&writer, 1, &[item(1, 1, "secret")]).unwrap();
+    assert!(restored("c").is_err());
+}
+
+#[test]
 fn a_store_without_a_log_has_no_position_and_no_status() {
     let store = Store::temporary(schema()).unwrap();
     write(&store, |write| write.put(&note(1, "one"))).unwrap();

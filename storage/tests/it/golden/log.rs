@@ -1,14 +1,14 @@
-//! Entries of the log that an earlier version wrote are read.
+//! Entries of the log and snapshots that an earlier version wrote are read.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::ids::AccountId;
 use domain::stream::Stream;
 use domain::user::User;
-use storage::log::{Append, CommitLog, LogKeys, LogRead, LogUnreachable};
+use storage::log::{Append, CommitLog, LogKeys, LogRead, LogUnreachable, create_snapshot, restore_snapshot};
 use storage::records::schema;
 use storage::{Error, Store};
 use uuid::Uuid;
@@ -44,11 +44,14 @@ impl CommitLog for MemoryLog {
     }
 }
 
+fn keys() -> LogKeys {
+    serde_json::from_str(KEYS).unwrap()
+}
+
 fn open(log: &Arc<MemoryLog>) -> Store {
     let store = Store::temporary(schema()).unwrap();
     store.begin_log(Uuid::from_u128(0x10c), 0).unwrap();
-    let keys: LogKeys = serde_json::from_str(KEYS).unwrap();
-    store.attach_log(Arc::clone(log) as Arc<_>, keys).unwrap();
+    store.attach_log(Arc::clone(log) as Arc<_>, keys()).unwrap();
     store
 }
 
@@ -58,9 +61,8 @@ fn of_account(id: u32) -> Stream {
 
 #[test]
 fn entries_of_the_first_format_are_read() {
-    let entries: Vec<Vec<u8>> = rmp_serde::from_slice(&fs::read(golden("log-1.bin")).unwrap()).unwrap();
     let log = Arc::new(MemoryLog::default());
-    log.0.lock().unwrap().extend((1..).zip(entries));
+    log.0.lock().unwrap().extend((1..).zip(entries()));
     let store = open(&log);
     assert_eq!(store.catch_up().unwrap().sequence, log.last().unwrap());
     assert_eq!(store.collection::<User>().all().unwrap(), [samples::user()]);
@@ -73,11 +75,52 @@ fn entries_of_the_first_format_are_read() {
     store.write_blocking(|write| write.put(&samples::channel())).unwrap();
 }
 
-/// Writes a small commit, one with a removal, and an import.
-pub(super) fn write() {
-    if golden("log-1.bin").exists() {
+#[test]
+fn a_snapshot_of_the_first_format_is_restored_and_followed_by_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    let mut no_files = |_: &str, _: &str, _: &[u8]| panic!("the snapshot has no files");
+    let position =
+        restore_snapshot(&golden("snapshot-1.tar.gz"), &keys(), &at, &key, &schema(), &mut no_files).unwrap();
+    assert_eq!(position.sequence, 2);
+    let store = Store::open(&at, &key, schema()).unwrap();
+    assert_eq!(store.collection::<User>().all().unwrap(), [samples::user()]);
+    assert_eq!(store.collection::<Stream>().len(), 0);
+    // The golden log goes on where it stands.
+    let log = Arc::new(MemoryLog::default());
+    log.0.lock().unwrap().extend((1..).zip(entries()));
+    store.attach_log(Arc::clone(&log) as Arc<_>, keys()).unwrap();
+    assert_eq!(store.catch_up().unwrap().sequence, log.last().unwrap());
+    assert_eq!(store.collection::<Stream>().len(), 150);
+}
+
+fn entries() -> Vec<Vec<u8>> {
+    rmp_serde::from_slice(&fs::read(golden("log-1.bin")).unwrap()).unwrap()
+}
+
+/// Writes a snapshot of the golden log before its import.
+fn write_snapshot() {
+    if golden("snapshot-1.tar.gz").exists() {
         return;
     }
+    let log = Arc::new(MemoryLog::default());
+    log.0.lock().unwrap().extend((1..).zip(entries().into_iter().take(2)));
+    let store = open(&log);
+    store.catch_up().unwrap();
+    let mut file =
+        File::options().read(true).write(true).create_new(true).open(golden("snapshot-1.tar.gz")).unwrap();
+    create_snapshot(&store, &[], &keys(), 1_700_000_000_000, &mut file).unwrap();
+}
+
+/// Writes a small commit, one with a removal, and an import.
+pub(super) fn write() {
+    if !golden("log-1.bin").exists() {
+        write_log();
+    }
+    write_snapshot();
+}
+
+fn write_log() {
     let log = Arc::new(MemoryLog::default());
     let store = open(&log);
     store.become_writer().unwrap();

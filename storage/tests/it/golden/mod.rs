@@ -3,7 +3,8 @@
 //! `records.json` has an entry for each record type and version, and for each case that a first one cannot have as well: the
 //! encoded bytes, and their content. `store-1.bin` is a complete small store of the first format. `store-2.bin` is one of
 //! the second format, as a crash leaves it: with a long record in pieces, the leftovers of a bulk write, and a record that
-//! was set aside. `backup-1.tar.gz` is a back-up with the same records, and `log-1.bin` has entries of the log of a cluster. Existing entries never change:
+//! was set aside. `backup-1.tar.gz` is a back-up with the same records, and `log-1.bin` has entries of the log of a cluster and `snapshot-1.tar.gz` is
+//! a snapshot of its beginning. Existing entries never change:
 //! `cargo test -p storage --test it golden::write -- --ignored` adds the missing ones.
 
 mod log;
@@ -22,6 +23,7 @@ use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::token::JoinTicket;
+use domain::cluster::version::ClusterVersion;
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::matching::GuideAlias;
@@ -75,6 +77,7 @@ fn now() -> Vec<Value> {
         written(&samples::node_certificate()),
         written(&samples::sealed_keys()),
         written(&samples::join_ticket()),
+        written(&ClusterVersion { version: 2 }),
         written(&samples::group()),
         written(&samples::guide_channel()),
         written(&samples::guide_alias()),
@@ -191,6 +194,7 @@ fn records_of_every_released_version_still_decode() {
             NodeCertificate::COLLECTION => reads::<NodeCertificate>(line),
             SealedKeys::COLLECTION => reads::<SealedKeys>(line),
             JoinTicket::COLLECTION => reads::<JoinTicket>(line),
+            ClusterVersion::COLLECTION => reads::<ClusterVersion>(line),
             Group::COLLECTION => reads::<Group>(line),
             Lineup::COLLECTION => reads::<Lineup>(line),
             GuideChannel::COLLECTION => reads::<GuideChannel>(line),

@@ -1,0 +1,161 @@
+//! Which version of their data the nodes write: checked before this one takes part, and raised by an operator.
+
+use actors::{Cluster, ClusterView, NodeState};
+use cluster::NodeInfo;
+use domain::cluster::certificate::NodeCertificate;
+use domain::cluster::version::{
+    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, raised_version, unfit,
+};
+use serde::{Deserialize, Serialize};
+use storage::{Store, Table, View, Write};
+
+use super::NodeError;
+
+/// The only record of [`ClusterVersion`].
+const ID: u32 = 1;
+
+/// The version that the nodes write, as the configuration of this one says.
+#[derive(Clone)]
+pub(crate) struct WrittenVersion(View<Table<ClusterVersion>>);
+
+impl WrittenVersion {
+    /// Follows a store. Blocks.
+    ///
+    /// # Errors
+    /// If this version of the gateway cannot read what the nodes of the store write.
+    pub(crate) fn of(store: &Store) -> Result<Self, NodeError> {
+        let written = Self(store.table()?);
+        match unfit(OWN_VERSIONS, written.get()) {
+            Some(reason) => Err(NodeError::Version(reason)),
+            None => Ok(written),
+        }
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load().get(ID).map_or(FIRST_VERSION, |it| it.version)
+    }
+}
+
+/// Lets a new cluster begin with the newest version.
+pub(super) fn begin(write: &mut Write<'_>) -> storage::Result<()> {
+    write.put(&ClusterVersion { version: OWN_VERSIONS.newest })
+}
+
+/// Returns what a node says about the versions that it reads; `None` if it has not joined.
+pub(crate) fn member(node: &NodeInfo, is_alive: bool) -> Option<MemberVersions> {
+    let certificate = node.certificate?;
+    Some(MemberVersions { name: node.name.clone(), certificate, versions: node.versions, is_alive })
+}
+
+/// Lists what the nodes say that this one knows.
+pub(crate) fn members(view: &ClusterView) -> Vec<MemberVersions> {
+    view.nodes.iter().filter_map(|it| member(&it.info, it.state == NodeState::Alive)).collect()
+}
+
+/// The version before and after it was raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Raised {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+/// Raises the version that the nodes write to the highest that all of them read. Nodes that were removed do not count, nor
+/// with `is_forced` those that do not run.
+///
+/// # Errors
+/// If the store belongs to no cluster, or if nodes are too old.
+pub(crate) fn raise(
+    write: &mut Write<'_>,
+    mut members: Vec<MemberVersions>,
+    is_forced: bool,
+) -> Result<Raised, NodeError> {
+    let certificates = write.all::<NodeCertificate>()?;
+    if certificates.is_empty() {
+        return Err(NodeError::NoCluster);
+    }
+    let is_valid = |node: u32| certificates.iter().any(|it| it.node.0 == node && it.revoked_at.is_none());
+    members.retain(|it| is_valid(it.certificate));
+    let from = write.get::<ClusterVersion>(ID)?.map_or(FIRST_VERSION, |it| it.version);
+    let to = raised_version(from, &members, is_forced)?;
+    if to > from {
+        write.put(&ClusterVersion { version: to })?;
+    }
+    Ok(Raised { from, to })
+}
+
+/// Waits until this node cannot read what the others write. Returns why.
+pub(crate) async fn until_unfit(cluster: &Cluster) -> String {
+    match cluster.changes().wait_for(|it| it.is_unfit).await {
+        Ok(view) => view.problem.clone().unwrap_or_default(),
+        // The gateway ends.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::cluster::record::NodeId;
+    use domain::cluster::token::NodeRole;
+    use domain::cluster::version::VersionRange;
+    use storage::records::schema;
+
+    use super::*;
+
+    fn certificate(id: u32, revoked_at: Option<i64>) -> NodeCertificate {
+        NodeCertificate {
+            id,
+            node: NodeId(id),
+            role: NodeRole::Full,
+            fingerprint: [id as u8; 32],
+            serial: [0; 16],
+            sealing_key: [0; 32],
+            issued_at: 0,
+            revoked_at,
+        }
+    }
+
+    /// A node that runs, and one that does not and announces nothing.
+    fn members() -> Vec<MemberVersions> {
+        let node = |name: &str, certificate, versions, is_alive| {
+            let node = NodeInfo { name: name.to_owned(), certificate, versions, ..NodeInfo::default() };
+            member(&node, is_alive)
+        };
+        let all = [
+            node("attic", Some(1), OWN_VERSIONS, true),
+            node("barn", Some(2), VersionRange::default(), false),
+            node("guest", None, VersionRange::default(), true),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    fn raised(store: &Store, is_forced: bool) -> Result<Raised, NodeError> {
+        store.write_blocking(move |write| raise(write, members(), is_forced))
+    }
+
+    #[test]
+    fn a_node_that_is_off_counts_until_it_is_removed_or_left_out() {
+        let store = Store::temporary(schema()).unwrap();
+        assert!(matches!(raised(&store, false), Err(NodeError::NoCluster)));
+        store
+            .write_blocking(|write| [1, 2].iter().try_for_each(|it| write.put(&certificate(*it, None))))
+            .unwrap();
+        let written = WrittenVersion::of(&store).unwrap();
+        let refused = raised(&store, false).unwrap_err().to_string();
+        assert!(refused.contains("no later one: barn."), "{refused}");
+        assert_eq!(written.get(), FIRST_VERSION);
+        store.write_blocking(|write| write.put(&certificate(2, Some(5)))).unwrap();
+        let newest = OWN_VERSIONS.newest;
+        assert_eq!(raised(&store, false).unwrap(), Raised { from: FIRST_VERSION, to: newest });
+        assert_eq!(written.get(), newest);
+        assert_eq!(raised(&store, true).unwrap(), Raised { from: newest, to: newest });
+    }
+
+    #[test]
+    fn a_store_of_a_cluster_that_writes_a_later_version_is_refused() {
+        let store = Store::temporary(schema()).unwrap();
+        let version = OWN_VERSIONS.newest + 1;
+        store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
+        let refused = WrittenVersion::of(&store).err().unwrap().to_string();
+        assert!(refused.contains("update this node"), "{refused}");
+    }
+}
