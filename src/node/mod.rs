@@ -24,6 +24,7 @@ pub(crate) mod joining;
 pub(crate) mod membership;
 pub(crate) mod peers;
 pub(crate) mod port;
+pub(crate) mod recordings;
 mod rejoin;
 pub(crate) mod reseed;
 #[cfg(test)]

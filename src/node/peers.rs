@@ -6,9 +6,11 @@ use std::sync::Arc;
 use actors::{ClusterView, NodeState, NodeView};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::client::NodeAddress;
 use super::trust::NodeTrust;
@@ -66,16 +68,30 @@ impl OtherNodes {
         request: Request<Full<Bytes>>,
         bytes_max: usize,
     ) -> Result<Bytes, String> {
-        let text = |error: &dyn fmt::Display| error.to_string();
-        let config = self.trust.client().map_err(|it| text(&it))?;
-        let mut connection = node.address.connect(config).await.map_err(|it| text(&it))?;
-        let response = connection.sender.send_request(request).await.map_err(|it| text(&it))?;
+        let (response, _connection) = self.open(node, request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), bytes_max).collect().await;
-        let body = body.map_err(|it| text(&it))?.to_bytes();
+        let body = body.map_err(|it| it.to_string())?.to_bytes();
         if status != StatusCode::OK {
             return Err(format!("status {status}"));
         }
         Ok(body)
+    }
+
+    /// Sends a request to a node, on a connection of its own. Returns the answer, whose body arrives as long as the connection
+    /// is kept. The caller limits the wait.
+    ///
+    /// # Errors
+    /// The node cannot be reached.
+    pub(super) async fn open(
+        &self,
+        node: &OtherNode,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, AbortOnDropHandle<()>), String> {
+        let text = |error: &dyn fmt::Display| error.to_string();
+        let config = self.trust.client().map_err(|it| text(&it))?;
+        let mut connection = node.address.connect(config).await.map_err(|it| text(&it))?;
+        let response = connection.sender.send_request(request).await.map_err(|it| text(&it))?;
+        Ok((response, connection.task))
     }
 }

@@ -8,6 +8,8 @@
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
+//! | `GET /node/v1/recordings/…` | a node | the file of a recording on this node, or its playlist |
+//! | `POST /node/v1/recordings/report` | a node | nothing: it reports files of recordings, see [`super::recordings`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -48,6 +50,7 @@ use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
+use super::recordings::{NodeRecordings, RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
 use super::status::{NodeStatus, STATUS_PATH};
 use super::trust::NodeTrust;
 use super::{NodeError, forward};
@@ -91,6 +94,7 @@ pub(crate) struct NodePortParts {
     /// The live channels that other nodes may read.
     pub(crate) rings: Option<Arc<SharedChannels>>,
     pub(crate) drain: Arc<NodeDrain>,
+    pub(crate) recordings: NodeRecordings,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -206,6 +210,12 @@ async fn answer(
             Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
         },
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
+        (NodePeer::Node(_), &Method::POST, REPORT_PATH) => report(parts, request).await,
+        (NodePeer::Node(_), &(Method::GET | Method::HEAD), path) if path.starts_with(RECORDINGS_PATH) => {
+            let (head, _) = request.into_parts();
+            let answer = parts.recordings.answer(head.method, head.uri, head.headers).await;
+            answer.map(|body| body.map_err(io::Error::other).boxed_unsync())
+        }
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;
             if parts.drain.set(is_draining) {
@@ -274,6 +284,23 @@ async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<
     match (parts.control)(head.headers, order).await {
         Ok(done) => reply(StatusCode::OK, "application/json", serde_json::to_vec(&done).unwrap_or_default()),
         Err(refusal) => refusal.into_response().map(|body| body.map_err(io::Error::other).boxed_unsync()),
+    }
+}
+
+/// Stores what another node reports of its files.
+async fn report(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
+    let reading = Limited::new(request.into_body(), REPORT_BYTES_MAX).collect();
+    let report = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(report) = report else {
+        warn!("a report of another node is unknown to this version, or did not arrive");
+        return refuse(StatusCode::BAD_REQUEST, "the report is unknown to this version, or did not arrive");
+    };
+    match parts.recordings.accept(report).await {
+        Ok(()) => reply(StatusCode::OK, "application/json", b"{}".to_vec()),
+        Err(reason) => refuse(StatusCode::SERVICE_UNAVAILABLE, &reason),
     }
 }
 
