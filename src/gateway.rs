@@ -48,6 +48,7 @@ use crate::http::{Routes, route_table};
 use crate::node::membership::NodeParts;
 use crate::node::operator::OperatorHandler;
 use crate::node::port::{ControlHandler, NodePort, NodePortParts, StatusReader};
+use crate::node::recordings::{NodeRecordings, Reporter};
 use crate::node::status::NodeStatus;
 use crate::playing_control::perform_for;
 use crate::recent_log::RecentLog;
@@ -201,6 +202,9 @@ impl Gateway {
             }
             None => None,
         };
+        if app.node.get().is_some() {
+            app.recorder.report_files_with(Arc::new(Reporter(Arc::downgrade(&app))));
+        }
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
         let node_port = node_listener.zip(app.node.get()).map(|(listener, node)| {
@@ -215,6 +219,7 @@ impl Gateway {
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
                 drain: Arc::clone(&node.drain),
+                recordings: NodeRecordings::new(&app, runtimes.work.clone()),
             };
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
@@ -590,13 +595,14 @@ async fn start_system(
         disk: (disk_bytes > 0).then_some((folder, disk_bytes)),
     };
     let packets = runtimes.packets.clone();
+    let node = of_node.as_ref().map(|it| it.channels.name.as_str());
+    let recordings = RecordingsFolder::new(config.recordings_folder()).of_node(node);
     let (leases, shared) = of_node.map(|it| (it.leases, (it.channels, it.seats))).unzip();
     let parts = SystemParts { dial: Arc::new(dial), packets, launcher, films, cluster: leases };
     let (base, models) = (config.engine.clone(), models.clone());
     let files = Files::new(&config.data_dir);
     let uploads = files.folder(Folder::Playlists);
     let vod_interval = config.limits.vod_request_interval;
-    let recordings = RecordingsFolder::new(config.recordings_folder());
     let past = RecordingsFolder::new(config.timeshift_folder());
     let after_recordings = AfterSettings {
         comskip: config.programs.comskip.clone(),

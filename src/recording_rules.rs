@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{RecordingsFolder, now_ms, remember_deleted, view_limits};
+use actors::{Recorder, RecordingsFolder, now_ms, remember_deleted, view_limits};
 use domain::channel::Channel;
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::guide::source::GuideSourceKind;
@@ -132,7 +132,8 @@ pub(crate) async fn evaluate(app: &Arc<App>, scope: RuleScope) -> Result<Evaluat
     if changes.is_empty() {
         return Ok(evaluated);
     }
-    let written = app.models.store.write(move |write| Ok::<_, Refusal>(apply(write, changes)?));
+    let recorder = app.recorder.clone();
+    let written = app.models.store.write(move |write| Ok::<_, Refusal>(apply(write, &recorder, changes)?));
     let (done, removed) = written.await?;
     for it in done {
         match it {
@@ -187,9 +188,11 @@ fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedR
     let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
     let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
     let mut changes = planning.run(app, found, plan);
-    if !app.recorder.folder().is_some_and(RecordingsFolder::is_marked) {
+    let folder = app.recorder.folder();
+    if !folder.is_some_and(RecordingsFolder::is_marked) {
         // Their disk is not mounted, so that their files cannot go with them.
-        changes.retain(|it| !matches!(it, PlannedChange::Remove(recording) if recording.file.is_some()));
+        let has_files = |it: &Recording| it.parts().any(|it| folder.is_none_or(|folder| folder.has(it)));
+        changes.retain(|it| !matches!(it, PlannedChange::Remove(recording) if has_files(recording)));
     }
     (changes, evaluated)
 }
@@ -399,7 +402,11 @@ enum Done {
 
 /// Writes the changes, as far as nobody changed their recordings and rules meanwhile. Returns the recordings that were
 /// removed, too.
-fn apply(write: &mut Write<'_>, changes: Vec<PlannedChange>) -> storage::Result<(Vec<Done>, Vec<Recording>)> {
+fn apply(
+    write: &mut Write<'_>,
+    recorder: &Recorder,
+    changes: Vec<PlannedChange>,
+) -> storage::Result<(Vec<Done>, Vec<Recording>)> {
     let (mut done, mut removed) = (Vec::new(), Vec::new());
     for change in changes {
         match change {
@@ -422,6 +429,7 @@ fn apply(write: &mut Write<'_>, changes: Vec<PlannedChange>) -> storage::Result<
                     write.remove::<Recording>(recording.id.0)?;
                     if recording.file.is_some() {
                         remember_deleted(write, &recording)?;
+                        recorder.leave_files(write, &recording)?;
                     }
                     removed.push(Recording::clone(&recording));
                 }

@@ -114,8 +114,9 @@ pub use self::plugins::{
 pub use self::predecessor::{Predecessor, RingConnector};
 pub use self::programs::Programs;
 pub use self::recorder::{
-    AccessPoint, AfterSettings, Artwork, FindArtwork, Recorder, RecordingIndex, RecordingPools,
-    RecordingProgress, RecordingRoom, RecordingsFolder, RemovalReport, SeenRecordings, remember_deleted,
+    AccessPoint, AfterSettings, Artwork, FileReport, FindArtwork, Recorder, RecordingIndex, RecordingPools,
+    RecordingProgress, RecordingRoom, RecordingsFolder, RemovalReport, ReportFiles, SeenRecordings,
+    remember_deleted,
 };
 pub use self::registry::{DurationCounts, MetricsSnapshot};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};

@@ -249,7 +249,7 @@ fn address_of(view: &ClusterView, (id, incarnation): (NodeId, Incarnation)) -> O
 }
 
 /// Removes the headers that concern one connection.
-fn remove_hop_headers(headers: &mut HeaderMap) {
+pub(super) fn remove_hop_headers(headers: &mut HeaderMap) {
     for name in [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION]
     {
         headers.remove(name);

@@ -28,6 +28,7 @@ pub(crate) mod operator;
 pub(crate) mod peers;
 pub(crate) mod port;
 pub(crate) mod reach;
+pub(crate) mod recordings;
 mod rejoin;
 pub(crate) mod reseed;
 #[cfg(test)]

@@ -7,9 +7,11 @@ use actors::{ClusterView, NodeState, NodeView};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use http::response::Parts;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::client::NodeAddress;
 use super::trust::NodeTrust;
@@ -67,16 +69,30 @@ impl OtherNodes {
         request: Request<Full<Bytes>>,
         bytes_max: usize,
     ) -> Result<(Parts, Bytes), String> {
-        let text = |error: &dyn fmt::Display| error.to_string();
-        let config = self.trust.client().map_err(|it| text(&it))?;
-        let mut connection = node.address.connect(config).await.map_err(|it| text(&it))?;
-        let response = connection.sender.send_request(request).await.map_err(|it| text(&it))?;
+        let (response, _connection) = self.open(node, request).await?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, bytes_max).collect().await;
-        let body = body.map_err(|it| text(&it))?.to_bytes();
+        let body = body.map_err(|it| it.to_string())?.to_bytes();
         if head.status != StatusCode::OK {
             return Err(format!("status {}", head.status));
         }
         Ok((head, body))
+    }
+
+    /// Sends a request to a node, on a connection of its own. Returns the answer, whose body arrives as long as the connection
+    /// is kept. The caller limits the wait.
+    ///
+    /// # Errors
+    /// The node cannot be reached.
+    pub(super) async fn open(
+        &self,
+        node: &OtherNode,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, AbortOnDropHandle<()>), String> {
+        let text = |error: &dyn fmt::Display| error.to_string();
+        let config = self.trust.client().map_err(|it| text(&it))?;
+        let mut connection = node.address.connect(config).await.map_err(|it| text(&it))?;
+        let response = connection.sender.send_request(request).await.map_err(|it| text(&it))?;
+        Ok((response, connection.task))
     }
 }

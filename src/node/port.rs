@@ -9,6 +9,8 @@
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
 //! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |
+//! | `GET /node/v1/recordings/…` | a node | the file of a recording on this node, or its playlist |
+//! | `POST /node/v1/recordings/report` | a node | nothing: it reports files of recordings, see [`super::recordings`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -51,6 +53,7 @@ use super::drain::DRAIN_PATH;
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH, OperatorHandler};
+use super::recordings::{NodeRecordings, RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
 use super::status::{NodeStatus, STATUS_PATH};
 use super::trust::NodeTrust;
 use super::{NodeError, forward, status};
@@ -95,6 +98,7 @@ pub(crate) struct NodePortParts {
     /// The live channels that other nodes may read.
     pub(crate) rings: Option<Arc<SharedChannels>>,
     pub(crate) drain: Arc<NodeDrain>,
+    pub(crate) recordings: NodeRecordings,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -208,6 +212,12 @@ async fn answer(
         (NodePeer::Node(_), &Method::GET, STATUS_PATH) => status(parts, &request).await,
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(node), &Method::POST, OPERATOR_PATH) => operator(parts, node, request).await,
+        (NodePeer::Node(_), &Method::POST, REPORT_PATH) => report(parts, request).await,
+        (NodePeer::Node(_), &(Method::GET | Method::HEAD), path) if path.starts_with(RECORDINGS_PATH) => {
+            let (head, _) = request.into_parts();
+            let answer = parts.recordings.answer(head.method, head.uri, head.headers).await;
+            answer.map(|body| body.map_err(io::Error::other).boxed_unsync())
+        }
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;
             if parts.drain.set(is_draining) {
@@ -320,6 +330,23 @@ async fn operator(parts: &NodePortParts, node: NodeId, request: Request<Incoming
 fn add_position<T>(parts: &NodePortParts, response: &mut Response<T>) {
     if let Some(status) = &*parts.store.log_status().borrow() {
         response.headers_mut().insert(POSITION_HEADER, status.position.sequence.into());
+    }
+}
+
+/// Stores what another node reports of its files.
+async fn report(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
+    let reading = Limited::new(request.into_body(), REPORT_BYTES_MAX).collect();
+    let report = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(report) = report else {
+        warn!("a report of another node is unknown to this version, or did not arrive");
+        return refuse(StatusCode::BAD_REQUEST, "the report is unknown to this version, or did not arrive");
+    };
+    match parts.recordings.accept(report).await {
+        Ok(()) => reply(StatusCode::OK, "application/json", b"{}".to_vec()),
+        Err(reason) => refuse(StatusCode::SERVICE_UNAVAILABLE, &reason),
     }
 }
 

@@ -37,6 +37,7 @@ use warp::reply::Response as Reply;
 
 use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
 use super::recordings;
+use super::recordings::parts::FileSelection;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
 use crate::auth::Denied;
 use crate::http::reply::Refusal;
@@ -112,6 +113,8 @@ struct VodQuery {
     session_id: Option<String>,
     /// Of a recording: seconds since the start of the file, or a time, from which it plays.
     start: Option<String>,
+    /// Of a recording: number of a part, if several nodes have made it, from 1. Without it, all parts follow one another.
+    part: Option<u32>,
     /// Access token, or the token of the address that `/api/vod/` returned for the title.
     #[expect(dead_code, reason = "read by the check of the access")]
     token: Option<String>,
@@ -158,7 +161,11 @@ async fn recorded(call: &Call, recording: &Recording, query: &VodQuery) -> Resul
     let name = call.text_if_any("name").and_then(|it| it.strip_suffix(".m3u8"));
     let reply = match name {
         Some(number) => recordings::play_as_hls(call, recording, &format!("{number}.ts")).await,
-        None => recordings::play(call, recording, query.start.as_deref()).await,
+        None => {
+            let start = query.start.as_deref();
+            let selection = FileSelection { start, part: query.part, ..FileSelection::default() };
+            recordings::play(call, recording, selection).await
+        }
     };
     reply.map(FileAnswer::of_file)
 }

@@ -29,6 +29,7 @@ mod cluster_edges;
 mod cluster_files;
 mod cluster_log;
 mod cluster_members;
+mod cluster_recordings;
 mod cluster_remove;
 mod cluster_rounds;
 mod cluster_seats;

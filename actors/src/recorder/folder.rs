@@ -8,8 +8,10 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use domain::ids::RecordingId;
+use domain::recording::RecordedFile;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -30,6 +32,8 @@ const NAMES_MAX: u32 = 10_000;
 #[derive(Clone, Debug)]
 pub struct RecordingsFolder {
     root: PathBuf,
+    /// Name of the node of a cluster whose folder it is.
+    node: Option<Arc<str>>,
 }
 
 /// A disk, with sizes in bytes.
@@ -60,7 +64,26 @@ impl From<Errno> for FolderError {
 
 impl RecordingsFolder {
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), node: None }
+    }
+
+    /// Makes it the folder of a node of a cluster, which has only the files of this node.
+    pub fn of_node(self, node: Option<&str>) -> Self {
+        Self { node: node.map(Arc::from), ..self }
+    }
+
+    /// Returns the name of the node whose folder it is; `None` without a cluster.
+    pub fn node(&self) -> Option<&str> {
+        self.node.as_deref()
+    }
+
+    /// Returns whether a file belongs to this folder, and not to that of another node. One that names no node is from a time
+    /// before the cluster.
+    pub fn has(&self, file: &RecordedFile) -> bool {
+        match (&self.node, &file.node) {
+            (Some(own), Some(node)) => **own == **node,
+            (None, _) | (_, None) => true,
+        }
     }
 
     /// Returns the path of a file below the folder, for people.
@@ -73,7 +96,7 @@ impl RecordingsFolder {
         &self.root
     }
 
-    /// Creates the folder and its marker. To be called only while no recording has a file, because a folder without its
+    /// Creates the folder and its marker. To be called only while no recording has a file here, because a folder without its
     /// marker is otherwise one whose disk is not mounted.
     pub(crate) fn mark(&self) -> Result<(), FolderError> {
         std::fs::create_dir_all(&self.root)?;

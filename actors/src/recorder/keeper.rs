@@ -13,7 +13,7 @@ use domain::recording::retention::{
     DISK_BYTES_RESERVED, GrowingFile, RetentionCause, RetentionInput, RetentionPlan, retention, user_quota,
 };
 use domain::recording::rules::{RecordingRule, RuleMemory};
-use domain::recording::{Recording, RecordingInput};
+use domain::recording::{LeftFiles, Recording, RecordingInput};
 use domain::setting::CoreSetting;
 use domain::user::User;
 use storage::{Record, Write};
@@ -27,15 +27,22 @@ use crate::clock::now_ms;
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// The same while nothing is.
 const IDLE_PERIOD: Duration = Duration::from_secs(30);
+/// Pause while the node that writes the records has not stored what this one reports.
+const REPORT_PERIOD: Duration = Duration::from_secs(3);
 
 /// A change of one of these may be a reason for other recordings to go.
-const COLLECTIONS: [&str; 4] =
-    [Recording::COLLECTION, RecordingRule::COLLECTION, CoreSetting::COLLECTION, User::COLLECTION];
+const COLLECTIONS: [&str; 5] = [
+    Recording::COLLECTION,
+    LeftFiles::COLLECTION,
+    RecordingRule::COLLECTION,
+    CoreSetting::COLLECTION,
+    User::COLLECTION,
+];
 
 /// The room for recordings at the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordingRoom {
-    /// Whether recordings have files, and their folder lacks its marker.
+    /// Whether recordings have files on this node, and their folder lacks its marker.
     pub is_unmarked: bool,
     /// Room on the disk in bytes, if the folder has its marker.
     pub available: Option<u64>,
@@ -84,6 +91,7 @@ impl Shared {
         let Some(parts) = self.parts.get() else { return };
         let mut changes = parts.models.store.changes();
         let (mut sizes, mut was_full) = (Sizes::default(), false);
+        let mut has_adopted = false;
         loop {
             let room = self.room(parts, &mut sizes).await;
             if room.is_disk_full() && !was_full {
@@ -96,11 +104,20 @@ impl Shared {
             was_full = room.is_disk_full();
             *self.room.lock() = room.clone();
             if parts.models.store.writes_shared() {
+                has_adopted = has_adopted || self.adopt_files(parts).await;
                 self.carry_out(parts, &room.plan).await;
+            } else {
+                has_adopted = false;
             }
+            let is_settled = self.settle_files(parts).await;
             let is_idle = self.running.lock().is_empty();
+            let pause = match is_idle {
+                true if is_settled => IDLE_PERIOD,
+                true => REPORT_PERIOD,
+                false => LOOK_PERIOD,
+            };
             tokio::select! {
-                () = sleep(if is_idle { IDLE_PERIOD } else { LOOK_PERIOD }) => {}
+                () = sleep(pause) => {}
                 () = any_changed(&mut changes, &COLLECTIONS), if is_idle => {}
                 () = self.stop.cancelled() => return,
             }
@@ -114,7 +131,7 @@ impl Shared {
         let (is_marked, available) = looked.await.unwrap_or((false, None));
         let recordings: Vec<_> = parts.models.recordings.load().iter().cloned().collect();
         if !is_marked {
-            let is_unmarked = recordings.iter().any(|it| it.file.is_some());
+            let is_unmarked = recordings.iter().any(|it| it.parts().any(|it| parts.folder.has(it)));
             return RecordingRoom { is_unmarked, ..RecordingRoom::default() };
         }
         let running = self.running.lock();
@@ -128,6 +145,7 @@ impl Shared {
             settings: &settings,
             rule_quota: &|id| rules.get(id.0).map_or(0, |it| it.quota_bytes),
             user_quota: &|id| users.get(id.0).map_or(0, |it| user_quota(it, &settings)),
+            is_here: &|it| it.file.as_ref().is_some_and(|it| parts.folder.has(it)),
             available,
             now: now_ms(),
         });
@@ -165,6 +183,7 @@ impl Shared {
             if recording.file.is_some() {
                 remember_deleted(write, &recording)?;
             }
+            recorder.leave_files(write, &recording)?;
             let report = recorder.report_removal(write, &recording)?;
             Ok::<_, storage::Error>(Some((recording, report)))
         });

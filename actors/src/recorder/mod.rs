@@ -17,6 +17,7 @@ pub(crate) mod index;
 pub(crate) mod intake;
 mod keeper;
 mod missed;
+mod node_files;
 mod permission;
 #[cfg(test)]
 mod rank_tests;
@@ -53,6 +54,8 @@ use self::forecast::Forecasts;
 pub use self::forecast::RecordingPools;
 pub use self::index::{AccessPoint, RecordingIndex};
 pub use self::keeper::{RecordingRoom, remember_deleted};
+use self::node_files::role_changed;
+pub use self::node_files::{FileReport, ReportFiles};
 pub(crate) use self::reading::ReadingRecording;
 pub use self::removal::RemovalReport;
 pub use self::seen::SeenRecordings;
@@ -100,6 +103,8 @@ struct Shared {
     /// Set if pictures can be found; work on them waits for it.
     artwork: SetOnce<Arc<dyn FindArtwork>>,
     worker: Mutex<Option<RespawnedTask>>,
+    /// Set in a cluster.
+    reporter: OnceLock<Arc<dyn ReportFiles>>,
     /// The task that reserves slots.
     reserver: Mutex<Option<RespawnedTask>>,
     /// Held while an index is made of a whole file.
@@ -157,6 +162,7 @@ impl Recorder {
                 after: OnceLock::new(),
                 artwork: SetOnce::new(),
                 worker: Mutex::default(),
+                reporter: OnceLock::new(),
                 reserver: Mutex::default(),
                 index_turn: Semaphore::new(1),
             }),
@@ -245,13 +251,16 @@ impl Recorder {
         })
     }
 
-    /// Returns the points of a recording at which playing can begin; `None` if it has no file. What its index lacks is read
-    /// from the file.
+    /// Returns the points of a recording at which playing can begin; `None` if it has no file on this node. What its index
+    /// lacks is read from the file.
     ///
     /// # Errors
     /// The file cannot be read.
     pub async fn index(&self, recording: &Recording) -> io::Result<Option<RecordingIndex>> {
         let (Some(parts), Some(file)) = (self.shared.parts.get(), &recording.file) else { return Ok(None) };
+        if !parts.folder.has(file) {
+            return Ok(None);
+        }
         let known = index::Known::load(parts.folder.clone(), recording.id, file.path.clone()).await?;
         let Some(known) = known else { return Ok(None) };
         // One file at a time is read whole.
@@ -262,8 +271,8 @@ impl Recorder {
         known.complete(file.ended_at.is_some()).await.map(Some)
     }
 
-    /// Removes the files of a recording whose record was removed, after its run has ended. A file that cannot be removed is
-    /// logged.
+    /// Removes the files of a recording whose record was removed from this node, after its run has ended. A file that cannot
+    /// be removed is logged.
     pub async fn remove_file(&self, recording: &Recording) {
         let Some(parts) = self.shared.parts.get() else { return };
         let ended = async {
@@ -283,7 +292,7 @@ impl Recorder {
         {
             warn!(recording.id = %recording.id, "failed to remove the index of a recording: {cause}");
         }
-        for path in recording.paths() {
+        for path in recording.paths_where(|it| parts.folder.has(it)) {
             let folder = parts.folder.clone();
             let removed = tokio::task::spawn_blocking(move || folder.remove(&path)).await;
             if let Ok(Err(cause)) = removed {
@@ -308,13 +317,14 @@ impl Shared {
     async fn follow_schedule(self: Arc<Self>) {
         let Some(parts) = self.parts.get() else { return };
         let mut changes = parts.models.store.changes();
+        let mut role = parts.models.store.log_status();
         loop {
             let now = now_ms();
             let mut next = now.saturating_add(LOOK_MS_MAX);
             // In a cluster, the node that writes the configuration records.
             let is_here = parts.models.store.writes_shared();
             for recording in parts.models.recordings.load().iter().filter(|_| is_here) {
-                match due_at(recording) {
+                match due_at(recording, &parts.folder) {
                     Some(due) if due <= now => self.start_run(recording.id),
                     Some(due) => next = next.min(due),
                     None => {}
@@ -325,6 +335,7 @@ impl Shared {
                 () = sleep(wait) => {}
                 () = self.ended.notified() => {}
                 () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
+                () = role_changed(&mut role, is_here) => {}
                 () = self.stop.cancelled() => return,
             }
         }
@@ -384,8 +395,10 @@ impl Drop for Forget {
 }
 
 /// Returns when a recording needs a run; `None` if it needs none any more.
-fn due_at(recording: &Recording) -> Option<i64> {
+fn due_at(recording: &Recording, folder: &RecordingsFolder) -> Option<i64> {
     match recording.status.is_final() {
+        // Its node reports the end of the file.
+        true if recording.file.as_ref().is_some_and(|it| !folder.has(it)) => None,
         false => Some(recording.begins_at().saturating_sub(LEAD_MS)),
         // It was ended, and its file is not finished.
         true if recording.file.as_ref().is_some_and(|it| it.ended_at.is_none()) => Some(i64::MIN),

@@ -601,6 +601,7 @@ async fn a_new_file_counts_from_the_moment_on_at_which_it_is_in_its_place() {
                     bytes: 300 * PACKET as u64,
                     started_at,
                     ended_at,
+                    node: None,
                 });
                 it.after.missed = Some(MissedWork { replacement: Some(new) });
             })

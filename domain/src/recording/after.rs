@@ -298,11 +298,11 @@ impl Recording {
         self.file.as_ref().is_some_and(|it| it.ended_at.is_some())
     }
 
-    /// Returns the size of the file and of the copy without commercials, in bytes.
+    /// Returns the size of all parts and of the copy without commercials, in bytes.
     pub fn stored_bytes(&self) -> u64 {
         let copy = self.after.cut.as_ref().and_then(|it| it.file.as_ref());
-        let file = self.file.as_ref().map_or(0, |it| it.bytes);
-        file.saturating_add(copy.map_or(0, |it| it.bytes))
+        let parts = self.parts().fold(0_u64, |all, it| all.saturating_add(it.bytes));
+        parts.saturating_add(copy.map_or(0, |it| it.bytes))
     }
 
     /// Returns the recording with the copy without commercials as its file; `None` if there is none.
@@ -346,7 +346,7 @@ impl Recording {
         }
     }
 
-    /// Returns the paths of all files of the recording, below the folder of recordings.
+    /// Returns the paths of the file and of what was made beside it, below the folder of recordings.
     pub fn paths(&self) -> Vec<String> {
         let AfterRecording { comskip, remux, cut, nfo, artwork, obsolete, .. } = &self.after;
         let edl = comskip.as_ref().and_then(|it| it.edl.clone());

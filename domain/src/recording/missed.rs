@@ -60,7 +60,8 @@ impl Recording {
         else {
             return Vec::new();
         };
-        if self.after.fetched.is_some() {
+        // One of several parts is not filled: its node may lack what the others have.
+        if self.after.fetched.is_some() || !self.earlier_parts.is_empty() {
             return Vec::new();
         }
         let inner = self.gaps.iter().filter_map(|it| Some(it.start..it.end?));

@@ -9,6 +9,7 @@ pub mod forecast;
 mod hash;
 mod missed;
 mod nfo;
+mod parts;
 mod player_id;
 mod programme;
 mod rank;
@@ -30,6 +31,7 @@ pub use self::after::{
 pub use self::cut::{KeptPart, kept_parts};
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
 pub use self::missed::{FetchedFile, FilledFile, MISSED_MS_MIN, MissedWork};
+pub use self::parts::{LeftFiles, PARTS_MAX};
 pub use self::player_id::{FILM_CATEGORY, RECORDING_NUMBER_FIRST, SERIES_CATEGORY, stable_hash};
 pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
@@ -85,8 +87,12 @@ pub struct Recording {
     /// Times without data, in order.
     #[serde(default)]
     pub gaps: Vec<Gap>,
+    /// The file, or its last part.
     #[serde(default)]
     pub file: Option<RecordedFile>,
+    /// The parts before the file, in order, if other nodes have recorded them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_parts: Vec<RecordedFile>,
     /// The programme of the guide that it follows; `None` if it has times of its own.
     #[serde(default)]
     pub followed: Option<FollowedAiring>,
@@ -159,9 +165,12 @@ pub struct RecordedFile {
     pub bytes: u64,
     /// When the first packet was stored.
     pub started_at: i64,
-    /// When the last packet was stored; `None` while it grows.
+    /// When the last packet was stored; `None` while it grows, or while nobody knows because its node is away.
     #[serde(default)]
     pub ended_at: Option<i64>,
+    /// Name of the node that has it; `None` without a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// A field of a recording that is invalid, and why.
@@ -220,6 +229,7 @@ impl Recording {
             reason: None,
             gaps: Vec::new(),
             file: None,
+            earlier_parts: Vec::new(),
             followed: None,
             after: AfterRecording::default(),
             owner: None,
@@ -388,7 +398,13 @@ mod tests {
     }
 
     pub(super) fn with_file() -> Recording {
-        let file = RecordedFile { path: "a.ts".into(), bytes: 188, started_at: 99 * MINUTE, ended_at: None };
+        let file = RecordedFile {
+            path: "a.ts".into(),
+            bytes: 188,
+            started_at: 99 * MINUTE,
+            ended_at: None,
+            node: None,
+        };
         Recording { file: Some(file), status: RecordingStatus::Recording, ..recording() }
     }
 
@@ -502,7 +518,13 @@ mod tests {
             let (channel, uuid) = (ChannelId(2), Uuid::from_u128(2));
             let end = minutes * MINUTE;
             let mut it = Recording::new(RecordingId(1), channel, uuid, "News", 0..end, 0);
-            it.file = Some(RecordedFile { path: "a.ts".into(), bytes: 188, started_at: 0, ended_at: None });
+            it.file = Some(RecordedFile {
+                path: "a.ts".into(),
+                bytes: 188,
+                started_at: 0,
+                ended_at: None,
+                node: None,
+            });
             it.status = RecordingStatus::Recording;
             let start = if is_at_end { end - outage * SECOND } else { MINUTE };
             it.open_gap(start, "the source is gone");

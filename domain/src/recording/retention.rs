@@ -35,6 +35,8 @@ pub struct RetentionInput<'a> {
     /// Quotas in bytes; 0 is none.
     pub rule_quota: &'a dyn Fn(RecordingRuleId) -> u64,
     pub user_quota: &'a dyn Fn(UserId) -> u64,
+    /// Whether the file lies on the disk of this node.
+    pub is_here: &'a dyn Fn(&Recording) -> bool,
     /// Room on the disk in bytes, if it is known.
     pub available: Option<u64>,
     pub now: i64,
@@ -168,7 +170,9 @@ impl<'i, 'a> Look<'i, 'a> {
                 *used = used.saturating_sub(it.stored_bytes());
             }
         }
-        self.freed += it.stored_bytes();
+        if (self.input.is_here)(it) {
+            self.freed += it.stored_bytes();
+        }
         self.n_finished -= usize::from(it.file.is_some());
         self.plan.removed.push((it.id, cause));
     }
@@ -228,7 +232,8 @@ impl<'i, 'a> Look<'i, 'a> {
         let kept_free = self.input.settings.retention_free_bytes;
         if kept_free > 0 {
             let least = kept_free.max(DISK_BYTES_RESERVED.saturating_add(wanted));
-            for it in self.removable.clone().into_iter().filter(|it| it.file.is_some()) {
+            let is_here = |it: &&Recording| it.file.is_some() && (self.input.is_here)(it);
+            for it in self.removable.clone().into_iter().filter(is_here) {
                 if available.saturating_add(self.freed) >= least {
                     break;
                 }
@@ -298,6 +303,7 @@ mod tests {
                 bytes: 10 * MIB,
                 started_at: day * DAY_MS - 1_000,
                 ended_at: Some(day * DAY_MS),
+                node: None,
             }),
             owner: Some(UserId(1)),
             ..Recording::new(RecordingId(id), ChannelId(2), uuid, "News", times, 0)
@@ -333,6 +339,7 @@ mod tests {
             settings,
             rule_quota: &|id| if id == RecordingRuleId(7) { 25 * MIB } else { 0 },
             user_quota: &|id| if id == UserId(2) { 25 * MIB } else { 0 },
+            is_here: &|it| it.file.as_ref().is_some_and(|it| it.node.is_none()),
             available,
             now: 100 * DAY_MS,
         })
@@ -408,6 +415,21 @@ mod tests {
         assert_eq!((&found.removed, &found.ended), (&Vec::new(), &vec![(RecordingId(3), Quota(scope))]));
         let refused = found.refusal(&of_rule(7, finished(9, 9)));
         assert_eq!((refused, found.refusal(&finished(9, 9))), (Some(Quota(scope)), None));
+    }
+
+    #[test]
+    fn a_full_disk_takes_only_recordings_that_are_on_it_and_quotas_take_all() {
+        let of_other = |mut it: Recording| {
+            it.file.as_mut().unwrap().node = Some("attic".to_owned());
+            it
+        };
+        let all = || vec![of_other(finished(1, 1)), finished(2, 2), finished(3, 3)];
+        let settings =
+            DvrSettings { retention_free_bytes: DISK_BYTES_RESERVED + 20 * MIB, ..DvrSettings::default() };
+        let found = plan(all(), &settings, Some(DISK_BYTES_RESERVED + 15 * MIB));
+        assert_eq!(found.removed, [(RecordingId(2), Disk)]);
+        let settings = DvrSettings { quota_bytes: 20 * MIB, ..DvrSettings::default() };
+        assert_eq!(plan(all(), &settings, None).removed, [(RecordingId(1), Quota(QuotaScope::All))]);
     }
 
     #[test]

@@ -13,22 +13,22 @@ use domain::ids::RecordingId;
 use domain::recording::Recording;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use tokio::time::sleep;
 use warp::reply::Response as Reply;
 
+use super::parts::FileSelection;
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::player::ranges::RangedFile;
 use crate::player::seat::Held;
-use crate::rest::frame::call::Call;
 
 /// Bytes that are read at a time.
 const BLOCK_BYTES: u64 = 128 * 1024;
 /// Wait for more bytes of a file that grows.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(300);
 /// Size of a packet of a transport stream, in bytes.
-const PACKET_BYTES: u64 = 188;
+pub(super) const PACKET_BYTES: u64 = 188;
 /// A start that is a smaller number is one in seconds since the start of the file.
 const SECONDS_MAX: f64 = 1e8;
 
@@ -64,10 +64,10 @@ pub(crate) fn unreadable(error: &io::Error) -> Refusal {
 
 /// The bytes of an answer: the packets with the tables of the programme if the part of the file lacks them, then the file
 /// from a position on.
-struct Source {
-    tables: Bytes,
-    from: u64,
-    file: File,
+pub(super) struct Source {
+    pub(super) tables: Bytes,
+    pub(super) from: u64,
+    pub(super) file: File,
 }
 
 impl Source {
@@ -86,25 +86,45 @@ impl Source {
     }
 }
 
-/// Answers with the file of a recording that the caller may play: 200, 206 or 416. `start` is the time to begin at. The
-/// content of one that runs is followed to its end.
-pub(crate) async fn answer(
-    call: &Call,
-    recording: &Recording,
-    start: Option<&str>,
-    held: Option<Held>,
-) -> Result<Reply, Refusal> {
-    let Some(recorded) = recording.file.clone() else { return Err(no_file()) };
-    let Some(folder) = call.app.recorder.folder().cloned() else { return Err(no_file()) };
+/// A request for the file of a recording, of a player here or of another node.
+#[derive(Clone, Copy)]
+pub(crate) struct FileRequest<'a> {
+    pub(crate) app: &'a Arc<App>,
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// Opens the file of a recording on this node. Returns it with its size in bytes; `None` if it is gone.
+pub(super) async fn open(app: &App, recording: &Recording) -> Result<Option<(File, u64)>, Refusal> {
+    let Some(recorded) = recording.file.clone() else { return Ok(None) };
+    let Some(folder) = app.recorder.folder().cloned() else { return Ok(None) };
     let opened = tokio::task::spawn_blocking(move || {
         let Some(file) = folder.open(&recorded.path)? else { return Ok(None) };
         let length = file.metadata()?.len();
         Ok::<_, io::Error>(Some((file, length)))
     });
     let opened = opened.await.map_err(|_| Refusal::fault("open the file of a recording"))?;
-    let (file, length) = opened.map_err(|error| unreadable(&error))?.ok_or_else(no_file)?;
-    let begin = match start {
-        Some(text) => Some(begin(call, recording, text).await?),
+    opened.map_err(|error| unreadable(&error))
+}
+
+/// Answers with the file of a recording on this node: 200, 206 or 416. The content of one that runs is followed to its end.
+pub(crate) async fn serve(
+    request: &FileRequest<'_>,
+    recording: &Recording,
+    selection: FileSelection<'_>,
+    held: Option<Held>,
+) -> Result<Reply, Refusal> {
+    let copy = match selection.is_copy {
+        true => {
+            let none = || Refusal::not_found("The recording has no copy without commercials.");
+            Some(recording.without_commercials().ok_or_else(none)?)
+        }
+        false => None,
+    };
+    let recording = copy.as_ref().unwrap_or(recording);
+    let (file, length) = open(request.app, recording).await?.ok_or_else(no_file)?;
+    let begin = match selection.start {
+        Some(text) => Some(begin(request.app, recording, text).await?),
         None => None,
     };
     let (tables, from) = begin.unwrap_or_default();
@@ -114,16 +134,16 @@ pub(crate) async fn answer(
     let length = tables.len() as u64 + length.saturating_sub(from);
     let tag = (!grows).then(|| format!("\"{}-{from}-{length}\"", recording.id));
     let served = RangedFile { media_type: media_type(recording), length, tag: tag.as_deref(), grows };
-    let part = match served.part(&call.headers) {
+    let part = match served.part(request.headers) {
         Ok(part) => part,
         Err(unsatisfiable) => return Ok(*unsatisfiable),
     };
     let mut reply = Reply::default();
-    if call.method != Method::HEAD {
+    if *request.method != Method::HEAD {
         // The whole of a file that grows has no end yet.
         let (range, follows) = match part.clone() {
             Some(part) => (part, None),
-            None if grows => (0..u64::MAX, Some((Arc::clone(&call.app), recording.id))),
+            None if grows => (0..u64::MAX, Some((Arc::clone(request.app), recording.id))),
             None => (0..length, None),
         };
         let source = Arc::new(Source { tables, from, file });
@@ -134,7 +154,7 @@ pub(crate) async fn answer(
 }
 
 /// Returns the tables and the position from which the file plays at a time: a random-access point.
-async fn begin(call: &Call, recording: &Recording, text: &str) -> Result<(Bytes, u64), Refusal> {
+async fn begin(app: &App, recording: &Recording, text: &str) -> Result<(Bytes, u64), Refusal> {
     let wrong = || Refusal::field("start", "Neither seconds since the start nor a time.");
     let started_at = recording.file.as_ref().map_or(0, |it| it.started_at);
     let time = match text.trim().parse::<f64>() {
@@ -147,7 +167,7 @@ async fn begin(call: &Call, recording: &Recording, text: &str) -> Result<(Bytes,
     if media_type(recording) != "video/mp2t" {
         return Err(Refusal::field("start", "Only transport streams are played from a time."));
     }
-    let index = call.app.recorder.index(recording).await.map_err(|error| unreadable(&error))?;
+    let index = app.recorder.index(recording).await.map_err(|error| unreadable(&error))?;
     let index = index.ok_or_else(no_file)?;
     // A file that has just begun has no point yet.
     let Some(point) = index.at(time) else { return Ok((Bytes::new(), 0)) };
@@ -159,7 +179,7 @@ async fn begin(call: &Call, recording: &Recording, text: &str) -> Result<(Bytes,
 }
 
 /// Reads a range block by block. With `follows`, waits at the end of the file until that recording is over.
-fn blocks(
+pub(super) fn blocks(
     source: Arc<Source>,
     range: std::ops::Range<u64>,
     follows: Option<(Arc<App>, RecordingId)>,

@@ -1,4 +1,5 @@
-//! The playlist of a recording for players of HLS: ranges of its one file, between packets at which playing can begin.
+//! The playlist of a recording for players of HLS: ranges of its file, or of each part, between packets at which playing can
+//! begin.
 //!
 //! It is an EVENT playlist while the file grows: entries are added and never change. It ends with the recording.
 
@@ -9,8 +10,10 @@ use domain::recording::Recording;
 use domain::time::iso_millis;
 
 use super::file::{extension_of, grows, no_file, unreadable};
+use super::parts::{elsewhere, one_part};
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::node::recordings::playlist_of;
 use crate::rest::frame::route::MediaType;
 
 /// Minimum duration of a segment, in milliseconds.
@@ -19,6 +22,13 @@ const SEGMENT_MS: u64 = 6_000;
 const TARGET_MS: u64 = 10_000;
 /// Maximum duration of a segment that counts as one without a gap, in milliseconds.
 const SEGMENT_MS_MAX: u64 = 60_000;
+
+/// The line with the longest duration, without it.
+const TARGET: &str = "#EXT-X-TARGETDURATION:";
+/// The last line before the segments.
+const HEAD_END: &str = "#EXT-X-START:TIME-OFFSET=0\n";
+/// The last line of a playlist that is complete.
+const END: &str = "#EXT-X-ENDLIST\n";
 
 /// A playlist of HLS.
 pub(crate) struct HlsPlaylist;
@@ -32,6 +42,58 @@ impl MediaType for HlsPlaylist {
 /// # Errors
 /// The recording has no file, or it is no transport stream.
 pub(crate) async fn playlist(app: &App, recording: &Recording, file: &str) -> Result<String, Refusal> {
+    if recording.earlier_parts.is_empty() {
+        return of_part(app, recording, 1, file).await;
+    }
+    let (mut playlists, mut refusal) = (Vec::new(), None);
+    for number in (1..).take(recording.parts().count()) {
+        let Some(one) = one_part(recording, number) else { continue };
+        let separator = if file.contains('?') { '&' } else { '?' };
+        match of_part(app, &one, number, &format!("{file}{separator}part={number}")).await {
+            Ok(text) => playlists.push(text),
+            Err(why) => refusal = Some(why),
+        }
+    }
+    // Those of nodes that are down are left out.
+    if playlists.is_empty() { Err(refusal.unwrap_or_else(no_file)) } else { Ok(joined(&playlists)) }
+}
+
+/// Returns the playlist of one part, from the node that has it.
+async fn of_part(app: &App, recording: &Recording, number: u32, file: &str) -> Result<String, Refusal> {
+    match elsewhere(app, recording)? {
+        None => of_file(app, recording, file).await,
+        Some(node) => playlist_of(app, &node, recording.id, number, file).await.map_err(Refusal::unavailable),
+    }
+}
+
+/// Joins the playlists of parts. The times of a part do not follow those of the one before.
+fn joined(playlists: &[String]) -> String {
+    let target_of = |text: &str| text.split_once(TARGET)?.1.lines().next()?.parse::<u64>().ok();
+    let target = playlists.iter().filter_map(|it| target_of(it)).max().unwrap_or(0);
+    let mut all = String::new();
+    for text in playlists {
+        let Some((_, segments)) = text.split_once(HEAD_END) else { continue };
+        if all.is_empty() {
+            all = head(target);
+        } else {
+            all.truncate(all.strip_suffix(END).unwrap_or(&all).len());
+            all.push_str("#EXT-X-DISCONTINUITY\n");
+        }
+        all.push_str(segments);
+    }
+    all
+}
+
+/// Returns the begin of a playlist. `target` is the longest duration in seconds.
+fn head(target: u64) -> String {
+    format!(
+        "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-PLAYLIST-TYPE:EVENT\n{TARGET}{target}\n#EXT-X-MEDIA-SEQUENCE:0\n\
+         #EXT-X-INDEPENDENT-SEGMENTS\n{HEAD_END}"
+    )
+}
+
+/// Returns the playlist of a file on this node.
+pub(crate) async fn of_file(app: &App, recording: &Recording, file: &str) -> Result<String, Refusal> {
     let recorded = recording.file.as_ref().ok_or_else(no_file)?;
     if extension_of(recording) != "ts" {
         return Err(Refusal::not_found("The file of the recording is no transport stream."));
@@ -77,11 +139,7 @@ fn segments(index: &RecordingIndex, is_complete: bool) -> Vec<Segment> {
 fn write(index: &RecordingIndex, started_at: i64, is_complete: bool, file: &str) -> String {
     let segments = segments(index, is_complete);
     let longest = segments.iter().map(|it| it.duration).max().unwrap_or(0).max(TARGET_MS);
-    let mut out = format!(
-        "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:0\n\
-         #EXT-X-INDEPENDENT-SEGMENTS\n#EXT-X-START:TIME-OFFSET=0\n",
-        longest.div_ceil(1000)
-    );
+    let mut out = head(longest.div_ceil(1000));
     let date = |out: &mut String, point: &AccessPoint| {
         let at = started_at.saturating_add(i64::try_from(point.time).unwrap_or(0));
         let _ = writeln!(out, "#EXT-X-PROGRAM-DATE-TIME:{}", iso_millis(at));
@@ -106,7 +164,7 @@ fn write(index: &RecordingIndex, started_at: i64, is_complete: bool, file: &str)
         let _ = writeln!(out, "#EXT-X-BYTERANGE:{length}@{}\n{file}", segment.point.offset);
     }
     if is_complete {
-        out.push_str("#EXT-X-ENDLIST\n");
+        out.push_str(END);
     }
     out
 }
@@ -150,6 +208,23 @@ mod tests {
             #EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:10:00.000Z\n#EXTINF:7.000,\n";
         assert!(text.contains(gap), "{text}");
         assert!(!text.contains("EXT-X-MAP") && text.contains("TARGETDURATION:10\n"), "{text}");
+    }
+
+    #[test]
+    fn the_playlists_of_parts_are_joined_with_a_break_and_the_last_one_ends_them() {
+        let first = write(&index(&[(0, 0, true), (1880, 7_000, true)], 8_000), 0, true, "f?part=1");
+        let second = index(&[(0, 0, true), (1880, 20_000, true)], 21_000);
+        for is_complete in [false, true] {
+            let second = write(&second, 60_000, is_complete, "f?part=2");
+            let all = joined(&[first.clone(), second]);
+            assert!(all.contains("TARGETDURATION:20\n") && all.matches("#EXTM3U").count() == 1, "{all}");
+            let begin = "f?part=1\n#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:01:00.000Z\n";
+            assert!(all.contains(begin), "{all}");
+            assert_eq!(
+                (all.matches(END).count(), all.ends_with(END)),
+                (usize::from(is_complete), is_complete)
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub(crate) mod file;
 pub(crate) mod hls;
 mod output;
+pub(crate) mod parts;
 pub(super) mod rows;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use warp::reply::Response as Reply;
 use self::hls::HlsPlaylist;
 pub(super) use self::output::routes;
 pub(crate) use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
+use self::parts::FileSelection;
 use super::seat::take_seat;
 use crate::http::WarpBody;
 use crate::http::reply::Refusal;
@@ -105,10 +107,14 @@ pub(super) async fn play_as_hls(call: &Call, recording: &Recording, file: &str) 
 }
 
 /// Plays a recording that the caller finds, with a seat as for a film.
-pub(super) async fn play(call: &Call, recording: &Recording, start: Option<&str>) -> Result<Reply, Refusal> {
+pub(super) async fn play(
+    call: &Call,
+    recording: &Recording,
+    selection: FileSelection<'_>,
+) -> Result<Reply, Refusal> {
     let held = match call.method {
         Method::HEAD => None,
         _ => take_seat(call, Target::Recording(recording.id), Refusal::unknown::<Recording>).await?,
     };
-    file::answer(call, recording, start, held).await
+    parts::answer(call, recording, selection, held).await
 }

@@ -238,7 +238,7 @@ fn episode_row(listed: &ListedRecordings, pictures: &Pictures, it: &Recording) -
 
 /// Returns when the first packet was stored, in seconds since 1970.
 fn added(recording: &Recording) -> String {
-    let at = recording.file.as_ref().map_or(recording.start, |it| it.started_at);
+    let at = recording.parts().next().map_or(recording.start, |it| it.started_at);
     (at / 1000).to_string()
 }
 
@@ -249,6 +249,7 @@ fn description_of(recording: &Recording) -> &str {
 /// Returns the length of the file; of one that grows, the length that it will have.
 fn seconds_of(recording: &Recording) -> u32 {
     let Some(file) = &recording.file else { return 0 };
-    let length = file.ended_at.unwrap_or(recording.ends_at()).saturating_sub(file.started_at);
+    let started_at = recording.parts().next().map_or(file.started_at, |it| it.started_at);
+    let length = file.ended_at.unwrap_or(recording.ends_at()).saturating_sub(started_at);
     u32::try_from(length / 1000).unwrap_or(0)
 }

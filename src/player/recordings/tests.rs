@@ -23,6 +23,7 @@ fn recording(id: u32, channel: u32, title: &str) -> Recording {
         bytes: 188,
         started_at: START,
         ended_at: Some(START + HOUR),
+        node: None,
     };
     let programme = RecordedProgramme { title: title.to_owned(), ..RecordedProgramme::default() };
     let (uuid, name) = (Uuid::from_u128(channel.into()), format!("channel {channel}"));

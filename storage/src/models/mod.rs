@@ -26,8 +26,8 @@ use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
 use domain::plugin::{Plugin, PluginSchedules};
-use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
+use domain::recording::{LeftFiles, Recording};
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -77,6 +77,8 @@ pub struct Models {
     pub plugins: View<Table<Plugin>>,
     pub plugin_schedules: View<Table<PluginSchedules>>,
     pub recordings: View<Table<Recording>>,
+    /// Files of deleted recordings on other nodes.
+    pub left_files: View<Table<LeftFiles>>,
     pub recording_rules: View<Table<RecordingRule>>,
     pub rule_memories: View<Table<RuleMemory>>,
     pub settings: View<Table<CoreSetting>>,
@@ -125,6 +127,7 @@ impl Models {
             plugins: store.table()?,
             plugin_schedules: store.table()?,
             recordings: store.table()?,
+            left_files: store.table()?,
             recording_rules: store.table()?,
             rule_memories: store.table()?,
             settings: store.table()?,

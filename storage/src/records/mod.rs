@@ -84,6 +84,7 @@ pub fn schema() -> Schema {
         .with::<domain::plugin::Plugin>()
         .with::<domain::plugin::PluginSchedules>()
         .with::<domain::panel::ProfileInfo>()
+        .with::<domain::recording::LeftFiles>()
         .with::<domain::recording::Recording>()
         .with::<domain::recording::rules::RecordingRule>()
         .with::<domain::recording::rules::RuleMemory>()

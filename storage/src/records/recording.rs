@@ -1,6 +1,6 @@
 //! Recordings of channels.
 
-use domain::recording::Recording;
+use domain::recording::{LeftFiles, Recording};
 
 use crate::record::{Keys, Record, Sharing};
 
@@ -18,4 +18,15 @@ impl Record for Recording {
             keys.plain("owner", owner.0.to_be_bytes());
         }
     }
+}
+
+impl Record for LeftFiles {
+    const COLLECTION: &'static str = "recording_left_files";
+    const SHARING: Sharing = Sharing::AllNodes;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, _: &mut Keys) {}
 }

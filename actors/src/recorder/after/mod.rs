@@ -26,7 +26,7 @@ use tracing::warn;
 pub use self::artwork::{Artwork, FindArtwork};
 use super::folder::FolderError;
 use super::run::recording_ref;
-use super::{Shared, any_changed};
+use super::{Shared, any_changed, role_changed};
 
 /// Pause after work that has to wait, such as for a disk that is not mounted.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -78,12 +78,14 @@ impl Shared {
     /// Does the work of all recordings. Returns when the gateway stops.
     pub(super) async fn follow_work(self: Arc<Self>) {
         let (Some(parts), Some(settings)) = (self.parts.get(), self.after.get()) else { return };
-        let mut changes = parts.models.store.changes();
+        let (mut changes, mut role) = (parts.models.store.changes(), parts.models.store.log_status());
         let folder = parts.folder.clone();
         // Parts of copies that a process left behind that was killed. Without the folder, they go with the next copy.
         let _ = blocking(move || folder.remove_parts()).await;
         while !self.stop.is_cancelled() {
-            let done = match self.next_work() {
+            let writes = parts.models.store.writes_shared();
+            let work = if writes { self.next_work() } else { None };
+            let done = match work {
                 Some((AfterStep::RemoveObsolete, id)) => remux::remove_obsolete(&self, id).await,
                 Some((AfterStep::Comskip, id)) => comskip::find_commercials(&self, settings, id).await,
                 Some((AfterStep::Remux, id)) => remux::convert(&self, settings, id).await,
@@ -92,7 +94,8 @@ impl Shared {
                 Some((AfterStep::Artwork, id)) => artwork::illustrate(&self, id).await,
                 None => {
                     tokio::select! {
-                        () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
+                        () = any_changed(&mut changes, &[Recording::COLLECTION]), if writes => {}
+                        () = role_changed(&mut role, writes) => {}
                         () = self.stop.cancelled() => return,
                     }
                     continue;
@@ -108,10 +111,12 @@ impl Shared {
         }
     }
 
-    /// Returns the recording whose work was requested first.
+    /// Returns the recording whose work was requested first, of those with a file on this node.
     fn next_work(&self) -> Option<(AfterStep, RecordingId)> {
-        let recordings = self.parts.get()?.models.recordings.load();
-        let open = recordings.iter().filter_map(|it| Some((it.next_step()?, it.id)));
+        let parts = self.parts.get()?;
+        let recordings = parts.models.recordings.load();
+        let is_here = |it: &&Arc<Recording>| it.file.as_ref().is_none_or(|it| parts.folder.has(it));
+        let open = recordings.iter().filter(is_here).filter_map(|it| Some((it.next_step()?, it.id)));
         open.min().map(|((_, step), id)| (step, id))
     }
 

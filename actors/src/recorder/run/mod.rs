@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use domain::event::{ChannelRef, Event, EventBody, RecordingRef};
 use domain::ids::RecordingId;
-use domain::recording::{FILE_EXTENSION, RecordedFile, Recording, RecordingInput, RecordingStatus};
+use domain::recording::{
+    FILE_EXTENSION, PARTS_MAX, RecordedFile, Recording, RecordingInput, RecordingStatus,
+};
 use storage::Write;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
@@ -18,6 +20,7 @@ use tracing::{info, warn};
 use super::file::{Arrived, RecordingFile};
 use super::folder::{FolderError, RecordingsFolder};
 use super::intake::{Batch, Intake, IntakeEnd, WRITE_PERIOD};
+use super::node_files::leave;
 use super::permission::owner_refusal;
 use super::{Parts, ReadingRecording, RunCounters, Shared, index};
 use crate::clock::now_ms;
@@ -53,6 +56,10 @@ pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunC
     loop {
         match run.next_step() {
             Step::Gone => return,
+            Step::Elsewhere => {
+                run.close_file().await;
+                return;
+            }
             Step::Stopping => return run.suspend().await,
             Step::Over if run.fetches() => {
                 if run.fetch().await {
@@ -96,6 +103,8 @@ enum Step {
     Over,
     /// The recording was deleted.
     Gone,
+    /// Another node of the cluster makes it.
+    Elsewhere,
     Stopping,
 }
 
@@ -146,10 +155,27 @@ impl Run {
 
     fn next_step(&self) -> Step {
         let Some(recording) = self.recording() else { return Step::Gone };
+        if self.is_elsewhere(&recording) {
+            return Step::Elsewhere;
+        }
         if recording.status.is_final() || now_ms() >= recording.ends_at() {
             return Step::Over;
         }
         if self.shared.stop.is_cancelled() { Step::Stopping } else { Step::Play }
+    }
+
+    /// Returns whether another node makes the recording. A node that no longer writes the records goes on with its file until
+    /// the next one has begun a file of its own, so that little is lost; it may not begin one.
+    fn is_elsewhere(&self, recording: &Recording) -> bool {
+        match self.file {
+            Some(_) => self.other_node(recording).is_some(),
+            None => !self.parts().models.store.writes_shared(),
+        }
+    }
+
+    /// Returns the name of the other node that has the file of the recording.
+    fn other_node<'a>(&self, recording: &'a Recording) -> Option<&'a str> {
+        recording.file.as_ref().filter(|it| !self.parts().folder.has(it))?.node.as_deref()
     }
 
     /// Returns whether the whole recording comes from the archive.
@@ -171,6 +197,13 @@ impl Run {
     /// Opens the file of an earlier run, and notes the gap since then.
     async fn resume(&mut self) -> Result<(), Fault> {
         let Some(recording) = self.recording() else { return Ok(()) };
+        if let Some(node) = self.other_node(&recording) {
+            if recording.status == RecordingStatus::Recording && !self.has_open_gap() {
+                let reason = format!("node {node} does not record any more");
+                self.change(move |it| it.open_gap(now_ms(), &reason)).await;
+            }
+            return Ok(());
+        }
         if let Some(fetched) = recording.fetched(now_ms()) {
             return self.reopen_fetched(&recording, fetched).await;
         }
@@ -341,8 +374,12 @@ impl Run {
         let stem = settings.file_path(&recording, time.strftime("%Y-%m-%d %H-%M").to_string());
         let parts = self.parts();
         let folder = parts.folder.clone();
-        // The first file of all creates the folder. Later a folder without its marker is one whose disk is not mounted.
-        let is_first = parts.models.recordings.load().iter().all(|it| it.file.is_none());
+        if self.other_node(&recording).is_some() && !recording.has_room_for_part() {
+            return Err(Fault::Disk(format!("it has {PARTS_MAX} parts on other nodes already")));
+        }
+        // The first file of this node creates the folder. Later a folder without its marker is one whose disk is not mounted.
+        let recordings = parts.models.recordings.load();
+        let is_first = !recordings.iter().flat_map(|it| it.parts()).any(|it| folder.has(it));
         let id = self.id;
         let (file, path) = blocking(move || {
             if is_first && !folder.is_marked() {
@@ -353,8 +390,16 @@ impl Run {
             Ok::<_, FolderError>((RecordingFile::new(file).with_index(index), path))
         })
         .await??;
-        let recorded = RecordedFile { path: path.clone(), bytes: 0, started_at: begin, ended_at: None };
-        if self.change(move |it| it.file = Some(recorded)).await.is_none() {
+        let node = parts.folder.node().map(str::to_owned);
+        let recorded = RecordedFile { path: path.clone(), bytes: 0, started_at: begin, ended_at: None, node };
+        let noted = self.write(move |write, it| {
+            let before = it.clone();
+            if let Some(replaced) = it.begin_file(recorded) {
+                before.left_files(|it| *it == replaced).into_iter().try_for_each(|it| leave(write, it))?;
+            }
+            write.put(it)
+        });
+        if noted.await.is_none() {
             // Nobody would find the file.
             self.remove(path).await;
             return Err(Fault::Retry("the record of the recording cannot be written".to_owned()));
@@ -460,7 +505,7 @@ impl Run {
         let known = Some(self.counters.bytes.load(Ordering::Relaxed)).filter(|it| *it > 0);
         let bytes = self.close_file().await.or(known);
         let last_at = self.last_at;
-        let settings = self.shared.settings().0;
+        let (settings, folder) = (self.shared.settings().0, self.parts().folder.clone());
         let event = self.event_of(|channel, recording, record| {
             let file = record.file.as_ref();
             let length_ms =
@@ -480,18 +525,26 @@ impl Run {
                 let _ = it.apply(RecordingInput::EndedWithoutFile, reason, now_ms());
             }
             if it.status == RecordingStatus::Failed {
-                return (Ended::WithoutFile(it.file.take().map(|it| it.path)), false);
+                let own = it.file.take().filter(|it| folder.has(it));
+                return (Ended::WithoutFile(own.map(|it| it.path)), false);
             }
             // The status is final already if somebody has ended it.
             let _ = it.apply(input, reason, now_ms());
             let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else {
                 return (Ended::Before, false);
             };
+            if !folder.has(file) {
+                // Its node reports the end of the file.
+                return (Ended::Now, true);
+            }
             file.ended_at = Some(last_at.unwrap_or(file.started_at).max(file.started_at));
             if let Some(bytes) = bytes {
                 file.bytes = bytes;
             }
             it.after.queue(&settings, now_ms());
+            if !it.earlier_parts.is_empty() {
+                it.after.without_programs();
+            }
             it.after.missed = (!it.missed_parts().is_empty()).then(Default::default);
             (Ended::Now, true)
         });
@@ -615,6 +668,10 @@ impl Run {
         &self,
         work: impl FnOnce(&mut Write<'_>, &mut Recording) -> storage::Result<R> + Send + 'static,
     ) -> Option<(Recording, R)> {
+        if !self.parts().models.store.writes_shared() {
+            // Another node writes the record, and will continue the recording.
+            return None;
+        }
         let id = self.id.0;
         let written = self.parts().models.store.write(move |write: &mut Write<'_>| {
             let Some(mut recording) = write.get::<Recording>(id)? else { return Ok(None) };

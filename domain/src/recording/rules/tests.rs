@@ -450,7 +450,8 @@ fn only_the_newest_recordings_stay_if_a_rule_keeps_some() {
     stage = stage.guide("a", &[1], (1..6).map(|n| episode(n, "Show", n as u32)));
     assert_eq!(stage.scheduled().len(), 5, "those to come do not count");
     for at in 0..4 {
-        let file = RecordedFile { path: at.to_string(), bytes: 1, started_at: 0, ended_at: Some(1) };
+        let file =
+            RecordedFile { path: at.to_string(), bytes: 1, started_at: 0, ended_at: Some(1), node: None };
         stage.edit(at, |it| (it.status, it.file) = (RecordingStatus::Completed, Some(file)));
     }
     stage.now = NOW + 5 * HOUR - 60;

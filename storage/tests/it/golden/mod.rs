@@ -39,8 +39,8 @@ use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
-use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
+use domain::recording::{LeftFiles, Recording};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -95,6 +95,8 @@ fn now() -> Vec<Value> {
         written(&samples::dismissed_notices()),
         written(&samples::recording()),
         written_as("followed", &samples::recording_of_a_rule()),
+        written_as("parts", &samples::recording_of_two_nodes()),
+        written(&samples::left_files()),
         written(&samples::recording_rule()),
         written_as("weekly", &samples::weekly_recording_rule()),
         written(&samples::rule_memory()),
@@ -212,6 +214,7 @@ fn records_of_every_released_version_still_decode() {
             Notice::COLLECTION => reads::<Notice>(line),
             DismissedNotices::COLLECTION => reads::<DismissedNotices>(line),
             Recording::COLLECTION => reads::<Recording>(line),
+            LeftFiles::COLLECTION => reads::<LeftFiles>(line),
             RecordingRule::COLLECTION => reads::<RecordingRule>(line),
             RuleMemory::COLLECTION => reads::<RuleMemory>(line),
             OutputProfile::COLLECTION => reads::<OutputProfile>(line),

@@ -37,7 +37,8 @@ use domain::recording::rules::{
     ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
 };
 use domain::recording::{
-    AfterRecording, FollowedAiring, Gap, RecordedFile, RecordedProgramme, Recording, RecordingStatus,
+    AfterRecording, FollowedAiring, Gap, LeftFiles, RecordedFile, RecordedProgramme, Recording,
+    RecordingStatus,
 };
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
@@ -428,13 +429,30 @@ pub(super) fn recording() -> Recording {
             bytes: 188_000,
             started_at: 1_700_000_000_100,
             ended_at: Some(1_700_000_900_000),
+            node: None,
         }),
+        earlier_parts: Vec::new(),
         followed: None,
         after: AfterRecording::default(),
         owner: Some(UserId(5)),
         protected: true,
         created_at: 1_699_000_000_000,
         updated_at: 1_700_000_900_001,
+    }
+}
+
+pub(super) fn recording_of_two_nodes() -> Recording {
+    let recording = recording();
+    let part = |node: &str| RecordedFile { node: Some(node.to_owned()), ..recording.file.clone().unwrap() };
+    Recording { earlier_parts: vec![part("attic")], file: Some(part("cellar")), ..recording.clone() }
+}
+
+pub(super) fn left_files() -> LeftFiles {
+    LeftFiles {
+        id: 3,
+        node: "attic".to_owned(),
+        recording: RecordingId(4),
+        paths: vec!["TV_Shows/Evening/S03E07.ts".to_owned()],
     }
 }
 

@@ -211,6 +211,9 @@ pub(super) async fn refresh_artwork(call: Call) -> Result<RecordingView, Refusal
 
 /// Queues a search for commercials.
 pub(super) async fn find_commercials(call: Call) -> Result<RecordingView, Refusal> {
+    if !seen(&call)?.earlier_parts.is_empty() {
+        return Err(refused("Several nodes have recorded parts of it, each a file of its own."));
+    }
     queue(call, AfterRecording::queue_comskip, "A search for commercials waits or runs already.").await
 }
 

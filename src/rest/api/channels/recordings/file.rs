@@ -9,8 +9,9 @@ use resource_derive::Query;
 use warp::reply::Response as Reply;
 
 use crate::http::reply::Refusal;
-use crate::player::recordings::file::{MEDIA_TYPES, answer};
+use crate::player::recordings::file::MEDIA_TYPES;
 use crate::player::recordings::hls::{HlsPlaylist, playlist};
+use crate::player::recordings::parts::{FileSelection, answer};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Content};
 
@@ -39,6 +40,9 @@ pub(super) struct FileQuery {
     /// Selects the copy without commercials, which only plays from its begin.
     #[field(example = "true")]
     cut: Option<bool>,
+    /// Number of a part, if several nodes have made the recording, from 1. Without it, all parts follow one another.
+    #[field(example = "1")]
+    part: Option<u32>,
 }
 
 /// The token of the address, which the addresses in the playlist have too.
@@ -49,17 +53,12 @@ pub(super) struct HlsQuery {
 }
 
 pub(super) async fn get(call: Call, query: FileQuery) -> Result<FileAnswer, Refusal> {
-    let mut recording = playable(&call)?;
-    if query.cut == Some(true) {
-        if query.start.is_some() {
-            return Err(Refusal::field("start", "The copy without commercials plays from its begin."));
-        }
-        let copy = recording
-            .without_commercials()
-            .ok_or_else(|| Refusal::not_found("The recording has no copy without commercials."))?;
-        recording = Arc::new(copy);
+    let (recording, is_copy) = (playable(&call)?, query.cut == Some(true));
+    if is_copy && query.start.is_some() {
+        return Err(Refusal::field("start", "The copy without commercials plays from its begin."));
     }
-    answer(&call, &recording, query.start.as_deref(), None).await.map(FileAnswer)
+    let selection = FileSelection { start: query.start.as_deref(), part: query.part, is_copy };
+    answer(&call, &recording, selection, None).await.map(FileAnswer)
 }
 
 pub(super) async fn hls(call: Call, query: HlsQuery) -> Result<Content<HlsPlaylist>, Refusal> {

@@ -384,6 +384,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
         let recording = find::<Recording>(write, id)?;
         write.remove::<Recording>(id)?;
         remember_deleted(write, &recording)?;
+        recorder.leave_files(write, &recording)?;
         let report = recorder.report_removal(write, &recording)?;
         Ok((recording, report))
     });

@@ -47,7 +47,13 @@ async fn running(rest: &Rest, id: u32, owner: u32) {
     let first = rest.models.recordings.load().get(made["id"].as_u64().unwrap() as u32).cloned().unwrap();
     let path = format!("/api/channels/recordings/{}/", made["id"]);
     assert_eq!(rest.admin("DELETE", &path, Value::Null).await.status, 204);
-    let file = RecordedFile { path: "a/b.ts".to_owned(), bytes: 188, started_at: now_ms(), ended_at: None };
+    let file = RecordedFile {
+        path: "a/b.ts".to_owned(),
+        bytes: 188,
+        started_at: now_ms(),
+        ended_at: None,
+        node: None,
+    };
     rest.put([Recording {
         id: RecordingId(id),
         owner: Some(UserId(owner)),

@@ -6,7 +6,9 @@ use actors::Recorder;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::recording::forecast::{Forecast, Prospect};
-use domain::recording::{GAPS_MAX, PADDING_SECONDS_MAX, PRIORITY_MAX, Recording, RecordingStatus};
+use domain::recording::{
+    GAPS_MAX, PADDING_SECONDS_MAX, PARTS_MAX, PRIORITY_MAX, RecordedFile, Recording, RecordingStatus,
+};
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -15,6 +17,7 @@ use storage::Table;
 use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
 use super::programme::ProgramId;
 use crate::http::reply::Refusal;
+use crate::node::recordings::ReachableFiles;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
@@ -107,6 +110,15 @@ pub(crate) struct RecordingView {
     file_name: Option<String>,
     /// Size of the file in bytes.
     file_size: Option<u64>,
+    /// Name of the node of the cluster that has the file, or its last part.
+    #[field(example = "attic")]
+    node: Option<String>,
+    /// Whether all of the file can be read now. False while a node that has the file or a part of it is down.
+    is_available: bool,
+    /// The parts, in order, if several nodes have made the recording; otherwise empty. `file_url` plays those that can be read
+    /// now, one after the other.
+    #[field(items_max = PARTS_MAX)]
+    parts: Vec<RecordingPartView>,
     /// Path of the file in this interface.
     #[field(example = "/api/channels/recordings/4/file/")]
     file_url: Option<String>,
@@ -130,6 +142,27 @@ pub(crate) struct RecordingView {
     updated_at: Time,
 }
 
+/// A part of a recording that several nodes have made.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RecordingPartView {
+    /// Name of the node that has it.
+    #[field(example = "attic")]
+    node: Option<String>,
+    /// Whether it can be read now: its node runs.
+    is_available: bool,
+    /// Path of its file below the folder of recordings of its node.
+    file_name: String,
+    /// Size in bytes; 0 while nobody knows it.
+    file_size: u64,
+    /// Path of its file in this interface.
+    #[field(example = "/api/channels/recordings/4/file/?part=1")]
+    file_url: String,
+    /// When its first packet was stored.
+    started_at: Time,
+    /// When its last packet was stored; `null` while it grows, or while its node is down.
+    ended_at: Option<Time>,
+}
+
 /// A time in which nothing was recorded.
 #[derive(Clone, Debug, Serialize, View)]
 #[resource(name = "RecordingGap")]
@@ -143,7 +176,7 @@ pub(crate) struct GapView {
 }
 
 /// Data that views of recordings depend on.
-pub(crate) struct RecorderLookup(Recorder, Arc<Forecast>, Arc<Table<Channel>>);
+pub(crate) struct RecorderLookup(Recorder, Arc<Forecast>, Arc<Table<Channel>>, ReachableFiles);
 
 impl Lookup for RecorderLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
@@ -151,6 +184,7 @@ impl Lookup for RecorderLookup {
             call.app.recorder.clone(),
             call.app.recorder.forecast(&call.app.models),
             call.app.models.channels.load(),
+            ReachableFiles::now(&call.app),
         ))
     }
 }
@@ -164,7 +198,7 @@ impl Render for Recording {
         let running = lookup.0.progress(self.id).map(|it| it.bytes);
         let file_size = file.map(|it| running.unwrap_or(0).max(it.bytes));
         let file_url = file.map(|_| format!("/api/channels/recordings/{}/file/", self.id));
-        let started_at = file.map(|it| Time(it.started_at));
+        let started_at = self.parts().next().map(|it| Time(it.started_at));
         let ended_at = file.and_then(|it| it.ended_at).map(Time);
         let programme = self.programme.as_ref();
         let program_id = programme.and_then(|it| it.id.clone()).map(ProgramId);
@@ -205,6 +239,16 @@ impl Render for Recording {
         if let Some(members) = properties.as_object_mut() {
             members.retain(|_, it| !it.is_null());
         }
+        let part = |(n, it): (usize, &RecordedFile)| RecordingPartView {
+            node: it.node.clone(),
+            is_available: lookup.3.has(it),
+            file_name: it.path.clone(),
+            file_size: it.bytes,
+            file_url: format!("/api/channels/recordings/{}/file/?part={}", self.id, n + 1),
+            started_at: Time(it.started_at),
+            ended_at: it.ended_at.map(Time),
+        };
+        let parts = self.parts().enumerate().filter(|_| !self.earlier_parts.is_empty()).map(part);
         let gap = |it: &domain::recording::Gap| GapView {
             start: Time(it.start),
             end: it.end.map(Time),
@@ -238,6 +282,9 @@ impl Render for Recording {
             artwork: self.after.artwork.as_ref().map(|it| ArtworkView::of(it, self.id)),
             file_name: file.map(|it| it.path.clone()),
             file_size,
+            node: file.and_then(|it| it.node.clone()),
+            is_available: file.is_some() && self.parts().all(|it| lookup.3.has(it)),
+            parts: parts.collect(),
             file_url,
             started_at,
             ended_at,

@@ -1,0 +1,231 @@
+//! Files of recordings in a cluster: each node has those that it has recorded. The records are those of all nodes, and one node
+//! writes them.
+//!
+//! ```text
+//!  a record is deleted ─► LeftFiles ─► its node removes them ──────────┐
+//!  another node continues a recording ─► its node cuts its part, ──────┴─► FileReport ─► the node that writes
+//!                                        as after a crash
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use domain::ids::RecordingId;
+use domain::recording::{LeftFiles, RecordedFile, Recording};
+use serde::{Deserialize, Serialize};
+use storage::Write;
+use storage::log::{LogRole, LogStatus};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::file::RecordingFile;
+use super::folder::{FolderError, RecordingsFolder};
+use super::{Parts, Recorder, Shared};
+use crate::clock::now_ms;
+
+/// A fact about files of a node, for the node that writes the records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileReport {
+    /// The size in bytes and the end of a part that the node had to leave.
+    Ended { node: String, recording: RecordingId, path: String, bytes: u64, ended_at: i64 },
+    /// The files of a deleted recording are removed. Contains the id of [`LeftFiles`].
+    Removed { node: String, left: u32 },
+}
+
+/// Sends reports to the node that writes the records.
+pub trait ReportFiles: Send + Sync {
+    /// Returns once the report is stored.
+    ///
+    /// # Errors
+    /// No node writes now, or it does not answer. The report is repeated later.
+    fn report(&self, report: FileReport) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>;
+}
+
+impl Recorder {
+    /// Sets what sends reports of files to the node that writes. Only the first call has an effect.
+    pub fn report_files_with(&self, reporter: Arc<dyn ReportFiles>) {
+        // Called once.
+        let _ = self.shared.reporter.set(reporter);
+    }
+
+    /// Stores a report of another node. To be called on the node that writes.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be written.
+    pub async fn accept_report(&self, report: FileReport) -> Result<(), String> {
+        self.shared.accept_report(report).await
+    }
+
+    /// Notes which files of a recording other nodes have to remove. Belongs to the write that removes its record.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub fn leave_files(&self, write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
+        let Some(folder) = self.folder() else { return Ok(()) };
+        for left in recording.left_files(|it| !folder.has(it)) {
+            leave(write, left)?;
+        }
+        Ok(())
+    }
+}
+
+/// Stores files for their node to remove.
+pub(super) fn leave(write: &mut Write<'_>, left: LeftFiles) -> storage::Result<()> {
+    let id = write.next_id::<LeftFiles>()?;
+    write.put(&LeftFiles { id, ..left })
+}
+
+/// Waits until this node begins or ceases to write the records.
+pub(super) async fn role_changed(status: &mut watch::Receiver<Option<LogStatus>>, writes: bool) {
+    let is_writer = |it: &Option<LogStatus>| it.as_ref().is_none_or(|it| it.role == LogRole::Writer);
+    if status.wait_for(|it| is_writer(it) != writes).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+impl Shared {
+    async fn accept_report(&self, report: FileReport) -> Result<(), String> {
+        let Some(parts) = self.parts.get() else { return Err("nothing is recorded here".to_owned()) };
+        let stored = parts.models.store.write(move |write: &mut Write<'_>| {
+            match report {
+                FileReport::Ended { node, recording, path, bytes, ended_at } => {
+                    if let Some(mut record) = write.get::<Recording>(recording.0)?
+                        && record.part_ended(&node, &path, bytes, ended_at, now_ms())
+                    {
+                        write.put(&record)?;
+                    }
+                }
+                FileReport::Removed { node, left } => {
+                    if write.get::<LeftFiles>(left)?.is_some_and(|it| it.node == node) {
+                        write.remove::<LeftFiles>(left)?;
+                    }
+                }
+            }
+            Ok::<_, storage::Error>(())
+        });
+        stored.await.map_err(|error| error.to_string())
+    }
+
+    /// Reports to the node that writes, which may be this one.
+    async fn report_file(&self, parts: &Parts, report: FileReport) -> Result<(), String> {
+        if parts.models.store.writes_shared() {
+            return self.accept_report(report).await;
+        }
+        match self.reporter.get() {
+            Some(reporter) => reporter.report(report).await,
+            None => Err("this gateway does not reach other nodes".to_owned()),
+        }
+    }
+
+    /// Does what other nodes have left to this one. Returns whether everything is done.
+    pub(super) async fn settle_files(&self, parts: &Parts) -> bool {
+        let Some(node) = parts.folder.node().map(str::to_owned) else { return true };
+        let mut is_done = true;
+        for (recording, part) in self.ended_parts(parts) {
+            if let Err(reason) = self.settle_part(parts, &node, recording, part).await {
+                info!(recording.id = %recording, "the end of a part of a recording is not noted yet: {reason}");
+                is_done = false;
+            }
+        }
+        let left = parts.models.left_files.load();
+        for left in left.iter().filter(|it| it.node == node) {
+            if let Err(reason) = self.remove_left(parts, left).await {
+                warn!(recording.id = %left.recording, "failed to remove files of a deleted recording: {reason}");
+                is_done = false;
+            }
+        }
+        is_done
+    }
+
+    /// Lists the files of this node that no run continues, and whose end is unknown.
+    fn ended_parts(&self, parts: &Parts) -> Vec<(RecordingId, RecordedFile)> {
+        let writes = parts.models.store.writes_shared();
+        let is_open = |it: &&RecordedFile| it.node.is_some() && parts.folder.has(it) && it.ended_at.is_none();
+        let recordings = parts.models.recordings.load();
+        let running = self.running.lock();
+        let idle = recordings.iter().filter(|it| !running.contains_key(&it.id));
+        idle.flat_map(|it| {
+            // On the node that writes, a run finishes the file.
+            let file = it.file.iter().filter(|_| it.status.is_final() && !writes);
+            it.earlier_parts.iter().chain(file).filter(is_open).map(|part| (it.id, part.clone()))
+        })
+        .collect()
+    }
+
+    async fn settle_part(
+        &self,
+        parts: &Parts,
+        node: &str,
+        recording: RecordingId,
+        part: RecordedFile,
+    ) -> Result<(), String> {
+        let (folder, path) = (parts.folder.clone(), part.path.clone());
+        let cut = tokio::task::spawn_blocking(move || cut_part(&folder, &path));
+        let cut = cut.await.map_err(|_| "a thread for files failed".to_owned())?;
+        // A file that is gone has nothing.
+        let (bytes, ended_at) = cut.map_err(|it| it.to_string())?.unwrap_or((0, part.started_at));
+        let (node, path) = (node.to_owned(), part.path);
+        let report = FileReport::Ended { node, recording, path, bytes, ended_at };
+        self.report_file(parts, report).await?;
+        info!(recording.id = %recording, bytes, "a part of a recording ends here");
+        Ok(())
+    }
+
+    async fn remove_left(&self, parts: &Parts, left: &LeftFiles) -> Result<(), String> {
+        let (folder, id, paths) = (parts.folder.clone(), left.recording, left.paths.clone());
+        let removing = tokio::task::spawn_blocking(move || {
+            for path in &paths {
+                folder.remove(path)?;
+            }
+            folder.remove_beside(id).and(folder.remove_index(id))
+        });
+        let removed = removing.await.map_err(|_| "a thread for files failed".to_owned())?;
+        removed.map_err(|it| it.to_string())?;
+        self.report_file(parts, FileReport::Removed { node: left.node.clone(), left: left.id }).await
+    }
+
+    /// Notes that files without a node are in the folder of this one, which has recorded them before it belonged to a cluster.
+    /// To be called on the node that writes. Returns whether everything is done.
+    pub(super) async fn adopt_files(&self, parts: &Parts) -> bool {
+        let Some(node) = parts.folder.node().map(str::to_owned) else { return true };
+        let recordings = parts.models.recordings.load();
+        let lacks_node = |it: &Recording| it.file.as_ref().is_some_and(|it| it.node.is_none());
+        let found: Vec<_> = recordings.iter().filter(|it| lacks_node(it)).cloned().collect();
+        if found.is_empty() {
+            return true;
+        }
+        let folder = parts.folder.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let is_here = |it: &Arc<Recording>| {
+                let path = it.file.as_ref().map(|it| it.path.as_str()).unwrap_or_default();
+                matches!(folder.open(path), Ok(Some(_)))
+            };
+            folder.is_marked().then(|| found.iter().filter(|it| is_here(it)).map(|it| it.id).collect())
+        });
+        let Ok(Some(found)) = looking.await else { return false };
+        let found: Vec<RecordingId> = found;
+        let stored = parts.models.store.write(move |write: &mut Write<'_>| {
+            for id in found {
+                let Some(mut recording) = write.get::<Recording>(id.0)? else { continue };
+                if let Some(file) = recording.file.as_mut().filter(|it| it.node.is_none()) {
+                    file.node = Some(node.clone());
+                    write.put(&recording)?;
+                }
+            }
+            Ok::<_, storage::Error>(())
+        });
+        stored.await.inspect_err(|error| warn!("failed to note the node of recordings: {error}")).is_ok()
+    }
+}
+
+/// Cuts a file to whole packets, as after a crash. Returns its size and when it was written last; `None` if it is gone.
+fn cut_part(folder: &RecordingsFolder, path: &str) -> Result<Option<(u64, i64)>, FolderError> {
+    let Some(file) = folder.reopen(path)? else { return Ok(None) };
+    // Before it is cut, which counts as a write.
+    let written_at = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut file = RecordingFile::reopened(file)?;
+    file.sync()?;
+    Ok(Some((file.length(), i64::try_from(written_at.as_millis()).unwrap_or(i64::MAX))))
+}

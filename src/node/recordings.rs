@@ -1,0 +1,252 @@
+//! Recordings whose files lie on several nodes: reports of files to the node that writes the records, and files for the players
+//! of other nodes.
+//!
+//! A node that asks for a file has checked that its player may have it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use actors::{FileReport, RecordingsFolder, ReportFiles};
+use bytes::Bytes;
+use domain::ids::RecordingId;
+use domain::recording::RecordedFile;
+use futures_util::{Stream, StreamExt};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyDataStream, Full};
+use hyper::body::Incoming;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
+use url::form_urlencoded;
+use warp::reply::Response as Reply;
+
+use super::forward::remove_hop_headers;
+use super::peers::OtherNode;
+use crate::app::App;
+use crate::http::reply::Refusal;
+use crate::player::recordings::file::{FileRequest, serve};
+use crate::player::recordings::hls::of_file;
+use crate::player::recordings::parts::{FileSelection, one_part};
+
+/// Files of recordings on the node port: below it, the id of a recording and the number of a part, and `hls` for a playlist.
+pub(super) const RECORDINGS_PATH: &str = "/node/v1/recordings/";
+/// Path on the node port.
+pub(super) const REPORT_PATH: &str = "/node/v1/recordings/report";
+/// Maximum size of a report and of its answer.
+pub(super) const REPORT_BYTES_MAX: usize = 64 << 10;
+/// Maximum size of a playlist.
+const PLAYLIST_BYTES_MAX: usize = 16 << 20;
+/// Longest wait until a node begins to send a file, or has sent a playlist: it may read a whole file for it.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest wait for the node that writes.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Sends reports of files to the node that writes the records.
+pub(crate) struct Reporter(pub(crate) Weak<App>);
+
+impl ReportFiles for Reporter {
+    fn report(&self, report: FileReport) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        Box::pin(async move {
+            let app = self.0.upgrade().ok_or("the gateway is stopping")?;
+            let node = app.node.get().ok_or("this gateway is no node")?;
+            let writer = node.configuration.view().writer.ok_or("no node writes the configuration")?;
+            let running = node.others.running();
+            let other = running.iter().find(|it| it.id == writer.0);
+            let other = other.ok_or("the node that writes the configuration is not known")?;
+            let body = serde_json::to_vec(&report).map_err(|it| it.to_string())?;
+            let request = Request::builder().method(Method::POST).uri(REPORT_PATH);
+            let request = request.body(Full::new(Bytes::from(body))).map_err(|it| it.to_string())?;
+            let sending = node.others.exchange(other, request, REPORT_BYTES_MAX);
+            let sent = timeout(REPORT_TIMEOUT, sending).await;
+            sent.unwrap_or_else(|_| Err("no answer in time".to_owned())).map(drop)
+        })
+    }
+}
+
+/// Serves recordings to other nodes, on the runtime of the control plane.
+#[derive(Clone)]
+pub(crate) struct NodeRecordings {
+    app: Weak<App>,
+    work: Handle,
+}
+
+impl NodeRecordings {
+    pub(crate) fn new(app: &Arc<App>, work: Handle) -> Self {
+        Self { app: Arc::downgrade(app), work }
+    }
+
+    /// Stores a report of another node.
+    ///
+    /// # Errors
+    /// Why it is not stored.
+    pub(super) async fn accept(&self, report: FileReport) -> Result<(), String> {
+        let app = self.app.clone();
+        let accepting = self.work.spawn(async move {
+            let app = app.upgrade().ok_or("the gateway is stopping")?;
+            app.recorder.accept_report(report).await
+        });
+        AbortOnDropHandle::new(accepting).await.unwrap_or_else(|_| Err("the gateway is stopping".to_owned()))
+    }
+
+    /// Answers with a file of this node, or with its playlist.
+    pub(super) async fn answer(&self, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
+        let stopping = || Refusal::unavailable("the gateway is stopping");
+        let app = self.app.clone();
+        let answering = AbortOnDropHandle::new(self.work.spawn(async move {
+            let app = app.upgrade().ok_or_else(stopping)?;
+            let request = FileRequest { app: &app, method: &method, headers: &headers };
+            answer(&request, &uri).await
+        }));
+        let answered = answering.await.unwrap_or_else(|_| Err(stopping()));
+        answered.unwrap_or_else(Refusal::into_response)
+    }
+}
+
+async fn answer(request: &FileRequest<'_>, uri: &Uri) -> Result<Reply, Refusal> {
+    let not_found = || Refusal::not_found("Not found.");
+    let path = uri.path().strip_prefix(RECORDINGS_PATH).unwrap_or_default();
+    let mut segments = path.split('/');
+    let mut number = || segments.next().and_then(|it| it.parse::<u32>().ok()).ok_or_else(not_found);
+    let (id, number) = (number()?, number()?);
+    let recording = request.app.models.recordings.load().get(id).cloned().ok_or_else(not_found)?;
+    let one = one_part(&recording, number).ok_or_else(not_found)?;
+    let is_here = |it: &RecordedFile| request.app.recorder.folder().is_some_and(|folder| folder.has(it));
+    // It is not passed on again.
+    if !one.file.as_ref().is_some_and(is_here) {
+        return Err(not_found());
+    }
+    let query: Vec<_> = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).collect();
+    let value = |name: &str| query.iter().find(|it| it.0 == name).map(|it| &*it.1);
+    match segments.next() {
+        None => {
+            let is_copy = value("cut").is_some();
+            let selection = FileSelection { start: value("start"), part: None, is_copy };
+            serve(request, &one, selection, None).await
+        }
+        Some("hls") => {
+            let text = of_file(request.app, &one, value("file").ok_or_else(not_found)?).await?;
+            Ok(Reply::new(text.into()))
+        }
+        Some(_) => Err(not_found()),
+    }
+}
+
+/// Requests the playlist of a part from the node that has it. `file` is the address of the part for players.
+///
+/// # Errors
+/// Why there is none, for people.
+pub(crate) async fn playlist_of(
+    app: &App,
+    node: &OtherNode,
+    recording: RecordingId,
+    number: u32,
+    file: &str,
+) -> Result<String, String> {
+    let others = &app.node.get().ok_or("this gateway is no node")?.others;
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("file", file).finish();
+    let request = Request::get(format!("{RECORDINGS_PATH}{recording}/{number}/hls?{query}"));
+    let request = request.body(Full::default()).map_err(|it| it.to_string())?;
+    let asked = timeout(ANSWER_TIMEOUT, others.exchange(node, request, PLAYLIST_BYTES_MAX)).await;
+    let text = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+    let text = text.and_then(|it| String::from_utf8(it.into()).map_err(|it| it.to_string()));
+    text.map_err(|reason| format!("The node {} has no playlist of it: {reason}", node.name))
+}
+
+/// The files of recordings that can be read now.
+pub(crate) struct ReachableFiles {
+    folder: Option<RecordingsFolder>,
+    running: Vec<String>,
+}
+
+impl ReachableFiles {
+    pub(crate) fn now(app: &App) -> Self {
+        let running = app.node.get().map(|it| it.others.running()).unwrap_or_default();
+        let running = running.into_iter().map(|it| it.name).collect();
+        Self { folder: app.recorder.folder().cloned(), running }
+    }
+
+    /// Returns whether a file is on this node, or on one that runs.
+    pub(crate) fn has(&self, file: &RecordedFile) -> bool {
+        self.folder.as_ref().is_none_or(|it| it.has(file))
+            || file.node.as_ref().is_some_and(|node| self.running.contains(node))
+    }
+
+    /// Returns the other node that has a file; `None` if it is on this one.
+    ///
+    /// # Errors
+    /// The name of the node, which is down.
+    pub(crate) fn node_of(app: &App, file: &RecordedFile) -> Result<Option<OtherNode>, String> {
+        if app.recorder.folder().is_none_or(|it| it.has(file)) {
+            return Ok(None);
+        }
+        let running = app.node.get().map(|it| it.others.running()).unwrap_or_default();
+        let found = running.into_iter().find(|it| Some(&it.name) == file.node.as_ref());
+        found.map(Some).ok_or_else(|| file.node.clone().unwrap_or_default())
+    }
+}
+
+/// The answer of another node, whose body still arrives.
+pub(crate) struct NodeAnswer {
+    response: Response<Incoming>,
+    connection: AbortOnDropHandle<()>,
+}
+
+impl NodeAnswer {
+    /// Requests something of recordings from the node that has their files. The path is that below `/node/v1/recordings/`.
+    ///
+    /// # Errors
+    /// The node does not answer in time.
+    pub(crate) async fn of(
+        app: &App,
+        node: &OtherNode,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+    ) -> Result<Self, String> {
+        let others = &app.node.get().ok_or("this gateway is no node")?.others;
+        let request = Request::builder().method(method).uri(format!("{RECORDINGS_PATH}{path}"));
+        let mut request = request.body(Full::default()).map_err(|it| it.to_string())?;
+        *request.headers_mut() = headers;
+        let asking = others.open(node, request);
+        let answered = timeout(ANSWER_TIMEOUT, asking).await;
+        let opened = answered.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        let (response, connection) = opened.inspect_err(|reason| {
+            warn!(node = node.name, "failed to read a recording of another node: {reason}");
+        })?;
+        Ok(Self { response, connection })
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// Returns the content as it arrives.
+    pub(crate) fn into_blocks(self) -> impl Stream<Item = io::Result<Bytes>> + Send + Sync {
+        let Self { response, connection } = self;
+        BodyDataStream::new(response.into_body()).map(move |block| {
+            let _open = &connection;
+            block.map_err(io::Error::other)
+        })
+    }
+
+    /// Returns the answer for a player. `held` is kept until it is sent.
+    pub(crate) fn into_reply(self, held: impl Send + Sync + 'static) -> Reply {
+        let (status, mut headers) = (self.status(), self.headers().clone());
+        remove_hop_headers(&mut headers);
+        let blocks = self.into_blocks().map(move |block| {
+            let _held = &held;
+            block
+        });
+        let mut reply = warp::Reply::into_response(warp::reply::stream(blocks));
+        *reply.status_mut() = status;
+        *reply.headers_mut() = headers;
+        reply
+    }
+}

@@ -1,0 +1,272 @@
+//! Recordings of several nodes: gateways in processes of their own, and NATS.
+
+mod slow {
+    use std::path::PathBuf;
+
+    use domain::time::iso_millis;
+    use serde_json::{Value, json};
+
+    use crate::recordings::{LIST, check_packets, millis};
+    use crate::support::api::{ADMIN, Api, PASSWORD};
+    use crate::support::binary::Binary;
+    use crate::support::client::Request;
+    use crate::support::cluster::{Machine, Node, nats, two_nodes};
+    use crate::support::cluster_content::{ClusterChannel, fill};
+    use crate::support::until_async;
+    use crate::support::upstream::Provider;
+
+    /// Records a channel from now on for some seconds; waits for a node that writes. Returns the id.
+    async fn record(api: &Api, channel: &ClusterChannel, seconds: i64) -> u64 {
+        let mut id = None;
+        until_async("a recording", async || {
+            let now = actors::now_ms();
+            let recording = json!({
+                "channel_id": channel.id, "padding_before": 0, "padding_after": 0,
+                "start_time": iso_millis(now), "end_time": iso_millis(now + seconds * 1000),
+            });
+            let made = api.post(LIST, recording).await;
+            assert!(matches!(made.status, 201 | 503), "{made:?}");
+            id = made.body["id"].as_u64();
+            made.status == 201
+        })
+        .await;
+        id.expect("waited for it")
+    }
+
+    async fn get(node: &Node, id: u64) -> Value {
+        shown(&node.api, id).await
+    }
+
+    async fn shown(api: &Api, id: u64) -> Value {
+        api.get(&format!("{LIST}{id}/")).await.body
+    }
+
+    /// Waits until a gateway shows a recording in a status.
+    async fn until_status(api: &Api, id: u64, status: &str) -> Value {
+        let mut found = Value::Null;
+        until_async(&format!("recording {id} to be {status}"), async || {
+            found = shown(api, id).await;
+            found["status"] == status
+        })
+        .await;
+        found
+    }
+
+    /// Returns the path of the file of a recording on a machine.
+    fn path_of(machine: &Machine, recording: &Value) -> PathBuf {
+        let name = recording["file_name"].as_str().unwrap_or_else(|| panic!("no file: {recording}"));
+        machine.folder.path().join("recordings").join(name)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_node_that_takes_over_records_into_a_folder_of_its_own() {
+        let nats = nats();
+        let provider = Provider::start();
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let first = record(&attic.api, &news, 4).await;
+        let recording = until_status(&attic.api, first, "completed").await;
+        let path = path_of(&attic.machine, &recording);
+        let stored = std::fs::read(&path).unwrap();
+        check_packets(&stored);
+        assert!(!cellar.machine.folder.path().join("recordings").exists());
+
+        let _machine = attic.killed().await;
+        let second = record(&cellar.api, &news, 6).await;
+        let recording = until_status(&cellar.api, second, "completed").await;
+        check_packets(&std::fs::read(path_of(&cellar.machine, &recording)).unwrap());
+        // It may have the same name.
+        assert!(std::fs::read(&path).unwrap() == stored);
+    }
+
+    /// Waits until a file is gone from a machine.
+    async fn until_gone(path: &std::path::Path) {
+        until_async(&format!("{} to be removed", path.display()), async || !path.exists()).await;
+    }
+
+    /// Returns status and content of a file of a recording, or of a range of it.
+    async fn bytes(node: &Node, id: u64, query: &str, range: Option<&str>) -> (u16, Vec<u8>) {
+        let request = Request::get(format!("{LIST}{id}/file/{query}"));
+        let request = match range {
+            Some(range) => request.header("Range", range),
+            None => request,
+        };
+        let reply = node.api.ask(request).await;
+        (reply.status, reply.answer.bytes.to_vec())
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_files_of_a_node_play_everywhere_and_a_deleted_one_goes_when_its_node_is_back() {
+        let nats = nats();
+        let provider = Provider::start();
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let [kept, deleted] = [record(&attic.api, &news, 3).await, record(&attic.api, &news, 3).await];
+        let recording = until_status(&attic.api, kept, "completed").await;
+        let gone = path_of(&attic.machine, &until_status(&attic.api, deleted, "completed").await);
+        let path = path_of(&attic.machine, &recording);
+        let stored = std::fs::read(&path).unwrap();
+        let there = until_status(&cellar.api, kept, "completed").await;
+        assert_eq!((&there["node"], &there["is_available"]), (&json!("attic"), &json!(true)), "{there}");
+        for node in [&attic, &cellar] {
+            assert!(bytes(node, kept, "", None).await == (200, stored.clone()), "{}", node.machine.name);
+            let part = bytes(node, kept, "", Some("bytes=188-375")).await;
+            assert!(part == (206, stored[188..376].to_vec()), "{}", node.machine.name);
+            assert_eq!(bytes(node, kept, "", Some("bytes=99999999-")).await.0, 416);
+            let head = node.api.ask(Request::get(format!("{LIST}{kept}/file/")).method("HEAD")).await;
+            let length = head.answer.header("content-length").map(str::to_owned);
+            assert_eq!((head.status, length), (200, Some(stored.len().to_string())));
+            let playlist = node.api.get(&format!("{LIST}{kept}/hls/")).await;
+            assert!(String::from_utf8_lossy(&playlist.answer.bytes).contains("recording.ts"), "{playlist:?}");
+        }
+        let stranger = Request::get(format!("{LIST}{kept}/file/"));
+        assert_eq!(cellar.api.without_credentials().ask(stranger).await.status, 401);
+
+        let machine = attic.killed().await;
+        until_async("the node to be shown as down", async || {
+            get(&cellar, kept).await["is_available"] == false
+        })
+        .await;
+        let (status, text) = bytes(&cellar, kept, "", None).await;
+        assert!(status == 503 && String::from_utf8_lossy(&text).contains("attic"), "{status}");
+        until_async("a node that writes", async || {
+            let reply = cellar.api.delete(&format!("{LIST}{deleted}/")).await;
+            assert!(matches!(reply.status, 204 | 503), "{reply:?}");
+            reply.status == 204
+        })
+        .await;
+        assert!(gone.exists() && path.exists());
+        let mut attic = machine.serve(&[]).await;
+        attic.logs_in().await;
+        until_gone(&gone).await;
+        until_async("the other file", async || bytes(&cellar, kept, "", None).await.0 == 200).await;
+        // While it runs, the node removes a file at once.
+        assert_eq!(cellar.api.delete(&format!("{LIST}{kept}/")).await.status, 204);
+        until_gone(&path).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_recording_of_a_lost_node_continues_on_another_and_both_parts_are_its_file() {
+        let nats = nats();
+        let provider = Provider::start();
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let id = record(&attic.api, &news, 600).await;
+        until_async("some packets", async || get(&attic, id).await["file_size"].as_u64() > Some(100_000))
+            .await;
+        let first = path_of(&attic.machine, &get(&attic, id).await);
+        let machine = attic.killed().await;
+        let mut recording = Value::Null;
+        until_async(&format!("the second part: {}", cellar.program.output()), async || {
+            recording = get(&cellar, id).await;
+            recording["node"] == "cellar" && recording["file_size"].as_u64() > Some(50_000)
+        })
+        .await;
+        let parts = recording["parts"].as_array().unwrap().clone();
+        assert_eq!((parts.len(), &recording["status"]), (2, &json!("recording")), "{recording}");
+        assert_eq!((&parts[0]["node"], &parts[0]["is_available"]), (&json!("attic"), &json!(false)));
+        assert!(parts[0]["ended_at"].is_null() && recording["is_available"] == false, "{recording}");
+        assert_eq!(bytes(&cellar, id, "?part=1", None).await.0, 503);
+        assert_eq!(bytes(&cellar, id, "?part=3", None).await.0, 404);
+        // What can be read plays.
+        assert_eq!(bytes(&cellar, id, "", Some("bytes=0-187")).await.0, 206);
+
+        let mut attic = machine.serve(&[]).await;
+        attic.logs_in().await;
+        until_async(&format!("the end of the first part: {}", attic.program.output()), async || {
+            recording = get(&cellar, id).await;
+            !recording["parts"][0]["ended_at"].is_null()
+        })
+        .await;
+        let gaps = recording["gaps"].as_array().unwrap();
+        let (begin, end) = (&recording["parts"][0]["ended_at"], &recording["parts"][1]["started_at"]);
+        assert!(gaps.iter().any(|it| it["start"] == *begin && it["end"] == *end), "{recording}");
+        // Long enough for the other node to have been given up.
+        assert!(millis(end) - millis(begin) > 10_000, "{recording}");
+        let stopped = attic.api.post(&format!("{LIST}{id}/stop/"), json!({})).await;
+        assert_eq!(stopped.status, 200, "{stopped:?}");
+        until_async("the end", async || {
+            recording = get(&attic, id).await;
+            recording["status"] == "stopped" && !recording["parts"][1]["ended_at"].is_null()
+        })
+        .await;
+        let second = path_of(&cellar.machine, &recording);
+        let [one, two] = [&first, &second].map(|it| std::fs::read(it).unwrap());
+        [&one, &two].into_iter().for_each(|it| drop(check_packets(it)));
+        assert_eq!(recording["parts"][0]["file_size"], one.len(), "{recording}");
+        let all = [one.as_slice(), two.as_slice()].concat();
+        let join = format!("bytes={}-{}", one.len() - 188, one.len() + 187);
+        for node in [&attic, &cellar] {
+            let name = node.machine.name;
+            assert!(bytes(node, id, "?part=1", None).await == (200, one.clone()), "{name}");
+            assert!(bytes(node, id, "?part=2", None).await == (200, two.clone()), "{name}");
+            assert!(bytes(node, id, "", None).await == (200, all.clone()), "{name}");
+            let over_join = bytes(node, id, "", Some(&join)).await;
+            assert!(over_join == (206, all[one.len() - 188..one.len() + 188].to_vec()), "{name}");
+            let playlist = node.api.get(&format!("{LIST}{id}/hls/")).await.answer;
+            let text = String::from_utf8_lossy(&playlist.bytes).into_owned();
+            for line in
+                ["recording.ts?part=1", "#EXT-X-DISCONTINUITY", "recording.ts?part=2", "#EXT-X-ENDLIST"]
+            {
+                assert!(text.contains(line), "{name}: {text}");
+            }
+        }
+        let deleted = attic.api.delete(&format!("{LIST}{id}/")).await;
+        assert_eq!(deleted.status, 204, "{deleted:?}");
+        until_gone(&first).await;
+        until_gone(&second).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_node_that_no_longer_writes_hands_its_recording_over_without_a_gap() {
+        let nats = nats();
+        let provider = Provider::start();
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let id = record(&attic.api, &news, 600).await;
+        until_async("some packets", async || get(&attic, id).await["file_size"].as_u64() > Some(50_000))
+            .await;
+        attic.machine.succeeds(&["cluster", "drain"]).await;
+        let mut recording = Value::Null;
+        until_async(&format!("the other node to continue: {}", cellar.program.output()), async || {
+            recording = get(&cellar, id).await;
+            recording["node"] == "cellar" && !recording["parts"][0]["ended_at"].is_null()
+        })
+        .await;
+        assert_eq!(recording["gaps"], json!([]), "{recording}");
+        // The first part has ended, and the second one grows.
+        let length = |path: &PathBuf| std::fs::metadata(path).unwrap().len();
+        let first = attic.machine.folder.path().join("recordings");
+        let first = first.join(recording["parts"][0]["file_name"].as_str().unwrap());
+        assert_eq!(recording["parts"][0]["file_size"], length(&first));
+        let second = path_of(&cellar.machine, &recording);
+        until_async("the second part", async || length(&second) > 100_000).await;
+        assert_eq!(recording["parts"][0]["file_size"], length(&first));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_files_of_a_gateway_that_becomes_a_node_are_its_own() {
+        let nats = nats();
+        let provider = Provider::start();
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let folder = machine.folder.path().display().to_string();
+        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+        let api = Api::stranger_at(program.address().await).login(ADMIN, PASSWORD).await;
+        let id = record(&api, &news, 3).await;
+        let recording = until_status(&api, id, "completed").await;
+        assert_eq!((&recording["node"], &recording["is_available"]), (&Value::Null, &json!(true)));
+        program.signal("TERM");
+        assert!(program.ended().await.success(), "{}", program.output());
+        let stored = std::fs::read(path_of(&machine, &recording)).unwrap();
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        until_async("the node of the file", async || get(&cellar, id).await["node"] == "attic").await;
+        for node in [&attic, &cellar] {
+            assert!(bytes(node, id, "", None).await == (200, stored.clone()), "{}", node.machine.name);
+        }
+    }
+}
