@@ -151,7 +151,7 @@ pub(crate) async fn playlist_of(
     let request = request.body(Full::default()).map_err(|it| it.to_string())?;
     let asked = timeout(ANSWER_TIMEOUT, others.exchange(node, request, PLAYLIST_BYTES_MAX)).await;
     let text = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
-    let text = text.and_then(|it| String::from_utf8(it.into()).map_err(|it| it.to_string()));
+    let text = text.and_then(|(_, body)| String::from_utf8(body.into()).map_err(|it| it.to_string()));
     text.map_err(|reason| format!("The node {} has no playlist of it: {reason}", node.name))
 }
 
