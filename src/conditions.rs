@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actors::{
-    ClusterView, ConfigurationView, IntegrationStatus, NodeState, PluginStatus, RecordingRoom, SnapshotView,
-    now_ms,
+    ClusterView, ConfigurationView, IntegrationStatus, NodeState, NodeView, PluginStatus, RecordingRoom,
+    SnapshotView, now_ms,
 };
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::account_addresses::{AddressRecord, addresses_of};
@@ -30,6 +30,9 @@ pub(crate) const EXPIRY_NOTICE_MS: i64 = 7 * DAY_MS;
 const GUIDE_FAILING_MS: i64 = DAY_MS;
 /// Less room than this on the file system of the data folder is reported.
 pub(crate) const DISK_BYTES_LOW: u64 = 1 << 30;
+
+/// A clock of another node that differs by as much is reported, in milliseconds.
+const CLOCK_OFFSET_MS_MAX: u64 = 1000;
 
 /// How urgent a condition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,7 +177,23 @@ fn cluster_conditions(view: &ClusterView) -> Vec<Condition> {
         message: format!("The node \"{}\" has not renewed its membership for 20 s.", it.info.name),
         advice: "Start it, or stop it properly before it is switched off for long.".to_owned(),
     }));
+    found.extend(view.nodes.iter().filter_map(clock_condition));
     found
+}
+
+fn clock_condition(node: &NodeView) -> Option<Condition> {
+    let offset_ms = node.clock_offset_ms.filter(|it| it.unsigned_abs() >= CLOCK_OFFSET_MS_MAX)?;
+    let (name, seconds) = (&node.info.name, offset_ms.unsigned_abs() as f64 / 1000.0);
+    let direction = if offset_ms > 0 { "ahead of" } else { "behind" };
+    Some(Condition {
+        key: format!("cluster_clock:{}", node.id.0),
+        kind: ConditionKind::ClusterNode,
+        severity: Severity::Warning,
+        title: format!("The clock of the node \"{name}\" differs"),
+        message: format!("The clock of the node \"{name}\" is {seconds:.1} s {direction} that of this node."),
+        advice: "Synchronise the clocks of all machines (NTP): schedules and logins depend on them."
+            .to_owned(),
+    })
 }
 
 fn configuration_condition(role: Option<&LogRole>, view: &ConfigurationView) -> Option<Condition> {
@@ -436,7 +455,9 @@ fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Op
 
 #[cfg(test)]
 mod tests {
+    use cluster::NodeInfo;
     use domain::account::PlaylistLocation;
+    use domain::cluster::record::NodeId;
     use domain::guide::source::GuideSourceKind;
     use domain::ids::{AccountId, GuideSourceId, IntegrationId, ProfileId};
 
@@ -556,6 +577,26 @@ mod tests {
         let read_only = LogRole::ReadOnly("the log ends".to_owned());
         let broken = configuration_condition(Some(&read_only), &behind).unwrap();
         assert!(broken.advice.contains("headwater cluster reseed"), "{broken:?}");
+    }
+
+    #[test]
+    fn a_node_whose_clock_differs_by_a_second_is_reported() {
+        let node = |clock_offset_ms| NodeView {
+            id: NodeId(7),
+            info: NodeInfo { name: "attic".to_owned(), ..NodeInfo::default() },
+            state: NodeState::Alive,
+            incarnation: None,
+            last_seen: None,
+            clock_offset_ms,
+            is_own: false,
+        };
+        for good in [None, Some(999), Some(-999)] {
+            assert_eq!(clock_condition(&node(good)), None);
+        }
+        let ahead = clock_condition(&node(Some(1_500))).unwrap();
+        assert_eq!(ahead.message, "The clock of the node \"attic\" is 1.5 s ahead of that of this node.");
+        let behind = clock_condition(&node(Some(i64::MIN))).unwrap();
+        assert!(behind.message.contains("s behind that"), "{behind:?}");
     }
 
     #[test]

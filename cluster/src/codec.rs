@@ -40,6 +40,9 @@ pub struct NodeLoad {
     /// The version that the node writes, if it shares the configuration. `None`: it announces no versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<u32>,
+    /// The wall clock of the node when it wrote this, in milliseconds since 1970. `None`: it does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
     /// The node is drained: it gives its channels away, and is asked for none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_draining: bool,

@@ -379,6 +379,8 @@ fn load(app: &Weak<App>, written: Option<&WrittenVersion>) -> NodeLoad {
         cpu_percent: cpu_percent(),
         is_draining: app.node.get().is_some_and(|it| it.drain.is_draining()),
         written,
+        // The member says it when it writes.
+        at: None,
         configuration: app.models.store.log_status().borrow().as_ref().map(|it| it.position.sequence),
     }
 }

@@ -7,8 +7,8 @@ use std::{fs, io};
 
 use cluster::codec::{self, StoredMember, StoredRecord};
 use cluster::{
-    Engine, EngineError, EngineState, NodeInfo, Record, Revision, Session, SwapOutcome, WatchEvent, node_id,
-    written_version,
+    Engine, EngineError, EngineState, NodeInfo, NodeLoad, Record, Revision, Session, SwapOutcome, WatchEvent,
+    node_id, written_version,
 };
 use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, PoolId, ProcessId, RecordKey};
 use domain::cluster::rules::ClusterRules;
@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use super::ReadLoad;
 use super::clock::BootClock;
+use super::clock_offset::ClockSamples;
 use super::link::EffectPorts;
 use super::view::{ClusterView, NodeState, NodeView};
 use crate::clock::now_ms;
@@ -43,6 +44,7 @@ struct Seen {
     stored: StoredMember,
     /// Milliseconds since 1970.
     at: i64,
+    clock: ClockSamples,
 }
 
 /// The end of a request.
@@ -236,7 +238,14 @@ impl MemberTask {
         }
         let is_new = self.members.get(&id).is_none_or(|it| it.revision != revision);
         if is_new {
-            self.members.insert(id, Seen { revision, stored: stored.clone(), at: now_ms() });
+            let at = now_ms();
+            let mut clock = self.members.remove(&id).map(|it| it.clock).unwrap_or_default();
+            // Records that were there before this session are of any age.
+            let written_at = stored.node.load.at.filter(|_| stored.record.state == MemberState::Alive);
+            if let Some(written_at) = written_at.filter(|_| self.reported.is_none()) {
+                clock.add(written_at, at);
+            }
+            self.members.insert(id, Seen { revision, stored: stored.clone(), at, clock });
             self.check_version();
         }
     }
@@ -375,7 +384,10 @@ impl MemberTask {
         record: &ClusterRecord,
     ) {
         let node = match key {
-            RecordKey::Member(id) if id == self.id => NodeInfo { load: (self.load)(), ..self.info.clone() },
+            RecordKey::Member(id) if id == self.id => {
+                let load = NodeLoad { at: Some(now_ms()), ..(self.load)() };
+                NodeInfo { load, ..self.info.clone() }
+            }
             RecordKey::Member(id) => {
                 self.members.get(&id).map(|it| it.stored.node.clone()).unwrap_or_default()
             }
@@ -418,6 +430,7 @@ impl MemberTask {
                 state,
                 incarnation: None,
                 last_seen: None,
+                clock_offset_ms: None,
                 is_own: true,
             });
         }
@@ -451,7 +464,8 @@ impl MemberTask {
             seen.stored.node.clone()
         };
         let incarnation = Some(record.incarnation_at(seen.revision));
-        NodeView { id, info, state, incarnation, last_seen: Some(seen.at), is_own }
+        let clock_offset_ms = seen.clock.ahead_ms().filter(|_| !is_own && state == NodeState::Alive);
+        NodeView { id, info, state, incarnation, last_seen: Some(seen.at), clock_offset_ms, is_own }
     }
 
     /// Sends an event for each node whose state has changed.

@@ -11,6 +11,7 @@
 //!      ├─ origins.rs    asks other nodes to open a channel, and answers them
 //!      ├─ drain.rs    whether this node gives its channels away
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
+//!      ├─ clock_offset.rs   how far the wall clocks of other nodes are away
 //!      ├─ view.rs     who is there, for people and programs
 //!      └─ slots/      grants leases: those of pools with a limit are passed through the cluster
 //! ```
@@ -21,6 +22,7 @@
 mod channel_tests;
 mod channels;
 mod clock;
+mod clock_offset;
 mod configuration;
 mod drain;
 mod files;

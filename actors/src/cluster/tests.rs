@@ -246,3 +246,31 @@ async fn a_member_leaves_when_the_others_write_what_it_cannot_read() {
     b.sees(&[("attic", NodeState::Left), ("barn", NodeState::Alive)]).await;
     assert!(a.cluster.view().is_unfit && !b.cluster.view().is_unfit);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_sees_how_far_the_clock_of_another_one_is_away() {
+    let store = MemoryStore::default();
+    let a = node(&store, "attic").await;
+    let b = node(&store, "barn").await;
+    a.sees(&[("attic", NodeState::Alive), ("barn", NodeState::Alive)]).await;
+    let offset_of = |view: &ClusterView, name: &str| {
+        view.nodes.iter().find(|it| it.info.name == name).and_then(|it| it.clock_offset_ms)
+    };
+    let mut view = a.cluster.changes();
+    // An hour is more than this process can be held up between writing and reading.
+    const HOUR_MS: i64 = 3_600_000;
+    let is_near = |it: &Arc<ClusterView>| offset_of(it, "barn").is_some_and(|it| it.abs() < HOUR_MS / 2);
+    assert!(timeout(WAIT_MAX, view.wait_for(is_near)).await.is_ok(), "{:?}", a.cluster.view());
+    assert_eq!(offset_of(&a.cluster.view(), "attic"), None);
+    // A record as a node would write it whose clock is an hour ahead.
+    drop(b.cluster);
+    let (revision, mut member) = stored(&a.engine, "barn").await;
+    member.node.load.at = Some(crate::clock::now_ms() + HOUR_MS);
+    let (key, session) =
+        (codec::key(RecordKey::Member(node_id("barn"))), a.engine.state().borrow().session());
+    let value = Bytes::from(serde_json::to_vec(&member).unwrap());
+    let outcome = a.engine.swap(session.unwrap().number, &key, revision, Some(value)).await;
+    assert!(matches!(outcome, SwapOutcome::Applied(_)), "{outcome:?}");
+    let is_far = |it: &Arc<ClusterView>| offset_of(it, "barn").is_some_and(|it| it > HOUR_MS / 2);
+    assert!(timeout(WAIT_MAX, view.wait_for(is_far)).await.is_ok(), "{:?}", a.cluster.view());
+}

@@ -40,6 +40,8 @@ pub struct NodeView {
     pub incarnation: Option<Incarnation>,
     /// Milliseconds since 1970 at which this node last saw a new record of it. `None`: never.
     pub last_seen: Option<i64>,
+    /// By how many milliseconds its wall clock is ahead of that of this node. `None`: not known.
+    pub clock_offset_ms: Option<i64>,
     /// This is the node that answers.
     pub is_own: bool,
 }

@@ -74,6 +74,10 @@ pub(crate) struct ClusterNodeView {
     incarnation: Option<u64>,
     /// When the answering node last saw a sign of life of it.
     last_seen: Option<Time>,
+    /// By how many milliseconds its clock is ahead of that of the answering node; negative if it is behind. `null` if it is
+    /// not known.
+    #[field(example = "-3")]
+    clock_offset_ms: Option<i64>,
     /// Number of channels that it plays.
     #[field(example = "3")]
     channels: u64,
@@ -316,6 +320,7 @@ fn node(node: &NodeView, configuration: &ConfigurationView, written: Option<u32>
         addresses: node.info.addresses.clone(),
         incarnation: node.incarnation.map(|it| it.0),
         last_seen: node.last_seen.map(Time),
+        clock_offset_ms: node.clock_offset_ms,
         channels: load.channels,
         clients: load.clients,
         leases: load.leases,
