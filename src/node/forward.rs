@@ -55,6 +55,9 @@ const OWN_PATHS: [&str; 3] = ["/api/backups/", "/api/catchup/sessions/", "/api/c
 /// The exception: a setting.
 const SHARED_PATH: &str = "/api/backups/schedule/";
 
+/// Below these paths, what is read is at the node that writes as well: it delivers, and runs plugins.
+const WRITER_PATHS: [&str; 2] = ["/api/connect/", "/api/plugins/"];
+
 /// The client of a forwarded request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Forwarded {
@@ -131,6 +134,8 @@ impl Forwarder {
         match self.target().await {
             Target::Here => Err(request),
             Target::There(address) => Ok(self.send(&address, request).await),
+            // This node knows the records; what is delivered and runs, nobody knows now.
+            Target::Nowhere if request.method().is_safe() => Err(request),
             Target::Nowhere => {
                 let text =
                     "No node of the cluster writes the configuration at present. Try again in a few seconds.";
@@ -140,7 +145,8 @@ impl Forwarder {
     }
 
     fn is_own(&self, method: &Method, path: &str) -> bool {
-        let is_write = !method.is_safe() && path.starts_with("/api/");
+        let is_read = method.is_safe() && WRITER_PATHS.iter().any(|it| path.starts_with(it));
+        let is_for_writer = is_read || !method.is_safe() && path.starts_with("/api/");
         let is_of_node = OWN_PATHS.iter().any(|it| path.starts_with(it)) && !path.starts_with(SHARED_PATH);
         // A store that is read-only says why.
         let follows = || {
@@ -148,7 +154,7 @@ impl Forwarder {
             let status = status.borrow();
             status.as_ref().is_some_and(|it| it.role == LogRole::Follower)
         };
-        !is_write || is_of_node || !follows()
+        !is_for_writer || is_of_node || !follows()
     }
 
     /// Waits for a node that writes, during a take-over for some time.

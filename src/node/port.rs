@@ -8,6 +8,7 @@
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
+//! | `POST /node/v1/events` | a node | takes its events for integrations, see [`super::events`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{NodeDrain, SharedChannels, now_ms};
+use actors::{AccountAddresses, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use futures_util::future::BoxFuture;
@@ -46,11 +47,12 @@ use warp::reply::Response as Reply;
 
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
+use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::status::{NodeStatus, STATUS_PATH};
 use super::trust::NodeTrust;
-use super::{NodeError, forward};
+use super::{NodeError, events, forward};
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
 use crate::playing_control::{Controlled, Order};
@@ -91,6 +93,8 @@ pub(crate) struct NodePortParts {
     /// The live channels that other nodes may read.
     pub(crate) rings: Option<Arc<SharedChannels>>,
     pub(crate) drain: Arc<NodeDrain>,
+    pub(crate) integrations: Integrations,
+    pub(crate) addresses: AccountAddresses,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -206,6 +210,7 @@ async fn answer(
             Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
         },
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
+        (NodePeer::Node(node), &Method::POST, EVENTS_PATH) => take_events(parts, node, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;
             if parts.drain.set(is_draining) {
@@ -274,6 +279,32 @@ async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<
     match (parts.control)(head.headers, order).await {
         Ok(done) => reply(StatusCode::OK, "application/json", serde_json::to_vec(&done).unwrap_or_default()),
         Err(refusal) => refusal.into_response().map(|body| body.map_err(io::Error::other).boxed_unsync()),
+    }
+}
+
+/// Takes the events of another node. When it is answered, they are stored.
+async fn take_events(parts: &NodePortParts, node: NodeId, request: Request<Incoming>) -> Response<NodeBody> {
+    let reading = Limited::new(request.into_body(), EVENTS_BYTES_MAX).collect();
+    let passed = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => events::read(&body.to_bytes(), parts.trust.is_edge(node)),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(passed) = passed else {
+        warn!(node = node.0, "the events of another node are not valid, or did not arrive");
+        return refuse(StatusCode::BAD_REQUEST, "the events are not valid, or did not arrive");
+    };
+    let taking = async {
+        parts.integrations.take(passed.events).await?;
+        parts.addresses.take(passed.addresses).await.map_err(IntegrationError::from)
+    };
+    match taking.await {
+        Ok(()) => reply(StatusCode::OK, "application/json", b"{}".to_vec()),
+        Err(error) => {
+            if !matches!(error, IntegrationError::Store(storage::Error::NotWriter)) {
+                warn!(node = node.0, "failed to take the events of another node: {error}");
+            }
+            refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
+        }
     }
 }
 

@@ -142,6 +142,13 @@ impl NodeTrust {
         node_of(certificates.iter().map(|it| &**it), &digest(certificate))
     }
 
+    /// Returns whether another node is an edge node, as its token said, or is not known.
+    pub(crate) fn is_edge(&self, node: NodeId) -> bool {
+        let certificates = self.certificates.load();
+        let is_full = |it: &NodeCertificate| it.node == node && it.role == NodeRole::Full;
+        !certificates.iter().any(|it| it.revoked_at.is_none() && is_full(it))
+    }
+
     /// Returns the role of this node, as its token said.
     pub(crate) fn role(&self) -> NodeRole {
         self.file.role
