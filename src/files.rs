@@ -31,16 +31,25 @@ pub(crate) enum Folder {
     Guides,
     /// The configuration of comskip.
     Comskip,
+    /// Archives of plugins for the other nodes of a cluster.
+    Plugins,
     Backups,
 }
 
 impl Folder {
     /// The folders of files that users upload.
-    pub(crate) const UPLOADS: [Self; 5] =
-        [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Comskip];
+    pub(crate) const UPLOADS: [Self; 6] =
+        [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Comskip, Self::Plugins];
     #[cfg(test)]
-    const ALL: [Self; 6] =
-        [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Comskip, Self::Backups];
+    const ALL: [Self; 7] = [
+        Self::Logos,
+        Self::Avatars,
+        Self::Playlists,
+        Self::Guides,
+        Self::Comskip,
+        Self::Plugins,
+        Self::Backups,
+    ];
 
     /// Returns the name of the folder.
     pub(crate) fn name(self) -> &'static str {
@@ -55,6 +64,7 @@ impl Folder {
             Self::Playlists => "uploads/playlists",
             Self::Guides => "uploads/guides",
             Self::Comskip => "uploads/comskip",
+            Self::Plugins => "uploads/plugins",
             Self::Backups => "backups",
         }
     }

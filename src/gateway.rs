@@ -54,7 +54,7 @@ use crate::playing_control::perform_for;
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
-use crate::{matching, node, push, recording_rules, rest, store_watch, strm_export};
+use crate::{matching, node, plugins, push, recording_rules, rest, store_watch, strm_export};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -124,6 +124,8 @@ pub struct Gateway {
     listeners: Option<Listeners>,
     restarts: Option<Mutex<mpsc::Receiver<RestartRequest>>>,
     _store_watch: AbortOnDropHandle<()>,
+    /// Present if this machine is a node that shares the configuration.
+    cluster_plugins: Option<AbortOnDropHandle<()>>,
     matching: AbortOnDropHandle<()>,
     recording_rules: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
@@ -220,6 +222,8 @@ impl Gateway {
                 rings: system.shared_channels(),
                 drain: Arc::clone(&node.drain),
                 recordings: NodeRecordings::new(&app, runtimes.work.clone()),
+                integrations: app.integrations.clone(),
+                addresses: app.plans.addresses(),
             };
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
@@ -244,10 +248,18 @@ impl Gateway {
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         // After the ports answer; no plugin delays the start.
         let plugins_of = Arc::clone(&app);
-        runtimes.work.spawn_blocking(move || {
+        let starting = runtimes.work.spawn_blocking(move || {
             let app = plugins_of;
             let calls = rest::plugin_calls(&app);
             app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, calls);
+        });
+        let cluster_plugins = app.node.get().map(|_| {
+            let app = Arc::clone(&app);
+            AbortOnDropHandle::new(runtimes.work.spawn(async move {
+                // Without processes, the folders are still kept up to date.
+                let _ = starting.await;
+                plugins::follow_cluster(app).await;
+            }))
         });
         Ok(Gateway {
             system,
@@ -266,6 +278,7 @@ impl Gateway {
             backup_schedule: None,
             node_port,
             strm_schedule,
+            cluster_plugins,
         })
     }
 
@@ -496,6 +509,7 @@ impl Gateway {
         for task in [&self.strm_schedule, &self.matching, &self.recording_rules] {
             task.abort();
         }
+        drop(self.cluster_plugins.take());
         self.app.has_successor.store(has_successor, Ordering::Relaxed);
         self.app.is_draining.store(true, Ordering::Release);
         for server in [&self.api, &self.player] {
@@ -597,6 +611,7 @@ async fn start_system(
     let packets = runtimes.packets.clone();
     let node = of_node.as_ref().map(|it| it.channels.name.as_str());
     let recordings = RecordingsFolder::new(config.recordings_folder()).of_node(node);
+    let is_edge = of_node.as_ref().is_some_and(|it| !it.channels.may_originate);
     let (leases, shared) = of_node.map(|it| (it.leases, (it.channels, it.seats))).unzip();
     let parts = SystemParts { dial: Arc::new(dial), packets, launcher, films, cluster: leases };
     let (base, models) = (config.engine.clone(), models.clone());
@@ -628,6 +643,7 @@ async fn start_system(
         plugins: plugins.await.map_err(|_| StartError::Runtime)?,
         own_listeners,
         settings: config.integrations.settings(config.user_agent.clone()),
+        is_edge,
     };
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;

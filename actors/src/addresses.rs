@@ -3,8 +3,11 @@
 //! Live channels, films, refreshes and guides report servers that are dead. The change is stored at once, so that it
 //! survives a restart, and live channels load their plans again as after any other commit. Until it is stored, it counts
 //! for those that share this value.
+//!
+//! A node of a cluster that does not write the configuration keeps what it has learnt in memory, and passes it on to the one
+//! that does; the newest of both counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use domain::account::Account;
@@ -15,6 +18,7 @@ use domain::source_url::SourceUrl;
 use media::error::{Cause, UpstreamError};
 use parking_lot::Mutex;
 use storage::{Models, Write};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::clock::now_ms;
@@ -27,12 +31,49 @@ pub struct AccountAddresses {
     models: Option<Models>,
     /// Changes that are not stored yet, with the number of writes that carry them.
     pending: Arc<Mutex<HashMap<AccountId, (AddressRecord, usize)>>>,
+    /// Changes that this node of a cluster may not store; at most one record for each account.
+    learnt: watch::Sender<BTreeMap<AccountId, AddressRecord>>,
 }
 
 impl AccountAddresses {
     /// Uses the records of a store.
     pub(crate) fn new(models: Models) -> Self {
-        Self { models: Some(models), pending: Arc::default() }
+        Self { models: Some(models), ..Self::default() }
+    }
+
+    /// Returns what this node of a cluster has learnt and may not store, and follows it.
+    pub fn learnt(&self) -> watch::Receiver<BTreeMap<AccountId, AddressRecord>> {
+        self.learnt.subscribe()
+    }
+
+    /// Forgets what the node that writes the configuration has taken, unless something newer was learnt meanwhile.
+    pub fn forget(&self, taken: &[AddressRecord]) {
+        self.learnt.send_if_modified(|learnt| {
+            let before = learnt.len();
+            learnt.retain(|_, it| !taken.contains(it));
+            learnt.len() != before
+        });
+    }
+
+    /// Stores what a node of a cluster has learnt, as the node that writes the configuration. What is known already, or more
+    /// newly, stays.
+    ///
+    /// # Errors
+    /// The store cannot be written, or this node does not write the configuration.
+    pub async fn take(&self, learnt: Vec<AddressRecord>) -> Result<(), storage::Error> {
+        let Some(models) = &self.models else { return Ok(()) };
+        let taking = models.store.write(move |write: &mut Write<'_>| {
+            for record in learnt {
+                let id = record.account.0;
+                let stored = write.get::<AddressRecord>(id)?;
+                let is_newer = stored.is_none_or(|it| learnt_at(&it) < learnt_at(&record));
+                if is_newer && write.get::<Account>(id)?.is_some() {
+                    write.put(&record)?;
+                }
+            }
+            Ok(())
+        });
+        taking.await
     }
 
     /// Returns the address that an account uses instead of its first one.
@@ -153,7 +194,10 @@ impl AccountAddresses {
 
     fn stored(&self, account: AccountId) -> AddressRecord {
         let stored = self.models.as_ref().and_then(|it| it.account_addresses.load().get(account.0).cloned());
-        stored.map_or_else(|| AddressRecord::new(account), |it| (*it).clone())
+        let stored = stored.map(|it| AddressRecord::clone(&it));
+        let learnt = self.learnt.borrow().get(&account).cloned();
+        let newest = [stored, learnt].into_iter().flatten().max_by_key(learnt_at);
+        newest.unwrap_or_else(|| AddressRecord::new(account))
     }
 
     /// Applies a change to the record of an account, here at once and in the store soon. Returns what the change returned.
@@ -175,7 +219,7 @@ impl AccountAddresses {
             pending.insert(id, (record, n_writes + 1));
             is_changed
         };
-        let pending = self.pending.clone();
+        let (pending, learnt) = (self.pending.clone(), self.learnt.clone());
         tokio::spawn(async move {
             let written = models.store.write(move |write: &mut Write<'_>| {
                 if write.get::<Account>(id.0)?.is_none() {
@@ -187,10 +231,18 @@ impl AccountAddresses {
                 write.put(&stored)
             });
             let written: Result<(), storage::Error> = written.await;
-            if let Err(error) = written {
-                warn!(account.id = %id, "failed to store the address that an account uses: {error}");
-            }
             let mut pending = pending.lock();
+            match written {
+                Ok(()) => {}
+                Err(storage::Error::NotWriter) => {
+                    if let Some((record, _)) = pending.get(&id) {
+                        learnt.send_modify(|it| drop(it.insert(id, record.clone())));
+                    }
+                }
+                Err(error) => {
+                    warn!(account.id = %id, "failed to store the address that an account uses: {error}");
+                }
+            }
             if let Some((_, n_writes)) = pending.get_mut(&id) {
                 *n_writes -= 1;
                 if *n_writes == 0 {
@@ -200,6 +252,11 @@ impl AccountAddresses {
         });
         is_changed
     }
+}
+
+/// Returns when something was learnt the last time, in milliseconds since 1970.
+fn learnt_at(record: &AddressRecord) -> i64 {
+    record.failures.iter().map(|it| it.at).fold(record.changed_at, i64::max)
 }
 
 /// Returns the address of an account that `url` is at.
@@ -238,5 +295,69 @@ fn label(failure: HostFailure) -> &'static str {
         HostFailure::NotReachedByProxy => "proxy_target",
         HostFailure::Status(_) => "status",
         HostFailure::Other => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::account::{AccountProfile, PlaylistLocation};
+    use domain::account_addresses::AddressFailure;
+    use domain::ids::ProfileId;
+    use storage::Store;
+    use tokio::task::spawn_blocking;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ID: AccountId = AccountId(1);
+
+    /// A store with an account of two servers.
+    async fn models() -> Models {
+        let models = spawn_blocking(|| {
+            let models = Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap();
+            let profile = AccountProfile::default_of(ProfileId(1), "Home", 1);
+            let list = PlaylistLocation::Url(SourceUrl::new("http://a.example/list.m3u"));
+            let further_addresses = vec![SourceUrl::new("http://b.example")];
+            let account = Account { further_addresses, ..Account::new(ID, "Home", list, profile, 0) };
+            models.store.write_blocking(move |write| write.put(&account)).unwrap();
+            models
+        });
+        models.await.unwrap()
+    }
+
+    async fn role(models: &Models, change: fn(&Store) -> storage::Result<()>) {
+        let store = models.store.clone();
+        spawn_blocking(move || change(&store)).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_node_learns_that_does_not_write_counts_there_and_reaches_the_one_that_does() {
+        let (of_node, of_writer) = (models().await, models().await);
+        let (node, writer) =
+            (AccountAddresses::new(of_node.clone()), AccountAddresses::new(of_writer.clone()));
+        role(&of_node, |store| store.begin_log(Uuid::new_v4(), 0).map(drop)).await;
+        let account = of_node.accounts.load().get(1).cloned().unwrap();
+        let first = addresses_of(&account)[0].clone();
+        let second = addresses_of(&account)[1].clone();
+        let mut learnt = node.learnt();
+        assert!(node.failed(&account, &first, "connect"));
+        learnt.wait_for(|it| !it.is_empty()).await.unwrap();
+        assert_eq!(node.active(&account), Some(second.clone()));
+        assert!(of_node.account_addresses.load().is_empty());
+
+        let passed: Vec<_> = node.learnt().borrow().values().cloned().collect();
+        writer.take(passed.clone()).await.unwrap();
+        let stored = of_writer.store.collection::<AddressRecord>().get(1).unwrap().unwrap();
+        assert_eq!(stored.active, Some(second));
+        // An older one changes nothing, nor does one of an account that was deleted.
+        let older = AddressRecord { changed_at: 5, ..AddressRecord::new(ID) };
+        let failures = vec![AddressFailure { address: first, at: i64::MAX }];
+        let unknown = AddressRecord { failures, ..AddressRecord::new(AccountId(7)) };
+        writer.take(vec![older, unknown]).await.unwrap();
+        assert_eq!(of_writer.store.collection::<AddressRecord>().all().unwrap(), [stored]);
+        node.forget(&passed);
+        assert!(node.learnt().borrow().is_empty());
+        // It may not take anything itself.
+        assert!(matches!(node.take(passed).await, Err(storage::Error::NotWriter)));
     }
 }

@@ -23,6 +23,7 @@ use domain::guide::source::GuideSource;
 use domain::guide::state::GuideState;
 use domain::ids::GuideSourceId;
 use domain::logo::Logo;
+use domain::plugin::Plugin;
 use domain::undo::UndoEntry;
 use domain::user::User;
 use parking_lot::Mutex;
@@ -56,11 +57,12 @@ const GATHER_TIME: Duration = Duration::from_millis(50);
 const PROGRAMMES: &str = "programmes";
 
 /// The collections that name files.
-const NAMING: [&str; 7] = [
+const NAMING: [&str; 8] = [
     Account::COLLECTION,
     GuideSource::COLLECTION,
     GuideState::COLLECTION,
     Logo::COLLECTION,
+    Plugin::COLLECTION,
     SharedFile::COLLECTION,
     UndoEntry::COLLECTION,
     User::COLLECTION,
@@ -91,9 +93,9 @@ impl Shared {
         }
     }
 
-    /// Returns whether it can contain logins at providers.
+    /// Returns whether it can contain logins at providers, or is for full nodes only.
     fn is_secret(&self) -> bool {
-        matches!(self, Self::Upload(Folder::Playlists | Folder::Guides, _))
+        matches!(self, Self::Upload(Folder::Playlists | Folder::Guides | Folder::Plugins, _))
     }
 }
 
@@ -124,11 +126,16 @@ impl fmt::Debug for SharedFiles {
 
 /// Shares an uploaded file with the other nodes before a record names it. Does nothing without a cluster.
 pub(crate) async fn share_upload(app: &App, folder: Folder, name: &str) -> Result<(), Refusal> {
-    let Some(node) = app.node.get() else { return Ok(()) };
-    node.files.share(&Shared::Upload(folder, name.to_owned())).await.map_err(|error| {
+    share_upload_file(app, folder, name).await.map_err(|error| {
         warn!("failed to share an uploaded file with the other nodes: {error}");
         Refusal::unavailable(format!("The file cannot be shared with the other nodes: {error}.")).retry_soon()
     })
+}
+
+/// Does the same as [`share_upload`]. The error is the reason.
+pub(crate) async fn share_upload_file(app: &App, folder: Folder, name: &str) -> Result<(), String> {
+    let Some(node) = app.node.get() else { return Ok(()) };
+    node.files.share(&Shared::Upload(folder, name.to_owned())).await.map_err(|it| it.to_string())
 }
 
 /// Shares the programmes of a source with the other nodes. Does nothing without a cluster.
@@ -257,6 +264,8 @@ impl SharedFiles {
         let pictures = users.iter().filter_map(|it| it.avatar.get("url")?.as_str()?.strip_prefix(PICTURES));
         named.extend(pictures.map(str::to_owned).map(upload(Folder::Avatars)));
         named.insert(Shared::Upload(Folder::Comskip, COMSKIP_CONFIG.to_owned()));
+        let plugins = models.plugins.load();
+        named.extend(plugins.iter().filter_map(|it| it.archive.clone()).map(upload(Folder::Plugins)));
         let states = models.guide_states.load();
         let states = states.iter().filter(|it| it.generation > 0);
         named.extend(states.map(|it| Shared::Programmes(it.source, it.generation)));

@@ -58,6 +58,8 @@ const SHARED_PATH: &str = "/api/backups/schedule/";
 fn is_drain(path: &str) -> bool {
     path.starts_with("/api/core/nodes/") && path.ends_with("/drain/")
 }
+/// Below these paths, what is read is at the node that writes as well: it delivers, and runs plugins.
+const WRITER_PATHS: [&str; 2] = ["/api/connect/", "/api/plugins/"];
 
 /// The client of a forwarded request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -139,6 +141,8 @@ impl Forwarder {
         match self.target().await {
             WriterPlace::Here => Err(request),
             WriterPlace::There(address) => Ok(self.send(&address, request).await),
+            // This node knows the records; what is delivered and runs, nobody knows now.
+            WriterPlace::Nowhere if request.method().is_safe() => Err(request),
             WriterPlace::Nowhere => {
                 let text =
                     "No node of the cluster writes the configuration at present. Try again in a few seconds.";
@@ -148,7 +152,8 @@ impl Forwarder {
     }
 
     fn is_own(&self, method: &Method, path: &str) -> bool {
-        let is_write = !method.is_safe() && path.starts_with("/api/");
+        let is_read = method.is_safe() && WRITER_PATHS.iter().any(|it| path.starts_with(it));
+        let is_for_writer = is_read || !method.is_safe() && path.starts_with("/api/");
         let is_of_node = is_drain(path)
             || OWN_PATHS.iter().any(|it| path.starts_with(it)) && !path.starts_with(SHARED_PATH);
         // A store that is read-only says why.
@@ -157,7 +162,7 @@ impl Forwarder {
             let status = status.borrow();
             status.as_ref().is_some_and(|it| it.role == LogRole::Follower)
         };
-        !is_write || is_of_node || !follows()
+        !is_for_writer || is_of_node || !follows()
     }
 
     /// Waits for a node that writes, during a take-over for some time.

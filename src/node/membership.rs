@@ -30,6 +30,7 @@ use tracing::warn;
 
 use super::NodeError;
 use super::drain::{DrainError, set_drain};
+use super::events::EventPasser;
 use super::file::NodeFile;
 use super::files::SharedFiles;
 use super::forward::Forwarder;
@@ -62,8 +63,9 @@ pub(crate) struct Node {
     pub(crate) others: OtherNodes,
     pub(crate) statuses: NodeStatuses,
     pub(crate) drain: Arc<NodeDrain>,
-    /// Follow the data keys, whether the store needs a snapshot, the shared files, and the drain.
-    _tasks: [AbortOnDropHandle<()>; 4],
+    /// Follow the data keys, whether the store needs a snapshot, the shared files, the drain, and the events for
+    /// integrations.
+    _tasks: [AbortOnDropHandle<()>; 5],
 }
 
 impl Node {
@@ -278,7 +280,16 @@ async fn share_configuration(
     let keys = tokio::spawn(Arc::clone(&trust).follow_keys());
     let giving =
         tokio::spawn(give_up_jobs(Arc::clone(&configuration), Arc::clone(&drain), cluster.changes()));
-    let tasks = [keys, tokio::spawn(rejoining.run()), tokio::spawn(Arc::clone(&files).run()), giving];
+    let passer = EventPasser {
+        integrations: app.integrations.clone(),
+        addresses: app.plans.addresses(),
+        store: app.models.store.clone(),
+        configuration: Arc::clone(&configuration),
+        others: OtherNodes::new(Arc::clone(&trust), cluster.changes()),
+    };
+    let passing = tokio::spawn(passer.run());
+    let sharing = tokio::spawn(Arc::clone(&files).run());
+    let tasks = [keys, tokio::spawn(rejoining.run()), sharing, giving, passing];
     let _tasks = tasks.map(AbortOnDropHandle::new);
     let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
     let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());

@@ -16,6 +16,7 @@ mod client;
 pub(crate) mod control;
 pub(crate) mod drain;
 mod edge;
+mod events;
 pub mod file;
 pub(crate) mod files;
 pub(crate) mod forward;

@@ -11,6 +11,7 @@
 //! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |
 //! | `GET /node/v1/recordings/…` | a node | the file of a recording on this node, or its playlist |
 //! | `POST /node/v1/recordings/report` | a node | nothing: it reports files of recordings, see [`super::recordings`] |
+//! | `POST /node/v1/events` | a node | takes its events for integrations, see [`super::events`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{NodeDrain, SharedChannels, now_ms};
+use actors::{AccountAddresses, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
@@ -50,13 +51,14 @@ use warp::reply::Response as Reply;
 
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
+use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH, OperatorHandler};
 use super::recordings::{NodeRecordings, RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
 use super::status::{NodeStatus, STATUS_PATH};
 use super::trust::NodeTrust;
-use super::{NodeError, forward, status};
+use super::{NodeError, events, forward, status};
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
 use crate::playing_control::{Controlled, Order};
@@ -99,6 +101,8 @@ pub(crate) struct NodePortParts {
     pub(crate) rings: Option<Arc<SharedChannels>>,
     pub(crate) drain: Arc<NodeDrain>,
     pub(crate) recordings: NodeRecordings,
+    pub(crate) integrations: Integrations,
+    pub(crate) addresses: AccountAddresses,
 }
 
 /// The open port. Dropping it closes all its connections.
@@ -218,6 +222,7 @@ async fn answer(
             let answer = parts.recordings.answer(head.method, head.uri, head.headers).await;
             answer.map(|body| body.map_err(io::Error::other).boxed_unsync())
         }
+        (NodePeer::Node(node), &Method::POST, EVENTS_PATH) => take_events(parts, node, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;
             if parts.drain.set(is_draining) {
@@ -347,6 +352,32 @@ async fn report(parts: &NodePortParts, request: Request<Incoming>) -> Response<N
     match parts.recordings.accept(report).await {
         Ok(()) => reply(StatusCode::OK, "application/json", b"{}".to_vec()),
         Err(reason) => refuse(StatusCode::SERVICE_UNAVAILABLE, &reason),
+    }
+}
+
+/// Takes the events of another node. When it is answered, they are stored.
+async fn take_events(parts: &NodePortParts, node: NodeId, request: Request<Incoming>) -> Response<NodeBody> {
+    let reading = Limited::new(request.into_body(), EVENTS_BYTES_MAX).collect();
+    let passed = match timeout(HANDSHAKE_TIMEOUT, reading).await {
+        Ok(Ok(body)) => events::read(&body.to_bytes(), parts.trust.role_of(node) != Some(NodeRole::Full)),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let Some(passed) = passed else {
+        warn!(node = node.0, "the events of another node are not valid, or did not arrive");
+        return refuse(StatusCode::BAD_REQUEST, "the events are not valid, or did not arrive");
+    };
+    let taking = async {
+        parts.integrations.take(passed.events).await?;
+        parts.addresses.take(passed.addresses).await.map_err(IntegrationError::from)
+    };
+    match taking.await {
+        Ok(()) => reply(StatusCode::OK, "application/json", b"{}".to_vec()),
+        Err(error) => {
+            if !matches!(error, IntegrationError::Store(storage::Error::NotWriter)) {
+                warn!(node = node.0, "failed to take the events of another node: {error}");
+            }
+            refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Installed plugins: their folders and their records together. Nothing here runs code of a plugin.
 
+mod archives;
 mod processes;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 use storage::Write;
 use storage::plugin_files::{FolderError, PluginFiles};
 
+pub(crate) use self::archives::{follow_cluster, share_plugin};
 pub(crate) use self::processes::PluginProcesses;
 
 /// Maximum number of installed plugins.
@@ -138,6 +140,7 @@ pub(crate) fn record_of(write: &mut Write<'_>, key: &PluginKey) -> Result<Plugin
         limits: Default::default(),
         settings: PluginSettings::default(),
         version: String::new(),
+        archive: None,
         reported: None,
         failed_starts: 0,
         failed: None,

@@ -100,7 +100,12 @@ impl PluginBackend for StoredPlugins {
     fn installed(&self, key: &PluginKey) -> Option<InstalledPlugin> {
         let record = self.models.plugins.load().iter().find(|it| it.key == *key).cloned()?;
         let manifest = self.files.manifest(key).ok()?;
-        Some(InstalledPlugin { record: Plugin::clone(&record), manifest })
+        let mut record = Plugin::clone(&record);
+        if !self.models.store.writes_shared() {
+            // Its process is on another node of the cluster, which also keeps the record.
+            (record.is_enabled, record.failed, record.failed_starts) = (false, None, 0);
+        }
+        Some(InstalledPlugin { record, manifest })
     }
 
     fn note(&self, key: PluginKey, note: PluginNote) -> Pending<'_, Result<(), String>> {

@@ -484,6 +484,7 @@ async fn furnished() -> Rest {
         limits: Default::default(),
         settings: serde_json::from_value(json!({ "key": SECRET, "old": SECRET })).unwrap(),
         version: "1.0.0".to_owned(),
+        archive: None,
         reported: Some(ReportedParts { fields: vec![password], ..ReportedParts::default() }),
         failed_starts: 0,
         failed: Some(SECRET.to_owned()),

@@ -51,6 +51,7 @@ fn delivery(id: u32, integration: u32, now: i64) -> Delivery {
         dead_at: None,
         run: None,
         n_crashes: 0,
+        passed_run: None,
     }
 }
 

@@ -27,6 +27,7 @@ mod cluster_control;
 mod cluster_drain;
 mod cluster_edges;
 mod cluster_files;
+mod cluster_jobs;
 mod cluster_log;
 mod cluster_members;
 mod cluster_recordings;

@@ -61,6 +61,7 @@ fn install(root: &Path, code: &str, actions: &Value) {
         limits: Default::default(),
         settings: Default::default(),
         version: "1".to_owned(),
+        archive: None,
         reported: None,
         failed_starts: 0,
         failed: None,

@@ -68,6 +68,7 @@ async fn store_runs(root: &Path, payloads: Vec<Value>) {
                     dead_at: None,
                     run: Some(ActionRun { action: "note".to_owned(), schedule: None }),
                     n_crashes: 0,
+                    passed_run: None,
                 })?;
             }
             Ok::<_, storage::Error>(())

@@ -37,6 +37,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How often this process tells the guard that it is not frozen.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
+const DAY_MS: i64 = 86_400_000;
+
 /// A member's record as it was last seen.
 #[derive(Debug)]
 struct Seen {
@@ -481,8 +483,23 @@ impl MemberTask {
             // Those that were there before this node are no news.
             if !is_first || node.is_own {
                 let (name, state) = (node.info.name.clone(), node.state.as_str());
-                self.events.emit(Event { at: now_ms(), body: EventBody::NodeState { node: name, state } });
+                let (at, id) = (now_ms(), id_of_state(node));
+                self.events
+                    .emit_seen_by_all(id, Event { at, body: EventBody::NodeState { node: name, state } });
             }
         }
     }
+}
+
+/// Returns the id of the event that a node has a state, which is the same on all nodes.
+fn id_of_state(node: &NodeView) -> Uuid {
+    let incarnation = node.incarnation.map_or(0, |it| it.0);
+    // Numbers of incarnations begin again if NATS loses its data, but hardly on the same day.
+    let text = format!(
+        "headwater:node_state:{}:{incarnation}:{}:{}",
+        node.id.0,
+        node.state.as_str(),
+        now_ms() / DAY_MS
+    );
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes())
 }

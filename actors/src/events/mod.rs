@@ -17,6 +17,7 @@ pub(crate) use self::message::Message;
 use domain::event::Event;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
 use crate::ask::Address;
 use crate::integrations::Outbox;
@@ -91,6 +92,14 @@ impl Events {
     pub fn emit(&self, event: Event) {
         let event = Arc::new(event);
         self.outbox.offer(&event);
+        self.address.tell(Message::Emit(event));
+    }
+
+    /// Emits an event that every node of a cluster sees, with an id that is the same on all of them. Integrations get it
+    /// from the node that delivers only.
+    pub(crate) fn emit_seen_by_all(&self, event_id: Uuid, event: Event) {
+        let event = Arc::new(event);
+        self.outbox.offer_seen_by_all(event_id, &event);
         self.address.tell(Message::Emit(event));
     }
 

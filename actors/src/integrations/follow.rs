@@ -32,18 +32,29 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut workers = Workers::new();
     let mut changes = running.models.store.changes();
     let mut readiness = shared.plugins.readiness();
+    let (mut status, mut delivers) =
+        (running.models.store.log_status(), running.models.store.writes_shared());
     read_plugins(&shared, running).await;
     // Before the log is read, which takes longer.
     sync_workers(&shared, running, &mut workers);
     while !read_all(&shared).await {
         sleep(RETRY_DELAY).await;
     }
+    if delivers {
+        shared.deliver_own(running).await;
+    }
     bury_overflow(&shared, running).await;
     let mut trims = interval(TRIM_INTERVAL);
     trims.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        status.mark_unchanged();
+        if std::mem::replace(&mut delivers, running.models.store.writes_shared()) != delivers {
+            role_changed(&shared, running, delivers).await;
+        }
         let message = tokio::select! {
             message = changes.next() => message,
+            // Without a log, it does not change.
+            Ok(()) = status.changed() => continue,
             Ok(()) = readiness.changed() => {
                 running.wake_plugins();
                 shared.touch();
@@ -51,6 +62,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             _ = trims.tick() => {
                 trim(running).await;
+                continue;
+            }
+            () = shared.installed.notified() => {
+                read_plugins(&shared, running).await;
                 continue;
             }
             () = shared.stop.cancelled() => break,
@@ -97,11 +112,25 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
+/// Begins or ends the deliveries of this node, as that of a cluster that writes the configuration.
+async fn role_changed(shared: &Shared, running: &Running, delivers: bool) {
+    if delivers {
+        shared.deliver_own(running).await;
+        shared.outbox.offer_seen();
+        // Also sets the schedules.
+        read_plugins(shared, running).await;
+    }
+    running.wake_plugins();
+    shared.touch();
+}
+
 /// Reads the plugins and their schedules again.
 async fn read_plugins(shared: &Shared, running: &Running) {
     let targets = running.plugins.clone();
     let enabled = tokio::task::spawn_blocking(move || targets.read_again()).await.unwrap_or_default();
-    for plugin in enabled {
+    // In a cluster, the node that writes the configuration sets the schedules.
+    let delivers = running.models.store.writes_shared();
+    for plugin in enabled.into_iter().filter(|_| delivers) {
         if let Err(cause) = shared.plugins.schedules().follow(&plugin).await {
             warn!(plugin.key = %plugin.record.key, "failed to store the schedules of a plugin: {cause}");
         }

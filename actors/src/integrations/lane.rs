@@ -64,6 +64,11 @@ impl Lane {
         state.queue.remove(id);
     }
 
+    /// Returns whether a delivery is attempted now.
+    pub(super) fn is_running(&self, id: DeliveryId) -> bool {
+        self.state.lock().queue.is_running(id)
+    }
+
     /// Forgets all deliveries but these.
     pub(super) fn retain(&self, is_there: impl Fn(DeliveryId) -> bool) {
         let mut state = self.state.lock();

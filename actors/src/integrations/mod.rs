@@ -13,6 +13,9 @@
 //! - A **lane** is what is known of the deliveries to one integration or plugin. Its **worker** attempts them, so that a
 //!   target that hangs delays no other.
 //!
+//! In a cluster, all this happens on the node that writes the configuration. Other nodes pass their events on; see
+//! [`passing`].
+//!
 //! A delivery leaves the store only with the write that logs its success. After a crash the attempts that were running
 //! are made again, with the same `webhook-id`, and no others.
 
@@ -22,6 +25,7 @@ mod follow;
 mod lane;
 mod log_index;
 mod outbox;
+mod passing;
 mod plugins;
 mod redact;
 mod script;
@@ -48,7 +52,7 @@ use media::closer::Closer;
 use media::launcher::Launcher;
 use parking_lot::Mutex;
 use storage::Models;
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -57,6 +61,7 @@ use tracing::warn;
 use self::lane::Lane;
 use self::log_index::LogIndex;
 pub(crate) use self::outbox::{Courier, Outbox};
+use self::passing::TakenIds;
 pub use self::plugins::PluginTargets;
 use crate::clock::now_ms;
 use crate::plugins::{PluginRun, Plugins, RunStage};
@@ -80,6 +85,8 @@ pub struct IntegrationParts {
     /// The addresses of the gateway itself, to which no webhook may lead.
     pub own_listeners: Arc<[SocketAddr]>,
     pub settings: IntegrationSettings,
+    /// This is an edge node of a cluster, which has no integrations and passes all events on.
+    pub is_edge: bool,
 }
 
 /// Settings of the operator.
@@ -214,6 +221,8 @@ struct Shared {
     tasks: Mutex<Vec<RespawnedTask>>,
     /// Changes with every change of a status.
     changed: watch::Sender<u64>,
+    /// The folder of a plugin has another content.
+    installed: Notify,
 }
 
 /// The state of the deliveries once they have started.
@@ -228,6 +237,7 @@ struct Running {
     n_overflowed: AtomicU64,
     /// Runs by buttons that ended, to be logged.
     ended_runs: mpsc::Sender<PluginRun>,
+    taken: Mutex<TakenIds>,
 }
 
 impl Integrations {
@@ -247,13 +257,14 @@ impl Integrations {
             stop,
             tasks: Mutex::default(),
             changed: watch::channel(0).0,
+            installed: Notify::new(),
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Starts delivering on the current runtime. Only the first call has an effect.
     pub(crate) fn start(&self, parts: IntegrationParts) {
-        let IntegrationParts { models, plugins, own_listeners, settings } = parts;
+        let IntegrationParts { models, plugins, own_listeners, settings, is_edge: _ } = parts;
         let (ended_runs, to_log) = mpsc::channel(ENDED_RUNS_MAX);
         self.shared.plugins.schedules().start(models.clone());
         let running = Running {
@@ -266,6 +277,7 @@ impl Integrations {
             scripts: Semaphore::new(SCRIPTS_MAX),
             n_overflowed: AtomicU64::new(0),
             ended_runs,
+            taken: Mutex::default(),
         };
         if self.shared.running.set(running).is_err() {
             return;
@@ -318,6 +330,11 @@ impl Integrations {
     /// Returns what logs the runs of actions by their buttons.
     pub fn button_log(&self) -> ButtonLog {
         ButtonLog { shared: Arc::downgrade(&self.shared) }
+    }
+
+    /// Reads the plugins again, because the folder of one has another content although its record is the same.
+    pub fn plugin_installed(&self) {
+        self.shared.installed.notify_one();
     }
 
     /// Returns how many deliveries wait for the plugin with this id, and how many dead letters it has.

@@ -3,19 +3,22 @@
 //! An event that reports a change of the store is stored with that change, so that neither is ever without the other. All
 //! other events go through the courier: a bounded queue, and a task that writes whatever waits there in one write. While
 //! the disk writes, the next events gather.
+//!
+//! A node of a cluster that does not deliver stores the events themselves, and passes them on; see [`super::passing`].
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::event::Event;
 use domain::ids::DeliveryId;
-use domain::integration::{ActionRun, Delivery, Integration, Recipient};
+use domain::integration::{ActionRun, Delivery, Integration, OutboxEvent, Recipient};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use storage::{Table, View, Write};
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use uuid::Uuid;
@@ -31,6 +34,13 @@ const EVENTS_PER_WRITE: usize = 256;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum wait for the events that are left when the gateway stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of events that wait for the node that delivers. Further ones are lost.
+pub(super) const PASSED_EVENTS_MAX: usize = 10_000;
+/// Time for which a node keeps an event that every node sees: longer than it takes to notice that the node is lost that
+/// delivers.
+const SEEN_TIME: Duration = Duration::from_secs(45);
+/// Maximum number of events that every node sees and that are kept.
+const SEEN_MAX: usize = 64;
 
 /// Where events are stored for integrations. Clones share it. Until deliveries start, it takes nothing.
 #[derive(Clone, Default)]
@@ -43,12 +53,17 @@ struct Inner {
     wanting: OnceLock<Wanting>,
     sender: Mutex<Option<mpsc::Sender<Identified>>>,
     n_lost: AtomicU64,
+    /// Events that every node sees, and that this one has not delivered.
+    seen: Mutex<VecDeque<(Instant, Identified)>>,
 }
 
 /// Those that may want an event.
 struct Wanting {
+    store: storage::Store,
     integrations: View<Table<Integration>>,
     plugins: PluginTargets,
+    /// This node does not know who wants an event: it passes all on.
+    is_edge: bool,
 }
 
 /// An event with its id.
@@ -61,15 +76,16 @@ pub(crate) struct Courier {
 }
 
 impl Outbox {
-    /// Begins to store events.
+    /// Begins to store events. An edge node of a cluster has no integrations, and passes all events on.
     pub(crate) fn start(
         &self,
         store: storage::Store,
         integrations: View<Table<Integration>>,
         plugins: PluginTargets,
+        is_edge: bool,
     ) -> Courier {
         // Fails at the second start, with the same integrations.
-        let _ = self.inner.wanting.set(Wanting { integrations, plugins });
+        let _ = self.inner.wanting.set(Wanting { store: store.clone(), integrations, plugins, is_edge });
         let (sender, events) = mpsc::channel(WAITING_EVENTS_MAX);
         *self.inner.sender.lock() = Some(sender);
         let task = AbortOnDropHandle::new(tokio::spawn(carry(self.clone(), store, events)));
@@ -78,16 +94,47 @@ impl Outbox {
 
     /// Takes an event that reports no change of the store. Never waits.
     pub(crate) fn offer(&self, event: &Arc<Event>) {
+        self.offer_as(Uuid::new_v4(), event);
+    }
+
+    fn offer_as(&self, event_id: Uuid, event: &Arc<Event>) {
         if !self.is_wanted(event) {
             return;
         }
         let Some(sender) = self.inner.sender.lock().clone() else { return };
-        if sender.try_send((Uuid::new_v4(), event.clone())).is_err() {
-            let n_lost = self.inner.n_lost.fetch_add(1, Ordering::Relaxed) + 1;
-            // Logged at the first, and then rarely.
-            if n_lost.is_power_of_two() {
-                warn!(n_lost, "too many events wait for the store, so integrations do not get some of them");
-            }
+        if sender.try_send((event_id, event.clone())).is_err() {
+            self.note_lost(1);
+        }
+    }
+
+    /// Takes an event that every node of a cluster sees, under the same id. Only the node that delivers stores it; others
+    /// keep it for a while, because that node may be lost. Never waits.
+    pub(crate) fn offer_seen_by_all(&self, event_id: Uuid, event: &Arc<Event>) {
+        if self.inner.wanting.get().is_some_and(|it| it.store.writes_shared()) {
+            return self.offer_as(event_id, event);
+        }
+        let mut seen = self.inner.seen.lock();
+        seen.retain(|it| it.0.elapsed() < SEEN_TIME);
+        if seen.len() == SEEN_MAX {
+            seen.pop_front();
+        }
+        seen.push_back((Instant::now(), (event_id, event.clone())));
+    }
+
+    /// Takes the events of the last time that every node has seen, because this node delivers now.
+    pub(super) fn offer_seen(&self) {
+        let seen = std::mem::take(&mut *self.inner.seen.lock());
+        for (_, (event_id, event)) in seen.into_iter().filter(|it| it.0.elapsed() < SEEN_TIME) {
+            self.offer_as(event_id, &event);
+        }
+    }
+
+    fn note_lost(&self, n: u64) {
+        let before = self.inner.n_lost.fetch_add(n, Ordering::Relaxed);
+        let n_lost = before + n;
+        // Logged at the first, and then rarely.
+        if n_lost.checked_ilog2() != before.checked_ilog2() {
+            warn!(n_lost, "too many events wait, so integrations do not get some of them");
         }
     }
 
@@ -107,16 +154,38 @@ impl Outbox {
     fn is_wanted(&self, event: &Event) -> bool {
         let name = event.body.name();
         self.inner.wanting.get().is_some_and(|it| {
-            it.integrations.load().iter().any(|it| wants(it, name))
+            it.is_edge
+                || it.integrations.load().iter().any(|it| wants(it, name))
                 || it.plugins.all().values().any(|it| it.wanting(name).next().is_some())
         })
     }
 
     fn enqueue_as(&self, write: &mut Write<'_>, event_id: Uuid, event: &Event) -> storage::Result<()> {
         let Some(wanting) = self.inner.wanting.get() else { return Ok(()) };
-        let name = event.body.name();
-        let payload = serde_json::to_string(&payload(event, event_id)).unwrap_or_default();
-        let now = now_ms();
+        let event = OutboxEvent {
+            id: 0,
+            event_id,
+            event: event.body.name().to_owned(),
+            created_at: event.at,
+            payload: serde_json::to_string(&payload(event, event_id)).unwrap_or_default(),
+            summary: event.body.summary(),
+            channel: event.body.channel().map(|it| it.uuid),
+        };
+        if wanting.store.writes_shared() {
+            return self.deliver(write, &event);
+        }
+        if wanting.store.collection::<OutboxEvent>().len() >= PASSED_EVENTS_MAX {
+            self.note_lost(1);
+            return Ok(());
+        }
+        let id = write.next_id::<OutboxEvent>()?;
+        write.put(&OutboxEvent { id, ..event })
+    }
+
+    /// Adds a delivery of an event for everybody who wants it.
+    pub(super) fn deliver(&self, write: &mut Write<'_>, event: &OutboxEvent) -> storage::Result<()> {
+        let Some(wanting) = self.inner.wanting.get() else { return Ok(()) };
+        let name = &*event.event;
         let (integrations, plugins) = (wanting.integrations.load(), wanting.plugins.all());
         let to_integrations = integrations.iter().filter(|it| wants(it, name));
         let to_integrations = to_integrations.map(|it| (Recipient::Integration(it.id), None));
@@ -130,18 +199,19 @@ impl Outbox {
             let delivery = Delivery {
                 id: DeliveryId(write.next_id::<Delivery>()?),
                 to,
-                event_id,
-                event: name.to_owned(),
-                created_at: event.at,
-                payload: payload.clone(),
-                summary: event.body.summary(),
-                channel: event.body.channel().map(|it| it.uuid),
+                event_id: event.event_id,
+                event: event.event.clone(),
+                created_at: event.created_at,
+                payload: event.payload.clone(),
+                summary: event.summary.clone(),
+                channel: event.channel,
                 n_attempts: 0,
-                due_at: now,
+                due_at: now_ms(),
                 reason: None,
                 dead_at: None,
                 run,
                 n_crashes: 0,
+                passed_run: None,
             };
             write.put(&delivery)?;
         }

@@ -92,6 +92,10 @@ fn next(shared: &Shared, lane: &Lane) -> Next {
 
 /// Returns whether deliveries may be attempted now. What waits stays meanwhile.
 fn is_open(shared: &Shared, running: &Running, to: Recipient) -> bool {
+    // In a cluster, the node that writes the configuration delivers.
+    if !running.models.store.writes_shared() {
+        return false;
+    }
     match to {
         Recipient::Integration(id) => {
             let integrations = running.models.integrations.load();

@@ -196,7 +196,13 @@ fn queue(write: &mut storage::Write<'_>, due: &Due, now: i64) -> storage::Result
     };
     schedule.since = now;
     let before = schedule.last.map(|it| write.get::<Delivery>(it.0)).transpose()?.flatten();
-    if before.is_none_or(|it| it.dead_at.is_some()) {
+    // Another node of the cluster may have queued the last one: its ids are others.
+    let name = schedule.full_name();
+    let is_own = |it: &Delivery| {
+        let of = it.run.as_ref().and_then(|run| run.schedule.as_ref());
+        it.to == Recipient::Plugin(due.plugin) && of == Some(&name)
+    };
+    if before.filter(is_own).is_none_or(|it| it.dead_at.is_some()) {
         let id = DeliveryId(write.next_id::<Delivery>()?);
         schedule.last = Some(id);
         write.put(&Delivery {
@@ -214,6 +220,7 @@ fn queue(write: &mut storage::Write<'_>, due: &Due, now: i64) -> storage::Result
             dead_at: None,
             run: Some(ActionRun { action: schedule.action.clone(), schedule: Some(schedule.full_name()) }),
             n_crashes: 0,
+            passed_run: None,
         })?;
     }
     write.put(&all)

@@ -590,7 +590,8 @@ impl System {
         if courier.is_none() {
             let models = &parts.models;
             let (store, integrations) = (models.store.clone(), models.integrations.clone());
-            *courier = Some(self.state.outbox.start(store, integrations, parts.plugins.clone()));
+            *courier =
+                Some(self.state.outbox.start(store, integrations, parts.plugins.clone(), parts.is_edge));
             self.state.integrations.start(parts);
         }
     }

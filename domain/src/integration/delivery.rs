@@ -103,6 +103,9 @@ pub struct Delivery {
     /// How often the process of the plugin ended during the run.
     #[serde(default)]
     pub n_crashes: u32,
+    /// The id of its run, if another node of the cluster has passed it on: there its id was another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_run: Option<Uuid>,
 }
 
 /// The end of an attempt.
@@ -137,7 +140,7 @@ impl Delivery {
     /// Returns the id by which a plugin knows the run. It is the same in every attempt, and differs between the actions
     /// that run for one event.
     pub fn run_id(&self) -> Uuid {
-        Uuid::from_u128(self.event_id.as_u128() ^ u128::from(self.id.0))
+        self.passed_run.unwrap_or_else(|| Uuid::from_u128(self.event_id.as_u128() ^ u128::from(self.id.0)))
     }
 
     /// Returns the order that it keeps with others when several are attempted at a time: that of its channel, of its
@@ -239,6 +242,7 @@ mod tests {
             dead_at: None,
             run: None,
             n_crashes: 0,
+            passed_run: None,
         }
     }
 
@@ -295,6 +299,8 @@ mod tests {
         assert_eq!(run.run_id(), id);
         let other = Delivery { id: DeliveryId(2), ..delivery() };
         assert_ne!(other.run_id(), id, "another action for the same event");
+        let passed = Delivery { id: DeliveryId(9), passed_run: Some(id), ..delivery() };
+        assert_eq!(passed.run_id(), id, "the same run on another node");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod log;
+mod passed;
 mod preset;
 mod queue;
 mod record;
@@ -12,6 +13,7 @@ pub use self::log::{
     ANSWER_BYTES_KEPT, DeliveryLogEntry, DeliveryLogLimits, OUTPUT_BYTES_KEPT, REQUEST_BYTES_KEPT,
     ScriptOutput, WebhookAnswer,
 };
+pub use self::passed::{OutboxEvent, PassedEvents};
 pub use self::preset::{MAX_AGE_S, Preset};
 pub use self::queue::{DEAD_MAX, DEAD_MS_MAX, DeliveryQueue, NextDelivery, PARALLEL_MAX, WAITING_MAX};
 pub use self::record::{

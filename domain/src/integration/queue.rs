@@ -68,6 +68,11 @@ impl DeliveryQueue {
         self.n_running
     }
 
+    /// Returns whether a delivery is attempted now.
+    pub fn is_running(&self, id: DeliveryId) -> bool {
+        self.waiting.get(&id).is_some_and(|it| it.is_running)
+    }
+
     /// Iterates over all deliveries, oldest first.
     pub fn ids(&self) -> impl Iterator<Item = DeliveryId> {
         self.waiting.keys().copied()
@@ -313,6 +318,7 @@ mod tests {
                 dead_at: None,
                 run: Some(ActionRun { action: "sync".to_owned(), schedule }),
                 n_crashes: 0,
+                passed_run: None,
             };
             self.queue.add(delivery.id, delivery.order(), 0);
             self.stored.insert(delivery.id, delivery);

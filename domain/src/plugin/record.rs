@@ -38,6 +38,9 @@ pub struct Plugin {
     pub settings: PluginSettings,
     /// Version in the manifest that was installed last.
     pub version: String,
+    /// The archive of this version that the nodes of a cluster share. `None` without a cluster, and until it is shared.
+    #[serde(default)]
+    pub archive: Option<String>,
     /// The parts of the manifest that the code reported when it was started last.
     #[serde(default)]
     pub reported: Option<ReportedParts>,

@@ -24,7 +24,7 @@ use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.
-const NOT_REPORTED: [&str; 9] = [
+const NOT_REPORTED: [&str; 10] = [
     "server_keys",
     "audit",
     "undo_parts",
@@ -33,6 +33,7 @@ const NOT_REPORTED: [&str; 9] = [
     "deliveries",
     "delivery_log",
     "integration_states",
+    "outbox_events",
     "plugin_schedules",
 ];
 /// The collection of the notices for users.

@@ -4,11 +4,13 @@
 //!   plugins/KEY/             the code of a plugin and its manifest
 //!   plugins/.staged-UUID/    an archive that is being unpacked
 //!   plugins/.old-KEY/        the version before, until the new one has started
+//!   plugins/.archive-KEY     the name of the archive that the nodes of a cluster share, once it is that of the folder
 //! ```
 //!
-//! Reading order: `mod.rs`, `archive.rs` (unpacking with all refusals), `zip.rs` (the format).
+//! Reading order: `mod.rs`, `archive.rs` (unpacking with all refusals), `pack.rs` (packing), `zip.rs` (the format).
 
 mod archive;
+mod pack;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -16,7 +18,7 @@ mod tests;
 mod zip;
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +30,9 @@ pub use self::archive::{ArchiveError, ArchiveTarget, ENTRIES_MAX, UNPACKED_BYTES
 
 const STAGED: &str = ".staged-";
 const OLD: &str = ".old-";
+const ARCHIVE: &str = ".archive-";
+/// Maximum length of the name of an archive, in bytes.
+const ARCHIVE_NAME_BYTES_MAX: u64 = 128;
 /// Maximum size of a logo, in bytes.
 const LOGO_BYTES_MAX: u64 = 1 << 20;
 /// Names of logos, the preferred one first.
@@ -167,6 +172,37 @@ impl PluginFiles {
         Ok(StagedPlugin { key, manifest, folder, root: self.root.clone() })
     }
 
+    /// Writes an archive of an installed plugin, from which another node can install it.
+    ///
+    /// # Errors
+    /// The folder cannot be read or is too large, or the archive cannot be written.
+    pub fn pack(&self, key: &PluginKey, archive: &mut (impl Write + Seek)) -> io::Result<()> {
+        pack::pack(&self.folder(key), key.as_str(), archive)
+    }
+
+    /// Returns the name of the archive that the folder of a plugin has the content of; `None` if that is not known.
+    pub fn archive(&self, key: &PluginKey) -> Option<String> {
+        let file = File::open(self.root.join(format!("{ARCHIVE}{key}"))).ok()?;
+        let mut name = String::new();
+        file.take(ARCHIVE_NAME_BYTES_MAX).read_to_string(&mut name).ok()?;
+        Some(name).filter(|it| !it.is_empty() && self.exists(key))
+    }
+
+    /// Notes the name of the archive that the folder of a plugin has the content of, or that it is not known.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn set_archive(&self, key: &PluginKey, name: Option<&str>) -> io::Result<()> {
+        let path = self.root.join(format!("{ARCHIVE}{key}"));
+        match name {
+            Some(name) => fs::write(path, name),
+            None => match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        }
+    }
+
     /// Brings back the version before the last installation.
     ///
     /// # Errors
@@ -205,6 +241,7 @@ impl PluginFiles {
     /// The folder cannot be changed.
     pub fn remove(&self, key: &PluginKey) -> io::Result<()> {
         self.drop_old(key)?;
+        self.set_archive(key, None)?;
         remove_folder(&self.folder(key))
     }
 
@@ -235,6 +272,8 @@ impl StagedPlugin {
     pub fn install(self) -> io::Result<()> {
         let installed = self.root.join(self.key.as_str());
         let old = self.root.join(format!("{OLD}{}", self.key));
+        // The folder will have another content.
+        let _ = fs::remove_file(self.root.join(format!("{ARCHIVE}{}", self.key)));
         if installed.exists() {
             remove_folder(&old)?;
             fs::rename(&installed, &old)?;

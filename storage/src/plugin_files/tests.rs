@@ -143,3 +143,37 @@ fn logos_are_found_and_links_are_not_followed() {
     fs::write(it.folders.folder(&key).join("icon.png"), b"picture").unwrap();
     assert_eq!(it.folders.logo(&key).unwrap().unwrap(), b"picture");
 }
+
+#[test]
+fn a_packed_plugin_is_installed_elsewhere_as_it_was() {
+    use std::os::unix::fs::PermissionsExt;
+    let (from, to) = (Folders::new(), Folders::new());
+    let large: Vec<u8> = (0..300_000_u32).flat_map(|it| it.to_le_bytes()).collect();
+    let more = [part("demo/empty.txt", b""), part("demo/data/large.bin", &large)];
+    from.stage(archive(&[demo(), more.to_vec()].concat())).unwrap().install().unwrap();
+    let folder = from.folders.folder(&key("demo"));
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
+    let packed = |it: &Folders| {
+        let mut packed = Cursor::new(Vec::new());
+        it.folders.pack(&key("demo"), &mut packed).unwrap();
+        packed.into_inner()
+    };
+    let staged = to.stage(packed(&from)).unwrap();
+    assert_eq!(staged.key, key("demo"));
+    staged.install().unwrap();
+    assert_eq!(packed(&to), packed(&from), "nothing is lost");
+    let there = to.folders.folder(&key("demo"));
+    assert_eq!(fs::read(there.join("data/large.bin")).unwrap(), large);
+    assert_eq!(fs::metadata(there.join("bin/tool")).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(there.join("empty.txt").exists() && !there.join("link").exists());
+
+    // Which archive it has is known until another version is installed, or it is removed.
+    let name = |it: &Folders| it.folders.archive(&key("demo"));
+    to.folders.set_archive(&key("demo"), Some("1.zip")).unwrap();
+    assert_eq!((name(&to).as_deref(), name(&from)), (Some("1.zip"), None));
+    to.stage(archive(&demo())).unwrap().install().unwrap();
+    assert_eq!(name(&to), None);
+    to.folders.set_archive(&key("demo"), Some("2.zip")).unwrap();
+    to.folders.remove(&key("demo")).unwrap();
+    assert_eq!((name(&to), to.files().len()), (None, 0));
+}

@@ -1,7 +1,9 @@
 //! Integrations, the deliveries to them, and the log of these.
 
 use domain::ids::IntegrationId;
-use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState, Recipient};
+use domain::integration::{
+    Delivery, DeliveryLogEntry, Integration, IntegrationState, OutboxEvent, Recipient,
+};
 use domain::plugin::PluginSchedules;
 
 use crate::error::Result;
@@ -55,6 +57,16 @@ impl Record for DeliveryLogEntry {
 
     fn keys(&self, keys: &mut Keys) {
         recipient_key(self.to, keys);
+    }
+}
+
+impl Record for OutboxEvent {
+    const COLLECTION: &'static str = "outbox_events";
+    const SHARING: Sharing = Sharing::Local;
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
     }
 }
 
@@ -132,6 +144,7 @@ mod tests {
             dead_at: None,
             run: None,
             n_crashes: 0,
+            passed_run: None,
         }
     }
 

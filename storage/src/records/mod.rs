@@ -72,6 +72,7 @@ pub fn schema() -> Schema {
         .with::<domain::integration::DeliveryLogEntry>()
         .with::<domain::integration::Integration>()
         .with::<domain::integration::IntegrationState>()
+        .with::<domain::integration::OutboxEvent>()
         .with::<domain::lineup::Lineup>()
         .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()
@@ -132,7 +133,7 @@ mod tests {
     fn a_new_collection_reaches_other_nodes_only_on_purpose() {
         assert_eq!(
             shared_as(Sharing::Local, None),
-            ["deliveries", "delivery_log", "log_positions", "stream_health"]
+            ["deliveries", "delivery_log", "log_positions", "outbox_events", "stream_health"]
         );
         assert_eq!(
             shared_as(Sharing::FullNodes, None),

@@ -165,6 +165,7 @@ impl Bench {
             limits: LimitsEdit::default(),
             settings: serde_json::from_value(json!({"greeting": "hello", "password": "hunter22"})).unwrap(),
             version: String::new(),
+            archive: None,
             reported: None,
             failed_starts: 0,
             failed: None,

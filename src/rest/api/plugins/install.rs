@@ -15,8 +15,9 @@ use super::runs::{follow_record, sentence};
 use super::{
     NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
 };
+use crate::files::Folder;
 use crate::http::reply::Refusal;
-use crate::plugins::{PLUGINS_MAX, record_of, wrong_schedule};
+use crate::plugins::{PLUGINS_MAX, record_of, share_plugin, wrong_schedule};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -122,6 +123,12 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     }
     forget_old(&call, key.clone()).await;
     info!(plugin.key = %key, plugin.version = version, "plugin installed");
+    share_plugin(&call.app, &key).await.map_err(|error| {
+        warn!("failed to share a plugin with the other nodes, trying again later: {error}");
+        let text =
+            format!("The plugin is installed, but cannot be shared with the other nodes yet: {error}.");
+        failed(Refusal::unavailable(text.clone()), &text)
+    })?;
     Ok(ImportedPluginView {
         success: true,
         plugin: shown(&call, &key).await?,
@@ -178,6 +185,8 @@ async fn record(
             is_enabled: plugin.is_enabled && is_granted,
             granted: plugin.granted.map(|it| it.after_update(before.as_ref(), &permissions)),
             version,
+            // The archive of the former version.
+            archive: None,
             // The new code may report others.
             reported: None,
             failed: None,
@@ -223,7 +232,7 @@ async fn forget_old(call: &Call, key: PluginKey) {
 async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, Refusal> {
     let key = key_of(&call)?;
     let _one = installed(&call).changes.lock().await;
-    find(&call, &key).await?;
+    let archive = find(&call, &key).await?.record.and_then(|it| it.archive.clone());
     let removed = key.clone();
     call.write(move |write| {
         for plugin in write.by::<Plugin>("key", removed.as_str())? {
@@ -238,6 +247,7 @@ async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, R
     let (app, with_data) = (Arc::clone(&call.app), query.data == Some(true));
     let done = blocking(move || {
         app.plugins.files.remove(&key)?;
+        archive.iter().try_for_each(|it| app.files.remove(Folder::Plugins, it))?;
         if with_data { app.plugins.remove_data(&key) } else { Ok(()) }
     });
     done.await?.map_err(|error| Refusal::fault(format_args!("remove the folder of a plugin: {error}")))?;

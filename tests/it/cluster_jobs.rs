@@ -1,0 +1,248 @@
+//! Jobs of a cluster: the node that writes the configuration refreshes, delivers events and runs plugins. Gateways in
+//! processes of their own, NATS, a provider that notes who asks, and a webhook.
+
+mod slow {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use tokio::time::sleep;
+
+    use crate::plugins::{PLUGINS, install, package};
+    use crate::support::client::{Player, Request};
+    use crate::support::cluster::{Machine, Node, join, nats, two_nodes};
+    use crate::support::cluster_content::{ClusterChannel, fill};
+    use crate::support::until_async;
+    use crate::support::upstream::{MockResponse, Provider};
+    use crate::support::web_target::WebTarget;
+
+    const LIST: &str = "/lists/all.m3u";
+    const HOOK: &str = "/hook";
+
+    /// A machine whose requests to the provider have its name.
+    fn named(name: &'static str, nats: &cluster::testing::NatsServers) -> Machine {
+        let mut machine = Machine::new(name, nats);
+        machine.settings.push(format!("user_agent=\"{name}\""));
+        machine
+    }
+
+    /// Returns how often a node has asked the provider for the playlist.
+    fn asked(provider: &Provider, name: &str) -> usize {
+        let requests = provider.path(LIST).requests();
+        requests.iter().filter(|it| it.header("user-agent") == Some(name)).count()
+    }
+
+    /// Waits for a refresh by schedule, which takes longer than other waits: up to a minute until it is due, two if it was
+    /// missed, and some seconds until somebody looks. A test that never gets it is ended from outside.
+    async fn asks_again(provider: &Provider, name: &str) {
+        let before = asked(provider, name);
+        while asked(provider, name) == before {
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn refreshes_by_schedule_run_on_the_node_that_writes_and_move_with_it() {
+        let nats = nats();
+        let provider = Provider::start();
+        let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/news.ts\n";
+        provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+        let attic = named("attic", &nats).with_admin().await;
+        let [attic, cellar] = two_nodes(attic, named("cellar", &nats)).await;
+        let account = json!({
+            "name": "Provider", "server_url": provider.url(LIST), "cron_expression": "* * * * *",
+        });
+        let account = cellar.api.post("/api/m3u/accounts/", account).await;
+        assert_eq!(account.status, 201, "{account:?}");
+        until_async("the import", async || asked(&provider, "attic") > 0).await;
+        asks_again(&provider, "attic").await;
+        assert_eq!(asked(&provider, "cellar"), 0);
+
+        attic.killed().await;
+        // What was due meanwhile is made up for.
+        asks_again(&provider, "cellar").await;
+        let path = format!("/api/m3u/accounts/{}/", account.body["id"]);
+        until_async("the refresh by the other node", async || {
+            cellar.api.get(&path).await.body["status"] == "success"
+        })
+        .await;
+    }
+
+    /// A target of webhooks that can refuse what it gets.
+    struct Hook {
+        target: WebTarget,
+        refuses: Arc<AtomicBool>,
+    }
+
+    impl Hook {
+        fn start() -> Self {
+            let (target, refuses) = (WebTarget::start(), Arc::new(AtomicBool::new(false)));
+            let refusing = Arc::clone(&refuses);
+            target.serves(HOOK, move |_| {
+                let status = if refusing.load(Ordering::Relaxed) { 503 } else { 204 };
+                (status, String::new())
+            });
+            Self { target, refuses }
+        }
+
+        fn refuse(&self, refuses: bool) {
+            self.refuses.store(refuses, Ordering::Relaxed);
+        }
+
+        /// Lets a node subscribe it to some events.
+        async fn subscribe(&self, node: &Node, events: &[&str]) -> Value {
+            let body = json!({
+                "name": "Hook", "type": "webhook", "url": self.target.url(HOOK), "events": events,
+            });
+            let made = node.api.post("/api/connect/integrations/", body).await;
+            assert_eq!(made.status, 201, "{made:?}");
+            made.body["id"].clone()
+        }
+
+        /// Returns how often it was sent each event that has these values, by the id of the message.
+        fn sent(&self, wanted: &Value) -> BTreeMap<String, usize> {
+            let mut sent = BTreeMap::new();
+            for request in self.target.requests(HOOK) {
+                let body = request.json();
+                let has = |(key, value): (&String, &Value)| body[key] == *value;
+                if wanted.as_object().unwrap().iter().all(has) {
+                    *sent.entry(request.header("webhook-id").to_owned()).or_default() += 1;
+                }
+            }
+            sent
+        }
+
+        async fn is_sent(&self, wanted: &Value, node: &Node) {
+            let what = format!("{wanted}: {:?}\n{}", self.bodies(), node.program.output());
+            until_async(&what, async || !self.sent(wanted).is_empty()).await;
+        }
+
+        fn bodies(&self) -> Vec<String> {
+            self.target.requests(HOOK).into_iter().map(|it| it.body).collect()
+        }
+    }
+
+    /// Asks for a channel until it plays: a new cluster opens nothing for 20 s.
+    async fn plays(node: &Node, channel: &ClusterChannel, agent: &str) -> Player {
+        loop {
+            let request = Request::get(channel.path()).header("User-Agent", agent);
+            let player = Player::ask(node.address, request).await;
+            match player.status().await {
+                200 => return player,
+                status => assert_eq!(status, 503, "{}", node.program.output()),
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn events_of_all_nodes_are_delivered_by_the_one_that_writes_and_by_its_successor() {
+        let nats = nats();
+        let (provider, hook) = (Provider::start(), Hook::start());
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let edge = join(&attic, Machine::new("edge", &nats), "edge").await;
+        let events = ["channel_start", "client_connect", "client_disconnect"];
+        hook.subscribe(&cellar, &events).await;
+
+        // Events of a node that only follows, and of one that does not know who wants them.
+        let player = plays(&cellar, &news, "viewer of cellar").await;
+        let of_edge = plays(&edge, &news, "viewer of edge").await;
+        let connected = |agent: &str| json!({ "event_type": "client_connect", "user_agent": agent });
+        for agent in ["viewer of cellar", "viewer of edge"] {
+            hook.is_sent(&connected(agent), &attic).await;
+            assert!(hook.sent(&connected(agent)).values().all(|it| *it == 1), "{:?}", hook.bodies());
+        }
+        let started = hook.sent(&json!({ "event_type": "channel_start" }));
+        assert_eq!(started.into_values().collect::<Vec<_>>(), [1]);
+
+        edge.killed().await;
+        drop(of_edge);
+
+        // An event of cellar that the other node has taken, and that its target refuses.
+        let leaver = plays(&cellar, &news, "leaver").await;
+        hook.is_sent(&connected("leaver"), &attic).await;
+        hook.refuse(true);
+        leaver.leave().await;
+        let left = json!({ "event_type": "client_disconnect", "user_agent": "leaver" });
+        hook.is_sent(&left, &attic).await;
+        let attic = attic.killed().await;
+        let n_refused = hook.sent(&left).into_values().collect::<Vec<_>>();
+
+        // One for which there is no node that delivers, until the other one does.
+        let late = plays(&cellar, &news, "late viewer").await;
+        hook.refuse(false);
+        hook.is_sent(&connected("late viewer"), &cellar).await;
+        assert_eq!(hook.sent(&connected("late viewer")).into_values().collect::<Vec<_>>(), [1]);
+        assert_eq!(hook.sent(&left).into_values().collect::<Vec<_>>(), n_refused);
+
+        // What lay on the disk of the lost node comes with it, under its id.
+        let attic = attic.serve(&[]).await;
+        let what = format!("the refused event: {}", attic.program.output());
+        until_async(&what, async || hook.sent(&left).into_values().collect::<Vec<_>>() > n_refused).await;
+        assert_eq!(hook.sent(&left).len(), 1);
+        late.leave().await;
+        player.leave().await;
+    }
+
+    /// A plugin that says where it runs.
+    const PLUGIN: &str = "
+class Plugin:
+    actions = [{'id': 'where', 'label': 'Where'}]
+
+    def run(self, action, params, context):
+        return {'status': 'ok', 'message': __file__}
+";
+
+    /// Asks a node to run the plugin, until it runs in the folder of a node.
+    async fn runs_at(asked: &Node, folder: &Path) {
+        let mut last = None;
+        let body = json!({ "action": "where", "params": {} });
+        let path = format!("{PLUGINS}finder/run/");
+        let folder = folder.display().to_string();
+        until_async(&format!("the plugin to run in {folder}: {}", asked.program.output()), async || {
+            let reply = asked.api.post(&path, body.clone()).await;
+            let is_there = reply.body["result"]["message"].as_str().is_some_and(|it| it.starts_with(&folder));
+            last = Some(reply);
+            is_there
+        })
+        .await;
+        assert_eq!(last.expect("it was asked").status, 200);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_plugin_runs_on_the_node_that_writes_and_moves_with_it() {
+        let nats = nats();
+        let attic = Machine::new("attic", &nats).with_admin().await;
+        let [attic, cellar] = two_nodes(attic, Machine::new("cellar", &nats)).await;
+        // Through the node that only passes requests on; it becomes ready at the other one.
+        install(&cellar.program, &cellar.api, "finder", &package("finder", json!({}), PLUGIN)).await;
+        let (of_attic, of_cellar) =
+            (attic.machine.folder.path().to_owned(), cellar.machine.folder.path().to_owned());
+        runs_at(&cellar, &of_attic).await;
+        let shown = cellar.api.get(PLUGINS).await.body;
+        assert_eq!(shown["plugins"][0]["state"], "ready", "{shown}");
+        // The other node has the code, and does not run it.
+        until_async(&format!("the code at cellar: {}", cellar.program.output()), async || {
+            of_cellar.join("plugins/finder/plugin.py").exists()
+        })
+        .await;
+
+        let attic = attic.killed().await;
+        runs_at(&cellar, &of_cellar).await;
+        let mut attic = attic.serve(&[]).await;
+        attic.logs_in().await;
+        runs_at(&attic, &of_cellar).await;
+        let runs = attic.api.get(&format!("{PLUGINS}finder/runs/")).await.body;
+        assert!(runs["runs"].as_array().is_some_and(|it| it.len() >= 2), "{runs}");
+
+        let deleted = attic.api.delete(&format!("{PLUGINS}finder/delete/")).await;
+        assert_eq!(deleted.status, 200, "{deleted:?}");
+        for folder in [of_attic, of_cellar] {
+            until_async("the code is gone", async || !folder.join("plugins/finder").exists()).await;
+        }
+    }
+}
