@@ -34,7 +34,8 @@ export const text = texts({
 		drainEnded: (name: string) => `${name} may open channels again.`,
 		remove: 'Remove',
 		removeAsk: (name: string) => `Remove “${name}” from the cluster?`,
-		removeText: 'Other nodes refuse its certificate from then on, and it stops. To join again, it needs a new token.',
+		removeText:
+			'Other nodes refuse its certificate from then on, and it stops. To join again, it needs a new token.',
 		removed: (name: string) => `${name} is removed.`,
 		add: 'Add a node',
 		addFull: 'full: opens sources of providers, and serves viewers',
