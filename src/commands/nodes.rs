@@ -156,7 +156,7 @@ pub(super) fn must_not_run(folder: &DataFolder) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks the running gateway. Only the node that writes the configuration can do these things.
+/// Asks the running gateway, which passes on what only the node that writes the configuration can do.
 fn ask_running(config: &Config, request: ControlRequest) -> anyhow::Result<ControlReply> {
     let folder = DataFolder::new(&config.data_dir);
     ensure!(
@@ -164,9 +164,7 @@ fn ask_running(config: &Config, request: ControlRequest) -> anyhow::Result<Contr
         "no gateway runs on {}; start it with `headwater serve`",
         folder.root().display()
     );
-    control::run(&folder, request).context(
-        "failed on this node; only the node that writes the configuration can do this (`headwater cluster status` names it)",
-    )
+    control::run(&folder, request)
 }
 
 /// Checks that at least one server can be used, and that none is too old.

@@ -176,6 +176,7 @@ mod slow {
 
         let mut attic = machine.serve(&[]).await;
         attic.logs_in().await;
+        cellar.sees("attic").await;
         until_async(&format!("the end of the first part: {}", attic.program.output()), async || {
             recording = get(&cellar, id).await;
             !recording["parts"][0]["ended_at"].is_null()

@@ -165,6 +165,8 @@ mod slow {
         // Tokens expire by the clock of the node, and keys do not.
         let made = attic.api.post("/api/accounts/api-keys/generate/", json!({})).await;
         let by_key = Api::stranger_at(cellar.address).key(made.text("key"));
+        until_async("the key at the other node", async || by_key.get("/api/core/nodes/").await.status == 200)
+            .await;
         let before = Timestamp::now();
         for (by, is_there) in [
             ("+3d", (|now, before| now > before + Span::new().hours(71)) as fn(Timestamp, Timestamp) -> bool),
