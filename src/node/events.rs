@@ -57,6 +57,14 @@ pub(super) struct EventPasser {
     pub(super) others: OtherNodes,
 }
 
+/// The changes for which the passer waits.
+struct Signals {
+    changes: Changes,
+    status: watch::Receiver<Option<LogStatus>>,
+    log: watch::Receiver<ConfigurationView>,
+    learnt: watch::Receiver<BTreeMap<AccountId, AddressRecord>>,
+}
+
 /// The reason why the passer looks again.
 enum Wake {
     /// There may be something to pass on.
@@ -70,16 +78,19 @@ enum Wake {
 impl EventPasser {
     /// Runs until the store is closed.
     pub(super) async fn run(self) {
-        let mut changes = self.store.changes();
-        let (mut status, mut log) = (self.store.log_status(), self.configuration.changes());
+        let mut signals = Signals {
+            changes: self.store.changes(),
+            status: self.store.log_status(),
+            log: self.configuration.changes(),
+            learnt: self.addresses.learnt(),
+        };
         let (mut pause, mut retry_at) = (RETRY_PAUSE, None);
         let mut is_reported = false;
-        let mut learnt = self.addresses.learnt();
         loop {
             let (delivers, writer) = (self.store.writes_shared(), self.writer());
-            status.mark_unchanged();
-            log.mark_unchanged();
-            learnt.mark_unchanged();
+            signals.status.mark_unchanged();
+            signals.log.mark_unchanged();
+            signals.learnt.mark_unchanged();
             if delivers {
                 self.take_own().await;
             }
@@ -106,10 +117,7 @@ impl EventPasser {
                     }
                 }
             }
-            match self
-                .woken(&mut changes, (&mut status, &mut log, &mut learnt), retry_at, (delivers, writer))
-                .await
-            {
+            match self.woken(&mut signals, retry_at, (delivers, writer)).await {
                 Wake::Closed => return,
                 Wake::Role => (pause, retry_at) = (RETRY_PAUSE, None),
                 Wake::Changed => {}
@@ -161,12 +169,7 @@ impl EventPasser {
     /// Waits until there may be something to pass on, or until a time.
     async fn woken(
         &self,
-        changes: &mut Changes,
-        (status, log, learnt): (
-            &mut watch::Receiver<Option<LogStatus>>,
-            &mut watch::Receiver<ConfigurationView>,
-            &mut watch::Receiver<BTreeMap<AccountId, AddressRecord>>,
-        ),
+        Signals { changes, status, log, learnt }: &mut Signals,
         retry_at: Option<Instant>,
         before: (bool, Option<NodeId>),
     ) -> Wake {

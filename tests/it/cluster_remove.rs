@@ -40,7 +40,7 @@ mod slow {
         assert_eq!(names(&attic).await, ["attic", "cellar", "loft"]);
         let made = cellar.api.post("/api/core/nodes/tokens/", json!({ "role": "edge" })).await;
         assert_eq!((made.status, &made.body["role"]), (201, &json!("edge")), "{made:?}");
-        let shed = Machine::new("shed", &nats).serve(&["--join", &made.text("token")]).await;
+        let shed = Machine::new("shed", &nats).serve(&["--join", made.text("token")]).await;
         attic.sees("shed").await;
         let refused = shed.machine.command(&["cluster", "token"]).await;
         assert!(refused.0 == Some(1) && refused.1.contains("403"), "{refused:?}");
