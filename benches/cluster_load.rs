@@ -104,7 +104,7 @@ async fn main() {
             let member = &mut members[user as usize % n_nodes];
             member.give_back(user);
             member.take(user, round);
-            member.note_answers();
+            members.iter_mut().for_each(Load::note_answers);
             if zap % OPENS_ONE_IN == 0 {
                 let channel = u128::from(zap / OPENS_ONE_IN);
                 let opens = (channel / n_channels).is_multiple_of(2);
