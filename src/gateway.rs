@@ -33,7 +33,7 @@ use warp::Filter;
 use crate::app::App;
 use crate::backups::follow_schedule;
 use crate::config::{Config, Listen, may_stream_from};
-use crate::control::{ControlSocket, ControlledNode, execute_here};
+use crate::control::{ControlSocket, ControlledNode};
 use crate::data::DataFolder;
 use crate::demo::Demo;
 use crate::discovery::Discovery;
@@ -43,14 +43,11 @@ use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
-use crate::http::reply::Refusal;
 use crate::http::{Routes, route_table};
 use crate::node::membership::NodeParts;
-use crate::node::operator::OperatorHandler;
-use crate::node::port::{ControlHandler, NodePort, NodePortParts, StatusReader};
-use crate::node::recordings::{NodeRecordings, Reporter};
-use crate::node::status::NodeStatus;
-use crate::playing_control::perform_for;
+use crate::node::port::{NodePort, NodePortParts};
+use crate::node::recordings::Reporter;
+use crate::node::work::NodeWork;
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
@@ -215,13 +212,10 @@ impl Gateway {
                 trust: Arc::clone(&node.trust),
                 store: app.models.store.clone(),
                 api: handler.for_nodes(),
-                status: status_reader(&app, &runtimes.work),
-                control: control_handler(&app, &runtimes.work),
-                operator: operator_handler(&app, &runtimes.work),
+                work: NodeWork::new(&app, runtimes.work.clone()),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
                 drain: Arc::clone(&node.drain),
-                recordings: NodeRecordings::new(&app, runtimes.work.clone()),
                 integrations: app.integrations.clone(),
                 addresses: app.plans.addresses(),
             };
@@ -674,49 +668,6 @@ async fn start_system(
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
     Ok(Arc::new(system.map_err(StartError::Actors)?))
-}
-
-/// Returns what tells other nodes what this one plays, on the runtime of the control plane.
-fn status_reader(app: &Arc<App>, work: &Handle) -> StatusReader {
-    let (app, work) = (Arc::downgrade(app), work.clone());
-    Arc::new(move || {
-        let app = app.clone();
-        let reading = AbortOnDropHandle::new(work.spawn(async move {
-            match app.upgrade() {
-                Some(app) => node::status::own_status(&app).await,
-                None => NodeStatus::default(),
-            }
-        }));
-        Box::pin(async move { reading.await.unwrap_or_default() })
-    })
-}
-
-/// Returns what carries out orders of other nodes, on the runtime of the control plane.
-fn control_handler(app: &Arc<App>, work: &Handle) -> ControlHandler {
-    let (app, work) = (Arc::downgrade(app), work.clone());
-    let is_stopping = || Refusal::unavailable("the gateway is stopping");
-    Arc::new(move |headers, order| {
-        let app = app.clone();
-        let performing = AbortOnDropHandle::new(work.spawn(async move {
-            let app = app.upgrade().ok_or_else(is_stopping)?;
-            perform_for(&app, &headers, order).await
-        }));
-        Box::pin(async move { performing.await.unwrap_or_else(|_| Err(is_stopping())) })
-    })
-}
-
-/// Returns what executes requests of operators of other nodes, on the runtime of the control plane.
-fn operator_handler(app: &Arc<App>, work: &Handle) -> OperatorHandler {
-    let (app, work) = (Arc::downgrade(app), work.clone());
-    let is_stopping = || "the gateway is stopping".to_owned();
-    Arc::new(move |request| {
-        let app = app.clone();
-        let executing = AbortOnDropHandle::new(work.spawn(async move {
-            let app = app.upgrade().ok_or_else(is_stopping)?;
-            execute_here(DataFolder::new(&app.config.data_dir), app.models.clone(), request).await
-        }));
-        Box::pin(async move { executing.await.unwrap_or_else(|_| Err(is_stopping())) })
-    })
 }
 
 /// Builds the launcher of programs, and says what it cannot do on this machine.

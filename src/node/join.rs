@@ -129,8 +129,8 @@ pub(super) fn for_role(keys: &LogKeys, role: NodeRole) -> LogKeys {
     }
 }
 
-/// Removes a node from the cluster: revokes its certificates, and gives the others new data keys. `file` is that of this node,
-/// which writes. Blocks.
+/// Removes a node from the cluster: revokes its certificates, and gives the others new data keys. To be called on the node that
+/// writes the configuration, with the file of that node. Blocks.
 ///
 /// # Errors
 /// If the cluster has no such node, or if it is this one.

@@ -41,6 +41,7 @@ mod tests;
 pub mod tls;
 pub(crate) mod trust;
 pub(crate) mod versions;
+pub(crate) mod work;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,10 +1,8 @@
 //! Requests of the operator of a node that change what all nodes share, which the node that writes executes: users from the
 //! command line, and who belongs to the cluster.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -22,10 +20,6 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The outcome of a request: a reply, or the reason of a refusal.
 pub(crate) type OperatorOutcome = Result<ControlReply, String>;
-
-/// Executes requests of operators of other nodes on this one.
-pub(crate) type OperatorHandler =
-    Arc<dyn Fn(ControlRequest) -> BoxFuture<'static, OperatorOutcome> + Send + Sync>;
 
 impl Forwarder {
     /// Passes a request to the node that writes. `None`: this is the one, so it executes the request itself.

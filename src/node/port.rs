@@ -21,13 +21,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{AccountAddresses, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms};
+use actors::{
+    AccountAddresses, FileReport, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms,
+};
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
 use futures_util::future::BoxFuture;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -36,6 +38,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use media::{Connection, RING_PATH, RingProgress, answer_ring};
 use rustls::server::Acceptor;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use storage::Store;
 use storage::log::{LogRole, create_snapshot};
@@ -54,14 +57,17 @@ use super::drain::DRAIN_PATH;
 use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
-use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH, OperatorHandler};
-use super::recordings::{NodeRecordings, RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
-use super::status::{NodeStatus, STATUS_PATH};
+use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH};
+use super::recordings::{RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
+use super::status::{STATUS_PATH, own_status};
 use super::trust::NodeTrust;
-use super::{NodeError, events, forward, status};
+use super::work::{NodeWork, STOPPING};
+use super::{NodeError, events, forward, recordings, status};
+use crate::control::{ControlRequest, execute_here};
+use crate::data::DataFolder;
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
-use crate::playing_control::{Controlled, Order};
+use crate::playing_control::{Order, perform_for};
 
 /// Maximum number of connections of other nodes. A node that forwards needs one for each request.
 const CONNECTIONS_MAX: usize = 1024;
@@ -80,27 +86,17 @@ pub(super) const KEYS_PATH: &str = "/node/v1/keys";
 /// Answers requests to the API whose client is known.
 pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
 
-/// Returns what this node plays.
-pub(crate) type StatusReader = Arc<dyn Fn() -> BoxFuture<'static, NodeStatus> + Send + Sync>;
-
-/// Carries out orders of other nodes, for an admin whose credentials are in the headers.
-pub(crate) type ControlHandler =
-    Arc<dyn Fn(HeaderMap, Order) -> BoxFuture<'static, Result<Controlled, Refusal>> + Send + Sync>;
-
 /// The services of the port.
 pub(crate) struct NodePortParts {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
-    pub(crate) status: StatusReader,
-    pub(crate) control: ControlHandler,
-    pub(crate) operator: OperatorHandler,
+    pub(crate) work: NodeWork,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
     /// The live channels that other nodes may read.
     pub(crate) rings: Option<Arc<SharedChannels>>,
     pub(crate) drain: Arc<NodeDrain>,
-    pub(crate) recordings: NodeRecordings,
     pub(crate) integrations: Integrations,
     pub(crate) addresses: AccountAddresses,
 }
@@ -219,7 +215,7 @@ async fn answer(
         (NodePeer::Node(_), &Method::POST, REPORT_PATH) => report(parts, request).await,
         (NodePeer::Node(_), &(Method::GET | Method::HEAD), path) if path.starts_with(RECORDINGS_PATH) => {
             let (head, _) = request.into_parts();
-            let answer = parts.recordings.answer(head.method, head.uri, head.headers).await;
+            let answer = recordings::answer(&parts.work, head.method, head.uri, head.headers).await;
             answer.map(|body| body.map_err(io::Error::other).boxed_unsync())
         }
         (NodePeer::Node(node), &Method::POST, EVENTS_PATH) => take_events(parts, node, request).await,
@@ -250,13 +246,23 @@ fn reply(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Respo
     response
 }
 
+/// Reads a body of at most this size; `None` if it is longer, or does not arrive in time.
+async fn read_body(body: Incoming, bytes_max: usize) -> Option<Bytes> {
+    let reading = timeout(HANDSHAKE_TIMEOUT, Limited::new(body, bytes_max).collect());
+    Some(reading.await.ok()?.ok()?.to_bytes())
+}
+
+/// Reads a body as [`read_body`] does; `None` also if this version does not know its content.
+async fn read_json<T: DeserializeOwned>(body: Incoming, bytes_max: usize) -> Option<T> {
+    serde_json::from_slice(&read_body(body, bytes_max).await?).ok()
+}
+
 /// Admits a machine.
 async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
-    let reading = Limited::new(request.into_body(), REQUEST_BYTES_MAX).collect();
-    let Ok(Ok(body)) = timeout(HANDSHAKE_TIMEOUT, reading).await else {
+    let Some(body) = read_body(request.into_body(), REQUEST_BYTES_MAX).await else {
         return refuse(StatusCode::BAD_REQUEST, "the request is too long, or did not arrive");
     };
-    let (body, store, keys) = (body.to_bytes(), parts.store.clone(), parts.trust.data_keys());
+    let (store, keys) = (parts.store.clone(), parts.trust.data_keys());
     let admitting = spawn_blocking(move || admit(&store, &keys, &JoinRequest::parse(&body)?, now_ms()));
     match admitting.await {
         Ok(Ok(answer)) => {
@@ -278,7 +284,7 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
 
 /// Tells what this node plays.
 async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<NodeBody> {
-    let status = (parts.status)().await;
+    let status = parts.work.run(|app| async move { own_status(&app).await }).await.unwrap_or_default();
     let Ok((body, is_compressed)) = status::write(status, request.uri().query(), request.headers()) else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
     };
@@ -292,16 +298,12 @@ async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<
 /// Carries out an order of an admin of another node, who authenticates here as there.
 async fn control(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
     let (head, body) = request.into_parts();
-    let reading = Limited::new(body, CONTROL_BYTES_MAX).collect();
-    let order = match timeout(HANDSHAKE_TIMEOUT, reading).await {
-        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
-        Ok(Err(_)) | Err(_) => None,
-    };
-    let Some(order) = order else {
+    let Some(order) = read_json::<Order>(body, CONTROL_BYTES_MAX).await else {
         warn!("an order of another node is unknown to this version, or did not arrive");
         return refuse(StatusCode::BAD_REQUEST, "the order is unknown to this version, or did not arrive");
     };
-    match (parts.control)(head.headers, order).await {
+    let performing = parts.work.run(|app| async move { perform_for(&app, &head.headers, order).await });
+    match performing.await.unwrap_or_else(|| Err(Refusal::unavailable(STOPPING))) {
         Ok(done) => reply(StatusCode::OK, "application/json", serde_json::to_vec(&done).unwrap_or_default()),
         Err(refusal) => refusal.into_response().map(|body| body.map_err(io::Error::other).boxed_unsync()),
     }
@@ -312,19 +314,17 @@ async fn operator(parts: &NodePortParts, node: NodeId, request: Request<Incoming
     if parts.trust.role_of(node) != Some(NodeRole::Full) {
         return refuse(StatusCode::FORBIDDEN, "an edge node changes nothing for all nodes");
     }
-    let reading = Limited::new(request.into_body(), OPERATOR_BYTES_MAX).collect();
-    let request = match timeout(HANDSHAKE_TIMEOUT, reading).await {
-        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
-        Ok(Err(_)) | Err(_) => None,
-    };
-    let Some(request) = request else {
+    let Some(request) = read_json::<ControlRequest>(request.into_body(), OPERATOR_BYTES_MAX).await else {
         warn!(
             by = node.0,
             "a request of the operator of another node is unknown to this version, or did not arrive"
         );
         return refuse(StatusCode::BAD_REQUEST, "the request is unknown to this version, or did not arrive");
     };
-    let outcome = (parts.operator)(request).await;
+    let executing = parts.work.run(|app| async move {
+        execute_here(DataFolder::new(&app.config.data_dir), app.models.clone(), request).await
+    });
+    let outcome = executing.await.unwrap_or_else(|| Err(STOPPING.to_owned()));
     let mut response =
         reply(StatusCode::OK, "application/json", serde_json::to_vec(&outcome).unwrap_or_default());
     add_position(parts, &mut response);
@@ -340,16 +340,12 @@ fn add_position<T>(parts: &NodePortParts, response: &mut Response<T>) {
 
 /// Stores what another node reports of its files.
 async fn report(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
-    let reading = Limited::new(request.into_body(), REPORT_BYTES_MAX).collect();
-    let report = match timeout(HANDSHAKE_TIMEOUT, reading).await {
-        Ok(Ok(body)) => serde_json::from_slice(&body.to_bytes()).ok(),
-        Ok(Err(_)) | Err(_) => None,
-    };
-    let Some(report) = report else {
+    let Some(report) = read_json::<FileReport>(request.into_body(), REPORT_BYTES_MAX).await else {
         warn!("a report of another node is unknown to this version, or did not arrive");
         return refuse(StatusCode::BAD_REQUEST, "the report is unknown to this version, or did not arrive");
     };
-    match parts.recordings.accept(report).await {
+    let accepting = parts.work.run(|app| async move { app.recorder.accept_report(report).await });
+    match accepting.await.unwrap_or_else(|| Err(STOPPING.to_owned())) {
         Ok(()) => reply(StatusCode::OK, "application/json", b"{}".to_vec()),
         Err(reason) => refuse(StatusCode::SERVICE_UNAVAILABLE, &reason),
     }
@@ -357,12 +353,9 @@ async fn report(parts: &NodePortParts, request: Request<Incoming>) -> Response<N
 
 /// Takes the events of another node. When it is answered, they are stored.
 async fn take_events(parts: &NodePortParts, node: NodeId, request: Request<Incoming>) -> Response<NodeBody> {
-    let reading = Limited::new(request.into_body(), EVENTS_BYTES_MAX).collect();
-    let passed = match timeout(HANDSHAKE_TIMEOUT, reading).await {
-        Ok(Ok(body)) => events::read(&body.to_bytes(), parts.trust.role_of(node) != Some(NodeRole::Full)),
-        Ok(Err(_)) | Err(_) => None,
-    };
-    let Some(passed) = passed else {
+    let is_edge = parts.trust.role_of(node) != Some(NodeRole::Full);
+    let body = read_body(request.into_body(), EVENTS_BYTES_MAX).await;
+    let Some(passed) = body.and_then(|it| events::read(&it, is_edge)) else {
         warn!(node = node.0, "the events of another node are not valid, or did not arrive");
         return refuse(StatusCode::BAD_REQUEST, "the events are not valid, or did not arrive");
     };

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use actors::{FileReport, RecordingsFolder, ReportFiles};
@@ -16,7 +16,6 @@ use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyDataStream, Full};
 use hyper::body::Incoming;
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -25,6 +24,7 @@ use warp::reply::Response as Reply;
 
 use super::forward::remove_hop_headers;
 use super::peers::OtherNode;
+use super::work::{NodeWork, STOPPING};
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::player::recordings::file::{FileRequest, serve};
@@ -50,7 +50,7 @@ pub(crate) struct Reporter(pub(crate) Weak<App>);
 impl ReportFiles for Reporter {
     fn report(&self, report: FileReport) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
         Box::pin(async move {
-            let app = self.0.upgrade().ok_or("the gateway is stopping")?;
+            let app = self.0.upgrade().ok_or(STOPPING)?;
             let node = app.node.get().ok_or("this gateway is no node")?;
             let writer = node.configuration.view().writer.ok_or("no node writes the configuration")?;
             let running = node.others.running();
@@ -66,46 +66,17 @@ impl ReportFiles for Reporter {
     }
 }
 
-/// Serves recordings to other nodes, on the runtime of the control plane.
-#[derive(Clone)]
-pub(crate) struct NodeRecordings {
-    app: Weak<App>,
-    work: Handle,
+/// Answers another node with a file of this one, or with its playlist.
+pub(super) async fn answer(work: &NodeWork, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
+    let answered = work.run(|app| async move {
+        let request = FileRequest { app: &app, method: &method, headers: &headers };
+        answer_here(&request, &uri).await
+    });
+    let answered = answered.await.unwrap_or_else(|| Err(Refusal::unavailable(STOPPING)));
+    answered.unwrap_or_else(Refusal::into_response)
 }
 
-impl NodeRecordings {
-    pub(crate) fn new(app: &Arc<App>, work: Handle) -> Self {
-        Self { app: Arc::downgrade(app), work }
-    }
-
-    /// Stores a report of another node.
-    ///
-    /// # Errors
-    /// Why it is not stored.
-    pub(super) async fn accept(&self, report: FileReport) -> Result<(), String> {
-        let app = self.app.clone();
-        let accepting = self.work.spawn(async move {
-            let app = app.upgrade().ok_or("the gateway is stopping")?;
-            app.recorder.accept_report(report).await
-        });
-        AbortOnDropHandle::new(accepting).await.unwrap_or_else(|_| Err("the gateway is stopping".to_owned()))
-    }
-
-    /// Answers with a file of this node, or with its playlist.
-    pub(super) async fn answer(&self, method: Method, uri: Uri, headers: HeaderMap) -> Reply {
-        let stopping = || Refusal::unavailable("the gateway is stopping");
-        let app = self.app.clone();
-        let answering = AbortOnDropHandle::new(self.work.spawn(async move {
-            let app = app.upgrade().ok_or_else(stopping)?;
-            let request = FileRequest { app: &app, method: &method, headers: &headers };
-            answer(&request, &uri).await
-        }));
-        let answered = answering.await.unwrap_or_else(|_| Err(stopping()));
-        answered.unwrap_or_else(Refusal::into_response)
-    }
-}
-
-async fn answer(request: &FileRequest<'_>, uri: &Uri) -> Result<Reply, Refusal> {
+async fn answer_here(request: &FileRequest<'_>, uri: &Uri) -> Result<Reply, Refusal> {
     let not_found = || Refusal::not_found("Not found.");
     let path = uri.path().strip_prefix(RECORDINGS_PATH).unwrap_or_default();
     let mut segments = path.split('/');

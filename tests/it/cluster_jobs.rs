@@ -172,7 +172,7 @@ mod slow {
         let attic = attic.killed().await;
         let n_refused = hook.sent(&left).into_values().collect::<Vec<_>>();
 
-        // One for which there is no node that delivers, until the other one does.
+        // No node delivers when this event happens. The other node takes over, and delivers it.
         let late = plays(&cellar, &news, "late viewer").await;
         hook.refuse(false);
         hook.is_sent(&connected("late viewer"), &cellar).await;

@@ -3,6 +3,7 @@
 mod slow {
     use std::path::PathBuf;
 
+    use cluster::testing::NatsServers;
     use domain::time::iso_millis;
     use serde_json::{Value, json};
 
@@ -14,6 +15,15 @@ mod slow {
     use crate::support::cluster_content::{ClusterChannel, fill};
     use crate::support::until_async;
     use crate::support::upstream::Provider;
+
+    /// Starts two nodes with a channel, of which `attic` writes. The servers run until they are dropped.
+    async fn two_nodes_with_news() -> (NatsServers, Provider, ClusterChannel, [Node; 2]) {
+        let (nats, provider) = (nats(), Provider::start());
+        let machine = Machine::new("attic", &nats);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let nodes = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        (nats, provider, news, nodes)
+    }
 
     /// Records a channel from now on for some seconds; waits for a node that writes. Returns the id.
     async fn record(api: &Api, channel: &ClusterChannel, seconds: i64) -> u64 {
@@ -60,11 +70,7 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_node_that_takes_over_records_into_a_folder_of_its_own() {
-        let nats = nats();
-        let provider = Provider::start();
-        let machine = Machine::new("attic", &nats);
-        let [news] = fill(&machine, &provider, ["news"], &[]).await;
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let (_nats, _provider, news, [attic, cellar]) = two_nodes_with_news().await;
         let first = record(&attic.api, &news, 4).await;
         let recording = until_status(&attic.api, first, "completed").await;
         let path = path_of(&attic.machine, &recording);
@@ -98,11 +104,7 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_files_of_a_node_play_everywhere_and_a_deleted_one_goes_when_its_node_is_back() {
-        let nats = nats();
-        let provider = Provider::start();
-        let machine = Machine::new("attic", &nats);
-        let [news] = fill(&machine, &provider, ["news"], &[]).await;
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let (_nats, _provider, news, [attic, cellar]) = two_nodes_with_news().await;
         let [kept, deleted] = [record(&attic.api, &news, 3).await, record(&attic.api, &news, 3).await];
         let recording = until_status(&attic.api, kept, "completed").await;
         let gone = path_of(&attic.machine, &until_status(&attic.api, deleted, "completed").await);
@@ -149,11 +151,7 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_recording_of_a_lost_node_continues_on_another_and_both_parts_are_its_file() {
-        let nats = nats();
-        let provider = Provider::start();
-        let machine = Machine::new("attic", &nats);
-        let [news] = fill(&machine, &provider, ["news"], &[]).await;
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let (_nats, _provider, news, [attic, cellar]) = two_nodes_with_news().await;
         let id = record(&attic.api, &news, 600).await;
         until_async("some packets", async || get(&attic, id).await["file_size"].as_u64() > Some(100_000))
             .await;
@@ -223,11 +221,7 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_node_that_no_longer_writes_hands_its_recording_over_without_a_gap() {
-        let nats = nats();
-        let provider = Provider::start();
-        let machine = Machine::new("attic", &nats);
-        let [news] = fill(&machine, &provider, ["news"], &[]).await;
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let (_nats, _provider, news, [attic, cellar]) = two_nodes_with_news().await;
         let id = record(&attic.api, &news, 600).await;
         until_async("some packets", async || get(&attic, id).await["file_size"].as_u64() > Some(50_000))
             .await;

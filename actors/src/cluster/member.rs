@@ -242,7 +242,7 @@ impl MemberTask {
         if is_new {
             let at = now_ms();
             let mut clock = self.members.remove(&id).map(|it| it.clock).unwrap_or_default();
-            // Records that were there before this session are of any age.
+            // Records that were there before this connection to the engine are of any age.
             let written_at = stored.node.load.at.filter(|_| stored.record.state == MemberState::Alive);
             if let Some(written_at) = written_at.filter(|_| self.reported.is_none()) {
                 clock.add(written_at, at);

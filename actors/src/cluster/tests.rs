@@ -28,10 +28,14 @@ struct Node {
 }
 
 async fn node(store: &MemoryStore, name: &str) -> Node {
-    let engine = store.connect();
-    let events = events().await;
     let info = NodeInfo { name: name.to_owned(), version: "1.0.0".to_owned(), ..NodeInfo::default() };
-    let load = Arc::new(|| NodeLoad { clients: 3, ..NodeLoad::default() });
+    start(store, info, NodeLoad { clients: 3, ..NodeLoad::default() }).await
+}
+
+/// Begins a node that describes itself like this.
+async fn start(store: &MemoryStore, info: NodeInfo, load: NodeLoad) -> Node {
+    let (engine, events) = (store.connect(), events().await);
+    let load = Arc::new(move || load);
     let clock = BootClock::Tokio(Instant::now());
     let shared: Arc<dyn Engine> = Arc::new(engine.clone());
     let (link, ends, _) = super::link();
@@ -203,16 +207,9 @@ async fn two_names_with_one_id_are_reported_and_neither_is_overwritten() {
 
 /// Begins a node that has joined, reads these versions, and writes one.
 async fn node_of_version(store: &MemoryStore, name: &str, versions: VersionRange, written: u32) -> Node {
-    let (engine, events) = (store.connect(), events().await);
     let (name, certificate) = (name.to_owned(), Some(1));
     let info = NodeInfo { name, certificate, versions, ..NodeInfo::default() };
-    let load = Arc::new(move || NodeLoad { written: Some(written), ..NodeLoad::default() });
-    let clock = BootClock::Tokio(Instant::now());
-    let shared: Arc<dyn Engine> = Arc::new(engine.clone());
-    let (link, ends, _) = super::link();
-    let cluster =
-        Cluster::start_with((link, ends), shared, info, load, events.clone(), None, (clock, || ())).unwrap();
-    Node { engine, cluster, events }
+    start(store, info, NodeLoad { written: Some(written), ..NodeLoad::default() }).await
 }
 
 #[tokio::test(start_paused = true)]
