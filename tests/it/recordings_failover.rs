@@ -126,6 +126,8 @@ mod slow {
         let provider = Provider::start();
         provider.limit("anna", 1, 403, Duration::ZERO);
         provider.path(FIRST).plays(clip("recorded-first", &[]).await);
+        // Making it takes longer than a channel waits for a source.
+        let second = second().await;
         let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
         let tv = Recorder::start(provider, &list, 1).await;
         let now = actors::now_ms();
@@ -133,7 +135,7 @@ mod slow {
         tv.until_longer(id, 150_000).await;
         tv.provider.path(FIRST).answers(answer).cut(cut);
         tv.until_gap(id, 2_500).await;
-        tv.provider.path(SECOND).plays(second().await);
+        tv.provider.path(SECOND).plays(second);
         tv.until_gap_ends(id).await;
         tv.until_longer(id, 300_000).await;
         let ended = tv.admin.send("PUT", &format!("{LIST}{id}/"), json!({ "status": "completed" })).await;

@@ -118,7 +118,10 @@ async fn a_second_restart_waits_for_the_viewers_of_the_first_and_a_stop_ends_bot
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_the_new_process_is_killed_the_old_one_ends_with_its_viewers() {
     let (provider, data) = set_up().await;
-    let (mut program, before, _path) = restarted(&data, "3600").await;
+    let (mut program, before, path) = restarted(&data, "3600").await;
+    // The old process serves it the channel, so it knows that the new one has started.
+    let after = Player::watch(program.address().await, &path).await;
+    after.sees("news").await;
     let killed = child_of(program.id()).expect("the new process runs");
     assert!(std::process::Command::new("kill").args(["-KILL", &killed]).status().unwrap().success());
     assert_eq!(program.ended().await.code(), Some(137));

@@ -552,7 +552,7 @@ async fn viewers_who_may_no_longer_watch_a_film_lose_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_read_and_seek_in_a_film() {
-    let clip = crate::support::tools::clips().join("film.mkv");
+    let clip = crate::support::tools::clips().join("film-60-seconds.mkv");
     if !clip.exists() {
         let made = run(
             "ffmpeg",

@@ -144,12 +144,13 @@ impl HlsSessions {
         };
         loop {
             let place = self.place(&key, request.per_address_max)?;
+            let is_old = place.opening.initialized();
             // Of several requests of a player, the first one opens the session and the others wait for it.
             let session = place.opening.get_or_try_init(|| self.begin(&request, &key)).await?;
-            if session.touch() {
+            if !(is_old && session.is_over()) && session.touch() {
                 return Ok(Arc::clone(session));
             }
-            // It has just ended.
+            // It has just ended, or its channel has.
             self.shared.table.lock().forget(&key, session);
         }
     }
@@ -162,7 +163,7 @@ impl HlsSessions {
         let table = self.shared.table.lock();
         match table.find(token) {
             Some(session) if session.touch() => Ok(Arc::clone(session)),
-            Some(session) => Err(session.end()),
+            Some(session) => Err(Some(session.end().unwrap_or_else(|| session.why_cancelled()))),
             None => Err(table.why_ended(token)),
         }
     }

@@ -182,11 +182,13 @@ impl HlsSession {
         self.state.lock().end.clone()
     }
 
-    /// Records a request. Returns false if the session has ended.
+    /// Records a request. Returns false if the session has ended, or is about to. While the last segments of a channel that
+    /// is over can be read, it has not.
     pub(super) fn touch(&self) -> bool {
         let mut state = self.state.lock();
         state.last_request = Instant::now();
-        state.end.is_none() && (!self.connection.cancel.is_cancelled() || state.viewing.is_none())
+        state.end.is_none()
+            && (!self.connection.cancel.is_cancelled() || state.viewing.is_none() || self.is_over())
     }
 
     /// Returns when it ends, unless there is another request.

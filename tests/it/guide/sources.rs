@@ -165,7 +165,11 @@ async fn a_source_that_cannot_be_reached_says_so_without_its_address() {
     story.provider.path("/guide.xml").answers(MockResponse::text("text/xml", story.guide(2)));
     let changed = story.admin.patch(&source, json!({ "url": story.provider.url("/guide.xml") })).await;
     assert_eq!(changed.status, 200, "{changed:?}");
-    until_async("the new guide", async || story.admin.get(&source).await.body["epg_data_count"] == 2).await;
+    until_async("the new guide", async || {
+        let seen = story.admin.get(&source).await.body;
+        seen["epg_data_count"] == 2 && seen["status"] == "success"
+    })
+    .await;
     let off = story.admin.patch(&source, json!({ "is_active": false })).await;
     assert_eq!(off.body["status"], "disabled", "{off:?}");
     let refused = story.admin.post(IMPORT, json!({ "id": off.body["id"] })).await;

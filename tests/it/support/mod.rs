@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Longest wait for an event. Tests wait for events; this only ends a wait that would last forever.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+pub const WAIT_MAX: Duration = Duration::from_secs(150);
 
 /// Waits until a condition holds; panics with its description after `WAIT_MAX`.
 #[track_caller]

@@ -64,10 +64,19 @@ impl Node {
         }
     }
 
-    /// Catches up with the log, and returns the ids of all groups.
+    /// Catches up with the log when it answers again, and returns the ids of all groups.
     async fn groups(&self) -> Vec<u32> {
+        let has_caught_up = async || match self.with(|store| store.catch_up()).await {
+            Err(Error::LogUnreachable(_)) => false,
+            caught_up => caught_up.map(|_| true).expect("the log can be read"),
+        };
+        let caught_up = async {
+            while !has_caught_up().await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), caught_up).await.expect("the log answers again");
         self.with(|store| {
-            store.catch_up().expect("the log answers");
             store.collection::<ServerGroup>().all().expect("records").iter().map(|it| it.id.0).collect()
         })
         .await

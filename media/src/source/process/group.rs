@@ -82,8 +82,8 @@ impl Display for ProgramEnd {
     }
 }
 
-/// A process group and its leader, which is our child. Field order is drop order: the watchdog forgets the group
-/// while the process id still belongs to it.
+/// A process group and its leader, which is our child. Field order is drop order: the watchdog forgets the group once it is
+/// killed, and while the process id still belongs to it.
 pub(super) struct Group {
     registration: Option<Registration>,
     leader: Leader,
@@ -230,6 +230,13 @@ fn name_of(program: &str) -> Cow<'_, str> {
 async fn next_exit(exits: &mut Signals) {
     if exits.recv().await.is_none() {
         std::future::pending::<()>().await;
+    }
+}
+
+impl Drop for Group {
+    /// The gateway may exit while this runs on another thread: a group that the watchdog has forgotten must not run any more.
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
