@@ -38,6 +38,7 @@ mod rings;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timelines;
 pub mod tls;
 pub(crate) mod trust;
 pub(crate) mod versions;

@@ -7,6 +7,7 @@
 //! | `GET /node/v1/keys` | a node | the data keys, sealed for it |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
+//! | `GET /node/v1/timeline/…` | a node | the history of a channel on this node, see [`super::timelines`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
 //! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |
 //! | `GET /node/v1/recordings/…` | a node | the file of a recording on this node, or its playlist |
@@ -60,9 +61,10 @@ use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH};
 use super::recordings::{RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
 use super::status::{STATUS_PATH, own_status};
+use super::timelines::TIMELINE_PATH;
 use super::trust::NodeTrust;
 use super::work::{NodeWork, STOPPING};
-use super::{NodeError, events, forward, recordings, status};
+use super::{NodeError, events, forward, recordings, status, timelines};
 use crate::control::{ControlRequest, execute_here};
 use crate::data::DataFolder;
 use crate::http::accept::LocalAddr;
@@ -209,7 +211,10 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
-        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => status(parts, &request).await,
+        (NodePeer::Node(node), &Method::GET, STATUS_PATH) => status(parts, node, &request).await,
+        (NodePeer::Node(_), &Method::GET, path) if path.starts_with(TIMELINE_PATH) => {
+            timeline(parts, path.to_owned()).await
+        }
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(node), &Method::POST, OPERATOR_PATH) => operator(parts, node, request).await,
         (NodePeer::Node(_), &Method::POST, REPORT_PATH) => report(parts, request).await,
@@ -283,8 +288,11 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
 }
 
 /// Tells what this node plays.
-async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<NodeBody> {
-    let status = parts.work.run(|app| async move { own_status(&app).await }).await.unwrap_or_default();
+async fn status(parts: &NodePortParts, node: NodeId, request: &Request<Incoming>) -> Response<NodeBody> {
+    let mut status = parts.work.run(|app| async move { own_status(&app).await }).await.unwrap_or_default();
+    if parts.trust.role_of(node) != Some(NodeRole::Full) {
+        status = status.for_edge();
+    }
     let Ok((body, is_compressed)) = status::write(status, request.uri().query(), request.headers()) else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
     };
@@ -293,6 +301,15 @@ async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<
         response.headers_mut().insert(CONTENT_ENCODING, http::HeaderValue::from_static("gzip"));
     }
     response
+}
+
+/// Tells what this node did for a channel.
+async fn timeline(parts: &NodePortParts, path: String) -> Response<NodeBody> {
+    let runs = parts.work.run(|app| async move { timelines::answer(&app, &path) }).await.flatten();
+    match runs.and_then(|it| serde_json::to_vec(&it).ok()) {
+        Some(body) => reply(StatusCode::OK, "application/json", body),
+        None => refuse(StatusCode::NOT_FOUND, "Not found."),
+    }
 }
 
 /// Carries out an order of an admin of another node, who authenticates here as there.
