@@ -70,13 +70,13 @@ pub(super) struct Forwarded {
 }
 
 impl Forwarded {
-    fn header(&self) -> Option<HeaderValue> {
+    pub(super) fn header(&self) -> Option<HeaderValue> {
         HeaderValue::try_from(serde_json::to_string(self).ok()?).ok()
     }
 }
 
 /// Makes the headers of a request of a client those of a forwarded one.
-fn describe(headers: &mut HeaderMap, context: HeaderValue) {
+pub(super) fn describe(headers: &mut HeaderMap, context: HeaderValue) {
     let names: Vec<_> = headers.keys().cloned().collect();
     for name in names.iter().filter(|it| it.as_str().starts_with("headwater-")) {
         headers.remove(name);

@@ -27,6 +27,7 @@ pub(crate) mod joining;
 pub(crate) mod membership;
 pub(crate) mod operator;
 pub(crate) mod peers;
+pub(crate) mod play;
 pub(crate) mod port;
 pub(crate) mod reach;
 pub(crate) mod recordings;

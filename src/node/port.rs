@@ -12,6 +12,7 @@
 //! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |
 //! | `GET /node/v1/recordings/…` | a node | the file of a recording on this node, or its playlist |
 //! | `POST /node/v1/recordings/report` | a node | nothing: it reports files of recordings, see [`super::recordings`] |
+//! | `GET`, `HEAD /node/v1/play/…` | a node | that of the player port, for a player of that node; see [`super::play`] |
 //! | `POST /node/v1/events` | a node | takes its events for integrations, see [`super::events`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
@@ -59,6 +60,7 @@ use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH};
+use super::play::{PLAY_PATH, PlayForNodes};
 use super::recordings::{RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
 use super::status::{STATUS_PATH, own_status};
 use super::timelines::TIMELINE_PATH;
@@ -93,6 +95,7 @@ pub(crate) struct NodePortParts {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
+    pub(crate) play: PlayForNodes,
     pub(crate) work: NodeWork,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
@@ -109,7 +112,7 @@ pub(crate) struct NodePort {
     _task: AbortOnDropHandle<()>,
 }
 
-type NodeBody = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) type NodeBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The other side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +225,9 @@ async fn answer(
             let (head, _) = request.into_parts();
             let answer = recordings::answer(&parts.work, head.method, head.uri, head.headers).await;
             answer.map(|body| body.map_err(io::Error::other).boxed_unsync())
+        }
+        (NodePeer::Node(node), &(Method::GET | Method::HEAD), path) if path.starts_with(PLAY_PATH) => {
+            parts.play.answer(parts.trust.role_of(node), addresses, request).await
         }
         (NodePeer::Node(node), &Method::POST, EVENTS_PATH) => take_events(parts, node, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {

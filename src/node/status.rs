@@ -174,7 +174,7 @@ impl NodeStatuses {
                 Ok(status) => Some((Arc::from(node.name.as_str()), status)),
                 Err(reason) => {
                     warn!(node = node.name, "a node does not say what it plays: {reason}");
-                    self.silent.lock().insert(node.id, Instant::now() + SILENT_TIME);
+                    self.set_silent(node.id);
                     None
                 }
             }
@@ -185,7 +185,13 @@ impl NodeStatuses {
         answers
     }
 
-    fn is_silent(&self, node: NodeId) -> bool {
+    /// Notes that a node did not answer.
+    pub(super) fn set_silent(&self, node: NodeId) {
+        self.silent.lock().insert(node, Instant::now() + SILENT_TIME);
+    }
+
+    /// Returns whether a node did not answer a moment ago.
+    pub(super) fn is_silent(&self, node: NodeId) -> bool {
         let mut silent = self.silent.lock();
         silent.retain(|_, until| *until > Instant::now());
         silent.contains_key(&node)

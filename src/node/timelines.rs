@@ -32,7 +32,7 @@ const SHOWN_MAX: usize = 2_000;
 /// Maximum number of runs that are shown.
 const RUNS_MAX: usize = 100;
 
-/// What one node did for a channel from its first viewer there to the last one, or what several did at the same time.
+/// A life of a channel on one node, from its first viewer to the last one; or on several, at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeRun {
     pub(crate) name: String,

@@ -45,7 +45,7 @@ pub(super) async fn watch_refreshes(app: &App, sender: &broadcast::Sender<Arc<No
     }
 }
 
-/// What was sent last, by the type and the id of what is refreshed.
+/// The rows that were sent last, by the type and the id of what is refreshed.
 #[derive(Default)]
 struct RefreshesElsewhere(Option<HashMap<(&'static str, u64), Value>>);
 

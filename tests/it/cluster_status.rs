@@ -77,7 +77,8 @@ mod slow {
             assert_eq!(run["nodes"], json!(["attic", "cellar"]), "{timeline:?}");
             assert_eq!(timeline.body["missing_nodes"], json!([]), "{timeline:?}");
             let entries = run["entries"].as_array().unwrap();
-            let has = |of: &str, event: &str| entries.iter().any(|it| it["node"] == of && it["event"] == event);
+            let has =
+                |of: &str, event: &str| entries.iter().any(|it| it["node"] == of && it["event"] == event);
             assert!(has("attic", "opening") && has("attic", "started"), "{timeline:?}");
             assert!(has("cellar", "pulled") && !has("attic", "pulled"), "{timeline:?}");
             let times: Vec<_> = entries.iter().map(|it| it["timestamp"].as_str().unwrap()).collect();

@@ -22,7 +22,13 @@ function entry(seconds: number, event: string, stream: number | null, more: Reco
 }
 
 const run = (entries: unknown[], ended: number | null = null) =>
-	({ started_at: at(0), ended_at: ended === null ? null : at(ended), dropped: 0, nodes: [], entries }) as never;
+	({
+		started_at: at(0),
+		ended_at: ended === null ? null : at(ended),
+		dropped: 0,
+		nodes: [],
+		entries,
+	}) as never;
 
 describe('timelineOf', () => {
 	test('a failover has a lane for each stream, and a gap with its length and cause', () => {
