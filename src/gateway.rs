@@ -45,6 +45,7 @@ use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::node::membership::NodeParts;
+use crate::node::play::PlayForNodes;
 use crate::node::port::{NodePort, NodePortParts};
 use crate::node::recordings::Reporter;
 use crate::node::work::NodeWork;
@@ -208,10 +209,13 @@ impl Gateway {
         let (api_routes, player_routes) = routes(&app);
         let node_port = node_listener.zip(app.node.get()).map(|(listener, node)| {
             let handler = route_table(api_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
+            let player =
+                route_table(player_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
             let parts = NodePortParts {
                 trust: Arc::clone(&node.trust),
                 store: app.models.store.clone(),
                 api: handler.for_nodes(),
+                play: PlayForNodes::new(player.for_nodes()),
                 work: NodeWork::new(&app, runtimes.work.clone()),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),

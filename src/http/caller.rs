@@ -16,6 +16,14 @@ use super::network::Networks;
 /// Maximum length of a stored user agent, in characters.
 const AGENT_CHARS_MAX: usize = 255;
 
+/// The node of a cluster that passed a request on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassedBy {
+    FullNode,
+    /// It may get no secret of a provider.
+    EdgeNode,
+}
+
 /// The caller of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -26,6 +34,8 @@ pub(crate) struct Caller {
     pub(crate) agent: String,
     /// The address that the caller used, without the path of the request.
     pub(crate) base_url: BaseUrl,
+    /// `None`: the request arrived from the client.
+    pub(crate) passed_by: Option<PassedBy>,
 }
 
 impl Caller {
@@ -41,6 +51,7 @@ impl Caller {
             origin,
             agent: headers.get(USER_AGENT).map(|it| agent(it.as_bytes())).unwrap_or_default(),
             base_url: BaseUrl::of(headers, origin.is_by_trusted_proxy(), &authority(local)),
+            passed_by: None,
         }
     }
 
@@ -61,8 +72,10 @@ pub(crate) fn caller() -> impl Filter<Extract = (Caller,), Error = warp::Rejecti
         .and(warp::ext::get::<LocalAddr>())
         .and(warp::ext::get::<Origin>())
         .and(warp::header::headers_cloned())
-        .map(|connection, LocalAddr(local), origin, headers: HeaderMap| {
-            Caller::of(connection, origin, local, &headers)
+        .and(warp::ext::optional::<PassedBy>())
+        .map(|connection, LocalAddr(local), origin, headers: HeaderMap, passed_by| Caller {
+            passed_by,
+            ..Caller::of(connection, origin, local, &headers)
         })
 }
 

@@ -19,16 +19,6 @@ const FULL_ONLY: [&str; 12] = [
     "/api/backups/",
 ];
 
-/// Paths of players for what is read from a provider for one viewer alone.
-const SINGLE_VIEWER: [&str; 6] = [
-    "/movie/",
-    "/proxy/vod/episode/",
-    "/proxy/vod/movie/",
-    "/series/",
-    "/streaming/timeshift.php",
-    "/timeshift/",
-];
-
 /// Returns why an edge node does not answer a request for this path. `None`: it does.
 pub(super) fn refusal(path: &str) -> Option<&'static str> {
     let is_below = |prefixes: &[&str]| prefixes.iter().any(|it| path.starts_with(it));
@@ -37,10 +27,6 @@ pub(super) fn refusal(path: &str) -> Option<&'static str> {
         Some(
             "This node is an edge node, which has no accounts, streams or other records with secrets of providers. Ask a \
              full node; /api/core/nodes/ lists them.",
-        )
-    } else if is_below(&SINGLE_VIEWER) {
-        Some(
-            "This node is an edge node, which plays live channels only. Films, episodes and the past come from full nodes.",
         )
     } else {
         None
@@ -58,8 +44,6 @@ mod tests {
             "/api/channels/streams/7/",
             "/api/channels/channels/3/streams/",
             "/api/vod/movies/",
-            "/movie/anna/secret/7.mp4",
-            "/timeshift/anna/secret/60/2026-01-01:10-00/7.ts",
         ] {
             assert!(refusal(path).is_some(), "{path}");
         }
@@ -68,6 +52,8 @@ mod tests {
             "/api/core/nodes/",
             "/api/accounts/token/",
             "/live/anna/secret/7.ts",
+            "/movie/anna/secret/7.mp4",
+            "/timeshift/anna/secret/60/2026-01-01:10-00/7.ts",
             "/player_api.php",
             "/proxy/ts/stream/1",
         ] {

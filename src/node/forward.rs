@@ -58,8 +58,8 @@ const SHARED_PATH: &str = "/api/backups/schedule/";
 fn is_drain(path: &str) -> bool {
     path.starts_with("/api/core/nodes/") && path.ends_with("/drain/")
 }
-/// Below these paths, what is read is at the node that writes as well: it delivers, and runs plugins.
-const WRITER_PATHS: [&str; 2] = ["/api/connect/", "/api/plugins/"];
+/// Below these paths, what is read is at the node that writes as well: it delivers, runs plugins, and refreshes.
+const WRITER_PATHS: [&str; 3] = ["/api/connect/", "/api/plugins/", "/api/m3u/refresh/"];
 
 /// The client of a forwarded request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -70,13 +70,13 @@ pub(super) struct Forwarded {
 }
 
 impl Forwarded {
-    fn header(&self) -> Option<HeaderValue> {
+    pub(super) fn header(&self) -> Option<HeaderValue> {
         HeaderValue::try_from(serde_json::to_string(self).ok()?).ok()
     }
 }
 
 /// Makes the headers of a request of a client those of a forwarded one.
-fn describe(headers: &mut HeaderMap, context: HeaderValue) {
+pub(super) fn describe(headers: &mut HeaderMap, context: HeaderValue) {
     let names: Vec<_> = headers.keys().cloned().collect();
     for name in names.iter().filter(|it| it.as_str().starts_with("headwater-")) {
         headers.remove(name);

@@ -27,6 +27,7 @@ pub(crate) mod joining;
 pub(crate) mod membership;
 pub(crate) mod operator;
 pub(crate) mod peers;
+pub(crate) mod play;
 pub(crate) mod port;
 pub(crate) mod reach;
 pub(crate) mod recordings;
@@ -38,6 +39,7 @@ mod rings;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timelines;
 pub mod tls;
 pub(crate) mod trust;
 pub(crate) mod versions;

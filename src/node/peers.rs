@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actors::{ClusterView, NodeState, NodeView};
 use bytes::Bytes;
+use cluster::NodeRole;
 use domain::cluster::record::NodeId;
 use http::response::Parts;
 use http::{Request, Response, StatusCode};
@@ -56,6 +57,15 @@ impl OtherNodes {
             Some(OtherNode { id: it.id, name: it.info.name.clone(), address })
         };
         view.nodes.iter().filter(may_run).filter_map(node).collect()
+    }
+
+    /// Lists the full nodes that may run and are not drained.
+    pub(super) fn full(&self) -> Vec<OtherNode> {
+        let view = self.members.borrow().clone();
+        let is_full = |it: &NodeView| it.info.role == NodeRole::Full && !it.info.load.is_draining;
+        let mut nodes = self.running();
+        nodes.retain(|it| view.nodes.iter().any(|of| of.id == it.id && is_full(of)));
+        nodes
     }
 
     /// Sends a request to a node, on a connection of its own. Returns its answer, with a body of at most this size. The caller

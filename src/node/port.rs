@@ -7,10 +7,12 @@
 //! | `GET /node/v1/keys` | a node | the data keys, sealed for it |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
+//! | `GET /node/v1/timeline/…` | a node | the history of a channel on this node, see [`super::timelines`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
 //! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |
 //! | `GET /node/v1/recordings/…` | a node | the file of a recording on this node, or its playlist |
 //! | `POST /node/v1/recordings/report` | a node | nothing: it reports files of recordings, see [`super::recordings`] |
+//! | `GET`, `HEAD /node/v1/play/…` | a node | that of the player port, for a player of that node; see [`super::play`] |
 //! | `POST /node/v1/events` | a node | takes its events for integrations, see [`super::events`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
@@ -58,11 +60,13 @@ use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH};
+use super::play::{PLAY_PATH, PlayForNodes};
 use super::recordings::{RECORDINGS_PATH, REPORT_BYTES_MAX, REPORT_PATH};
 use super::status::{STATUS_PATH, own_status};
+use super::timelines::TIMELINE_PATH;
 use super::trust::NodeTrust;
 use super::work::{NodeWork, STOPPING};
-use super::{NodeError, events, forward, recordings, status};
+use super::{NodeError, events, forward, recordings, status, timelines};
 use crate::control::{ControlRequest, execute_here};
 use crate::data::DataFolder;
 use crate::http::accept::LocalAddr;
@@ -91,6 +95,7 @@ pub(crate) struct NodePortParts {
     pub(crate) trust: Arc<NodeTrust>,
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
+    pub(crate) play: PlayForNodes,
     pub(crate) work: NodeWork,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
@@ -107,7 +112,7 @@ pub(crate) struct NodePort {
     _task: AbortOnDropHandle<()>,
 }
 
-type NodeBody = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) type NodeBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The other side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +214,10 @@ async fn answer(
             }
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
-        (NodePeer::Node(_), &Method::GET, STATUS_PATH) => status(parts, &request).await,
+        (NodePeer::Node(node), &Method::GET, STATUS_PATH) => status(parts, node, &request).await,
+        (NodePeer::Node(_), &Method::GET, path) if path.starts_with(TIMELINE_PATH) => {
+            timeline(parts, path.to_owned()).await
+        }
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(node), &Method::POST, OPERATOR_PATH) => operator(parts, node, request).await,
         (NodePeer::Node(_), &Method::POST, REPORT_PATH) => report(parts, request).await,
@@ -217,6 +225,9 @@ async fn answer(
             let (head, _) = request.into_parts();
             let answer = recordings::answer(&parts.work, head.method, head.uri, head.headers).await;
             answer.map(|body| body.map_err(io::Error::other).boxed_unsync())
+        }
+        (NodePeer::Node(node), &(Method::GET | Method::HEAD), path) if path.starts_with(PLAY_PATH) => {
+            parts.play.answer(parts.trust.role_of(node), addresses, request).await
         }
         (NodePeer::Node(node), &Method::POST, EVENTS_PATH) => take_events(parts, node, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
@@ -283,8 +294,11 @@ async fn join(parts: &NodePortParts, request: Request<Incoming>) -> Response<Nod
 }
 
 /// Tells what this node plays.
-async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<NodeBody> {
-    let status = parts.work.run(|app| async move { own_status(&app).await }).await.unwrap_or_default();
+async fn status(parts: &NodePortParts, node: NodeId, request: &Request<Incoming>) -> Response<NodeBody> {
+    let mut status = parts.work.run(|app| async move { own_status(&app).await }).await.unwrap_or_default();
+    if parts.trust.role_of(node) != Some(NodeRole::Full) {
+        status = status.for_edge();
+    }
     let Ok((body, is_compressed)) = status::write(status, request.uri().query(), request.headers()) else {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
     };
@@ -293,6 +307,15 @@ async fn status(parts: &NodePortParts, request: &Request<Incoming>) -> Response<
         response.headers_mut().insert(CONTENT_ENCODING, http::HeaderValue::from_static("gzip"));
     }
     response
+}
+
+/// Tells what this node did for a channel.
+async fn timeline(parts: &NodePortParts, path: String) -> Response<NodeBody> {
+    let runs = parts.work.run(|app| async move { timelines::answer(&app, &path) }).await.flatten();
+    match runs.and_then(|it| serde_json::to_vec(&it).ok()) {
+        Some(body) => reply(StatusCode::OK, "application/json", body),
+        None => refuse(StatusCode::NOT_FOUND, "Not found."),
+    }
 }
 
 /// Carries out an order of an admin of another node, who authenticates here as there.

@@ -166,6 +166,11 @@ pub(crate) struct NodeAnswer {
 }
 
 impl NodeAnswer {
+    /// The body arrives as long as the connection is kept.
+    pub(super) fn new(response: Response<Incoming>, connection: AbortOnDropHandle<()>) -> Self {
+        Self { response, connection }
+    }
+
     /// Requests something of recordings from the node that has their files. The path is that below `/node/v1/recordings/`.
     ///
     /// # Errors

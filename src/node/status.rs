@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use super::peers::{OtherNode, OtherNodes};
 use crate::app::App;
+use crate::push::refreshes_for_others;
 use crate::rest::past_sessions;
 
 /// Path on the node port.
@@ -93,15 +94,28 @@ pub(crate) struct NodeStatus {
     films: Vec<VodSessionInfo>,
     #[serde(default, deserialize_with = "known")]
     past: Vec<VodSessionInfo>,
+    /// The progress of refreshes, as sockets of admins show it.
+    #[serde(default)]
+    refreshes: Vec<Value>,
+}
+
+impl NodeStatus {
+    /// Removes what edge nodes do not show.
+    pub(super) fn for_edge(mut self) -> Self {
+        self.refreshes.clear();
+        self
+    }
 }
 
 /// Reads the rows that this version knows. A later version may have others.
-fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     let rows = Vec::<Value>::deserialize(deserializer)?;
     let n_rows = rows.len();
     let known: Vec<T> = rows.into_iter().filter_map(|it| serde_json::from_value(it).ok()).collect();
     if known.len() < n_rows {
-        warn!(rows = n_rows - known.len(), "a node of another version plays what this one does not know");
+        warn!(rows = n_rows - known.len(), "a node of another version sends what this one does not know");
     }
     Ok(known)
 }
@@ -160,7 +174,7 @@ impl NodeStatuses {
                 Ok(status) => Some((Arc::from(node.name.as_str()), status)),
                 Err(reason) => {
                     warn!(node = node.name, "a node does not say what it plays: {reason}");
-                    self.silent.lock().insert(node.id, Instant::now() + SILENT_TIME);
+                    self.set_silent(node.id);
                     None
                 }
             }
@@ -171,7 +185,13 @@ impl NodeStatuses {
         answers
     }
 
-    fn is_silent(&self, node: NodeId) -> bool {
+    /// Notes that a node did not answer.
+    pub(super) fn set_silent(&self, node: NodeId) {
+        self.silent.lock().insert(node, Instant::now() + SILENT_TIME);
+    }
+
+    /// Returns whether a node did not answer a moment ago.
+    pub(super) fn is_silent(&self, node: NodeId) -> bool {
         let mut silent = self.silent.lock();
         silent.retain(|_, until| *until > Instant::now());
         silent.contains_key(&node)
@@ -223,7 +243,15 @@ pub(crate) async fn own_status(app: &App) -> NodeStatus {
     let overview = app.switchboard.overview().await.unwrap_or_default();
     let channels = overview.into_iter().filter_map(|it| it.status).collect();
     let (totals, films, past) = (NodeTotals::from(&app.counts()), app.vod.sessions(), past_sessions(app));
-    NodeStatus { channels, totals, films, past }
+    let refreshes = refreshes_for_others(app);
+    NodeStatus { channels, totals, films, past, refreshes }
+}
+
+/// Returns the progress of refreshes on other nodes, as sockets show it.
+pub(crate) async fn refreshes(app: &App) -> Vec<Value> {
+    let Some(node) = app.node.get() else { return Vec::new() };
+    let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
+    others.iter().flat_map(|(_, status)| status.refreshes.iter().cloned()).collect()
 }
 
 /// Returns all live channels of this node, and in a cluster those of all nodes, sorted by name. Of other nodes, it contains

@@ -27,6 +27,7 @@ use media::Tail;
 use resource_derive::Query;
 use tracing::info;
 
+use super::elsewhere;
 use super::output_profile::WantedPart;
 use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
 use super::timeshift::{self, PlayedPart};
@@ -187,6 +188,8 @@ pub(crate) enum PastSource {
     /// The gateway has kept it.
     Own(PastPart),
     Provider(Vec<TitleCandidate>),
+    /// Only other nodes of the cluster may read the archive, or know it.
+    OtherNode,
 }
 
 /// Checks that the caller may watch this part of the past, and finds who has it: the gateway if it has all of it, then a
@@ -200,18 +203,35 @@ pub(crate) async fn source_of(
         return Err(Refusal::status(StatusCode::FORBIDDEN).with_detail("catch-up is off for this user"));
     }
     let own = timeshift::find(&call.app, channel, times).await;
+    if own.is_none() && elsewhere::is_edge(&call.app) {
+        return Ok(PastSource::OtherNode);
+    }
     let programme = programme_of(&call.app, channel, times.start).await;
-    let archive = || call.app.plans.archive(channel, times, programme.as_ref());
+    let archive = || -> Result<_, ArchiveRefusal> {
+        let candidates = call.app.plans.archive(channel, times, programme.as_ref())?;
+        Ok(elsewhere::deliverable(call, candidates))
+    };
     match own {
         Some(own) if own.is_whole() => Ok(PastSource::Own(own)),
         Some(own) => Ok(archive().map_or(PastSource::Own(own), PastSource::Provider)),
-        None => archive().map(PastSource::Provider).map_err(|refusal| match refusal {
-            ArchiveRefusal::NoArchive => timeshift::not_kept(&call.app, channel)
-                .unwrap_or_else(|| Refusal::bad_request(refusal.to_string())),
-            ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future | ArchiveRefusal::NoProgramme => {
-                Refusal::not_found(refusal.to_string())
+        None => match archive() {
+            Ok(candidates) => Ok(PastSource::Provider(candidates)),
+            Err(ArchiveRefusal::NoArchive) if elsewhere::has_archive(&call.app, channel) => {
+                Ok(PastSource::OtherNode)
             }
-        }),
+            Err(refusal) => Err(refuse(&call.app, channel, refusal)),
+        },
+    }
+}
+
+fn refuse(app: &App, channel: &Channel, refusal: ArchiveRefusal) -> Refusal {
+    match refusal {
+        ArchiveRefusal::NoArchive => {
+            timeshift::not_kept(app, channel).unwrap_or_else(|| Refusal::bad_request(refusal.to_string()))
+        }
+        ArchiveRefusal::TooOld { .. } | ArchiveRefusal::Future | ArchiveRefusal::NoProgramme => {
+            Refusal::not_found(refusal.to_string())
+        }
     }
 }
 
@@ -240,6 +260,7 @@ async fn serve(
             return serve_own(call, channel, played, end).await;
         }
         PastSource::Provider(candidates) => candidates,
+        PastSource::OtherNode => return elsewhere::play(&call).await,
     };
     let begins_at = candidates.first().and_then(|it| it.start).unwrap_or(part.start);
     let goes_live = end >= now && !is_redirected(&candidates);
@@ -317,6 +338,7 @@ impl Continuation for Rest {
             let channel = self.visible()?;
             let programme = programme_of(&self.call.app, &channel, times.start).await;
             let candidates = self.call.app.plans.archive(&channel, times, programme.as_ref()).ok()?;
+            let candidates = elsewhere::deliverable(&self.call, candidates);
             let begins_at = candidates.first()?.start?;
             let mut request = request(&self.call, played(&channel, candidates, self.session.clone()));
             request.ranges = None;

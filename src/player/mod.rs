@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 #[cfg(test)]
 mod archive_tests;
 pub(crate) mod catchup;
+pub(crate) mod elsewhere;
 mod fragments;
 mod growing;
 pub(crate) mod guide;

@@ -36,9 +36,9 @@ use tracing::info;
 use warp::reply::Response as Reply;
 
 use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
-use super::recordings;
 use super::recordings::parts::FileSelection;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
+use super::{elsewhere, recordings};
 use crate::auth::Denied;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
@@ -125,6 +125,9 @@ async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     if let Some(recording) = recordings::of_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
+    if elsewhere::is_edge(&call.app) {
+        return elsewhere::play(&call).await;
+    }
     let found = call.app.models.vod.by_stream_id(TitleKind::Movie, number)?;
     let (title, relation) = found.ok_or_else(unknown_title)?;
     serve(call, Wanted::movie(title, relation), query).await
@@ -134,6 +137,9 @@ async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let number = number(&call)?;
     if let Some(recording) = recordings::of_number(&call, number) {
         return recorded(&call, &recording, &query).await;
+    }
+    if elsewhere::is_edge(&call.app) {
+        return elsewhere::play(&call).await;
     }
     let episode = call.app.models.vod.episode(EpisodeId(number))?.ok_or_else(unknown_title)?;
     let wanted = Wanted::episode(&call, episode)?;
@@ -145,6 +151,9 @@ async fn by_uuid(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     if call.text("kind")? == "recording" {
         let recording = RecordingId::of_uuid(uuid).and_then(|id| recordings::find(&call, id));
         return recorded(&call, &*recording.ok_or_else(unknown_title)?, &query).await;
+    }
+    if elsewhere::is_edge(&call.app) {
+        return elsewhere::play(&call).await;
     }
     let wanted = match call.text("kind")? {
         "movie" => Wanted::movie(titles.by_uuid(TitleKind::Movie, uuid)?.ok_or_else(unknown_title)?, None),
@@ -203,8 +212,9 @@ impl Wanted {
         Ok(Self { target, name, title: series, relation: None, episode: Some(episode) })
     }
 
-    /// Returns the files that can be played: first those of the version that is named or preferred, then the others.
-    fn candidates(&self, call: &Call, query: &VodQuery) -> Result<Arc<[TitleCandidate]>, Refusal> {
+    /// Returns the files that can be played: first those of the version that is named or preferred, then the others. `None`:
+    /// only other nodes of the cluster may play them.
+    fn candidates(&self, call: &Call, query: &VodQuery) -> Result<Option<Arc<[TitleCandidate]>>, Refusal> {
         let seen = SeenTitles::of_call(call);
         if !seen.shows(&self.title) {
             return Err(unknown_title());
@@ -243,14 +253,18 @@ impl Wanted {
         }
         if candidates.is_empty() && versions.is_empty() {
             Err(unknown_title())
+        } else if candidates.is_empty()
+            && elsewhere::has_account(&call.app, versions.iter().map(|it| it.1.account))
+        {
+            Ok(None)
         } else {
-            Ok(candidates.into())
+            Ok(Some(elsewhere::deliverable(call, candidates).into()))
         }
     }
 }
 
 async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer, Refusal> {
-    let candidates = wanted.candidates(&call, &query)?;
+    let Some(candidates) = wanted.candidates(&call, &query)? else { return elsewhere::play(&call).await };
     let session = call.text_if_any("session").map(str::to_owned).or(query.session_id);
     let title = VodTitle { target: wanted.target, name: wanted.name };
     play(call, Played { title, candidates, session }).await

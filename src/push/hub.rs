@@ -20,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
+use super::elsewhere;
 use super::frames::{self, Notification, RecordingCounts};
 use super::statistics::{ClientsOf, Statistics, StatisticsReader};
 use crate::app::App;
@@ -171,6 +172,7 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
         tokio::join!(
             measuring,
             watch_sessions(&app, &sender),
+            elsewhere::watch_refreshes(&app, &sender),
             forward(&app, (events, changes, known), &sender)
         );
     });
@@ -303,17 +305,17 @@ impl Refreshes {
         let now = now_ms();
         let playlists = app.importer.progress();
         for row in playlists.iter().filter(|it| self.playlists.get(&it.account) != Some(it)) {
-            send(frames::refresh(row, now));
+            send(Notification::for_admins(frames::refresh(row, now)));
         }
         self.playlists = playlists.into_iter().map(|it| (it.account, it)).collect();
         let guides = app.guide_refreshes.progress();
         for row in guides.iter().filter(|it| self.guides.get(&it.source) != Some(it)) {
-            send(frames::guide_refresh(row, now));
+            send(Notification::for_admins(frames::guide_refresh(row, now)));
         }
         self.guides = guides.into_iter().map(|it| (it.source, it)).collect();
         let vod = app.vod_importer.progress();
         for row in vod.iter().filter(|it| self.vod.get(&it.account) != Some(it)) {
-            send(frames::vod_refresh(row, now));
+            send(Notification::for_admins(frames::vod_refresh(row, now)));
         }
         self.vod = vod.into_iter().map(|it| (it.account, it)).collect();
         let episodes = app.vod_importer.episode_loads();
@@ -455,7 +457,7 @@ fn send_integrations(app: &App, sent: &mut Vec<IntegrationStatus>, send: impl Fn
     *sent = now;
 }
 
-fn every_period() -> tokio::time::Interval {
+pub(super) fn every_period() -> tokio::time::Interval {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -9,6 +9,7 @@
 //! oldest and is told how many, and a watch channel with the newest statistics.
 
 mod access;
+mod elsewhere;
 mod frames;
 mod heartbeat;
 mod hub;
@@ -25,6 +26,7 @@ use warp::ws::Ws;
 use warp::{Filter, Rejection};
 
 use self::access::{Access, BEARER, PATH};
+pub(crate) use self::elsewhere::refreshes_for_others;
 use self::hub::Hub;
 use self::session::Session;
 use self::socket_limit::SocketLimit;

@@ -8,7 +8,7 @@ mod slow {
     use crate::support::api::{ADMIN, Api, PASSWORD};
     use crate::support::client::Player;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
-    use crate::support::cluster_content::fill;
+    use crate::support::cluster_content::{fill, fill_account};
     use crate::support::until_async;
     use crate::support::upstream::Provider;
     use crate::support::websocket::WebSocketClient;
@@ -71,6 +71,20 @@ mod slow {
             assert_eq!((&row["client_count"], &row["nodes"]), (&json!(1), &json!(["cellar"])), "{row}");
             let one = node.api.get(&format!("/proxy/ts/status/{weather}")).await;
             assert_eq!((one.status, nodes_of(&one.body)), (200, vec!["cellar"]), "{one:?}");
+            // The timeline has what both did.
+            let timeline = node.api.get(&format!("/proxy/ts/timeline/{news}")).await;
+            let run = &timeline.body["runs"][0];
+            assert_eq!(run["nodes"], json!(["attic", "cellar"]), "{timeline:?}");
+            assert_eq!(timeline.body["missing_nodes"], json!([]), "{timeline:?}");
+            let entries = run["entries"].as_array().unwrap();
+            let has =
+                |of: &str, event: &str| entries.iter().any(|it| it["node"] == of && it["event"] == event);
+            assert!(has("attic", "opening") && has("attic", "started"), "{timeline:?}");
+            assert!(has("cellar", "pulled") && !has("attic", "pulled"), "{timeline:?}");
+            let times: Vec<_> = entries.iter().map(|it| it["timestamp"].as_str().unwrap()).collect();
+            assert!(times.is_sorted(), "{times:?}");
+            let timeline = node.api.get(&format!("/proxy/ts/timeline/{weather}")).await;
+            assert_eq!(timeline.body["runs"][0]["nodes"], json!(["cellar"]), "{timeline:?}");
             let all = node.api.get("/proxy/stats").await;
             assert_eq!(all.body["live"]["count"], 2, "{all:?}");
         }
@@ -115,8 +129,11 @@ mod slow {
         })
         .await;
 
-        // What a node that is gone has played is not shown any more.
+        // What a node that is gone has played is not shown any more; a timeline says who is missing.
         let mut machine = cellar.killed().await;
+        let timeline = attic.api.get(&format!("/proxy/ts/timeline/{news}")).await;
+        assert_eq!(timeline.body["missing_nodes"], json!(["cellar"]), "{timeline:?}");
+        assert_eq!(timeline.body["runs"][0]["nodes"], json!(["attic"]), "{timeline:?}");
         lists(&attic, news, &["attic"]).await;
         until_async("the channel of the other node to disappear", async || {
             channel_of(&attic.api.get("/proxy/ts/status").await.body, weather).is_none()
@@ -133,5 +150,34 @@ mod slow {
             code == Some(1) && text.contains(problem)
         })
         .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_progress_of_a_refresh_is_shown_on_every_node() {
+        let (nats, provider) = (nats(), Provider::start());
+        let machine = Machine::new("attic", &nats);
+        fill_account(&machine, &provider, &["news"], 0).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let mut sockets = Vec::new();
+        for node in [&attic, &cellar] {
+            let token = Api::stranger_at(node.address).token(ADMIN, PASSWORD).await.text("access").to_owned();
+            let path = format!("/ws/?token={token}");
+            sockets.push(WebSocketClient::open(node.address, &path, &[]).await.unwrap());
+        }
+        let accounts = cellar.api.get("/api/m3u/accounts/").await.body;
+        let all = accounts["results"].as_array().or(accounts.as_array()).cloned().unwrap();
+        let account = &all.iter().find(|it| it["name"] == "Provider").unwrap()["id"];
+        let path = format!("/api/m3u/refresh/{account}/");
+        let started = cellar.api.post(&path, json!({})).await;
+        assert_eq!(started.status, 202, "{started:?}");
+        for socket in &mut sockets {
+            let is_done = |it: &Value| it["account"] == *account && it["action"] == "done";
+            let done = socket.until("m3u_refresh", is_done).await;
+            assert_eq!(done["status"], "success", "{done}");
+        }
+        for node in [&attic, &cellar] {
+            let shown = node.api.get(&path).await;
+            assert_eq!((shown.status, shown.body["task_id"].is_string()), (200, true), "{shown:?}");
+        }
     }
 }

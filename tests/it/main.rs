@@ -25,6 +25,7 @@ mod cluster_channels;
 mod cluster_configuration;
 mod cluster_control;
 mod cluster_drain;
+mod cluster_edge_titles;
 mod cluster_edges;
 mod cluster_files;
 mod cluster_jobs;

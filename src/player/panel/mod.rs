@@ -22,6 +22,7 @@ use warp::reply::Response as Reply;
 
 use self::account::AccountView;
 pub(crate) use self::titles::TitleTables;
+use super::elsewhere;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -29,6 +30,16 @@ use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route
 
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 300;
+
+/// The actions about films and series, which edge nodes do not have.
+const OF_TITLES: [&str; 6] = [
+    "get_vod_categories",
+    "get_vod_streams",
+    "get_vod_info",
+    "get_series_categories",
+    "get_series",
+    "get_series_info",
+];
 
 /// The request of an app. Parameters of actions that have none are ignored.
 #[derive(Debug, Query)]
@@ -118,7 +129,11 @@ impl Answer for PanelAnswer {
 }
 
 async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Refusal> {
-    let value = match request.action.as_deref().unwrap_or_default() {
+    let action = request.action.as_deref().unwrap_or_default();
+    if OF_TITLES.contains(&action) && elsewhere::is_edge(&call.app) {
+        return elsewhere::pass(&call).await.map(PanelAnswer::Titles);
+    }
+    let value = match action {
         "get_live_categories" => return live::categories(&call).await,
         "get_live_streams" => return live::streams(&call, request.category_id.as_deref()).await,
         "get_vod_categories" => return titles::categories(&call, TitleKind::Movie).await,

@@ -62,7 +62,7 @@ pub(super) enum ForOthers {
 }
 
 impl Notification {
-    fn for_admins(data: Value) -> Arc<Self> {
+    pub(super) fn for_admins(data: Value) -> Arc<Self> {
         Arc::new(Self { admin: update(&data), others: ForOthers::Nothing })
     }
 
@@ -329,8 +329,8 @@ pub(super) fn lost(count: u64) -> Arc<Notification> {
     Arc::new(Notification { admin: missed(count), others: ForOthers::Nothing })
 }
 
-/// Builds the notification of the progress of a playlist refresh.
-pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Notification> {
+/// Builds the content of the notification of the progress of a playlist refresh.
+pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Value {
     let (action, status) = match (progress.phase, progress.outcome) {
         (RefreshPhase::Waiting, _) => ("waiting", "fetching"),
         (RefreshPhase::Fetching, _) => ("downloading", "fetching"),
@@ -341,7 +341,7 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Notification
         (RefreshPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
         (RefreshPhase::Done, _) => ("done", "error"),
     };
-    Notification::for_admins(json!({
+    json!({
         "type": "m3u_refresh",
         "account": progress.account,
         "job": progress.job,
@@ -355,11 +355,11 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Notification
         "streams_stale": progress.n_gone,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
-    }))
+    })
 }
 
-/// Builds the notification of the progress of a refresh of films and series.
-pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Arc<Notification> {
+/// Builds the content of the notification of the progress of a refresh of films and series.
+pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Value {
     let (action, status) = match (progress.phase, progress.outcome) {
         (VodPhase::Waiting, _) => ("waiting", "fetching"),
         (VodPhase::Categories, _) => ("categories", "fetching"),
@@ -369,7 +369,7 @@ pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Arc<Notif
         (VodPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
         (VodPhase::Done, _) => ("done", "error"),
     };
-    Notification::for_admins(json!({
+    json!({
         "type": "vod_refresh",
         "account": progress.account,
         "job": progress.job,
@@ -382,7 +382,7 @@ pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Arc<Notif
         "titles_stale": progress.n_gone,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
-    }))
+    })
 }
 
 /// Builds the notification of how far the episodes of an account are loaded in the background.
@@ -470,8 +470,8 @@ pub(super) fn details_update(update: &DetailsUpdate) -> Arc<Notification> {
     }))
 }
 
-/// Builds the notification of the progress of a guide refresh.
-pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Arc<Notification> {
+/// Builds the content of the notification of the progress of a guide refresh.
+pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Value {
     let (action, status) = match (progress.phase, progress.outcome) {
         (GuidePhase::Waiting, _) => ("waiting", "fetching"),
         (GuidePhase::Fetching, _) => ("downloading", "fetching"),
@@ -480,7 +480,7 @@ pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Arc<N
         (GuidePhase::Done, Some(GuideStatus::Success)) => ("done", "success"),
         (GuidePhase::Done, _) => ("done", "error"),
     };
-    Notification::for_admins(json!({
+    json!({
         "type": "epg_refresh",
         "source": progress.source,
         "job": progress.job,
@@ -492,7 +492,7 @@ pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Arc<N
         "programs": progress.n_programmes,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
-    }))
+    })
 }
 
 /// Builds the notifications of matching channels with guide channels.

@@ -271,7 +271,7 @@ fn a_refresh_frame_has_the_current_step_and_the_outcome() {
             message: String::new(),
             started_at: 1_000,
         };
-        let notification = refresh(&progress, 3_500);
+        let notification = Notification::for_admins(refresh(&progress, 3_500));
         let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
         assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
         assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
@@ -303,7 +303,7 @@ fn a_frame_of_films_and_series_has_the_current_step_and_the_outcome() {
             message: String::new(),
             started_at: 1_000,
         };
-        let notification = vod_refresh(&progress, 3_500);
+        let notification = Notification::for_admins(vod_refresh(&progress, 3_500));
         let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
         assert_eq!((&data["type"], &data["action"]), (&json!("vod_refresh"), &json!(action)));
         assert_eq!((&data["status"], &data["elapsed_time"]), (&json!(status), &json!(2.5)));
@@ -351,7 +351,7 @@ fn a_guide_refresh_frame_has_the_current_step_its_share_and_the_outcome() {
             message: String::new(),
             started_at: 1_000,
         };
-        let notification = guide_refresh(&progress, 3_500);
+        let notification = Notification::for_admins(guide_refresh(&progress, 3_500));
         let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
         assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
         assert_eq!((&data["source"], &data["progress"]), (&json!(2), &json!(42)));

@@ -275,6 +275,15 @@ impl Call {
         self.parameters.stream_format()
     }
 
+    /// Returns the path as requested, with the query. Both may contain credentials.
+    pub(crate) fn path_and_query(&self) -> String {
+        if self.query.pairs().is_empty() {
+            return self.path.clone();
+        }
+        let query = Serializer::new(String::new()).extend_pairs(self.query.pairs()).finish();
+        format!("{}?{query}", self.path)
+    }
+
     /// Returns the parameter `{uuid}`.
     pub(crate) fn uuid(&self) -> Result<Uuid, Refusal> {
         self.parameters.uuid().ok_or_else(|| self.lacks("uuid"))

@@ -1,6 +1,8 @@
 //! Nodes of a cluster: gateways in processes of their own, and NATS.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use cluster::testing::NatsServers;
 use serde_json::json;
@@ -13,6 +15,21 @@ use super::{tools, until_async};
 /// Starts one NATS server.
 pub fn nats() -> NatsServers {
     NatsServers::start(&tools::installed("bin/nats-server"), 1)
+}
+
+/// Fails if a file in a folder contains one of these texts.
+pub fn contains_none(folder: &Path, texts: &[&str]) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            contains_none(&path, texts);
+        } else if let Ok(bytes) = fs::read(&path) {
+            for text in texts {
+                let is_in = bytes.windows(text.len()).any(|it| it == text.as_bytes());
+                assert!(!is_in, "{} contains {text:?}", path.display());
+            }
+        }
+    }
 }
 
 /// A data folder with the settings of a node.

@@ -1,16 +1,17 @@
 //! `/proxy/ts/timeline`: the history of a live channel.
 
-use actors::{ChannelRun, RunEntry, RunEntryKind};
+use actors::RunEntryKind;
 use domain::ids::{ProfileId, StreamId};
 use resource_derive::View;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::http::reply::Refusal;
+use crate::node::timelines::{ChannelTimelines, NodeRun, NodeRunEntry, timeline};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::frame::value::{Choice, Named, Time, choice};
 
 /// Recent history of a channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -25,9 +26,12 @@ pub(crate) struct ChannelTimelineView {
     /// Number of runs.
     #[field(example = "1")]
     count: usize,
+    /// Names of the nodes that do not answer, whose entries are not included; empty without a cluster.
+    #[field(example = "cellar")]
+    missing_nodes: Vec<String>,
 }
 
-/// One run of a channel.
+/// One run of a channel. In a cluster, what several nodes did at the same time is one run.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct TimelineRunView {
     /// When the channel was first requested.
@@ -37,7 +41,10 @@ pub(crate) struct TimelineRunView {
     /// Number of older entries that were discarded.
     #[field(example = "0")]
     dropped: u64,
-    /// Entries, the oldest first.
+    /// Names of the nodes that played the channel; empty without a cluster.
+    #[field(example = "attic")]
+    nodes: Vec<String>,
+    /// Entries, the oldest first. The clocks of nodes may differ.
     entries: Vec<TimelineEntryView>,
 }
 
@@ -46,15 +53,18 @@ pub(crate) struct TimelineRunView {
 pub(crate) struct TimelineEntryView {
     /// Time of the entry.
     timestamp: Time,
+    /// Name of the node whose entry it is; `null` without a cluster.
+    #[field(example = "attic")]
+    node: Option<String>,
     /// Type of entry.
     #[field(example = "lost")]
     event: Named<RunEntryKind>,
     /// State of the channel afterwards.
     #[field(example = "opening")]
-    state: &'static str,
+    state: String,
     /// Reason in one word of a fixed set.
     #[field(example = "stall")]
-    cause: Option<&'static str>,
+    cause: Option<String>,
     /// Reason for people; may be empty.
     #[field(example = "video and audio stopped")]
     detail: String,
@@ -116,31 +126,39 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<ChannelTimelineView, Refusal> {
     let uuid = call.uuid()?;
-    let runs = call.app.switchboard.timeline(uuid);
+    let ChannelTimelines { runs, missing } = timeline(&call.app, uuid).await;
     let newest = runs.first().ok_or_else(|| {
-        Refusal::not_found(format!("Channel {uuid} is not playing and was not played recently."))
+        let mut text = format!("Channel {uuid} is not playing and was not played recently.");
+        if !missing.is_empty() {
+            text.push_str(&format!(" These nodes do not answer: {}.", missing.join(", ")));
+        }
+        Refusal::not_found(text)
     })?;
     Ok(ChannelTimelineView {
         channel_id: uuid,
         channel_name: newest.name.clone(),
         count: runs.len(),
         runs: runs.into_iter().map(run).collect(),
+        missing_nodes: missing,
     })
 }
 
-fn run(run: ChannelRun) -> TimelineRunView {
+fn run(run: NodeRun) -> TimelineRunView {
     TimelineRunView {
         started_at: Time(run.started_at),
         ended_at: run.ended_at.map(Time),
         dropped: run.n_dropped,
-        entries: run.entries.into_iter().map(entry).collect(),
+        nodes: run.nodes,
+        entries: run.entries.into_iter().filter_map(entry).collect(),
     }
 }
 
-fn entry(entry: RunEntry) -> TimelineEntryView {
-    TimelineEntryView {
+/// Returns an entry; `None` for one of a later version.
+fn entry(entry: NodeRunEntry) -> Option<TimelineEntryView> {
+    Some(TimelineEntryView {
         timestamp: Time(entry.at),
-        event: Named(entry.kind),
+        node: entry.node,
+        event: Named(RunEntryKind::of(&entry.kind)?),
         state: entry.state,
         cause: entry.cause,
         detail: entry.detail,
@@ -149,9 +167,9 @@ fn entry(entry: RunEntry) -> TimelineEntryView {
         m3u_profile_id: entry.stream.as_ref().map(|it| it.profile),
         stream_name: entry.stream.map(|it| it.name),
         upstream_status: entry.upstream_status,
-        gap_ms: entry.gap.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+        gap_ms: entry.gap_ms,
         bytes_in: entry.bytes_in,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ export const text = texts({
 		noGaps: 'No gaps',
 		gaps: (n: number, total: string) => `${plural(n, '1 gap', `${number(n)} gaps`)}, ${total} in total`,
 		dropped: (n: number) => `${number(n)} older entries are not kept.`,
+		missingNodes: (nodes: string) => `Without what these nodes did, which do not answer: ${nodes}.`,
 		noTimeline: 'No timeline',
 		noTimelineText:
 			'This channel does not play and was not played recently. A timeline is kept for an hour after the last viewer has left.',

@@ -22,7 +22,13 @@ function entry(seconds: number, event: string, stream: number | null, more: Reco
 }
 
 const run = (entries: unknown[], ended: number | null = null) =>
-	({ started_at: at(0), ended_at: ended === null ? null : at(ended), dropped: 0, entries }) as never;
+	({
+		started_at: at(0),
+		ended_at: ended === null ? null : at(ended),
+		dropped: 0,
+		nodes: [],
+		entries,
+	}) as never;
 
 describe('timelineOf', () => {
 	test('a failover has a lane for each stream, and a gap with its length and cause', () => {
@@ -90,5 +96,20 @@ describe('timelineOf', () => {
 	test('a run without entries has a length', () => {
 		const made = timelineOf(run([], 0), 0);
 		expect(placeOf(made, made.until)).toBe(1);
+	});
+
+	test('what a node does leaves the streams of another one alone', () => {
+		const made = timelineOf(
+			run([
+				entry(0, 'started', 1, { node: 'attic' }),
+				entry(1, 'started', 1, { node: 'cellar' }),
+				entry(5, 'ended', null, { node: 'cellar' }),
+			]),
+			1_700_000_009_000,
+		);
+		expect(made.lanes.map((it) => [it.node, it.segments.map((s) => s.until - s.from)])).toEqual([
+			['attic', [9000]],
+			['cellar', [4000]],
+		]);
 	});
 });

@@ -10,10 +10,12 @@ export interface Segment {
 	until: number;
 }
 
-/** One stream. */
+/** One stream, on one node of a cluster. */
 export interface Lane {
-	id: number;
+	id: string;
 	name: string;
+	/** Empty without a cluster. */
+	node: string;
 	account: string;
 	segments: Segment[];
 	/** Moments at which it was lost or could not be opened. */
@@ -44,17 +46,24 @@ const time = (iso: string): number => new Date(iso).getTime();
 export function timelineOf(run: Run, now: number): Timeline {
 	const from = time(run.started_at);
 	const until = Math.max(run.ended_at ? time(run.ended_at) : now, from + 1);
-	const lanes = new Map<number, Lane>();
+	const lanes = new Map<string, Lane>();
 	const gaps: Gap[] = [];
-	const open = new Map<number, Segment>();
+	const open = new Map<string, Segment>();
 	let lastLoss: Entry | null = null;
+
+	const nodeOf = (entry: Entry): string => entry.node ?? '';
+	/** The streams of the node of an entry that are open. */
+	const openOf = (entry: Entry): [string, Segment][] =>
+		[...open].filter(([id]) => lanes.get(id)?.node === nodeOf(entry));
 
 	const laneOf = (entry: Entry): Lane | null => {
 		if (entry.stream_id === null) return null;
-		let lane = lanes.get(entry.stream_id);
+		const id = `${nodeOf(entry)}/${entry.stream_id}`;
+		let lane = lanes.get(id);
 		if (!lane) {
 			lane = {
-				id: entry.stream_id,
+				id,
+				node: nodeOf(entry),
 				name: entry.stream_name ?? '',
 				account: entry.account_name ?? '',
 				segments: [],
@@ -64,7 +73,7 @@ export function timelineOf(run: Run, now: number): Timeline {
 		}
 		return lane;
 	};
-	const close = (id: number, at: number): void => {
+	const close = (id: string, at: number): void => {
 		const segment = open.get(id);
 		if (segment) segment.until = Math.max(segment.from, at);
 		open.delete(id);
@@ -82,7 +91,8 @@ export function timelineOf(run: Run, now: number): Timeline {
 		if (entry.event === 'opening' && lane) begin(lane, 'opening', at);
 		else if (entry.event === 'silent' && lane) begin(lane, 'silent', at);
 		else if (PLAYS.has(entry.event) && lane) {
-			for (const [id, segment] of open) if (id !== lane.id && segment.kind !== 'opening') close(id, at);
+			for (const [id, segment] of openOf(entry))
+				if (id !== lane.id && segment.kind !== 'opening') close(id, at);
 			if (open.get(lane.id)?.kind !== 'playing') begin(lane, 'playing', at);
 			// The gateway measures the gap; the start of the first stream is none.
 			if (entry.gap_ms && entry.event !== 'started') {
@@ -101,7 +111,7 @@ export function timelineOf(run: Run, now: number): Timeline {
 			}
 			lastLoss = entry;
 		} else if (ENDS.has(entry.event)) {
-			for (const id of [...open.keys()]) close(id, at);
+			for (const [id] of openOf(entry)) close(id, at);
 		}
 	}
 	return { from, until, lanes: [...lanes.values()], gaps };

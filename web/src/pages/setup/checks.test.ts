@@ -4,6 +4,7 @@ import { checksOf, type Timeline } from './checks';
 type Entry = Timeline['runs'][number]['entries'][number];
 const entry = (event: Entry['event'], more: Partial<Entry> = {}): Entry => ({
 	timestamp: '',
+	node: null,
 	event,
 	state: 'opening',
 	cause: null,
@@ -21,7 +22,8 @@ const timeline = (...entries: Entry[]): Timeline => ({
 	channel_id: '',
 	channel_name: 'News',
 	count: 1,
-	runs: [{ started_at: '', ended_at: null, dropped: 0, entries }],
+	runs: [{ started_at: '', ended_at: null, dropped: 0, nodes: [], entries }],
+	missing_nodes: [],
 });
 const states = (checks: ReturnType<typeof checksOf>) => checks.map((it) => it.state).join(' ');
 
