@@ -76,8 +76,8 @@ pub use self::clock::now_ms;
 pub use self::cluster::testing::TestMember;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
-    ConfigurationView, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting, NodeDialer,
-    NodeDrain, NodeSocket, NodeState, NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables,
+    ConfigurationView, DrainChanges, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting,
+    NodeDialer, NodeDrain, NodeSocket, NodeState, NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables,
     SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link,
     list_snapshots, read_usable_snapshot, store_snapshot,
 };

@@ -46,6 +46,10 @@ pub struct NodeLoad {
     /// The node is drained: it gives its channels away, and is asked for none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_draining: bool,
+    /// When the streams of the viewers of a drained node end, by its wall clock in milliseconds since 1970. `None`: it is not
+    /// drained, or does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_ends: Option<i64>,
 }
 
 /// The description that a node gives of itself in its record. Other nodes do not decide by it.

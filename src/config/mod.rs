@@ -138,7 +138,7 @@ pub struct Limits {
     /// Time limit for open responses to finish after the gateway begins to stop.
     #[serde(with = "seconds")]
     pub drain_timeout: Duration,
-    /// Time for which viewers of live channels keep their streams after a restart; 0 ends them.
+    /// Time for which viewers of live channels keep their streams after a restart, or while the node is drained; 0 ends them.
     #[serde(with = "seconds")]
     pub drain_time: Duration,
     /// Maximum size of a request body, in bytes.

@@ -162,7 +162,7 @@ pub(crate) async fn prepare(
     }
     let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
     let engine: Arc<dyn Engine> = Arc::new(NatsEngine::start(options));
-    let drain = Arc::<NodeDrain>::default();
+    let drain = Arc::new(NodeDrain::new(config.limits.drain_time));
     let parts = NodeParts {
         leases: ClusterParts {
             link: link.clone(),
@@ -306,7 +306,6 @@ async fn give_up_jobs(
     let mut wanted = true;
     loop {
         let view = members.borrow_and_update().clone();
-        draining.borrow_and_update();
         let is_other = |it: &NodeView| {
             let info = &it.info;
             let is_full = info.role == NodeRole::Full && info.certificate.is_some();
@@ -316,11 +315,11 @@ async fn give_up_jobs(
         if std::mem::replace(&mut wanted, wants) != wants {
             configuration.want_to_write(wants);
         }
-        let changed = tokio::select! {
-            changed = members.changed() => changed,
-            changed = draining.changed() => changed,
+        let is_running = tokio::select! {
+            changed = members.changed() => changed.is_ok(),
+            is_running = draining.next() => is_running,
         };
-        if changed.is_err() {
+        if !is_running {
             return;
         }
     }
@@ -389,6 +388,7 @@ fn load(app: &Weak<App>, written: Option<&WrittenVersion>) -> NodeLoad {
         leases: counts.leases as u64,
         cpu_percent: cpu_percent(),
         is_draining: app.node.get().is_some_and(|it| it.drain.is_draining()),
+        drain_ends: app.node.get().and_then(|it| it.drain.ends_at()),
         written,
         // The member says it when it writes.
         at: None,

@@ -1,11 +1,14 @@
 //! A node that is drained gives its channels and jobs to other nodes: gateways in processes of their own, and NATS.
 
 mod slow {
+    use std::time::Duration;
+
     use serde_json::{Value, json};
+    use tokio::time::Instant;
 
     use crate::support::api::Api;
     use crate::support::binary::Binary;
-    use crate::support::client::Player;
+    use crate::support::client::{Ended, Player};
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
     use crate::support::signal::Picture;
     use crate::support::until_async;
@@ -101,5 +104,57 @@ mod slow {
         there.more_bytes(1_000_000).await;
         here.more_bytes(1_000_000).await;
         here.received(|it| it.ts.assert_clean());
+    }
+
+    /// Returns when the drain of a node ends, as another node shows it.
+    async fn drain_end(node: &Node, name: &str) -> Value {
+        let body = node.api.get("/api/core/nodes/").await.body;
+        let nodes = body["nodes"].as_array().cloned().unwrap_or_default();
+        let found = nodes.into_iter().find(|it| it["name"] == name).expect("the node is listed");
+        found["drain_ends"].clone()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_streams_of_viewers_who_stay_at_a_drained_node_end_after_the_drain_time() {
+        const DRAIN_TIME: Duration = Duration::from_secs(5);
+        let nats = nats();
+        let provider = Provider::start();
+        provider.path(NEWS).plays(Picture::new("news"));
+        let mut machine = Machine::new("attic", &nats);
+        machine.settings.push(format!("limits.drain_time={}", DRAIN_TIME.as_secs()));
+        let uuid = fill(&machine, &provider).await;
+        let path = format!("/proxy/ts/stream/{uuid}");
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        let here = Player::watch(attic.address, &path).await;
+        here.sees("news").await;
+        until_origin_is(&attic, &uuid, "attic").await;
+        let there = Player::watch(cellar.address, &path).await;
+        there.sees("news").await;
+        assert_eq!(drain_end(&cellar, "attic").await, Value::Null);
+
+        let began = Instant::now();
+        let drain = "/api/core/nodes/attic/drain/";
+        assert_eq!(cellar.api.post(drain, json!({})).await.status, 204);
+        let is_known = async || drain_end(&cellar, "attic").await.is_string();
+        until_async("the other node to know the end", is_known).await;
+        assert_eq!(here.ended().await, Ended::Whole);
+        assert!(began.elapsed() >= DRAIN_TIME, "{:?}", began.elapsed());
+        here.received(|it| {
+            it.ts.assert_clean();
+            assert_eq!(it.n_bytes % 188, 0);
+        });
+        // Those of the other node watch on; it has the channel now.
+        until_origin_is(&cellar, &uuid, "cellar").await;
+        there.more_bytes(1_000_000).await;
+        assert!(there.is_watching());
+        // Who comes nevertheless stays.
+        let late = Player::watch(attic.address, &path).await;
+        late.sees("news").await;
+        late.more_bytes(1_000_000).await;
+        until_async("one upstream", async || provider.open() == 1).await;
+        assert_eq!(cellar.api.delete(drain).await.status, 204);
+        until_async("the end to be forgotten", async || drain_end(&cellar, "attic").await.is_null()).await;
+        assert!(late.is_watching());
+        there.received(|it| it.ts.assert_clean());
     }
 }

@@ -188,6 +188,50 @@ mod slow {
         player.leave().await;
     }
 
+    /// A webhook gets one message about each state of a node, however many nodes see it: from the node that writes, also if
+    /// that was lost itself.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_integration_gets_each_state_of_a_node_once() {
+        let nats = nats();
+        let hook = Hook::start();
+        let attic = Machine::new("attic", &nats).with_admin().await;
+        let [attic, cellar] = two_nodes(attic, Machine::new("cellar", &nats)).await;
+        hook.subscribe(&attic, &["node_state"]).await;
+        let told = |node: &str, state: &str| {
+            let wanted = json!({ "event_type": "node_state", "node": node, "state": state });
+            hook.sent(&wanted).into_values().collect::<Vec<_>>()
+        };
+        let is_told = async |node: &str, state: &str, teller: &Node| {
+            let what = format!("{node} to be {state}: {:?}\n{}", hook.bodies(), teller.program.output());
+            until_async(&what, async || !told(node, state).is_empty()).await;
+        };
+
+        // A node that does not write stops.
+        let cellar = cellar.stops().await;
+        is_told("cellar", "left", &attic).await;
+        let cellar = cellar.serve(&[]).await;
+        is_told("cellar", "alive", &attic).await;
+
+        // The node that writes is lost. The other one tells so once it writes.
+        let attic = attic.killed().await;
+        is_told("attic", "expired", &cellar).await;
+        // Both see this.
+        let mut attic = attic.serve(&[]).await;
+        is_told("attic", "alive", &cellar).await;
+        attic.logs_in().await;
+        attic.sees("cellar").await;
+
+        // The node that writes stops.
+        let cellar = cellar.stops().await;
+        is_told("cellar", "left", &attic).await;
+        until_async("the second stop", async || told("cellar", "left").len() == 2).await;
+        let _cellar = cellar.serve(&[]).await;
+        until_async("the second start", async || told("cellar", "alive").len() == 2).await;
+        assert_eq!(told("cellar", "left"), [1, 1]);
+        assert_eq!(told("attic", "expired"), [1]);
+        assert_eq!(told("attic", "left"), [0; 0]);
+    }
+
     /// A plugin that says where it runs.
     const PLUGIN: &str = "
 class Plugin:

@@ -83,6 +83,8 @@ pub(crate) enum Message {
     EdgeJoined,
     /// Another node does not read the ring any more.
     EdgeLeft,
+    /// The time of the viewers of a drained node is over. A channel that is recorded goes on.
+    EndViewers,
     /// Disconnects one client. Replies whether it existed.
     Kick(u64, RpcReplyPort<bool>),
     /// Loads the plan again.

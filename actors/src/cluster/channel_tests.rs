@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use cluster::testing::{MemoryEngine, MemoryStore};
 use cluster::{Engine, NodeInfo, NodeLoad, node_id};
 use domain::cluster::record::NodeId;
+use media::ring::EndReason;
 use media::testing::{Behaviour, Break, TsReader, labels_in};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -23,6 +24,8 @@ use crate::timeline::RunEntryKind;
 const SECOND: Duration = Duration::from_secs(1);
 /// After this time in a new cluster, nodes may become origins.
 const SETTLED: Duration = Duration::from_secs(30);
+/// Time for which viewers of a drained node keep their streams.
+const DRAIN_TIME: Duration = Duration::from_secs(300);
 
 /// The nodes that can be reached, and the connections to each.
 #[derive(Default)]
@@ -97,7 +100,7 @@ struct Nodes {
 impl Nodes {
     /// Adds a node; one with `edge` in its name is an edge node.
     fn join(&self, name: &'static str, scenario: Scenario) -> Node {
-        let (may_originate, drain) = (!name.contains("edge"), Arc::<NodeDrain>::default());
+        let (may_originate, drain) = (!name.contains("edge"), Arc::new(NodeDrain::new(DRAIN_TIME)));
         let engine = self.store.connect();
         let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
         let (link, ends, receivers) = super::link();
@@ -443,4 +446,48 @@ async fn a_drained_node_gives_its_channel_away_without_a_gap_and_its_viewers_sta
     attic.drain.set(false);
     let _last = attic.watch().await;
     assert_eq!(attic.part().await, Some(part("attic", true, 4)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_streams_of_a_drained_node_end_after_the_drain_time_unless_the_drain_does_before() {
+    let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[stream(1, "a")]).await;
+    let (mut here, mut there) = (attic.watch().await, cellar.watch().await);
+    let mut bytes = BytesMut::new();
+    assert!(attic.drain.set(true));
+    // Asking again changes nothing.
+    assert!(!attic.drain.set(true));
+    assert!(attic.drain.ends_at().is_some());
+    reads(&mut here, DRAIN_TIME - SECOND, &mut bytes).await;
+    attic.drain.set(false);
+    assert_eq!(attic.drain.ends_at(), None);
+    reads(&mut here, DRAIN_TIME, &mut bytes).await;
+
+    attic.drain.set(true);
+    let began = Instant::now();
+    reads(&mut here, DRAIN_TIME - SECOND, &mut bytes).await;
+    TsReader::default().read(&bytes, Duration::ZERO).unwrap();
+    assert_eq!(here.ends().await, EndReason::Stopped);
+    let elapsed = began.elapsed();
+    assert!(elapsed >= DRAIN_TIME && elapsed < DRAIN_TIME + SECOND, "{elapsed:?}");
+    // Those of the other node stay, and who comes later stays as well.
+    let mut again = attic.watch().await;
+    bytes.clear();
+    reads(&mut again, 2 * DRAIN_TIME, &mut bytes).await;
+    bytes.clear();
+    reads(&mut there, SECOND, &mut bytes).await;
+    assert_eq!(cellar.part().await.map(|it| it.is_origin), Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_of_a_drained_node_that_others_still_read_ends_there_once_another_one_has_it() {
+    let (_nodes, [attic, edge]) = nodes(["attic", "edge"], &[stream(1, "a")]).await;
+    let (mut here, mut there) = (attic.watch().await, edge.watch().await);
+    attic.drain.set(true);
+    // No other node may open it.
+    let mut bytes = BytesMut::new();
+    reads(&mut here, DRAIN_TIME + 10 * SECOND, &mut bytes).await;
+    bytes.clear();
+    reads(&mut there, SECOND, &mut bytes).await;
+    drop(there);
+    assert_eq!(here.ends().await, EndReason::Stopped);
 }

@@ -30,7 +30,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use super::drain::NodeDrain;
+use super::drain::{self, NodeDrain};
 use super::link::ClusterLink;
 use super::origins::{self, Origins};
 use crate::channel;
@@ -153,11 +153,12 @@ impl SharedChannels {
                             Some(effect) => of_task.pass_on(effect),
                             None => return,
                         },
-                        Ok(()) = draining.changed() => of_task.drain_changed(),
+                        true = draining.next() => of_task.drain_changed(),
                     }
                 }
             };
-            tokio::join!(serving, passing);
+            let ending = drain::end_viewers(&of_task, &of_task.drain);
+            tokio::join!(serving, passing, ending);
         });
         (shared, AbortOnDropHandle::new(task))
     }
@@ -228,6 +229,14 @@ impl SharedChannels {
             }
         };
         let _ = timeout(at_most, moving).await;
+    }
+
+    /// Returns the channels that no other node reads from this one, with their serials, and the serials of all.
+    pub(super) fn unread(&self) -> (Vec<(u64, ActorRef<channel::Message>)>, Vec<u64>) {
+        let claimed = self.claimed.lock();
+        let is_unread = |it: &&Claimed| !it.served.as_ref().is_some_and(ServedRing::is_read);
+        let unread = claimed.values().filter(is_unread).map(|it| (it.serial, it.actor.clone()));
+        (unread.collect(), claimed.values().map(|it| it.serial).collect())
     }
 
     /// Starts a channel for another node. It becomes its origin unless there is one by then.

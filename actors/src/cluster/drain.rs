@@ -1,36 +1,81 @@
-//! Whether this node is drained: it opens no channel and begins no job, and its channels move to other nodes.
+//! Whether this node is drained: it opens no channel and begins no job, its channels move to other nodes, and after a time
+//! the streams of its viewers end.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::info;
+
+use super::channels::SharedChannels;
+use crate::clock::now_ms;
+
+/// Pause before channels are ended that could not be before, such as those that other nodes still read.
+const END_PAUSE: Duration = Duration::from_secs(1);
+
+/// When the streams of the viewers of a drained node end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DrainEnd {
+    at: Instant,
+    /// Milliseconds since 1970.
+    at_ms: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Drain {
+    /// `None`: with the process.
+    end: Option<DrainEnd>,
+}
 
 /// The drain of a node. It ends with the process.
 #[derive(Debug)]
 pub struct NodeDrain {
-    state: watch::Sender<bool>,
+    state: watch::Sender<Option<Drain>>,
+    /// For how long viewers keep their streams.
+    viewer_time: Duration,
     is_stopping: AtomicBool,
 }
 
-impl Default for NodeDrain {
-    fn default() -> Self {
-        Self { state: watch::Sender::new(false), is_stopping: AtomicBool::new(false) }
-    }
-}
-
 impl NodeDrain {
+    /// Returns the drain of a node that is not drained yet. When it is, viewers of its live channels keep their streams for
+    /// this time.
+    pub fn new(viewer_time: Duration) -> Self {
+        Self { state: watch::Sender::new(None), viewer_time, is_stopping: AtomicBool::new(false) }
+    }
+
     /// Begins or ends the drain. Returns whether that changed anything.
     pub fn set(&self, is_draining: bool) -> bool {
-        self.state.send_if_modified(|it| std::mem::replace(it, is_draining) != is_draining)
+        let begun = || {
+            // A time that no clock has never comes.
+            let at = Instant::now().checked_add(self.viewer_time);
+            let ms = i64::try_from(self.viewer_time.as_millis()).ok();
+            let at_ms = ms.and_then(|it| now_ms().checked_add(it));
+            Drain { end: at.zip(at_ms).map(|(at, at_ms)| DrainEnd { at, at_ms }) }
+        };
+        self.state.send_if_modified(|it| {
+            let is_new = it.is_some() != is_draining;
+            if is_new {
+                *it = is_draining.then(begun);
+            }
+            is_new
+        })
     }
 
-    /// Drains the node because the gateway stops. Its jobs end with it.
+    /// Drains the node because the gateway stops. Its jobs and the streams of its viewers end with it.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
-        self.set(true);
+        self.state.send_replace(Some(Drain { end: None }));
     }
 
     pub fn is_draining(&self) -> bool {
-        *self.state.borrow()
+        self.state.borrow().is_some()
+    }
+
+    /// Returns when the streams of its viewers end, in milliseconds since 1970. `None`: the node is not drained, or stops.
+    pub fn ends_at(&self) -> Option<i64> {
+        self.state.borrow().and_then(|it| it.end).map(|it| it.at_ms)
     }
 
     /// Returns whether the jobs of the node are for other nodes.
@@ -38,8 +83,65 @@ impl NodeDrain {
         self.is_draining() && !self.is_stopping.load(Ordering::Relaxed)
     }
 
-    /// Returns the state, and its changes.
-    pub fn changes(&self) -> watch::Receiver<bool> {
-        self.state.subscribe()
+    /// Returns a receiver of the changes.
+    pub fn changes(&self) -> DrainChanges {
+        DrainChanges(self.state.subscribe())
+    }
+}
+
+/// The changes of a drain.
+#[derive(Debug)]
+pub struct DrainChanges(watch::Receiver<Option<Drain>>);
+
+impl DrainChanges {
+    /// Waits for the next change. Returns `false` once there can be none. Cancel-safe.
+    pub async fn next(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
+/// Ends the live channels that the viewers of a drained node watch when the time for them is over, as often as the node is
+/// drained.
+pub(super) async fn end_viewers(shared: &SharedChannels, drain: &NodeDrain) {
+    let mut state = drain.state.subscribe();
+    loop {
+        let end = state.borrow_and_update().and_then(|it| it.end);
+        let ending = async {
+            match end {
+                Some(end) => {
+                    sleep_until(end.at).await;
+                    end_channels(shared).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        // An end of the drain cancels it.
+        let changed = tokio::select! {
+            changed = state.changed() => changed,
+            () = ending => state.changed().await,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends the channels that play now, each as soon as no other node reads it from here. Later viewers of this node stay: they
+/// would come again at once.
+async fn end_channels(shared: &SharedChannels) {
+    let serials: HashSet<u64> = shared.unread().1.into_iter().collect();
+    info!(channels = serials.len(), "the time for viewers of this node, which is drained, is over");
+    loop {
+        let (unread, all) = shared.unread();
+        if !all.iter().any(|it| serials.contains(it)) {
+            return;
+        }
+        for (serial, actor) in unread {
+            if serials.contains(&serial) {
+                // Fails when the channel has ended.
+                let _ = actor.cast(crate::channel::Message::EndViewers);
+            }
+        }
+        sleep(END_PAUSE).await;
     }
 }

@@ -9,7 +9,7 @@
 //!      ├─ files.rs    files in the object store
 //!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
 //!      ├─ origins.rs    asks other nodes to open a channel, and answers them
-//!      ├─ drain.rs    whether this node gives its channels away
+//!      ├─ drain.rs    whether this node gives its channels away, and the end of its viewers
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      ├─ clock_offset.rs   how far the wall clocks of other nodes are away
 //!      ├─ view.rs     who is there, for people and programs
@@ -59,7 +59,7 @@ pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, S
 use self::clock::BootClock;
 pub(crate) use self::clock::BootTimeReader;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
-pub use self::drain::NodeDrain;
+pub use self::drain::{DrainChanges, NodeDrain};
 pub use self::files::{FileError, FileExchange, StoredObject, digest_of};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
 use self::member::MemberTask;

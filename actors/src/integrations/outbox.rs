@@ -110,10 +110,11 @@ impl Outbox {
     /// Takes an event that every node of a cluster sees, under the same id. Only the node that delivers stores it; others
     /// keep it for a while, because that node may be lost. Never waits.
     pub(crate) fn offer_seen_by_all(&self, event_id: Uuid, event: &Arc<Event>) {
+        // Locked first, so that an event is not kept after `offer_seen` has taken the others.
+        let mut seen = self.inner.seen.lock();
         if self.inner.wanting.get().is_some_and(|it| it.store.writes_shared()) {
             return self.offer_as(event_id, event);
         }
-        let mut seen = self.inner.seen.lock();
         seen.retain(|it| it.0.elapsed() < SEEN_TIME);
         if seen.len() == SEEN_MAX {
             seen.pop_front();

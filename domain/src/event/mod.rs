@@ -174,7 +174,7 @@ pub enum EventBody {
         /// Whether the gateway restarts now.
         restarts_now: bool,
     },
-    /// A node of the cluster has joined, left or expired. Not for subscribers, because every node sees it.
+    /// A node of the cluster has joined, left or expired. Every node sees it, and one delivers it.
     NodeState {
         node: String,
         /// `alive`, `expired` or `left`.
@@ -257,7 +257,7 @@ pub struct CallerRef {
 
 impl EventBody {
     /// The names of the events that integrations can subscribe to, in the order of the API.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 18] = [
         "channel_start",
         "channel_stop",
         "channel_reconnect",
@@ -275,6 +275,7 @@ impl EventBody {
         "m3u_blocked",
         "vod_start",
         "vod_stop",
+        "node_state",
     ];
 
     /// Returns the name of the event.

@@ -118,6 +118,7 @@ fn samples() -> Vec<EventBody> {
         EventBody::M3uBlocked { attempt: caller(), reason: reason() },
         EventBody::VodStart { vod: vod() },
         EventBody::VodStop { vod: vod(), duration_seconds: 60, bytes_sent: 9 },
+        EventBody::NodeState { node: "attic".to_owned(), state: "expired" },
         EventBody::AccountExpiring {
             account: source(),
             profile_id: 3,
@@ -127,7 +128,6 @@ fn samples() -> Vec<EventBody> {
         },
         EventBody::StoreStopped { reason: reason() },
         EventBody::StoreResumed,
-        EventBody::NodeState { node: "attic".to_owned(), state: "expired" },
         EventBody::ComskipStatus {
             channel: channel(),
             recording: recording(),

@@ -173,6 +173,11 @@ impl Audience {
         self.readers().all(|it| it.is_some())
     }
 
+    /// Returns whether a recording reads the channel, or waits for it.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.readers().any(|it| it.is_some())
+    }
+
     /// Returns for each client and each waiting join the recording that it is, if it is one.
     fn readers(&self) -> impl Iterator<Item = Option<&ReadingRecording>> {
         self.clients.recordings().chain(self.waiting.iter().map(|it| it.request.recording.as_ref()))

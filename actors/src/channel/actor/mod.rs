@@ -131,6 +131,8 @@ impl ractor::Actor for Actor {
             Message::PullGaveUp(attempt) => state.pull_gave_up(attempt),
             Message::EdgeJoined => state.edge_joined(),
             Message::EdgeLeft => state.edge_left(),
+            Message::EndViewers if state.audience.is_recorded() => {}
+            Message::EndViewers => state.end(EndReason::Stopped),
             Message::Kick(client, reply) => state.audience.kick(client, reply),
             Message::Reload => state.reload(),
             Message::Status(reply) => answer(reply, state.status()),

@@ -76,6 +76,7 @@ choice!(
         M3uBlocked = "m3u_blocked",
         VodStart = "vod_start",
         VodStop = "vod_stop",
+        NodeState = "node_state",
     }
 );
 

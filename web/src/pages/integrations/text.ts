@@ -155,6 +155,7 @@ export const text = texts({
 			m3u_blocked: 'A playlist is refused to somebody',
 			vod_start: 'A film or an episode starts',
 			vod_stop: 'A film or an episode stops',
+			node_state: 'A node joins, stops, or no longer answers',
 		} satisfies Record<EventName, string>,
 		eventsHint: 'These events are sent.',
 		eventsSaved: 'The events were saved.',
