@@ -11,6 +11,7 @@ mod slow {
     use serde_json::{Value, json};
     use tokio::time::sleep;
 
+    use crate::guide::fixture::guide;
     use crate::plugins::{PLUGINS, install, package};
     use crate::support::client::{Player, Request};
     use crate::support::cluster::{Machine, Node, join, nats, two_nodes};
@@ -20,6 +21,7 @@ mod slow {
     use crate::support::web_target::WebTarget;
 
     const LIST: &str = "/lists/all.m3u";
+    const GUIDE: &str = "/guide.xml";
     const HOOK: &str = "/hook";
 
     /// A machine whose requests to the provider have its name.
@@ -29,17 +31,18 @@ mod slow {
         machine
     }
 
-    /// Returns how often a node has asked the provider for the playlist.
-    fn asked(provider: &Provider, name: &str) -> usize {
-        let requests = provider.path(LIST).requests();
+    /// Returns how often a node has asked the provider for the playlist, or for the guide.
+    fn asked(provider: &Provider, path: &str, name: &str) -> usize {
+        let requests = provider.path(path).requests();
         requests.iter().filter(|it| it.header("user-agent") == Some(name)).count()
     }
 
-    /// Waits for a refresh by schedule, which takes longer than other waits: up to a minute until it is due, two if it was
-    /// missed, and some seconds until somebody looks. A test that never gets it is ended from outside.
+    /// Waits for refreshes by schedule, which takes longer than other waits: up to a minute until they are due. A test that
+    /// never gets them is ended from outside.
     async fn asks_again(provider: &Provider, name: &str) {
-        let before = asked(provider, name);
-        while asked(provider, name) == before {
+        let n_asked = || [LIST, GUIDE].map(|path| asked(provider, path, name));
+        let before = n_asked();
+        while n_asked().iter().zip(&before).any(|(now, before)| now == before) {
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -50,6 +53,8 @@ mod slow {
         let provider = Provider::start();
         let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/news.ts\n";
         provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+        let guide = guide(2, 20, actors::now_ms() / 1000);
+        provider.path(GUIDE).answers(MockResponse::text("text/xml", guide));
         let attic = named("attic", &nats).with_admin().await;
         let [attic, cellar] = two_nodes(attic, named("cellar", &nats)).await;
         let account = json!({
@@ -57,18 +62,25 @@ mod slow {
         });
         let account = cellar.api.post("/api/m3u/accounts/", account).await;
         assert_eq!(account.status, 201, "{account:?}");
-        until_async("the import", async || asked(&provider, "attic") > 0).await;
+        let guide = json!({
+            "name": "Guide", "source_type": "xmltv", "url": provider.url(GUIDE), "cron_expression": "* * * * *",
+        });
+        let guide = cellar.api.post("/api/epg/sources/", guide).await;
+        assert_eq!(guide.status, 201, "{guide:?}");
+        until_async("the import", async || asked(&provider, LIST, "attic") > 0).await;
         asks_again(&provider, "attic").await;
-        assert_eq!(asked(&provider, "cellar"), 0);
+        assert_eq!([LIST, GUIDE].map(|path| asked(&provider, path, "cellar")), [0, 0]);
 
         attic.killed().await;
         // What was due meanwhile is made up for.
         asks_again(&provider, "cellar").await;
-        let path = format!("/api/m3u/accounts/{}/", account.body["id"]);
-        until_async("the refresh by the other node", async || {
-            cellar.api.get(&path).await.body["status"] == "success"
-        })
-        .await;
+        for (path, made) in [("/api/m3u/accounts/", account), ("/api/epg/sources/", guide)] {
+            let path = format!("{path}{}/", made.body["id"]);
+            until_async("the refresh by the other node", async || {
+                cellar.api.get(&path).await.body["status"] == "success"
+            })
+            .await;
+        }
     }
 
     /// A target of webhooks that can refuse what it gets.

@@ -15,8 +15,6 @@ use domain::ids::RecordingId;
 use domain::recording::{LeftFiles, RecordedFile, Recording};
 use serde::{Deserialize, Serialize};
 use storage::Write;
-use storage::log::{LogRole, LogStatus};
-use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::file::RecordingFile;
@@ -75,14 +73,6 @@ impl Recorder {
 pub(super) fn leave(write: &mut Write<'_>, left: LeftFiles) -> storage::Result<()> {
     let id = write.next_id::<LeftFiles>()?;
     write.put(&LeftFiles { id, ..left })
-}
-
-/// Waits until this node begins or ceases to write the records.
-pub(super) async fn role_changed(status: &mut watch::Receiver<Option<LogStatus>>, writes: bool) {
-    let is_writer = |it: &Option<LogStatus>| it.as_ref().is_none_or(|it| it.role == LogRole::Writer);
-    if status.wait_for(|it| is_writer(it) != writes).await.is_err() {
-        std::future::pending().await
-    }
 }
 
 impl Shared {

@@ -26,7 +26,8 @@ use tracing::warn;
 pub use self::artwork::{Artwork, FindArtwork};
 use super::folder::FolderError;
 use super::run::recording_ref;
-use super::{Shared, any_changed, role_changed};
+use super::{Shared, any_changed};
+use crate::writer::role_changed;
 
 /// Pause after work that has to wait, such as for a disk that is not mounted.
 const PAUSE: Duration = Duration::from_secs(30);
