@@ -4,7 +4,7 @@
 //! ```text
 //!  a record is deleted ─► LeftFiles ─► its node removes them ──────────┐
 //!  another node continues a recording ─► its node cuts its part, ──────┴─► FileReport ─► the node that writes
-//!                                        as after a crash
+//!  work on a file ─► its node does it ─────────┘           as after a crash
 //! ```
 
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use domain::ids::RecordingId;
-use domain::recording::{LeftFiles, RecordedFile, Recording};
+use domain::recording::{FileWork, LeftFiles, RecordedFile, Recording};
 use serde::{Deserialize, Serialize};
 use storage::Write;
 use tracing::{info, warn};
@@ -30,6 +30,8 @@ pub enum FileReport {
     Ended { node: String, recording: RecordingId, path: String, bytes: u64, ended_at: i64 },
     /// The files of a deleted recording are removed. Contains the id of [`LeftFiles`].
     Removed { node: String, left: u32 },
+    /// A step of the work on a file, on the record as the node knew it before.
+    Work { node: String, recording: RecordingId, before: Box<FileWork>, now: Box<FileWork> },
 }
 
 /// Sends reports to the node that writes the records.
@@ -78,12 +80,27 @@ pub(super) fn leave(write: &mut Write<'_>, left: LeftFiles) -> storage::Result<(
 impl Shared {
     async fn accept_report(&self, report: FileReport) -> Result<(), String> {
         let Some(parts) = self.parts.get() else { return Err("nothing is recorded here".to_owned()) };
+        let (settings, _) = self.settings();
         let stored = parts.models.store.write(move |write: &mut Write<'_>| {
             match report {
                 FileReport::Ended { node, recording, path, bytes, ended_at } => {
+                    if let Some(mut record) = write.get::<Recording>(recording.0)? {
+                        let had_ended = record.has_ended_file();
+                        if record.part_ended(&node, &path, bytes, ended_at, now_ms()) {
+                            if record.has_ended_file() && !had_ended {
+                                record.queue_work(&settings, now_ms());
+                            }
+                            write.put(&record)?;
+                        }
+                    }
+                }
+                FileReport::Work { node, recording, before, now } => {
                     if let Some(mut record) = write.get::<Recording>(recording.0)?
-                        && record.part_ended(&node, &path, bytes, ended_at, now_ms())
+                        && record.file_work().as_ref() != Some(&*now)
                     {
+                        if !record.take_step(&node, &before, *now) {
+                            return Ok(Err("the record has changed since".to_owned()));
+                        }
                         write.put(&record)?;
                     }
                 }
@@ -93,13 +110,13 @@ impl Shared {
                     }
                 }
             }
-            Ok::<_, storage::Error>(())
+            Ok::<_, storage::Error>(Ok(()))
         });
-        stored.await.map_err(|error| error.to_string())
+        stored.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// Reports to the node that writes, which may be this one.
-    async fn report_file(&self, parts: &Parts, report: FileReport) -> Result<(), String> {
+    pub(super) async fn report_file(&self, parts: &Parts, report: FileReport) -> Result<(), String> {
         if parts.models.store.writes_shared() {
             return self.accept_report(report).await;
         }

@@ -541,10 +541,7 @@ impl Run {
             if let Some(bytes) = bytes {
                 file.bytes = bytes;
             }
-            it.after.queue(&settings, now_ms());
-            if !it.earlier_parts.is_empty() {
-                it.after.without_programs();
-            }
+            it.queue_work(&settings, now_ms());
             it.after.missed = (!it.missed_parts().is_empty()).then(Default::default);
             (Ended::Now, true)
         });
