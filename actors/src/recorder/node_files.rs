@@ -9,7 +9,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use domain::ids::RecordingId;
 use domain::recording::{FileWork, LeftFiles, RecordedFile, Recording};
@@ -230,9 +229,7 @@ impl Shared {
 /// Cuts a file to whole packets, as after a crash. Returns its size and when it was written last; `None` if it is gone.
 fn cut_part(folder: &RecordingsFolder, path: &str) -> Result<Option<(u64, i64)>, FolderError> {
     let Some(file) = folder.reopen(path)? else { return Ok(None) };
-    // Before it is cut, which counts as a write.
-    let written_at = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut file = RecordingFile::reopened(file)?;
+    let (mut file, written_at) = RecordingFile::reopened(file)?;
     file.sync()?;
-    Ok(Some((file.length(), i64::try_from(written_at.as_millis()).unwrap_or(i64::MAX))))
+    Ok(Some((file.length(), written_at)))
 }
