@@ -13,6 +13,7 @@ mod slow {
 
     use crate::guide::fixture::guide;
     use crate::plugins::{PLUGINS, install, package};
+    use crate::support::api::{ADMIN, Api};
     use crate::support::client::{Player, Request};
     use crate::support::cluster::{Machine, Node, join, nats, two_nodes};
     use crate::support::cluster_content::{ClusterChannel, fill};
@@ -256,5 +257,73 @@ class Plugin:
         for folder in [of_attic, of_cellar] {
             until_async("the code is gone", async || !folder.join("plugins/finder").exists()).await;
         }
+    }
+
+    /// A plugin that writes down its runs, and does not end one for an event while a file is there.
+    const NOTES: &str = "
+import json, os, time
+class Plugin:
+    def run(self, action, params, context):
+        with open(os.path.join(context.data_dir, 'runs'), 'a') as file:
+            file.write(json.dumps({'cause': context.cause}) + '\\n')
+        while action == 'note' and os.path.exists(os.path.join(context.data_dir, 'hold')):
+            time.sleep(0.05)
+        return {'status': 'ok', 'message': 'done'}
+";
+
+    /// Returns how often the plugin ran on a machine for this cause.
+    fn n_runs(files: &Path, cause: &str) -> usize {
+        let text = std::fs::read_to_string(files.join("runs")).unwrap_or_default();
+        text.lines().filter(|it| it.contains(&format!("\"{cause}\""))).count()
+    }
+
+    /// Returns the ids of the known runs of the plugin for events that are over, or are not.
+    async fn event_runs(node: &Node, is_over: bool) -> Vec<String> {
+        let runs = node.api.get(&format!("{PLUGINS}notes/runs/")).await.body["runs"].clone();
+        let runs = runs.as_array().cloned().unwrap_or_default();
+        let wanted = |it: &&Value| it["cause"] == "event" && it["ended_at"].is_string() == is_over;
+        runs.iter().filter(wanted).map(|it| it["id"].to_string()).collect()
+    }
+
+    async fn fails_to_log_in(node: &Node) {
+        let refused = Api::stranger_at(node.address).token(ADMIN, "no password").await;
+        assert_eq!(refused.status, 401, "{refused:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn schedules_and_event_actions_of_plugins_move_with_the_writing_and_repeat_what_was_lost() {
+        let nats = nats();
+        let attic = Machine::new("attic", &nats).with_admin().await;
+        let [attic, cellar] = two_nodes(attic, Machine::new("cellar", &nats)).await;
+        let actions = json!([
+            { "id": "note", "label": "Note", "events": ["login_failed"] },
+            { "id": "tick", "label": "Tick", "schedule": "* * * * *" },
+        ]);
+        let archive = package("notes", json!({ "actions": actions }), NOTES);
+        install(&cellar.program, &cellar.api, "notes", &archive).await;
+        let files = |it: &Node| it.machine.folder.path().join("plugin-data/notes/files");
+        let (of_attic, of_cellar) = (files(&attic), files(&cellar));
+        until_async("the files of the plugin", async || of_attic.exists()).await;
+        std::fs::write(of_attic.join("hold"), "").unwrap();
+
+        // Begun on a node that is killed before it ends.
+        fails_to_log_in(&cellar).await;
+        let what = format!("the run for the event: {}", attic.program.output());
+        until_async(&what, async || n_runs(&of_attic, "event") > 0).await;
+        let begun = event_runs(&attic, false).await;
+        assert_eq!(begun.len(), 1);
+        let attic = attic.killed().await;
+        fails_to_log_in(&cellar).await;
+        let what = format!("the event on the other node: {}", cellar.program.output());
+        until_async(&what, async || n_runs(&of_cellar, "event") == 1).await;
+        // At the next minute, or what was due when no node wrote.
+        while n_runs(&of_cellar, "schedule") == 0 {
+            sleep(Duration::from_millis(100)).await;
+        }
+
+        let attic = attic.serve(&[]).await;
+        let what = format!("the lost run again: {}", attic.program.output());
+        until_async(&what, async || event_runs(&cellar, true).await.contains(&begun[0])).await;
+        assert_eq!((n_runs(&of_cellar, "event"), n_runs(&of_attic, "event")), (2, 1));
     }
 }
