@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Recorder, RecordingsFolder, now_ms, remember_deleted, view_limits};
+use actors::{Recorder, RecordingsFolder, now_ms, remember_deleted, role_changed, view_limits};
 use domain::channel::Channel;
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::guide::source::GuideSourceKind;
@@ -23,7 +23,7 @@ use domain::setting::CoreSetting;
 use domain::user::{User, UserLevel};
 use jiff::tz::TimeZone;
 use storage::{ChangeMessage, Record, Write};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::app::App;
@@ -68,17 +68,16 @@ pub(crate) struct RulePreview {
 /// periodically.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut changes = app.models.store.changes();
+    let mut role = app.models.store.log_status();
     loop {
         // Read before, so that what changes meanwhile leads to another evaluation.
         let (n_over, rights) = (n_over(&app), rights(&app));
         // In a cluster, the node that writes the configuration applies them.
-        if app.models.store.writes_shared()
-            && let Err(refusal) = evaluate(&app, RuleScope::All).await
-        {
+        let writes = app.models.store.writes_shared();
+        if writes && let Err(refusal) = evaluate(&app, RuleScope::All).await {
             warn!("failed to apply the rules of recordings: {refusal:?}");
         }
-        // Ends without a change when the period is over.
-        let _ = timeout(PERIOD, async {
+        let changed = async {
             loop {
                 match changes.next().await {
                     ChangeMessage::Changed(change) => {
@@ -97,8 +96,12 @@ pub(crate) async fn follow(app: Arc<App>) {
                     ChangeMessage::Closed => std::future::pending().await,
                 }
             }
-        })
-        .await;
+        };
+        tokio::select! {
+            () = changed => {}
+            () = role_changed(&mut role, writes) => {}
+            () = sleep(PERIOD) => {}
+        }
         sleep(SETTLE_TIME).await;
     }
 }

@@ -59,6 +59,7 @@ mod trials;
 mod udp_outputs;
 mod viewer;
 mod vod;
+mod writer;
 
 pub use self::addresses::AccountAddresses;
 pub use self::ask::AskError;
@@ -138,3 +139,4 @@ pub use self::vod::{
     FilmCacheSettings, PartClock, ReportedPosition, Vod, VodAnswer, VodBody, VodFacts, VodHead,
     VodInterrupted, VodProfile, VodRefusal, VodRequest, VodSessionInfo, VodTitle,
 };
+pub use self::writer::role_changed;

@@ -1,7 +1,8 @@
 //! The times of scheduled refreshes: pure functions of a schedule, a time zone and the time.
 //!
 //! A schedule is a number of hours or a cron expression. A refresh that was due while the gateway was down runs once
-//! after the start, and not for all records in the same second.
+//! after the start, and not for all records in the same second. A node that begins to write the configuration of a cluster
+//! begins at once with what was due before.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
@@ -23,8 +24,16 @@ pub(crate) struct Known {
     pub(crate) tried_at: Option<i64>,
     /// Last change by an admin: a schedule does not apply to times before it was set.
     pub(crate) updated_at: i64,
-    /// Start of the gateway.
-    pub(crate) started_at: i64,
+    pub(crate) missed: Missed,
+}
+
+/// When a refresh begins that was due before this gateway started refreshes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// Within two minutes after the start of the gateway, which has viewers to serve first. Milliseconds since 1970.
+    Spread { from: i64 },
+    /// In a cluster, this node has taken over from another one. Few refreshes run at the same time in any case.
+    AtOnce,
 }
 
 /// Returns the time of the next refresh in milliseconds since 1970; `None` is never.
@@ -41,8 +50,10 @@ pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Know
     } else {
         return None;
     };
-    let overdue = due < known.started_at;
-    Some(if overdue { known.started_at.saturating_add(spread(known.id)) } else { due })
+    Some(match known.missed {
+        Missed::Spread { from } if due < from => from.saturating_add(spread(known.id)),
+        Missed::Spread { .. } | Missed::AtOnce => due,
+    })
 }
 
 /// Returns the first time after `since` that the expression matches.
@@ -205,8 +216,8 @@ mod tests {
     #[test]
     fn hours_count_from_the_last_attempt_and_a_cron_expression_takes_precedence() {
         let updated_at = ms("2026-01-01T00:00:00Z");
-        let started_at = updated_at;
-        let known = |tried: Option<&str>| Known { id: 7, tried_at: tried.map(ms), updated_at, started_at };
+        let missed = Missed::Spread { from: updated_at };
+        let known = |tried: Option<&str>| Known { id: 7, tried_at: tried.map(ms), updated_at, missed };
         let due = |schedule: RefreshSchedule, tried: Option<&str>| {
             text(next_due(&schedule, &TimeZone::UTC, &known(tried)))
         };
@@ -230,7 +241,7 @@ mod tests {
             id: 7,
             tried_at: Some(ms("2026-01-01T12:00:00Z")),
             updated_at: ms("2026-01-02T10:00:00Z"),
-            started_at: 0,
+            missed: Missed::AtOnce,
         };
         assert_eq!(text(next_due(&cron("0 4 * * *"), &TimeZone::UTC, &known)), "2026-01-03T04:00:00Z");
     }
@@ -239,7 +250,8 @@ mod tests {
     fn overdue_refreshes_run_once_after_a_restart_and_spread_out() {
         let started_at = ms("2026-01-10T00:00:00Z");
         let due = |id: u32, schedule: &RefreshSchedule, tried_at: i64| {
-            let known = Known { id, tried_at: Some(tried_at), updated_at: 0, started_at };
+            let missed = Missed::Spread { from: started_at };
+            let known = Known { id, tried_at: Some(tried_at), updated_at: 0, missed };
             next_due(schedule, &TimeZone::UTC, &known).unwrap()
         };
         for schedule in [hours(24), cron("0 4 * * *")] {
@@ -252,6 +264,16 @@ mod tests {
             assert!(seconds.len() > 40, "{seconds:?}");
             // After the overdue refresh, the next one is a day later and not another missed one.
             assert!(due(2, &schedule, times[0]) > started_at + 3 * HOUR_MS);
+        }
+    }
+
+    #[test]
+    fn a_node_that_takes_over_begins_at_once_with_what_is_due() {
+        let tried = ms("2026-01-10T00:00:00Z");
+        for id in 2..52 {
+            let known = Known { id, tried_at: Some(tried), updated_at: 0, missed: Missed::AtOnce };
+            let due = next_due(&hours(24), &TimeZone::UTC, &known).unwrap();
+            assert_eq!(due, tried + 24 * HOUR_MS, "its planned time, however long ago that is");
         }
     }
 }

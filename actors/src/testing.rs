@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::EngineLog;
+use cluster::testing::MemoryStore;
 use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::output_format::StreamFormat;
@@ -20,6 +22,7 @@ use media::ring::{EndReason, Tail};
 use media::testing::{Behaviour, MemoryDial, MemoryProvider, labels_in};
 use parking_lot::Mutex;
 use ractor::{ActorProcessingErr, ActorRef, Message};
+use storage::log::LogKeys;
 use storage::{Models, Store};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -33,6 +36,14 @@ use crate::switchboard::WatchRequest;
 use crate::system::{System, SystemParts};
 use crate::viewer::Viewer;
 use crate::vod::FilmCacheSettings;
+
+/// Lets a store follow the log of a cluster of its own. It can then become the writer. Blocks.
+pub(crate) fn follow_log(store: &Store) {
+    let engine = MemoryStore::default().connect();
+    let log = Arc::new(EngineLog::new(Arc::new(engine), 0));
+    store.begin_log(Uuid::from_u128(7), 0).unwrap();
+    store.attach_log(log, LogKeys::new().unwrap()).unwrap();
+}
 
 /// An actor that stores its messages for a test.
 struct Inbox<M>(std::marker::PhantomData<fn(M)>);

@@ -220,7 +220,7 @@ async fn answer(
         }
         (NodePeer::Node(_), &Method::POST, CONTROL_PATH) => control(parts, request).await,
         (NodePeer::Node(node), &Method::POST, OPERATOR_PATH) => operator(parts, node, request).await,
-        (NodePeer::Node(_), &Method::POST, REPORT_PATH) => report(parts, request).await,
+        (NodePeer::Node(node), &Method::POST, REPORT_PATH) => report(parts, node, request).await,
         (NodePeer::Node(_), &(Method::GET | Method::HEAD), path) if path.starts_with(RECORDINGS_PATH) => {
             let (head, _) = request.into_parts();
             let answer = recordings::answer(&parts.work, head.method, head.uri, head.headers).await;
@@ -361,8 +361,11 @@ fn add_position<T>(parts: &NodePortParts, response: &mut Response<T>) {
     }
 }
 
-/// Stores what another node reports of its files.
-async fn report(parts: &NodePortParts, request: Request<Incoming>) -> Response<NodeBody> {
+/// Stores what another node reports of its files. An edge node has none.
+async fn report(parts: &NodePortParts, node: NodeId, request: Request<Incoming>) -> Response<NodeBody> {
+    if parts.trust.role_of(node) != Some(NodeRole::Full) {
+        return refuse(StatusCode::FORBIDDEN, "an edge node has no recordings");
+    }
     let Some(report) = read_json::<FileReport>(request.into_body(), REPORT_BYTES_MAX).await else {
         warn!("a report of another node is unknown to this version, or did not arrive");
         return refuse(StatusCode::BAD_REQUEST, "the report is unknown to this version, or did not arrive");

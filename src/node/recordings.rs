@@ -11,10 +11,10 @@ use std::time::Duration;
 use actors::{FileReport, RecordingsFolder, ReportFiles};
 use bytes::Bytes;
 use domain::ids::RecordingId;
-use domain::recording::RecordedFile;
+use domain::recording::{RecordedFile, Recording};
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyDataStream, Full};
+use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -27,11 +27,14 @@ use super::peers::OtherNode;
 use super::work::{NodeWork, STOPPING};
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::logo_cache::LOGO_BYTES_MAX;
 use crate::player::recordings::file::{FileRequest, serve};
 use crate::player::recordings::hls::of_file;
 use crate::player::recordings::parts::{FileSelection, one_part};
+use crate::player::recordings::picture::picture_here;
 
-/// Files of recordings on the node port: below it, the id of a recording and the number of a part, and `hls` for a playlist.
+/// Files of recordings on the node port: below it, the id of a recording and the number of a part, and `hls` for a playlist or
+/// `picture` for its picture.
 pub(super) const RECORDINGS_PATH: &str = "/node/v1/recordings/";
 /// Path on the node port.
 pub(super) const REPORT_PATH: &str = "/node/v1/recordings/report";
@@ -101,6 +104,9 @@ async fn answer_here(request: &FileRequest<'_>, uri: &Uri) -> Result<Reply, Refu
             let text = of_file(request.app, &one, value("file").ok_or_else(not_found)?).await?;
             Ok(Reply::new(text.into()))
         }
+        Some("picture") => {
+            Ok(Reply::new(picture_here(request.app, &one).await?.ok_or_else(not_found)?.into()))
+        }
         Some(_) => Err(not_found()),
     }
 }
@@ -124,6 +130,30 @@ pub(crate) async fn playlist_of(
     let text = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
     let text = text.and_then(|(_, body)| String::from_utf8(body.into()).map_err(|it| it.to_string()));
     text.map_err(|reason| format!("The node {} has no playlist of it: {reason}", node.name))
+}
+
+/// Requests the picture of a recording from the node that has its file. `None` if it is gone.
+///
+/// # Errors
+/// The node does not send it in time.
+pub(crate) async fn picture_of(
+    app: &App,
+    node: &OtherNode,
+    recording: &Recording,
+) -> Result<Option<Bytes>, String> {
+    let path = format!("{}/{}/picture", recording.id, recording.parts().count());
+    let asking = async {
+        let answer = NodeAnswer::of(app, node, Method::GET, &path, HeaderMap::new()).await?;
+        match answer.status() {
+            StatusCode::OK => {
+                let body = Limited::new(answer.response.into_body(), LOGO_BYTES_MAX as usize).collect();
+                Ok(Some(body.await.map_err(|it| it.to_string())?.to_bytes()))
+            }
+            StatusCode::NOT_FOUND => Ok(None),
+            status => Err(format!("status {status}")),
+        }
+    };
+    timeout(ANSWER_TIMEOUT, asking).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
 }
 
 /// The files of recordings that can be read now.

@@ -11,7 +11,9 @@ mod slow {
     use serde_json::{Value, json};
     use tokio::time::sleep;
 
+    use crate::guide::fixture::guide;
     use crate::plugins::{PLUGINS, install, package};
+    use crate::support::api::{ADMIN, Api};
     use crate::support::client::{Player, Request};
     use crate::support::cluster::{Machine, Node, join, nats, two_nodes};
     use crate::support::cluster_content::{ClusterChannel, fill};
@@ -20,6 +22,7 @@ mod slow {
     use crate::support::web_target::WebTarget;
 
     const LIST: &str = "/lists/all.m3u";
+    const GUIDE: &str = "/guide.xml";
     const HOOK: &str = "/hook";
 
     /// A machine whose requests to the provider have its name.
@@ -29,17 +32,18 @@ mod slow {
         machine
     }
 
-    /// Returns how often a node has asked the provider for the playlist.
-    fn asked(provider: &Provider, name: &str) -> usize {
-        let requests = provider.path(LIST).requests();
+    /// Returns how often a node has asked the provider for the playlist, or for the guide.
+    fn asked(provider: &Provider, path: &str, name: &str) -> usize {
+        let requests = provider.path(path).requests();
         requests.iter().filter(|it| it.header("user-agent") == Some(name)).count()
     }
 
-    /// Waits for a refresh by schedule, which takes longer than other waits: up to a minute until it is due, two if it was
-    /// missed, and some seconds until somebody looks. A test that never gets it is ended from outside.
+    /// Waits for refreshes by schedule, which takes longer than other waits: up to a minute until they are due. A test that
+    /// never gets them is ended from outside.
     async fn asks_again(provider: &Provider, name: &str) {
-        let before = asked(provider, name);
-        while asked(provider, name) == before {
+        let n_asked = || [LIST, GUIDE].map(|path| asked(provider, path, name));
+        let before = n_asked();
+        while n_asked().iter().zip(&before).any(|(now, before)| now == before) {
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -50,6 +54,8 @@ mod slow {
         let provider = Provider::start();
         let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/news.ts\n";
         provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+        let guide = guide(2, 20, actors::now_ms() / 1000);
+        provider.path(GUIDE).answers(MockResponse::text("text/xml", guide));
         let attic = named("attic", &nats).with_admin().await;
         let [attic, cellar] = two_nodes(attic, named("cellar", &nats)).await;
         let account = json!({
@@ -57,18 +63,25 @@ mod slow {
         });
         let account = cellar.api.post("/api/m3u/accounts/", account).await;
         assert_eq!(account.status, 201, "{account:?}");
-        until_async("the import", async || asked(&provider, "attic") > 0).await;
+        let guide = json!({
+            "name": "Guide", "source_type": "xmltv", "url": provider.url(GUIDE), "cron_expression": "* * * * *",
+        });
+        let guide = cellar.api.post("/api/epg/sources/", guide).await;
+        assert_eq!(guide.status, 201, "{guide:?}");
+        until_async("the import", async || asked(&provider, LIST, "attic") > 0).await;
         asks_again(&provider, "attic").await;
-        assert_eq!(asked(&provider, "cellar"), 0);
+        assert_eq!([LIST, GUIDE].map(|path| asked(&provider, path, "cellar")), [0, 0]);
 
         attic.killed().await;
         // What was due meanwhile is made up for.
         asks_again(&provider, "cellar").await;
-        let path = format!("/api/m3u/accounts/{}/", account.body["id"]);
-        until_async("the refresh by the other node", async || {
-            cellar.api.get(&path).await.body["status"] == "success"
-        })
-        .await;
+        for (path, made) in [("/api/m3u/accounts/", account), ("/api/epg/sources/", guide)] {
+            let path = format!("{path}{}/", made.body["id"]);
+            until_async("the refresh by the other node", async || {
+                cellar.api.get(&path).await.body["status"] == "success"
+            })
+            .await;
+        }
     }
 
     /// A target of webhooks that can refuse what it gets.
@@ -288,5 +301,73 @@ class Plugin:
         for folder in [of_attic, of_cellar] {
             until_async("the code is gone", async || !folder.join("plugins/finder").exists()).await;
         }
+    }
+
+    /// A plugin that writes down its runs, and does not end one for an event while a file is there.
+    const NOTES: &str = "
+import json, os, time
+class Plugin:
+    def run(self, action, params, context):
+        with open(os.path.join(context.data_dir, 'runs'), 'a') as file:
+            file.write(json.dumps({'cause': context.cause}) + '\\n')
+        while action == 'note' and os.path.exists(os.path.join(context.data_dir, 'hold')):
+            time.sleep(0.05)
+        return {'status': 'ok', 'message': 'done'}
+";
+
+    /// Returns how often the plugin ran on a machine for this cause.
+    fn n_runs(files: &Path, cause: &str) -> usize {
+        let text = std::fs::read_to_string(files.join("runs")).unwrap_or_default();
+        text.lines().filter(|it| it.contains(&format!("\"{cause}\""))).count()
+    }
+
+    /// Returns the ids of the known runs of the plugin for events that are over, or are not.
+    async fn event_runs(node: &Node, is_over: bool) -> Vec<String> {
+        let runs = node.api.get(&format!("{PLUGINS}notes/runs/")).await.body["runs"].clone();
+        let runs = runs.as_array().cloned().unwrap_or_default();
+        let wanted = |it: &&Value| it["cause"] == "event" && it["ended_at"].is_string() == is_over;
+        runs.iter().filter(wanted).map(|it| it["id"].to_string()).collect()
+    }
+
+    async fn fails_to_log_in(node: &Node) {
+        let refused = Api::stranger_at(node.address).token(ADMIN, "no password").await;
+        assert_eq!(refused.status, 401, "{refused:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn schedules_and_event_actions_of_plugins_move_with_the_writing_and_repeat_what_was_lost() {
+        let nats = nats();
+        let attic = Machine::new("attic", &nats).with_admin().await;
+        let [attic, cellar] = two_nodes(attic, Machine::new("cellar", &nats)).await;
+        let actions = json!([
+            { "id": "note", "label": "Note", "events": ["login_failed"] },
+            { "id": "tick", "label": "Tick", "schedule": "* * * * *" },
+        ]);
+        let archive = package("notes", json!({ "actions": actions }), NOTES);
+        install(&cellar.program, &cellar.api, "notes", &archive).await;
+        let files = |it: &Node| it.machine.folder.path().join("plugin-data/notes/files");
+        let (of_attic, of_cellar) = (files(&attic), files(&cellar));
+        until_async("the files of the plugin", async || of_attic.exists()).await;
+        std::fs::write(of_attic.join("hold"), "").unwrap();
+
+        // Begun on a node that is killed before it ends.
+        fails_to_log_in(&cellar).await;
+        let what = format!("the run for the event: {}", attic.program.output());
+        until_async(&what, async || n_runs(&of_attic, "event") > 0).await;
+        let begun = event_runs(&attic, false).await;
+        assert_eq!(begun.len(), 1);
+        let attic = attic.killed().await;
+        fails_to_log_in(&cellar).await;
+        let what = format!("the event on the other node: {}", cellar.program.output());
+        until_async(&what, async || n_runs(&of_cellar, "event") == 1).await;
+        // At the next minute, or what was due when no node wrote.
+        while n_runs(&of_cellar, "schedule") == 0 {
+            sleep(Duration::from_millis(100)).await;
+        }
+
+        let attic = attic.serve(&[]).await;
+        let what = format!("the lost run again: {}", attic.program.output());
+        until_async(&what, async || event_runs(&cellar, true).await.contains(&begun[0])).await;
+        assert_eq!((n_runs(&of_cellar, "event"), n_runs(&of_attic, "event")), (2, 1));
     }
 }

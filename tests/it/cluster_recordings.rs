@@ -1,20 +1,24 @@
 //! Recordings of several nodes: gateways in processes of their own, and NATS.
 
 mod slow {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
     use cluster::testing::NatsServers;
     use domain::time::iso_millis;
     use serde_json::{Value, json};
+    use tempfile::TempDir;
 
     use crate::recordings::{LIST, check_packets, millis};
-    use crate::support::api::{ADMIN, Api, PASSWORD};
+    use crate::recordings_after::{CONFIG, ONE_PIXEL, SHORT_BREAKS, clip_with_commercials};
+    use crate::support::api::{ADMIN, Api, ApiReply, PASSWORD};
     use crate::support::binary::Binary;
     use crate::support::client::Request;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
     use crate::support::cluster_content::{ClusterChannel, fill};
     use crate::support::until_async;
-    use crate::support::upstream::Provider;
+    use crate::support::upstream::{MockResponse, Provider};
 
     /// Starts two nodes with a channel, of which `attic` writes. The servers run until they are dropped.
     async fn two_nodes_with_news() -> (NatsServers, Provider, ClusterChannel, [Node; 2]) {
@@ -241,6 +245,95 @@ mod slow {
         let second = path_of(&cellar.machine, &recording);
         until_async("the second part", async || length(&second) > 100_000).await;
         assert_eq!(recording["parts"][0]["file_size"], length(&first));
+    }
+
+    /// Lets a machine search for commercials with a program that waits for a file `released` in the folder that this returns.
+    fn hold_comskip(machine: &mut Machine) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, released) = (folder.path().join("slow-comskip"), folder.path().join("released"));
+        let waits = format!("while [ ! -e {} ]; do sleep 0.05; done", released.display());
+        fs::write(&program, format!("#!/bin/sh\n{waits}\nexec comskip \"$@\"\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        machine.settings.push(format!("programs.comskip={}", program.display()));
+        folder
+    }
+
+    /// Wants all kinds of work after recordings of a channel, which gets a logo.
+    async fn want_work(api: &Api, provider: &Provider, channel: &ClusterChannel) {
+        let ok = |reply: ApiReply| assert!(matches!(reply.status, 200 | 201), "{reply:?}");
+        ok(api.send("PUT", CONFIG, json!({ "enabled": true, "config": SHORT_BREAKS })).await);
+        let settings = api.get("/api/core/settings/").await.body;
+        let rows = settings["results"].as_array().unwrap().iter();
+        let id = rows.filter(|it| it["key"] == "dvr_settings").map(|it| it["id"].clone()).next().unwrap();
+        let value = json!({ "remux": "mkv", "write_nfo": true, "write_artwork": true });
+        ok(api.send("PATCH", &format!("/api/core/settings/{id}/"), json!({ "value": value })).await);
+        provider.path("/logo.png").answers(MockResponse::text("image/png", ONE_PIXEL));
+        let logo = json!({ "name": "News", "url": provider.url("/logo.png") });
+        let logo = api.post("/api/channels/logos/", logo).await;
+        let change = json!({ "logo_id": logo.body["id"] });
+        ok(logo);
+        ok(api.send("PATCH", &format!("/api/channels/channels/{}/", channel.id), change).await);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_node_of_a_recording_does_the_work_on_it_while_another_one_writes() {
+        let (nats, provider) = (nats(), Provider::start());
+        let mut machine = Machine::new("attic", &nats);
+        let programs = hold_comskip(&mut machine);
+        let [news] = fill(&machine, &provider, ["news"], &[]).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        want_work(&cellar.api, &provider, &news).await;
+        let id = record(&attic.api, &news, 3).await;
+        until_async("the search for commercials", async || {
+            get(&cellar, id).await["comskip"]["status"] == "running"
+        })
+        .await;
+        let stream = path_of(&attic.machine, &get(&attic, id).await);
+        let machine = attic.killed().await;
+        clip_with_commercials(&stream).await;
+        fs::write(programs.path().join("released"), "").unwrap();
+        cellar.creates("the other node writes").await;
+
+        let mut attic = machine.serve(&[]).await;
+        attic.logs_in().await;
+        let mut recording = Value::Null;
+        let done = format!("the work to be done: {} {}", attic.program.output(), cellar.program.output());
+        until_async(&done, async || {
+            recording = get(&cellar, id).await;
+            // The last one.
+            recording["artwork"]["status"] == "completed"
+        })
+        .await;
+        assert_eq!(recording["comskip"]["commercials"].as_array().map(Vec::len), Some(1), "{recording}");
+        assert_eq!(
+            (&recording["remux"]["status"], &recording["node"]),
+            (&json!("completed"), &json!("attic"))
+        );
+        let converted = path_of(&attic.machine, &recording);
+        assert_eq!((&converted, stream.exists()), (&stream.with_extension("mkv"), false));
+        for name in [&recording["nfo_file"], &recording["comskip"]["edl_file"]] {
+            let folder = attic.machine.folder.path().join("recordings");
+            assert!(folder.join(name.as_str().unwrap_or("none")).exists(), "{recording}");
+        }
+        let writes = "this node has the job of writing";
+        assert!(!attic.program.output().contains(writes) && cellar.program.output().contains(writes));
+
+        let stored = fs::read(&converted).unwrap();
+        let picture = format!("{LIST}{id}/artwork/");
+        for node in [&attic, &cellar] {
+            let name = node.machine.name;
+            assert!(bytes(node, id, "", None).await == (200, stored.clone()), "{name}");
+            let shown = node.api.ask(Request::get(picture.clone())).await;
+            assert_eq!((shown.status, &shown.answer.bytes[..]), (200, ONE_PIXEL), "{name}");
+        }
+        let stranger = cellar.api.without_credentials().ask(Request::get(picture.clone())).await;
+        assert_eq!(stranger.status, 401);
+        let _machine = attic.killed().await;
+        let lost = cellar.api.get(&picture).await;
+        assert!(
+            lost.status == 503 && String::from_utf8_lossy(&lost.answer.bytes).contains("attic"),
+            "{lost:?}"
+        );
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

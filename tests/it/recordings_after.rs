@@ -13,9 +13,9 @@ use crate::support::upstream::MockResponse;
 use crate::support::websocket::WebSocketClient;
 use crate::support::{eventually, tools, until_async};
 
-const CONFIG: &str = "/api/channels/dvr/comskip-config/";
+pub(crate) const CONFIG: &str = "/api/channels/dvr/comskip-config/";
 /// Finds commercials by black pictures alone, in the short clip of these tests.
-const SHORT_BREAKS: &str = "\
+pub(crate) const SHORT_BREAKS: &str = "\
 [Main Settings]
 detect_method=1
 validate_silence=0
@@ -30,7 +30,7 @@ output_edl=0";
 
 /// Makes a clip of 60 seconds: a programme, two commercials from 20 to 40 seconds, and the programme again. Half a second
 /// of black and silence is between them.
-async fn clip_with_commercials(path: &Path) {
+pub(crate) async fn clip_with_commercials(path: &Path) {
     let breaks = "between(t,20,20.5)+between(t,30,30.5)+between(t,40,40.5)";
     let (picture, sound) =
         (format!("drawbox=c=black:t=fill:enable='{breaks}'"), format!("volume=0:enable='{breaks}'"));
@@ -499,7 +499,7 @@ async fn programs_reach_only_the_recording_that_they_work_on_and_no_network() {
     assert!(!held.path("new").exists());
 }
 
-const ONE_PIXEL: &[u8] = &[
+pub(crate) const ONE_PIXEL: &[u8] = &[
     0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0,
     0, 1, 8, 0, 0, 0, 0, 0x3a, 0x7e, 0x9b, 0x55,
 ];

@@ -24,8 +24,9 @@ use super::progress::{GuidePhase, GuideProgress, GuideRefreshStatus};
 use super::run::{GuideOptions, GuideSummary, ReportFn, finish};
 use crate::ask::answer;
 use crate::events::Events;
-use crate::schedule::{self, Known};
+use crate::schedule::{self, Known, Missed};
 use crate::tasks;
+use crate::writer::ScheduleWatch;
 
 /// Interval at which due schedules are checked. Schedules are in minutes.
 const CHECK_PERIOD: Duration = Duration::from_secs(10);
@@ -76,8 +77,7 @@ pub(crate) struct State {
     retries: BTreeMap<GuideSourceId, Retry>,
     /// Start of the last download from each panel account.
     panels: BTreeMap<AccountId, Instant>,
-    /// Time from which schedules are checked.
-    started_at: Option<i64>,
+    schedules: ScheduleWatch,
     _ticker: AbortOnDropHandle<()>,
 }
 
@@ -128,7 +128,7 @@ impl ractor::Actor for Actor {
             tried: BTreeMap::new(),
             retries: BTreeMap::new(),
             panels: BTreeMap::new(),
-            started_at: None,
+            schedules: ScheduleWatch::default(),
             _ticker: ticker,
         })
     }
@@ -161,8 +161,10 @@ impl ractor::Actor for Actor {
             }
             Message::CheckSchedules => {
                 // In a cluster, this is the work of the node that writes the configuration.
-                if imports.models.store.writes_shared() {
-                    state.check_schedules(&imports);
+                let (store, now) = (&imports.models.store, (imports.now)());
+                let look = || Message::CheckSchedules;
+                if let Some(missed) = state.schedules.look(store, now, &state.myself, look) {
+                    state.check_schedules(&imports, missed, now);
                 }
                 state.start_next(&imports);
             }
@@ -309,9 +311,7 @@ impl State {
     }
 
     /// Starts the refreshes that are due.
-    fn check_schedules(&mut self, imports: &GuideImports) {
-        let now = (imports.now)();
-        let started_at = *self.started_at.get_or_insert(now);
+    fn check_schedules(&mut self, imports: &GuideImports, missed: Missed, now: i64) {
         let settings = imports.models.settings.load();
         let zone =
             schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
@@ -321,8 +321,7 @@ impl State {
             let written = states.get(source.id.0).and_then(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&source.id).copied());
             let retry = self.retries.get(&source.id).and_then(|it| it.due);
-            let is_due =
-                retry.is_some_and(|it| it <= now) || is_due(source, &zone, tried_at, started_at, now);
+            let is_due = retry.is_some_and(|it| it <= now) || is_due(source, &zone, tried_at, missed, now);
             if is_due && self.job_of(source.id).is_none() {
                 if let Some(retry) = self.retries.get_mut(&source.id) {
                     retry.due = None;
@@ -342,7 +341,7 @@ fn has_location(source: &GuideSource) -> bool {
     }
 }
 
-fn is_due(source: &GuideSource, zone: &TimeZone, tried_at: Option<i64>, started_at: i64, now: i64) -> bool {
-    let known = Known { id: source.id.0, tried_at, updated_at: source.updated_at, started_at };
+fn is_due(source: &GuideSource, zone: &TimeZone, tried_at: Option<i64>, missed: Missed, now: i64) -> bool {
+    let known = Known { id: source.id.0, tried_at, updated_at: source.updated_at, missed };
     schedule::next_due(&source.schedule, zone, &known).is_some_and(|due| due <= now)
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::system::SystemActor;
-use crate::testing::{Scenario, settings};
+use crate::testing::{Scenario, follow_log, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -66,7 +66,10 @@ impl Turns {
             }
             Models::of(store).unwrap()
         });
-        let models = models.await.unwrap();
+        Self::with(models.await.unwrap()).await
+    }
+
+    async fn with(models: Models) -> Self {
         let scenario = Scenario::of(settings(), []).await;
         let (began, begun) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
         let ends = Arc::new(Semaphore::new(0));
@@ -189,6 +192,31 @@ async fn guides_are_refreshed_by_their_schedule() {
     let n = |id| begun.iter().filter(|it| **it == id).count();
     assert_eq!((n(1), n(3)), (3, 0), "{begun:?}");
     assert!((2..=3).contains(&n(2)), "{begun:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_one_at_a_time() {
+    let models = tokio::task::spawn_blocking(|| {
+        let store = Store::temporary(storage::records::schema()).unwrap();
+        for id in 1..5 {
+            let mut missed = source(id, "missed");
+            missed.schedule = RefreshSchedule { interval_hours: 0, cron: "30 * * * *".to_owned() };
+            missed.updated_at = START - 3 * 24 * 3_600_000;
+            store.write_blocking(move |write| write.put(&missed)).unwrap();
+        }
+        follow_log(&store);
+        Models::of(store).unwrap()
+    });
+    let turns = Turns::with(models.await.unwrap()).await;
+    sleep(150 * MINUTE + 7 * SECOND).await;
+    assert!(turns.begun().is_empty(), "another node refreshes");
+    let store = turns.models.store.clone();
+    tokio::task::spawn_blocking(move || store.become_writer()).await.unwrap().unwrap();
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [1]);
+    turns.ends.add_permits(100);
+    sleep(29 * SECOND).await;
+    assert_eq!(turns.begun(), [1, 2, 3, 4]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,8 +27,9 @@ use super::{
 use crate::ask::answer;
 use crate::catalogue::VodImporter;
 use crate::events::Events;
-use crate::schedule::{self, Known};
+use crate::schedule::{self, Known, Missed};
 use crate::tasks;
+use crate::writer::ScheduleWatch;
 
 /// Maximum number of simultaneous refreshes. More would only take processor time from viewers.
 const RUNNING_MAX: usize = 2;
@@ -85,8 +86,7 @@ pub(crate) struct State {
     checking: BTreeMap<AccountId, AbortOnDropHandle<()>>,
     /// Gives the notices about logins that end. One task at a time.
     notices: Option<AbortOnDropHandle<()>>,
-    /// Time from which schedules are checked.
-    started_at: Option<i64>,
+    schedules: ScheduleWatch,
     _ticker: AbortOnDropHandle<()>,
 }
 
@@ -143,7 +143,7 @@ impl ractor::Actor for Actor {
             tried: BTreeMap::new(),
             checking: BTreeMap::new(),
             notices: None,
-            started_at: None,
+            schedules: ScheduleWatch::default(),
             _ticker: ticker,
         })
     }
@@ -187,8 +187,10 @@ impl ractor::Actor for Actor {
             }
             Message::CheckSchedules => {
                 // In a cluster, this is the work of the node that writes the configuration.
-                if imports.models.store.writes_shared() {
-                    state.check_schedules(&imports);
+                let (store, now) = (&imports.models.store, (imports.now)());
+                let look = || Message::CheckSchedules;
+                if let Some(missed) = state.schedules.look(store, now, &state.myself, look) {
+                    state.check_schedules(&imports, missed, now);
                     state.check_due_logins(&imports);
                     state.give_notices(&imports);
                 }
@@ -410,10 +412,8 @@ impl State {
     }
 
     /// Starts the refreshes that are due, and stops those that use an outdated account.
-    fn check_schedules(&mut self, imports: &Imports) {
+    fn check_schedules(&mut self, imports: &Imports, missed: Missed, now: i64) {
         self.running.values().filter(|it| it.again).for_each(|it| it.stop.cancel());
-        let now = (imports.now)();
-        let started_at = *self.started_at.get_or_insert(now);
         let settings = imports.models.settings.load();
         let zone =
             schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
@@ -427,14 +427,14 @@ impl State {
         {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
-            if is_due(account, &zone, tried_at, started_at, now) && self.job_of(account.id).is_none() {
+            if is_due(account, &zone, tried_at, missed, now) && self.job_of(account.id).is_none() {
                 self.request(imports, RefreshRequest::of(account.id));
             }
         }
     }
 }
 
-fn is_due(account: &Account, zone: &TimeZone, tried_at: Option<i64>, started_at: i64, now: i64) -> bool {
-    let known = Known { id: account.id.0, tried_at, updated_at: account.updated_at, started_at };
+fn is_due(account: &Account, zone: &TimeZone, tried_at: Option<i64>, missed: Missed, now: i64) -> bool {
+    let known = Known { id: account.id.0, tried_at, updated_at: account.updated_at, missed };
     schedule::next_due(&account.schedule, zone, &known).is_some_and(|due| due <= now)
 }

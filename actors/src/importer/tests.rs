@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::system::SystemActor;
-use crate::testing::{Scenario, settings};
+use crate::testing::{Scenario, follow_log, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -332,6 +332,48 @@ async fn overdue_refreshes_run_once_after_the_start_and_spread_out() {
     assert!(looks.len() > 5, "{looks:?}");
     sleep(HOUR).await;
     assert_eq!(turns.begun().len(), 40, "and then by the schedule");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_two_at_a_time() {
+    let missed = |id, updated_at| {
+        let mut account = account(id, "missed");
+        account.schedule = RefreshSchedule { interval_hours: 0, cron: "30 * * * *".to_owned() };
+        account.updated_at = updated_at;
+        account
+    };
+    let models = tokio::task::spawn_blocking(move || {
+        let store = Store::temporary(storage::records::schema()).unwrap();
+        // Due before this node started, and while it only followed.
+        for it in (2..8).map(|id| missed(id, START - 3 * 24 * 3_600_000)).chain([missed(8, START)]) {
+            store.write_blocking(move |write| write.put(&it)).unwrap();
+        }
+        follow_log(&store);
+        Models::of(store).unwrap()
+    });
+    let turns = Turns::with(models.await.unwrap()).await;
+    sleep(3 * HOUR + 7 * SECOND).await;
+    assert!(turns.begun().is_empty(), "another node refreshes");
+    let store = turns.models.store.clone();
+    tokio::task::spawn_blocking(move || store.become_writer()).await.unwrap().unwrap();
+    sleep(SECOND).await;
+    assert_eq!(turns.begun().len(), 2);
+    turns.ends.add_permits(100);
+    sleep(29 * SECOND).await;
+    let mut begun = turns.begun();
+    begun.sort_unstable();
+    assert_eq!(begun, (2..9).collect::<Vec<_>>(), "each once");
+    assert_eq!(turns.n_at_once.load(Ordering::SeqCst), 2);
+
+    // One that writes no longer leaves them to another node, and begins again when it writes again.
+    let store = turns.models.store.clone();
+    tokio::task::spawn_blocking(move || store.stop_writing()).await.unwrap().unwrap();
+    sleep(2 * HOUR).await;
+    assert_eq!(turns.begun().len(), 7);
+    let store = turns.models.store.clone();
+    tokio::task::spawn_blocking(move || store.become_writer()).await.unwrap().unwrap();
+    sleep(SECOND).await;
+    assert_eq!(turns.begun().len(), 14);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use media::splice::{Splice, SpliceSettings};
 use media::ts::packet::{NULL_PID, PACKET, Packet, PacketSink, discontinuity_packet, packets};
 use rustix::io::{Errno, pwritev};
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::index::IndexWriter;
@@ -42,6 +43,7 @@ pub(crate) struct RecordingFile {
     out: Vec<u8>,
     /// `None` if it cannot be written: a recording needs no index.
     index: Option<IndexWriter>,
+    opened_at: Instant,
 }
 
 /// The join of another reader's packets to the file.
@@ -64,7 +66,8 @@ pub(crate) struct Arrived {
 
 impl RecordingFile {
     pub(crate) fn new(file: File) -> Self {
-        Self { file, length: 0, synced: 0, joined: None, out: Vec::new(), index: None }
+        let opened_at = Instant::now();
+        Self { file, length: 0, synced: 0, joined: None, out: Vec::new(), index: None, opened_at }
     }
 
     /// Writes an index, too.
@@ -78,9 +81,13 @@ impl RecordingFile {
     }
 
     /// Continues a file that an earlier process has written. Cuts it to whole packets, and what is none off its end: after a
-    /// power cut a file can end with bytes that were never written.
-    pub(crate) fn reopened(file: File) -> io::Result<Self> {
-        let length = file.metadata()?.len();
+    /// power cut a file can end with bytes that were never written. Also returns when the file was written before that, in
+    /// milliseconds since 1970.
+    pub(crate) fn reopened(file: File) -> io::Result<(Self, i64)> {
+        let metadata = file.metadata()?;
+        // A cut counts as a write.
+        let written_at = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let length = metadata.len();
         let mut whole = length - length % PACKET as u64;
         let mut block = vec![0; SEED_READ_BYTES];
         'blocks: while whole > length.saturating_sub(SEED_BYTES_MAX) {
@@ -97,7 +104,13 @@ impl RecordingFile {
         if whole != length {
             file.set_len(whole)?;
         }
-        Ok(Self { length: whole, ..Self::new(file) })
+        let written_at = i64::try_from(written_at.as_millis()).unwrap_or(i64::MAX);
+        Ok((Self { length: whole, ..Self::new(file) }, written_at))
+    }
+
+    /// Returns when the file was opened: its disk was there then.
+    pub(crate) fn opened_at(&self) -> Instant {
+        self.opened_at
     }
 
     /// Returns how many bytes a power cut cannot take. 0 after a file was opened.
@@ -112,13 +125,6 @@ impl RecordingFile {
 
     pub(crate) fn length(&self) -> u64 {
         self.length
-    }
-
-    /// Returns when the file was written last, in milliseconds since 1970.
-    pub(crate) fn written_at(&self) -> io::Result<i64> {
-        let modified = self.file.metadata()?.modified()?;
-        let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     /// Prepares an empty file for packets that do not begin with the tables and a key frame, as those of a channel do. `at` is
@@ -385,5 +391,17 @@ mod tests {
         let expected = [packet(256), packet(257), packet(256)].concat().repeat(n_chunks);
         assert!(bytes == expected, "{} of {} bytes", bytes.len(), expected.len());
         assert_eq!(file.length(), expected.len() as u64);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_was_written_when_it_was_written_last_and_not_when_it_is_cut() {
+        let written_at = 1_900_000_000_000;
+        let file = tempfile::tempfile().unwrap();
+        let packet = [&[0x47, 1, 0, 0x10][..], &[0xAA; PACKET - 4]].concat();
+        file.write_all_at(&[packet.as_slice(), &[0; 1000]].concat(), 0).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_millis(written_at)).unwrap();
+        let (reopened, found) = RecordingFile::reopened(file.try_clone().unwrap()).unwrap();
+        assert_eq!((reopened.length(), file.metadata().unwrap().len()), (PACKET as u64, PACKET as u64));
+        assert_eq!(found, i64::try_from(written_at).unwrap());
     }
 }

@@ -47,12 +47,20 @@ pub struct RecordingRoom {
     /// Room on the disk in bytes, if the folder has its marker.
     pub available: Option<u64>,
     plan: RetentionPlan,
+    /// Begin of the look.
+    looked_at: Option<Instant>,
 }
 
 impl RecordingRoom {
     /// Returns why a recording cannot begin; `None` if it can.
     pub(super) fn refusal(&self, it: &Recording) -> Option<RetentionCause> {
         self.plan.refusal(it)
+    }
+
+    /// Returns whether the folder lacks its marker after a file in it was opened at this time. Before the next look, the last
+    /// one may be older than the file.
+    pub(super) fn lacks_disk_since(&self, opened_at: Instant) -> bool {
+        self.is_unmarked && self.looked_at.is_some_and(|it| it >= opened_at)
     }
 
     /// Returns whether recordings cannot begin because the disk is almost full.
@@ -126,13 +134,13 @@ impl Shared {
 
     async fn room(&self, parts: &Parts, sizes: &mut Sizes) -> RecordingRoom {
         self.time_shift.make_room().await;
-        let folder = parts.folder.clone();
+        let (folder, looked_at) = (parts.folder.clone(), Some(Instant::now()));
         let looked = tokio::task::spawn_blocking(move || (folder.is_marked(), folder.available()));
         let (is_marked, available) = looked.await.unwrap_or((false, None));
         let recordings: Vec<_> = parts.models.recordings.load().iter().cloned().collect();
         if !is_marked {
             let is_unmarked = recordings.iter().any(|it| it.parts().any(|it| parts.folder.has(it)));
-            return RecordingRoom { is_unmarked, ..RecordingRoom::default() };
+            return RecordingRoom { is_unmarked, looked_at, ..RecordingRoom::default() };
         }
         let running = self.running.lock();
         let running: HashMap<_, _> =
@@ -149,7 +157,7 @@ impl Shared {
             available,
             now: now_ms(),
         });
-        RecordingRoom { is_unmarked: false, available, plan }
+        RecordingRoom { is_unmarked: false, available, plan, looked_at }
     }
 
     async fn carry_out(self: &Arc<Self>, parts: &Parts, plan: &RetentionPlan) {
@@ -221,4 +229,18 @@ pub fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage
     let mut memory = write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule));
     memory.add_done(followed.episode);
     write.put(&memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_before_a_file_was_opened_does_not_say_that_its_disk_is_lost() {
+        let looked_at = Instant::now();
+        let room = RecordingRoom { is_unmarked: true, looked_at: Some(looked_at), ..Default::default() };
+        assert!(room.lacks_disk_since(looked_at - LOOK_PERIOD));
+        assert!(!room.lacks_disk_since(looked_at + Duration::from_millis(1)));
+        assert!(!RecordingRoom { is_unmarked: false, ..room }.lacks_disk_since(looked_at - LOOK_PERIOD));
+    }
 }

@@ -54,7 +54,6 @@ use self::forecast::Forecasts;
 pub use self::forecast::RecordingPools;
 pub use self::index::{AccessPoint, RecordingIndex};
 pub use self::keeper::{RecordingRoom, remember_deleted};
-use self::node_files::role_changed;
 pub use self::node_files::{FileReport, ReportFiles};
 pub(crate) use self::reading::ReadingRecording;
 pub use self::removal::RemovalReport;
@@ -66,6 +65,7 @@ use crate::switchboard::Switchboard;
 use crate::tasks::{self, RESPAWN_DELAY, RespawnedTask};
 use crate::timeshift::TimeShift;
 use crate::vod::Vod;
+use crate::writer::role_changed;
 
 /// An idle channel starts this long before a recording, in milliseconds, so that it plays in time.
 const LEAD_MS: i64 = 10_000;

@@ -4,19 +4,16 @@
 //! ```text
 //!  a record is deleted ─► LeftFiles ─► its node removes them ──────────┐
 //!  another node continues a recording ─► its node cuts its part, ──────┴─► FileReport ─► the node that writes
-//!                                        as after a crash
+//!  work on a file ─► its node does it ─────────┘           as after a crash
 //! ```
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use domain::ids::RecordingId;
-use domain::recording::{LeftFiles, RecordedFile, Recording};
+use domain::recording::{FileWork, LeftFiles, RecordedFile, Recording};
 use serde::{Deserialize, Serialize};
 use storage::Write;
-use storage::log::{LogRole, LogStatus};
-use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::file::RecordingFile;
@@ -32,6 +29,8 @@ pub enum FileReport {
     Ended { node: String, recording: RecordingId, path: String, bytes: u64, ended_at: i64 },
     /// The files of a deleted recording are removed. Contains the id of [`LeftFiles`].
     Removed { node: String, left: u32 },
+    /// A step of the work on a file, on the record as the node knew it before.
+    Work { node: String, recording: RecordingId, before: Box<FileWork>, now: Box<FileWork> },
 }
 
 /// Sends reports to the node that writes the records.
@@ -77,23 +76,30 @@ pub(super) fn leave(write: &mut Write<'_>, left: LeftFiles) -> storage::Result<(
     write.put(&LeftFiles { id, ..left })
 }
 
-/// Waits until this node begins or ceases to write the records.
-pub(super) async fn role_changed(status: &mut watch::Receiver<Option<LogStatus>>, writes: bool) {
-    let is_writer = |it: &Option<LogStatus>| it.as_ref().is_none_or(|it| it.role == LogRole::Writer);
-    if status.wait_for(|it| is_writer(it) != writes).await.is_err() {
-        std::future::pending().await
-    }
-}
-
 impl Shared {
     async fn accept_report(&self, report: FileReport) -> Result<(), String> {
         let Some(parts) = self.parts.get() else { return Err("nothing is recorded here".to_owned()) };
+        let (settings, _) = self.settings();
         let stored = parts.models.store.write(move |write: &mut Write<'_>| {
             match report {
                 FileReport::Ended { node, recording, path, bytes, ended_at } => {
+                    if let Some(mut record) = write.get::<Recording>(recording.0)? {
+                        let had_ended = record.has_ended_file();
+                        if record.part_ended(&node, &path, bytes, ended_at, now_ms()) {
+                            if record.has_ended_file() && !had_ended {
+                                record.queue_work(&settings, now_ms());
+                            }
+                            write.put(&record)?;
+                        }
+                    }
+                }
+                FileReport::Work { node, recording, before, now } => {
                     if let Some(mut record) = write.get::<Recording>(recording.0)?
-                        && record.part_ended(&node, &path, bytes, ended_at, now_ms())
+                        && record.file_work().as_ref() != Some(&*now)
                     {
+                        if !record.take_step(&node, &before, *now) {
+                            return Ok(Err("the record has changed since".to_owned()));
+                        }
                         write.put(&record)?;
                     }
                 }
@@ -103,13 +109,13 @@ impl Shared {
                     }
                 }
             }
-            Ok::<_, storage::Error>(())
+            Ok::<_, storage::Error>(Ok(()))
         });
-        stored.await.map_err(|error| error.to_string())
+        stored.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// Reports to the node that writes, which may be this one.
-    async fn report_file(&self, parts: &Parts, report: FileReport) -> Result<(), String> {
+    pub(super) async fn report_file(&self, parts: &Parts, report: FileReport) -> Result<(), String> {
         if parts.models.store.writes_shared() {
             return self.accept_report(report).await;
         }
@@ -223,9 +229,7 @@ impl Shared {
 /// Cuts a file to whole packets, as after a crash. Returns its size and when it was written last; `None` if it is gone.
 fn cut_part(folder: &RecordingsFolder, path: &str) -> Result<Option<(u64, i64)>, FolderError> {
     let Some(file) = folder.reopen(path)? else { return Ok(None) };
-    // Before it is cut, which counts as a write.
-    let written_at = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut file = RecordingFile::reopened(file)?;
+    let (mut file, written_at) = RecordingFile::reopened(file)?;
     file.sync()?;
-    Ok(Some((file.length(), i64::try_from(written_at.as_millis()).unwrap_or(i64::MAX))))
+    Ok(Some((file.length(), written_at)))
 }

@@ -651,7 +651,7 @@ fn a_file_that_was_cut_anywhere_continues_with_rising_clocks() {
         drop(file);
         let length = std::fs::metadata(&path).unwrap().len();
         open().unwrap().set_len(length - cut).unwrap();
-        let mut file = RecordingFile::reopened(open().unwrap()).unwrap();
+        let mut file = RecordingFile::reopened(open().unwrap()).unwrap().0;
         assert_eq!(file.length(), (length - cut) / 188 * 188);
         // Ten seconds later, from a source whose clock is far behind.
         let later = last_at + 10_000;

@@ -246,7 +246,7 @@ impl RingWriter {
             Some(last) => ring.folder.reopen(&ring.path(last.started_at, FILE_EXTENSION))?,
             None => None,
         };
-        let mut file = opened.map(RecordingFile::reopened).transpose()?;
+        let mut file = opened.map(RecordingFile::reopened).transpose()?.map(|it| it.0);
         if let (Some(file), Some(last)) = (&mut file, last) {
             // The pause takes no time.
             let now = now_ms();

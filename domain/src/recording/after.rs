@@ -294,7 +294,8 @@ impl Recording {
         self.status.is_final() && self.has_ended_file() && self.after.missed.is_some()
     }
 
-    fn has_ended_file(&self) -> bool {
+    /// Returns whether no packets are added to the file any more, and its end is known.
+    pub fn has_ended_file(&self) -> bool {
         self.file.as_ref().is_some_and(|it| it.ended_at.is_some())
     }
 

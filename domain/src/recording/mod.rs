@@ -18,6 +18,7 @@ pub mod retention;
 pub mod rules;
 mod settings;
 mod status;
+mod work;
 
 use std::ops::Range;
 
@@ -37,6 +38,7 @@ pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
 pub use self::settings::{ComskipMode, DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
+pub use self::work::FileWork;
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 
 /// Maximum length of a recording with its padding, in milliseconds.

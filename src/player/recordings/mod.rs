@@ -7,6 +7,7 @@ pub(crate) mod file;
 pub(crate) mod hls;
 mod output;
 pub(crate) mod parts;
+pub(crate) mod picture;
 pub(super) mod rows;
 #[cfg(test)]
 mod tests;

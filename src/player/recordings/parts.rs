@@ -99,7 +99,8 @@ pub(super) fn elsewhere(app: &App, recording: &Recording) -> Result<Option<Other
     ReachableFiles::node_of(app, file).map_err(|name| down(&name))
 }
 
-fn down(node: &str) -> Refusal {
+/// Returns the refusal of a file whose node does not answer.
+pub(super) fn down(node: &str) -> Refusal {
     Refusal::unavailable(format!("The recording is on node {node}, which is down.")).retry_soon()
 }
 

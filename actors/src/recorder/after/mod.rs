@@ -1,13 +1,15 @@
 //! The work on the files of recordings after their end, one recording at a time.
 //!
 //! What is to be done is in the records, so that a restart neither forgets nor repeats it. Programs that read a file run
-//! confined: they can read this file only, and write to a folder of their own.
+//! confined: they can read this file only, and write to a folder of their own. In a cluster, each node does the work on its
+//! files.
 
 mod artwork;
 mod comskip;
 mod cut;
 mod ffmpeg;
 mod nfo;
+mod passing;
 mod remux;
 
 use std::path::PathBuf;
@@ -16,9 +18,9 @@ use std::time::Duration;
 
 use domain::event::RecordingRef;
 use domain::ids::RecordingId;
-use domain::recording::{AfterStep, Recording, WorkState};
+use domain::recording::{AfterStep, RecordedFile, Recording, WorkState};
 use media::source::{FileJob, FileJobEnd, run_job};
-use storage::{Record, Write};
+use storage::Record;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -26,7 +28,8 @@ use tracing::warn;
 pub use self::artwork::{Artwork, FindArtwork};
 use super::folder::FolderError;
 use super::run::recording_ref;
-use super::{Shared, any_changed, role_changed};
+use super::{Shared, any_changed};
+use crate::writer::role_changed;
 
 /// Pause after work that has to wait, such as for a disk that is not mounted.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -84,8 +87,7 @@ impl Shared {
         let _ = blocking(move || folder.remove_parts()).await;
         while !self.stop.is_cancelled() {
             let writes = parts.models.store.writes_shared();
-            let work = if writes { self.next_work() } else { None };
-            let done = match work {
+            let done = match self.next_work(writes) {
                 Some((AfterStep::RemoveObsolete, id)) => remux::remove_obsolete(&self, id).await,
                 Some((AfterStep::Comskip, id)) => comskip::find_commercials(&self, settings, id).await,
                 Some((AfterStep::Remux, id)) => remux::convert(&self, settings, id).await,
@@ -94,7 +96,7 @@ impl Shared {
                 Some((AfterStep::Artwork, id)) => artwork::illustrate(&self, id).await,
                 None => {
                     tokio::select! {
-                        () = any_changed(&mut changes, &[Recording::COLLECTION]), if writes => {}
+                        () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
                         () = role_changed(&mut role, writes) => {}
                         () = self.stop.cancelled() => return,
                     }
@@ -112,10 +114,12 @@ impl Shared {
     }
 
     /// Returns the recording whose work was requested first, of those with a file on this node.
-    fn next_work(&self) -> Option<(AfterStep, RecordingId)> {
+    fn next_work(&self, writes: bool) -> Option<(AfterStep, RecordingId)> {
         let parts = self.parts.get()?;
         let recordings = parts.models.recordings.load();
-        let is_here = |it: &&Arc<Recording>| it.file.as_ref().is_none_or(|it| parts.folder.has(it));
+        // A file without a node is from before the cluster, and that of the node that writes.
+        let has = |it: &RecordedFile| parts.folder.has(it) && (writes || it.node.is_some());
+        let is_here = |it: &&Arc<Recording>| it.file.as_ref().map_or(writes, has);
         let open = recordings.iter().filter(is_here).filter_map(|it| Some((it.next_step()?, it.id)));
         open.min().map(|((_, step), id)| (step, id))
     }
@@ -205,23 +209,6 @@ impl Shared {
         while self.recording(id).is_some() {
             sleep(LOOK_PERIOD).await;
         }
-    }
-
-    /// Changes a record, unless it was removed. Returns the record and what the function returns. An error is one of the
-    /// store.
-    async fn change_record<R: Send + 'static>(
-        &self,
-        id: RecordingId,
-        change: impl FnOnce(&mut Recording) -> R + Send + 'static,
-    ) -> Result<Option<(Recording, R)>, String> {
-        let Some(parts) = self.parts.get() else { return Ok(None) };
-        let written = parts.models.store.write(move |write: &mut Write<'_>| {
-            let Some(mut recording) = write.get::<Recording>(id.0)? else { return Ok(None) };
-            let done = change(&mut recording);
-            write.put(&recording)?;
-            Ok::<_, storage::Error>(Some((recording, done)))
-        });
-        written.await.map_err(|cause| format!("failed to write the record of a recording: {cause}"))
     }
 
     /// Removes a file of a recording. One that cannot be removed is logged.

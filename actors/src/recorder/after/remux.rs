@@ -31,7 +31,7 @@ pub(super) async fn convert(
     let Some(parts) = shared.parts.get() else { return Ok(()) };
     let Some((recording, may)) = shared.begin(id, AfterStep::Remux).await? else { return Ok(()) };
     let fault = match shared.attempt(id, may, make(shared, parts, settings, &recording)).await {
-        Ok((path, bytes)) => return replace(shared, id, path, bytes).await,
+        Ok((path, bytes)) => return replace(shared, &recording, path, bytes).await,
         Err(fault) => fault,
     };
     if let Some((_, reason)) = shared.note_fault(id, AfterStep::Remux, fault).await? {
@@ -116,10 +116,17 @@ fn command(source: &Path, metadata: &Path, output: &Path, format: RemuxFormat) -
 }
 
 /// Lets the record name the converted file, and removes the transport stream.
-async fn replace(shared: &Arc<Shared>, id: RecordingId, path: String, bytes: u64) -> Result<(), String> {
-    let target = path.clone();
+async fn replace(
+    shared: &Arc<Shared>,
+    recording: &Recording,
+    path: String,
+    bytes: u64,
+) -> Result<(), String> {
+    let (id, target) = (recording.id, path.clone());
+    let source = recording.file.as_ref().map(|it| it.path.clone());
     let changed = shared.change_record(id, move |it| {
-        let Some(file) = it.file.as_mut() else { return };
+        // Not again, if it was done and the answer of another node was lost.
+        let Some(file) = it.file.as_mut().filter(|it| Some(&it.path) == source.as_ref()) else { return };
         let before = std::mem::replace(&mut file.path, path);
         file.bytes = bytes;
         it.after.obsolete = Some(before);

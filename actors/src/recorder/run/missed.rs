@@ -218,7 +218,7 @@ impl Run {
             // A file that is shorter has lost something, and nobody knows what.
             let is_kept = file.metadata()?.len() >= fetched.bytes;
             file.set_len(if is_kept { fetched.bytes } else { 0 })?;
-            let file = RecordingFile::reopened(file)?;
+            let (file, _) = RecordingFile::reopened(file)?;
             let index = index::reopen(&folder, id, &path);
             Ok::<_, FolderError>(Some(file.with_index(index)))
         });

@@ -211,11 +211,9 @@ impl Run {
         let (folder, path, id) = (self.parts().folder.clone(), recorded.path.clone(), self.id);
         let opened = blocking(move || {
             let Some(file) = folder.reopen(&path)? else { return Ok(None) };
-            let file = RecordingFile::reopened(file)?;
+            let (file, written_at) = RecordingFile::reopened(file)?;
             let index = index::reopen(&folder, id, &path);
-            let file = file.with_index(index);
-            let written_at = file.written_at()?;
-            Ok::<_, FolderError>(Some((file, written_at)))
+            Ok::<_, FolderError>(Some((file.with_index(index), written_at)))
         });
         let Some((file, written_at)) = opened.await?? else {
             // A power cut took it before its first packets were on the disk.
@@ -541,10 +539,7 @@ impl Run {
             if let Some(bytes) = bytes {
                 file.bytes = bytes;
             }
-            it.after.queue(&settings, now_ms());
-            if !it.earlier_parts.is_empty() {
-                it.after.without_programs();
-            }
+            it.queue_work(&settings, now_ms());
             it.after.missed = (!it.missed_parts().is_empty()).then(Default::default);
             (Ended::Now, true)
         });
@@ -593,8 +588,8 @@ impl Run {
     /// Closes the file if its disk is not mounted any more: nobody would find what is written to an open file. It continues
     /// when the disk is back.
     async fn leave_lost_disk(&mut self) -> Result<(), Fault> {
-        let is_lost = self.file.is_some() && self.shared.room.lock().is_unmarked;
-        if !is_lost {
+        let opened_at = self.file.as_ref().map(RecordingFile::opened_at);
+        if !opened_at.is_some_and(|it| self.shared.room.lock().lacks_disk_since(it)) {
             return Ok(());
         }
         self.close_file().await;

@@ -1,7 +1,5 @@
 //! The work on the file of a recording after its end: requests for it, and its state in answers.
 
-use std::io::{self, Read as _};
-
 use actors::now_ms;
 use domain::comskip::{COMMERCIALS_MAX, Commercial};
 use domain::ids::RecordingId;
@@ -12,15 +10,13 @@ use domain::recording::{
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
-use tokio::task::spawn_blocking;
 
 use super::file::playable;
 use super::view::RecordingView;
 use super::{check_may_schedule, conflict, seen};
 use crate::http::reply::Refusal;
 use crate::images::Image;
-use crate::logo_cache::LOGO_BYTES_MAX;
-use crate::player::recordings::file::unreadable;
+use crate::player::recordings::picture::picture;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, choice};
 
@@ -191,17 +187,8 @@ pub(super) fn artwork_address(work: &ArtworkWork, id: RecordingId) -> Option<Str
 pub(super) async fn artwork(call: Call) -> Result<Image, Refusal> {
     let recording = playable(&call)?;
     let none = || Refusal::not_found("The recording has no picture.");
-    let path = recording.after.artwork.as_ref().and_then(|it| it.path.clone()).ok_or_else(none)?;
-    let folder = call.app.recorder.folder().cloned().ok_or_else(none)?;
-    let read = spawn_blocking(move || {
-        let Some(file) = folder.open(&path)? else { return Ok(None) };
-        let mut bytes = Vec::new();
-        file.take(LOGO_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok::<_, io::Error>(Some(bytes))
-    });
-    let read = read.await.map_err(|_| Refusal::fault("read the picture of a recording"))?;
-    let bytes = read.map_err(|error| unreadable(&error))?.ok_or_else(none)?;
-    Image::new(bytes.into(), &call.headers).ok_or_else(none)
+    let bytes = picture(&call.app, &recording).await?.ok_or_else(none)?;
+    Image::new(bytes, &call.headers).ok_or_else(none)
 }
 
 /// Queues the picture again.

@@ -1,0 +1,50 @@
+//! The picture beside the file of a recording, on this node or on the one that has the file.
+
+use std::io::{self, Read as _};
+
+use bytes::Bytes;
+use domain::recording::Recording;
+use tokio::task::spawn_blocking;
+
+use super::file::unreadable;
+use super::parts::{down, elsewhere};
+use crate::app::App;
+use crate::http::reply::Refusal;
+use crate::logo_cache::LOGO_BYTES_MAX;
+use crate::node::recordings::picture_of;
+
+/// Returns the picture of a recording; `None` if it has none.
+///
+/// # Errors
+/// It cannot be read, or its node is down.
+pub(crate) async fn picture(app: &App, recording: &Recording) -> Result<Option<Bytes>, Refusal> {
+    if path(recording).is_none() {
+        return Ok(None);
+    }
+    match elsewhere(app, recording)? {
+        None => picture_here(app, recording).await,
+        Some(node) => picture_of(app, &node, recording).await.map_err(|_| down(&node.name)),
+    }
+}
+
+/// Returns the picture of a recording whose file is on this node; `None` if it has none.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) async fn picture_here(app: &App, recording: &Recording) -> Result<Option<Bytes>, Refusal> {
+    let (Some(path), Some(folder)) = (path(recording), app.recorder.folder().cloned()) else {
+        return Ok(None);
+    };
+    let read = spawn_blocking(move || {
+        let Some(file) = folder.open(&path)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(LOGO_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(Some(bytes.into()))
+    });
+    let read = read.await.map_err(|_| Refusal::fault("read the picture of a recording"))?;
+    read.map_err(|error| unreadable(&error))
+}
+
+fn path(recording: &Recording) -> Option<String> {
+    recording.after.artwork.as_ref()?.path.clone()
+}
