@@ -21,6 +21,7 @@ use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
 use crate::app::App;
+use crate::node::versions;
 use crate::rest::frame::refuse::refused_writes;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -136,6 +137,9 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         let mut view = ClusterView::clone(&cluster.view());
         view.nodes.retain(|it| !app.node.get().is_some_and(|own| own.has_removed(it)));
         found.extend(cluster_conditions(&view));
+        let of_node = app.node.get().map(|it| it.trust.valid_nodes());
+        let finalizable = of_node.and_then(|it| versions::finalizable(&view, &it));
+        found.extend(finalizable.map(finalize_condition));
     }
     if let Some(node) = app.node.get() {
         let role = node.configuration.status().map(|it| it.role);
@@ -194,6 +198,19 @@ fn clock_condition(node: &NodeView) -> Option<Condition> {
         advice: "Synchronise the clocks of all machines (NTP): schedules and logins depend on them."
             .to_owned(),
     })
+}
+
+fn finalize_condition(version: u32) -> Condition {
+    Condition {
+        key: format!("cluster_finalize:{version}"),
+        kind: ConditionKind::ClusterNode,
+        severity: Severity::Warning,
+        title: "The upgrade of the cluster is not finalized".to_owned(),
+        message: format!("All nodes read version {version} of their data, and write an older one."),
+        advice: "Finalize it with `headwater cluster finalize` or on the page Nodes. Older versions of the gateway cannot be \
+                 nodes any more after that."
+            .to_owned(),
+    }
 }
 
 fn configuration_condition(role: Option<&LogRole>, view: &ConfigurationView) -> Option<Condition> {

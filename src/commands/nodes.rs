@@ -204,6 +204,10 @@ async fn number_of(options: NatsOptions, name: &str) -> anyhow::Result<NodeId> {
         let number = member.node.certificate;
         return number.map(NodeId).with_context(|| format!("the node \"{name}\" has no certificate"));
     }
+    // One without a record has no name.
+    if let Some(number) = versions::number_in(name) {
+        return Ok(NodeId(number));
+    }
     bail!("the cluster has no node \"{name}\"; `headwater cluster status` lists them")
 }
 

@@ -1,6 +1,7 @@
 //! The identity of this node towards others, and whom it trusts: the certificates in the store, without those that were
 //! revoked.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::pending;
 use std::path::PathBuf;
@@ -158,6 +159,12 @@ impl NodeTrust {
         let certificates = self.certificates.load();
         let valid = certificates.iter().find(|it| it.node == node && it.revoked_at.is_none());
         valid.map(|it| it.role)
+    }
+
+    /// Returns the numbers of all nodes that have joined and were not removed.
+    pub(crate) fn valid_nodes(&self) -> BTreeSet<u32> {
+        let certificates = self.certificates.load();
+        certificates.iter().filter(|it| it.revoked_at.is_none()).map(|it| it.node.0).collect()
     }
 
     /// Returns whether a node was removed from the cluster.

@@ -1,10 +1,12 @@
 //! Which version of their data the nodes write: checked before this one takes part, and raised by an operator.
 
+use std::collections::BTreeSet;
+
 use actors::{Cluster, ClusterView, NodeState};
-use cluster::NodeInfo;
+use cluster::{NodeInfo, written_version};
 use domain::cluster::certificate::NodeCertificate;
 use domain::cluster::version::{
-    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, raised_version, unfit,
+    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, VersionRange, raised_version, unfit,
 };
 use serde::{Deserialize, Serialize};
 use storage::{Store, Table, View, Write};
@@ -52,6 +54,33 @@ pub(crate) fn members(view: &ClusterView) -> Vec<MemberVersions> {
     view.nodes.iter().filter_map(|it| member(&it.info, it.state == NodeState::Alive)).collect()
 }
 
+/// Returns the number of a node that is named by it: one that has joined and of which there is no record.
+pub(crate) fn number_in(name: &str) -> Option<u32> {
+    name.strip_prefix('#')?.parse().ok()
+}
+
+/// Returns those nodes that count, of which these numbers are in valid certificates. What a node without a record reads is not
+/// known, so it counts as one that announces nothing.
+fn counted(mut members: Vec<MemberVersions>, valid: &BTreeSet<u32>) -> Vec<MemberVersions> {
+    members.retain(|it| valid.contains(&it.certificate));
+    let seen: BTreeSet<u32> = members.iter().map(|it| it.certificate).collect();
+    members.extend(valid.difference(&seen).map(|number| MemberVersions {
+        name: format!("#{number}"),
+        certificate: *number,
+        versions: VersionRange::default(),
+        is_alive: false,
+    }));
+    members
+}
+
+/// Returns the version to which [`raise`] would raise the one that the nodes write; `None` if it would not. The numbers are
+/// those in valid certificates.
+pub(crate) fn finalizable(view: &ClusterView, valid: &BTreeSet<u32>) -> Option<u32> {
+    let written = written_version(view.nodes.iter().map(|it| &it.info))?;
+    let raised = raised_version(written, &counted(members(view), valid), false);
+    raised.ok().filter(|it| *it > written)
+}
+
 /// The version before and after it was raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Raised {
@@ -60,21 +89,21 @@ pub(crate) struct Raised {
 }
 
 /// Raises the version that the nodes write to the highest that all of them read. Nodes that were removed do not count, nor
-/// with `is_forced` those that do not run.
+/// with `is_forced` those that do not run. One of which there is no record counts, under its number.
 ///
 /// # Errors
 /// If the store belongs to no cluster, or if nodes are too old.
 pub(crate) fn raise(
     write: &mut Write<'_>,
-    mut members: Vec<MemberVersions>,
+    members: Vec<MemberVersions>,
     is_forced: bool,
 ) -> Result<Raised, NodeError> {
     let certificates = write.all::<NodeCertificate>()?;
     if certificates.is_empty() {
         return Err(NodeError::NoCluster);
     }
-    let is_valid = |node: u32| certificates.iter().any(|it| it.node.0 == node && it.revoked_at.is_none());
-    members.retain(|it| is_valid(it.certificate));
+    let valid = certificates.iter().filter(|it| it.revoked_at.is_none()).map(|it| it.node.0).collect();
+    let members = counted(members, &valid);
     let from = write.get::<ClusterVersion>(ID)?.map_or(FIRST_VERSION, |it| it.version);
     let to = raised_version(from, &members, is_forced)?;
     if to > from {
@@ -94,9 +123,10 @@ pub(crate) async fn until_unfit(cluster: &Cluster) -> String {
 
 #[cfg(test)]
 mod tests {
+    use actors::NodeView;
+    use cluster::NodeLoad;
     use domain::cluster::record::NodeId;
     use domain::cluster::token::NodeRole;
-    use domain::cluster::version::VersionRange;
     use storage::records::schema;
 
     use super::*;
@@ -144,10 +174,46 @@ mod tests {
         assert!(refused.contains("no later one: barn."), "{refused}");
         assert_eq!(written.get(), FIRST_VERSION);
         store.write_blocking(|write| write.put(&certificate(2, Some(5)))).unwrap();
+        // One that was never seen.
+        store.write_blocking(|write| write.put(&certificate(3, None))).unwrap();
+        let refused = raised(&store, false).unwrap_err().to_string();
+        assert!(refused.contains("no later one: #3."), "{refused}");
+        assert_eq!((number_in("#3"), number_in("3"), number_in("#attic")), (Some(3), None, None));
+        store.write_blocking(|write| write.put(&certificate(3, Some(6)))).unwrap();
         let newest = OWN_VERSIONS.newest;
         assert_eq!(raised(&store, false).unwrap(), Raised { from: FIRST_VERSION, to: newest });
         assert_eq!(written.get(), newest);
         assert_eq!(raised(&store, true).unwrap(), Raised { from: newest, to: newest });
+    }
+
+    #[test]
+    fn a_later_version_that_all_nodes_read_can_be_finalized() {
+        let node = |name: &str, versions, written| NodeView {
+            id: NodeId(1),
+            info: NodeInfo {
+                name: name.to_owned(),
+                certificate: Some(1),
+                versions,
+                load: NodeLoad { written: Some(written), ..NodeLoad::default() },
+                ..NodeInfo::default()
+            },
+            // One that does not run counts, too.
+            state: NodeState::Left,
+            incarnation: None,
+            last_seen: None,
+            clock_offset_ms: None,
+            is_own: false,
+        };
+        let check = |nodes: Vec<NodeView>, expected| {
+            let view = ClusterView { disconnected: None, problem: None, is_unfit: false, nodes };
+            assert_eq!(finalizable(&view, &[1].into()), expected);
+            assert_eq!(finalizable(&view, &[1, 4].into()), None);
+        };
+        let (old, new) = (VersionRange { oldest: 1, newest: 2 }, VersionRange { oldest: 2, newest: 3 });
+        check(vec![node("attic", new, 2), node("barn", new, 2)], Some(3));
+        check(vec![node("attic", new, 2), node("barn", old, 2)], None);
+        check(vec![node("attic", new, 3), node("barn", new, 2)], None);
+        check(Vec::new(), None);
     }
 
     #[test]

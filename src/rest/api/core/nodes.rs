@@ -1,6 +1,6 @@
 //! `/api/core/nodes/`: the nodes of the cluster, as this one sees them.
 
-use actors::{ConfigurationView, NodeState, NodeView, now_ms};
+use actors::{ClusterView, ConfigurationView, NodeState, NodeView, now_ms};
 use cluster::{NodeRole, written_version};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::{self, TOKEN_MS};
@@ -33,6 +33,10 @@ pub(crate) struct ClusterNodesView {
     /// Version of their data that the nodes write. It is raised after all of them were updated.
     #[field(example = "2")]
     written_version: Option<u64>,
+    /// Later version that all nodes read, also those that do not run. `POST finalize/` raises the written version to it, and
+    /// older nodes cannot take part any more. `null` if there is none.
+    #[field(example = "3")]
+    finalizable_version: Option<u64>,
     /// All nodes by name, also those that left or no longer answer.
     nodes: Vec<ClusterNodeView>,
     /// Number of nodes in the answer.
@@ -53,6 +57,8 @@ pub(crate) struct ClusterNodeView {
     role: Named<NodeRole>,
     /// Its state. A node is draining if it gives its channels to other nodes and opens no more.
     state: Named<ShownState>,
+    /// When the streams of the viewers that it then still has end, if it is draining (`limits.drain_time`).
+    drain_ends: Option<Time>,
     /// Whether it is the node that answers.
     is_own: bool,
     /// Its version of the gateway.
@@ -218,7 +224,8 @@ async fn remove(call: Call) -> Result<NoContent, Refusal> {
     };
     let view = cluster.view();
     let found = view.nodes.iter().find(|it| it.info.name == name).and_then(|it| it.info.certificate);
-    let Some(number) = found else {
+    // One without a record has no name.
+    let Some(number) = found.or(versions::number_in(name)) else {
         return Err(Refusal::not_found("The cluster has no node with this name that has joined."));
     };
     let (trust, store) = (node.trust.clone(), call.app.models.store.clone());
@@ -287,18 +294,20 @@ fn shown(node: &NodeView) -> ShownState {
 
 async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
     let Some(cluster) = call.app.cluster.get() else { return Ok(ClusterNodesView::default()) };
-    let view = cluster.view();
+    let mut view = ClusterView::clone(&cluster.view());
     let configuration = call.app.node.get().map(|it| it.configuration.view()).unwrap_or_default();
-    let is_shown = |it: &&NodeView| !call.app.node.get().is_some_and(|own| own.has_removed(it));
     let written = written_version(view.nodes.iter().map(|it| &it.info));
-    let nodes = view.nodes.iter().filter(is_shown).map(|it| node(it, &configuration, written));
-    let nodes: Vec<_> = nodes.collect();
+    view.nodes.retain(|it| !call.app.node.get().is_some_and(|own| own.has_removed(it)));
+    let finalizable =
+        call.app.node.get().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
+    let nodes: Vec<_> = view.nodes.iter().map(|it| node(it, &configuration, written)).collect();
     Ok(ClusterNodesView {
         is_enabled: true,
         is_connected: view.disconnected.is_none(),
-        reason: view.disconnected.clone(),
-        problem: view.problem.clone(),
+        reason: view.disconnected,
+        problem: view.problem,
         written_version: written.map(u64::from),
+        finalizable_version: finalizable.map(u64::from),
         count: nodes.len(),
         nodes,
     })
@@ -312,6 +321,7 @@ fn node(node: &NodeView, configuration: &ConfigurationView, written: Option<u32>
         name: node.info.name.clone(),
         role: Named(node.info.role),
         state: Named(shown(node)),
+        drain_ends: load.drain_ends.filter(|_| shown(node) == ShownState::Draining).map(Time),
         is_own: node.is_own,
         version: node.info.version.clone(),
         oldest_version: node.info.versions.oldest.into(),

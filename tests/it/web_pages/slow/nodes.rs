@@ -1,7 +1,12 @@
-//! Nodes of a cluster: an admin adds one and removes it, on the page of a node that does not write.
+//! Nodes of a cluster: an admin adds one and removes it, on the page of a node that does not write, drains a node, and
+//! finalizes an upgrade.
+
+use domain::cluster::version::{ClusterVersion, OWN_VERSIONS};
+use storage::Store;
+use storage::records::schema;
 
 use crate::support::api::{ADMIN, PASSWORD};
-use crate::support::cluster::{Machine, nats, two_nodes};
+use crate::support::cluster::{Machine, Node, nats, two_nodes};
 use crate::support::until_async;
 use crate::web_pages::page::Page;
 
@@ -19,6 +24,10 @@ async fn an_admin_adds_a_node_with_the_command_of_the_page_and_removes_it() {
     page.web.signs_in_as(ADMIN, PASSWORD).await;
     page.shows("writes the configuration").await;
     page.shows("Provider connections").await;
+    let clocks =
+        "return [...document.querySelectorAll('td[data-label=Clock]')].map((it) => it.innerText).join('')";
+    page.until("the clock of the other node", clocks, |it| it.as_str().is_some_and(|it| it.contains("ms")))
+        .await;
     page.presses("Add a node").await;
     page.presses("Make a token").await;
     let command = page
@@ -37,4 +46,49 @@ async fn an_admin_adds_a_node_with_the_command_of_the_page_and_removes_it() {
     assert_eq!(loft.program.ended().await.code(), Some(1), "{}", loft.program.output());
     let rows = "return [...document.querySelectorAll('tbody th')].map((it) => it.textContent).join().includes('loft')";
     page.until("the row to disappear", rows, |it| it == false).await;
+}
+
+/// Starts the only node of a cluster that writes the version before the newest, as after an upgrade of all nodes.
+async fn upgraded(machine: Machine) -> Node {
+    machine.succeeds(&["cluster", "init"]).await;
+    let root = machine.folder.path().to_owned();
+    let version = OWN_VERSIONS.newest - 1;
+    let writing = tokio::task::spawn_blocking(move || {
+        let store = Store::open(&root.join("store"), &root.join("key"), schema()).unwrap();
+        store.leave_log().unwrap();
+        store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
+        store.close();
+    });
+    writing.await.unwrap();
+    machine.succeeds(&["cluster", "reseed"]).await;
+    machine.serve(&[]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_admin_finalizes_an_upgrade_and_sees_until_when_viewers_of_a_drained_node_stay() {
+    let nats = nats();
+    let attic = upgraded(Machine::new("attic", &nats).with_admin().await).await;
+    let (before, newest) = (OWN_VERSIONS.newest - 1, OWN_VERSIONS.newest);
+    // A new cluster has no node that writes for a while, so nobody can sign in.
+    until_async("attic to write", async || {
+        attic.machine.succeeds(&["cluster", "status"]).await.lines().any(|it| it.ends_with("writes"))
+    })
+    .await;
+    let page = Page::open(attic.address, "/health").await;
+    page.web.signs_in_as(ADMIN, PASSWORD).await;
+    page.shows("The upgrade of the cluster is not finalized").await;
+    page.presses("Go to the remedy").await;
+    page.shows(&format!("The nodes write version {before} of their data.")).await;
+    page.shows(&format!("data {OWN_VERSIONS}")).await;
+    page.presses("Finalize").await;
+    page.shows("older versions of the gateway cannot join").await;
+    page.clicks("dialog button", "Finalize").await;
+    page.shows(&format!("The nodes write version {newest} of their data.")).await;
+    page.hides("Finalize").await;
+
+    page.presses("Drain").await;
+    page.clicks("dialog button", "Drain").await;
+    page.shows("viewers until").await;
+    page.presses("End the drain").await;
+    page.hides("viewers until").await;
 }

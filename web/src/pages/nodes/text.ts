@@ -1,4 +1,4 @@
-import { number, texts } from '$lib/i18n';
+import { millis, number, texts } from '$lib/i18n';
 
 export const text = texts({
 	en: {
@@ -19,6 +19,7 @@ export const text = texts({
 			slots: 'Provider connections',
 			cpu: 'Processors',
 			behind: 'Missing changes',
+			clock: 'Clock',
 			version: 'Version',
 			seen: 'Last seen',
 		},
@@ -28,10 +29,23 @@ export const text = texts({
 		drain: 'Drain',
 		drainAsk: (name: string) => `Drain “${name}”?`,
 		drainText:
-			'Its channels and jobs move to other nodes. Its viewers keep their streams, and balancers send it no new ones.',
+			'Its channels and jobs move to other nodes, and balancers send it no new viewers. Those that it has keep their streams for a time, two hours if the operator set no other.',
 		drained: (name: string) => `${name} is being drained.`,
 		endDrain: 'End the drain',
 		drainEnded: (name: string) => `${name} may open channels again.`,
+		drainEnds: (time: string) => `viewers until ${time}`,
+		/** Milliseconds; negative if the clock is behind. */
+		clock: (ms: number) => (ms === 0 ? '0 ms' : `${ms < 0 ? '−' : '+'}${millis(Math.abs(ms))}`),
+		written: (version: number) => `The nodes write version ${String(version)} of their data.`,
+		readLater: (version: number) => `All of them read version ${String(version)}.`,
+		reads: (oldest: number, newest: number) =>
+			oldest === newest ? `data ${String(newest)}` : `data ${String(oldest)} to ${String(newest)}`,
+		unfit: 'must be updated',
+		finalize: 'Finalize',
+		finalizeAsk: (version: number) => `Let all nodes write version ${String(version)} of their data?`,
+		finalizeText:
+			'After this, older versions of the gateway cannot join, and no node can return to one. This cannot be undone.',
+		finalized: (version: number) => `The nodes write version ${String(version)} of their data now.`,
 		remove: 'Remove',
 		removeAsk: (name: string) => `Remove “${name}” from the cluster?`,
 		removeText:
