@@ -78,16 +78,16 @@ mod slow {
         let first = record(&attic.api, &news, 4).await;
         let recording = until_status(&attic.api, first, "completed").await;
         let path = path_of(&attic.machine, &recording);
-        let stored = std::fs::read(&path).unwrap();
+        let stored = fs::read(&path).unwrap();
         check_packets(&stored);
         assert!(!cellar.machine.folder.path().join("recordings").exists());
 
         let _machine = attic.killed().await;
         let second = record(&cellar.api, &news, 6).await;
         let recording = until_status(&cellar.api, second, "completed").await;
-        check_packets(&std::fs::read(path_of(&cellar.machine, &recording)).unwrap());
+        check_packets(&fs::read(path_of(&cellar.machine, &recording)).unwrap());
         // It may have the same name.
-        assert!(std::fs::read(&path).unwrap() == stored);
+        assert!(fs::read(&path).unwrap() == stored);
     }
 
     /// Waits until a file is gone from a machine.
@@ -113,7 +113,7 @@ mod slow {
         let recording = until_status(&attic.api, kept, "completed").await;
         let gone = path_of(&attic.machine, &until_status(&attic.api, deleted, "completed").await);
         let path = path_of(&attic.machine, &recording);
-        let stored = std::fs::read(&path).unwrap();
+        let stored = fs::read(&path).unwrap();
         let there = until_status(&cellar.api, kept, "completed").await;
         assert_eq!((&there["node"], &there["is_available"]), (&json!("attic"), &json!(true)), "{there}");
         for node in [&attic, &cellar] {
@@ -197,7 +197,7 @@ mod slow {
         })
         .await;
         let second = path_of(&cellar.machine, &recording);
-        let [one, two] = [&first, &second].map(|it| std::fs::read(it).unwrap());
+        let [one, two] = [&first, &second].map(|it| fs::read(it).unwrap());
         [&one, &two].into_iter().for_each(|it| drop(check_packets(it)));
         assert_eq!(recording["parts"][0]["file_size"], one.len(), "{recording}");
         let all = [one.as_slice(), two.as_slice()].concat();
@@ -238,7 +238,7 @@ mod slow {
         .await;
         assert_eq!(recording["gaps"], json!([]), "{recording}");
         // The first part has ended, and the second one grows.
-        let length = |path: &PathBuf| std::fs::metadata(path).unwrap().len();
+        let length = |path: &PathBuf| fs::metadata(path).unwrap().len();
         let first = attic.machine.folder.path().join("recordings");
         let first = first.join(recording["parts"][0]["file_name"].as_str().unwrap());
         assert_eq!(recording["parts"][0]["file_size"], length(&first));
@@ -350,7 +350,7 @@ mod slow {
         assert_eq!((&recording["node"], &recording["is_available"]), (&Value::Null, &json!(true)));
         program.signal("TERM");
         assert!(program.ended().await.success(), "{}", program.output());
-        let stored = std::fs::read(path_of(&machine, &recording)).unwrap();
+        let stored = fs::read(path_of(&machine, &recording)).unwrap();
         let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
         until_async("the node of the file", async || get(&cellar, id).await["node"] == "attic").await;
         for node in [&attic, &cellar] {
