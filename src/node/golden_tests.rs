@@ -15,6 +15,7 @@ use storage::log::{LogKeys, SealingKey, seal_keys};
 use super::forward::Forwarded;
 use super::join::{JoinAnswer, JoinRequest};
 use super::status::NodeStatus;
+use super::timelines::NodeRun;
 use crate::playing_control::{Controlled, Order};
 
 fn path(name: &str) -> PathBuf {
@@ -38,6 +39,7 @@ fn the_messages_between_nodes_stay_as_they_are() {
     stays::<JoinRequest>(&messages["join_request"]);
     stays::<JoinAnswer>(&messages["join_answer"]);
     stays::<NodeStatus>(&messages["status"]);
+    stays::<Vec<NodeRun>>(&messages["timeline"]);
     stays::<Forwarded>(&messages["forwarded"]);
     assert_eq!(each("orders").len(), 6);
     each("orders").iter().for_each(stays::<Order>);

@@ -3,6 +3,7 @@
 
 mod slow {
     use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,6 @@ mod slow {
 
     use crate::guide::fixture::guide;
     use crate::plugins::{PLUGINS, install, package};
-    use crate::support::api::{ADMIN, Api};
     use crate::support::client::{Player, Request};
     use crate::support::cluster::{Machine, Node, join, nats, two_nodes};
     use crate::support::cluster_content::{ClusterChannel, fill};
@@ -329,18 +329,27 @@ class Plugin:
         runs.iter().filter(wanted).map(|it| it["id"].to_string()).collect()
     }
 
-    async fn fails_to_log_in(node: &Node) {
-        let refused = Api::stranger_at(node.address).token(ADMIN, "no password").await;
-        assert_eq!(refused.status, 401, "{refused:?}");
+    /// Makes an account, whose import is an event.
+    async fn imports(node: &Node, provider: &Provider, name: &str) {
+        let account = json!({ "name": name, "server_url": provider.url(LIST) });
+        let made = node.api.post("/api/m3u/accounts/", account).await;
+        assert_eq!(made.status, 201, "{made:?}");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn schedules_and_event_actions_of_plugins_move_with_the_writing_and_repeat_what_was_lost() {
-        let nats = nats();
-        let attic = Machine::new("attic", &nats).with_admin().await;
-        let [attic, cellar] = two_nodes(attic, Machine::new("cellar", &nats)).await;
+        let (nats, provider) = (nats(), Provider::start());
+        let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/news.ts\n";
+        provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+        let machines = ["attic", "cellar"].map(|it| Machine::new(it, &nats));
+        for it in &machines {
+            // A gateway that runs as root gives its plugins another user, who has to reach the data folder.
+            std::fs::set_permissions(it.folder.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
+        }
+        let [attic, cellar] = machines;
+        let [attic, cellar] = two_nodes(attic.with_admin().await, cellar).await;
         let actions = json!([
-            { "id": "note", "label": "Note", "events": ["login_failed"] },
+            { "id": "note", "label": "Note", "events": ["m3u_refresh"] },
             { "id": "tick", "label": "Tick", "schedule": "* * * * *" },
         ]);
         let archive = package("notes", json!({ "actions": actions }), NOTES);
@@ -351,13 +360,14 @@ class Plugin:
         std::fs::write(of_attic.join("hold"), "").unwrap();
 
         // Begun on a node that is killed before it ends.
-        fails_to_log_in(&cellar).await;
+        imports(&cellar, &provider, "First").await;
         let what = format!("the run for the event: {}", attic.program.output());
         until_async(&what, async || n_runs(&of_attic, "event") > 0).await;
         let begun = event_runs(&attic, false).await;
         assert_eq!(begun.len(), 1);
         let attic = attic.killed().await;
-        fails_to_log_in(&cellar).await;
+        cellar.creates("the other node writes").await;
+        imports(&cellar, &provider, "Second").await;
         let what = format!("the event on the other node: {}", cellar.program.output());
         until_async(&what, async || n_runs(&of_cellar, "event") == 1).await;
         // At the next minute, or what was due when no node wrote.

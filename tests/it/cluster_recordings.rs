@@ -278,7 +278,9 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_node_of_a_recording_does_the_work_on_it_while_another_one_writes() {
         let (nats, provider) = (nats(), Provider::start());
-        let mut machine = Machine::new("attic", &nats);
+        let path = format!("PATH={}", std::env::var("PATH").unwrap_or_default());
+        let command = vec!["/usr/bin/env".to_owned(), path];
+        let mut machine = Machine::new_at("attic", &nats, command, "127.0.0.1".to_owned());
         let programs = hold_comskip(&mut machine);
         let [news] = fill(&machine, &provider, ["news"], &[]).await;
         let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
@@ -307,7 +309,8 @@ mod slow {
         assert_eq!(recording["comskip"]["commercials"].as_array().map(Vec::len), Some(1), "{recording}");
         assert_eq!(
             (&recording["remux"]["status"], &recording["node"]),
-            (&json!("completed"), &json!("attic"))
+            (&json!("completed"), &json!("attic")),
+            "{recording}"
         );
         let converted = path_of(&attic.machine, &recording);
         assert_eq!((&converted, stream.exists()), (&stream.with_extension("mkv"), false));

@@ -199,7 +199,7 @@ async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_one_at_a_tim
     let models = tokio::task::spawn_blocking(|| {
         let store = Store::temporary(storage::records::schema()).unwrap();
         for id in 1..5 {
-            let mut missed = source(id, "missed");
+            let mut missed = source(id, &format!("missed {id}"));
             missed.schedule = RefreshSchedule { interval_hours: 0, cron: "30 * * * *".to_owned() };
             missed.updated_at = START - 3 * 24 * 3_600_000;
             store.write_blocking(move |write| write.put(&missed)).unwrap();

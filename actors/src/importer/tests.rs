@@ -337,7 +337,7 @@ async fn overdue_refreshes_run_once_after_the_start_and_spread_out() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_two_at_a_time() {
     let missed = |id, updated_at| {
-        let mut account = account(id, "missed");
+        let mut account = account(id, &format!("missed {id}"));
         account.schedule = RefreshSchedule { interval_hours: 0, cron: "30 * * * *".to_owned() };
         account.updated_at = updated_at;
         account
