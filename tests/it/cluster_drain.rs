@@ -6,40 +6,10 @@ mod slow {
     use serde_json::{Value, json};
     use tokio::time::Instant;
 
-    use crate::support::api::Api;
-    use crate::support::binary::Binary;
     use crate::support::client::{Ended, Player};
-    use crate::support::cluster::{Machine, Node, nats, two_nodes};
-    use crate::support::signal::Picture;
+    use crate::support::cluster::{Machine, Node, nats};
+    use crate::support::cluster_content::TwoNodes;
     use crate::support::until_async;
-    use crate::support::upstream::Provider;
-
-    const NEWS: &str = "/live/anna/news.ts";
-
-    /// Makes a channel of a stream without a limit. Returns its uuid.
-    async fn fill(machine: &Machine, provider: &Provider) -> String {
-        let folder = machine.folder.path().display().to_string();
-        let mut program = Binary::start(&["serve", "--data-dir", &folder]);
-        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
-        let stream = json!({ "name": "News", "url": provider.url(NEWS) });
-        let stream = admin.post("/api/channels/streams/", stream).await;
-        assert_eq!(stream.status, 201, "{stream:?}");
-        let channel = json!({ "stream_id": stream.body["id"] });
-        let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
-        assert_eq!(channel.status, 201, "{channel:?}");
-        program.signal("TERM");
-        assert!(program.ended().await.success(), "{}", program.output());
-        channel.text("uuid").to_owned()
-    }
-
-    async fn until_origin_is(node: &Node, uuid: &str, name: &str) {
-        let what = format!("{} to have the origin {name}: {}", node.machine.name, node.program.output());
-        until_async(&what, async || {
-            let status: Value = node.api.get(&format!("/proxy/ts/status/{uuid}")).await.body;
-            status["source_node"] == name
-        })
-        .await;
-    }
 
     /// Waits until a node shows another one in a state.
     async fn until_shown(node: &Node, name: &str, state: &str) {
@@ -54,16 +24,9 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_drained_node_gives_its_channels_and_jobs_away_and_its_viewers_stay() {
         let nats = nats();
-        let provider = Provider::start();
-        provider.path(NEWS).plays(Picture::new("news"));
         let machine = Machine::new("attic", &nats);
-        let uuid = fill(&machine, &provider).await;
-        let path = format!("/proxy/ts/stream/{uuid}");
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
-        let here = Player::watch(attic.address, &path).await;
-        here.sees("news").await;
-        // A new cluster grants nothing for 20 s; until then, each node plays for itself.
-        until_origin_is(&attic, &uuid, "attic").await;
+        let TwoNodes { provider, uuid, path, nodes: [attic, cellar], here } =
+            TwoNodes::start(machine, &nats).await;
         assert_eq!(attic.api.get("/readyz").await.status, 200);
 
         // Asked at the other node.
@@ -72,7 +35,7 @@ mod slow {
         assert_eq!(unknown.status, 404, "{unknown:?}");
         let drained = cellar.api.post(drain, json!({})).await;
         assert_eq!(drained.status, 204, "{drained:?}");
-        until_origin_is(&attic, &uuid, "cellar").await;
+        attic.until_origin_is(&uuid, "cellar").await;
         until_shown(&cellar, "attic", "draining").await;
         assert_eq!(attic.api.get("/readyz").await.status, 503);
         assert_eq!(attic.api.get("/healthz").await.status, 200);
@@ -100,7 +63,7 @@ mod slow {
         let there = Player::watch(attic.address, &path).await;
         there.sees("news").await;
         cellar.stops().await;
-        until_origin_is(&attic, &uuid, "attic").await;
+        attic.until_origin_is(&uuid, "attic").await;
         there.more_bytes(1_000_000).await;
         here.more_bytes(1_000_000).await;
         here.received(|it| it.ts.assert_clean());
@@ -118,16 +81,10 @@ mod slow {
     async fn the_streams_of_viewers_who_stay_at_a_drained_node_end_after_the_drain_time() {
         const DRAIN_TIME: Duration = Duration::from_secs(5);
         let nats = nats();
-        let provider = Provider::start();
-        provider.path(NEWS).plays(Picture::new("news"));
         let mut machine = Machine::new("attic", &nats);
         machine.settings.push(format!("limits.drain_time={}", DRAIN_TIME.as_secs()));
-        let uuid = fill(&machine, &provider).await;
-        let path = format!("/proxy/ts/stream/{uuid}");
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
-        let here = Player::watch(attic.address, &path).await;
-        here.sees("news").await;
-        until_origin_is(&attic, &uuid, "attic").await;
+        let TwoNodes { provider, uuid, path, nodes: [attic, cellar], here } =
+            TwoNodes::start(machine, &nats).await;
         let there = Player::watch(cellar.address, &path).await;
         there.sees("news").await;
         assert_eq!(drain_end(&cellar, "attic").await, Value::Null);
@@ -144,7 +101,7 @@ mod slow {
             assert_eq!(it.n_bytes % 188, 0);
         });
         // Those of the other node watch on; it has the channel now.
-        until_origin_is(&cellar, &uuid, "cellar").await;
+        cellar.until_origin_is(&uuid, "cellar").await;
         there.more_bytes(1_000_000).await;
         assert!(there.is_watching());
         // Who comes nevertheless stays.

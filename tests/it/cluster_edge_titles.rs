@@ -2,13 +2,14 @@
 //! NATS, and a provider that counts.
 
 mod slow {
+    use cluster::testing::NatsServers;
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use crate::support::api::Api;
     use crate::support::binary::Binary;
     use crate::support::client::{Player, Reading, Request, Response, fetch};
-    use crate::support::cluster::{Machine, Node, contains_none, join, nats};
+    use crate::support::cluster::{Machine, Node, contains_none, join, nats, two_nodes};
     use crate::support::files::FileProvider;
     use crate::support::until_async;
     use crate::support::upstream::{MockResponse, Provider};
@@ -29,11 +30,14 @@ mod slow {
         past: String,
         /// Path of the account in the API.
         account: String,
+        /// Where the list of the account is.
+        _lists: Provider,
     }
 
     /// Makes an account of two connections with a channel with an archive, a film and a series, in the store of a machine that
     /// is not in a cluster yet.
-    async fn fill(machine: &Machine, lists: &Provider, files: &FileProvider) -> Library {
+    async fn fill(machine: &Machine, files: &FileProvider) -> Library {
+        let lists = Provider::start();
         let address = |path: &str| files.url(&path.replace("SECRET", SECRET));
         let list = format!(
             "#EXTM3U\n\
@@ -90,6 +94,7 @@ mod slow {
             episode: format!("/proxy/vod/episode/{}", text(&episode)),
             past: format!("/proxy/catchup/{}?start={yesterday}&duration=10", text(&channel)),
             account,
+            _lists: lists,
         }
     }
 
@@ -159,17 +164,19 @@ mod slow {
         until_async("no connection at the provider", async || files.n_open() == 0).await;
     }
 
+    /// Starts `attic` and `cellar` with the titles of a provider, all of which are this file.
+    async fn two_full_nodes(nats: &NatsServers, file: &[u8]) -> (Library, FileProvider, [Node; 2]) {
+        let files = FileProvider::start(file.to_vec()).await;
+        let machine = Machine::new("attic", nats);
+        let library = fill(&machine, &files).await;
+        (library, files, two_nodes(machine, Machine::new("cellar", nats)).await)
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_edge_node_plays_films_episodes_and_the_past_through_full_nodes() {
-        let (nats, lists, file) = (nats(), Provider::start(), film());
-        let files = FileProvider::start(file.clone()).await;
+        let (nats, file) = (nats(), film());
+        let (library, files, [attic, cellar]) = two_full_nodes(&nats, &file).await;
         files.limit(2);
-        let machine = Machine::new("attic", &nats);
-        let library = fill(&machine, &lists, &files).await;
-        machine.succeeds(&["cluster", "init"]).await;
-        let mut attic = machine.serve(&[]).await;
-        attic.logs_in().await;
-        let cellar = join(&attic, Machine::new("cellar", &nats), "full").await;
         let edge = join(&attic, Machine::new("edge", &nats), "edge").await;
 
         // A film, whole and in parts, and what is known of it.
@@ -230,14 +237,8 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_film_of_an_account_of_other_nodes_is_read_by_one_of_them() {
-        let (nats, lists, file) = (nats(), Provider::start(), film());
-        let files = FileProvider::start(file.clone()).await;
-        let machine = Machine::new("attic", &nats);
-        let library = fill(&machine, &lists, &files).await;
-        machine.succeeds(&["cluster", "init"]).await;
-        let mut attic = machine.serve(&[]).await;
-        attic.logs_in().await;
-        let cellar = join(&attic, Machine::new("cellar", &nats), "full").await;
+        let (nats, file) = (nats(), film());
+        let (library, files, [attic, cellar]) = two_full_nodes(&nats, &file).await;
         let set = attic.api.patch(&library.account, json!({ "nodes": ["cellar"] })).await;
         assert_eq!(set.status, 200, "{set:?}");
         reads(&attic, &file, &library.film, "bytes=9000000-", 9_000_000..LENGTH).await;

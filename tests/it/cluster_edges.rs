@@ -46,15 +46,6 @@ mod slow {
         (channel.text("uuid").to_owned(), path)
     }
 
-    async fn status(node: &Node, uuid: &str) -> Value {
-        node.api.get(&format!("/proxy/ts/status/{uuid}")).await.body
-    }
-
-    async fn until_origin_is(node: &Node, uuid: &str, name: &str) {
-        let what = format!("{} to have the origin {name}: {}", node.machine.name, node.program.output());
-        until_async(&what, async || status(node, uuid).await["source_node"] == name).await;
-    }
-
     /// Asks for a channel until it plays: a new cluster opens nothing for 20 s.
     async fn plays(node: &Node, path: &str) -> Player {
         loop {
@@ -98,7 +89,7 @@ mod slow {
 
         // Nobody plays the channel: a full node opens it, and keeps it for the viewer of the edge.
         let player = plays(&edge, &path).await;
-        let seen = status(&edge, &uuid).await;
+        let seen = edge.channel(&uuid).await;
         assert_eq!(seen["node_role"], "edge", "{seen}");
         let origin = seen["source_node"].as_str().unwrap().to_owned();
         player.more_bytes(1_000_000).await;
@@ -107,7 +98,7 @@ mod slow {
         // The origin is lost, and another full node takes over.
         let (lost, other) = if origin == "attic" { (attic, cellar) } else { (cellar, attic) };
         lost.killed().await;
-        until_origin_is(&edge, &uuid, other.machine.name).await;
+        edge.until_origin_is(&uuid, other.machine.name).await;
         player.more_bytes(1_000_000).await;
         assert!(player.is_watching());
         assert_eq!(provider.open(), 1);
@@ -137,9 +128,9 @@ mod slow {
         assert_eq!(renamed.body["nodes"], json!(["cellar"]), "{renamed:?}");
 
         let player = plays(&attic, &path).await;
-        let seen = status(&attic, &uuid).await;
+        let seen = attic.channel(&uuid).await;
         assert_eq!((&seen["source_node"], &seen["node_role"]), (&json!("cellar"), &json!("edge")), "{seen}");
-        until_origin_is(&cellar, &uuid, "cellar").await;
+        cellar.until_origin_is(&uuid, "cellar").await;
         player.more_bytes(500_000).await;
         assert_eq!(provider.open(), 1);
         // Without that node nobody may open it.

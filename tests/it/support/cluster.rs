@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use cluster::testing::NatsServers;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::api::{ADMIN, Api, PASSWORD};
@@ -113,6 +113,18 @@ pub struct Node {
 }
 
 impl Node {
+    /// Returns the status of a live channel as this node shows it.
+    pub async fn channel(&self, uuid: &str) -> Value {
+        self.api.get(&format!("/proxy/ts/status/{uuid}")).await.body
+    }
+
+    /// Waits until a channel has its origin at a node. A new cluster grants nothing for 20 s; until then, each node plays for
+    /// itself.
+    pub async fn until_origin_is(&self, uuid: &str, name: &str) {
+        let what = format!("{} to have the origin {name}: {}", self.machine.name, self.program.output());
+        until_async(&what, async || self.channel(uuid).await["source_node"] == name).await;
+    }
+
     pub async fn logs_in(&mut self) {
         let mut reply = None;
         until_async(&format!("a login at {}", self.machine.name), async || {

@@ -1,10 +1,12 @@
 //! What the first node of a cluster has: channels of a provider, and users.
 
+use cluster::testing::NatsServers;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::client::Request;
-use super::cluster::Machine;
+use super::binary::Binary;
+use super::client::{Player, Request};
+use super::cluster::{Machine, Node, two_nodes};
 use super::signal::Picture;
 use super::until_async;
 use super::upstream::{MockResponse, Provider};
@@ -99,4 +101,48 @@ async fn create(admin: &Api, path: &str, body: Value) -> Value {
     let made = admin.post(path, body).await;
     assert_eq!(made.status, 201, "{made:?}");
     made.body
+}
+
+/// The channel of [`TwoNodes::start`] at the provider.
+pub const NEWS: &str = "/live/anna/news.ts";
+
+/// Two nodes, and a viewer of a channel at the first one, which is its origin.
+pub struct TwoNodes {
+    pub provider: Provider,
+    pub uuid: String,
+    /// Path of the channel for players.
+    pub path: String,
+    pub nodes: [Node; 2],
+    pub here: Player,
+}
+
+impl TwoNodes {
+    /// Starts a machine as `attic`, and `cellar`.
+    pub async fn start(attic: Machine, nats: &NatsServers) -> TwoNodes {
+        let provider = Provider::start();
+        provider.path(NEWS).plays(Picture::new("news"));
+        let uuid = fill_news(&attic, &provider).await;
+        let path = format!("/proxy/ts/stream/{uuid}");
+        let nodes = two_nodes(attic, Machine::new("cellar", nats)).await;
+        let here = Player::watch(nodes[0].address, &path).await;
+        here.sees("news").await;
+        nodes[0].until_origin_is(&uuid, "attic").await;
+        TwoNodes { provider, uuid, path, nodes, here }
+    }
+}
+
+/// Makes a channel of a stream without a limit. Returns its uuid.
+async fn fill_news(machine: &Machine, provider: &Provider) -> String {
+    let folder = machine.folder.path().display().to_string();
+    let mut program = Binary::start(&["serve", "--data-dir", &folder]);
+    let admin = Api::stranger_at(program.address().await).become_first_admin().await;
+    let stream = json!({ "name": "News", "url": provider.url(NEWS) });
+    let stream = admin.post("/api/channels/streams/", stream).await;
+    assert_eq!(stream.status, 201, "{stream:?}");
+    let channel = json!({ "stream_id": stream.body["id"] });
+    let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
+    assert_eq!(channel.status, 201, "{channel:?}");
+    program.signal("TERM");
+    assert!(program.ended().await.success(), "{}", program.output());
+    channel.text("uuid").to_owned()
 }
