@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use actors::{
     ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus,
-    RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus, VodSessionInfo,
-    now_ms,
+    PluginNotification, RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus,
+    VodSessionInfo, now_ms,
 };
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId, RecordingId, UserId};
@@ -24,6 +24,7 @@ use super::elsewhere;
 use super::frames::{self, Notification, RecordingCounts};
 use super::statistics::{ClientsOf, Statistics, StatisticsReader};
 use crate::app::App;
+use crate::matching::MatchReport;
 use crate::node::status::{self, WantedClients};
 use crate::rest::{pushed_past_stats, pushed_stats};
 
@@ -161,8 +162,15 @@ impl Listener {
 fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>) {
     let (sender, receiver) = broadcast::channel(LAG_MAX);
     let (newest, statistics) = watch::channel(None);
-    let (events, changes) = (app.events.subscribe(), app.models.store.changes());
-    let known = KnownRecordings(app.models.recordings.load());
+    let feeds = Feeds {
+        events: app.events.subscribe(),
+        changes: app.models.store.changes(),
+        matching: app.matching.subscribe(),
+        plugins: app.plugin_processes.subscribe(),
+        integrations: app.integrations.statuses(),
+        refreshes: Refreshes::begin(&app),
+        known: KnownRecordings(app.models.recordings.load()),
+    };
     let notifications = sender.downgrade();
     let wanted = Arc::new(Wanted::default());
     let of_task = Arc::clone(&wanted);
@@ -173,7 +181,7 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
             measuring,
             watch_sessions(&app, &sender),
             elsewhere::watch_refreshes(&app, &sender),
-            forward(&app, (events, changes, known), &sender)
+            forward(&app, feeds, &sender)
         );
     });
     (receiver, Arc::new(Running { wanted, notifications, statistics, _task: AbortOnDropHandle::new(task) }))
@@ -211,19 +219,31 @@ async fn live(app: &App, clients: &WantedClients) -> Vec<(Target, ChannelStatus)
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
-async fn forward(
-    app: &App,
-    (mut events, mut changes, mut known): (broadcast::Receiver<Arc<Event>>, Changes, KnownRecordings),
-    sender: &broadcast::Sender<Arc<Notification>>,
-) {
+/// What the frames are made of.
+struct Feeds {
+    events: broadcast::Receiver<Arc<Event>>,
+    changes: Changes,
+    matching: broadcast::Receiver<MatchReport>,
+    plugins: broadcast::Receiver<PluginNotification>,
+    integrations: Vec<IntegrationStatus>,
+    refreshes: Refreshes,
+    known: KnownRecordings,
+}
+
+async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notification>>) {
+    let Feeds {
+        mut events,
+        mut changes,
+        mut matching,
+        mut plugins,
+        mut integrations,
+        mut refreshes,
+        mut known,
+    } = feeds;
     // An error only means that there is no listener.
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
-    let mut refreshes = Refreshes::begin(app);
     let mut recordings = Recordings::default();
-    let mut integrations = app.integrations.statuses();
     let mut ticks = every_period();
-    let mut matching = app.matching.subscribe();
-    let mut plugins = app.plugin_processes.subscribe();
     let mut is_open = true;
     loop {
         tokio::select! {

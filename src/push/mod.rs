@@ -98,7 +98,7 @@ fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let permit = shared.sockets.take(access.user().id);
     let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;
 
-    let session = Session::new(shared.hub.clone(), Arc::clone(&shared.app), access, caller, permit);
+    let session = Session::new(&shared.hub, Arc::clone(&shared.app), access, caller, permit);
     // Taken now and not at the first frame, so that a server that begins to drain in between waits for this socket.
     let counted = guard.token();
     let ws = ws.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);

@@ -38,7 +38,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One WebSocket connection.
 pub(super) struct Session {
-    hub: Hub,
+    listener: Listener,
     app: Arc<App>,
     access: Access,
     connection: Arc<Connection>,
@@ -62,10 +62,17 @@ enum End {
 }
 
 impl Session {
-    pub(super) fn new(hub: Hub, app: Arc<App>, access: Access, caller: Caller, permit: SocketPermit) -> Self {
+    /// Subscribes, so that the client misses nothing that happens after the response to its upgrade.
+    pub(super) fn new(
+        hub: &Hub,
+        app: Arc<App>,
+        access: Access,
+        caller: Caller,
+        permit: SocketPermit,
+    ) -> Self {
         let client = caller.address();
-        let connection = caller.connection;
-        Self { hub, app, access, connection, client, clients_of: ClientsOf::All, _permit: permit }
+        let (listener, connection) = (hub.listen(), caller.connection);
+        Self { listener, app, access, connection, client, clients_of: ClientsOf::All, _permit: permit }
     }
 
     /// Serves the socket until it ends.
@@ -97,9 +104,7 @@ impl Session {
     }
 
     async fn serve(&mut self, socket: &mut WebSocket, guard: &ConnectionGuard) -> End {
-        // Subscribe before the first frame is sent, so that nothing in between is missed.
-        let mut listener = self.hub.listen();
-        self.ask_for_clients(&listener);
+        self.ask_for_clients();
         let mut heartbeat = Heartbeat::new(Instant::now());
         let stop_reason = self.app.models.store.stop_reason().borrow().clone();
         let mut next = Some(Message::text(frames::established(self.access.user(), stop_reason.as_ref())));
@@ -145,12 +150,12 @@ impl Session {
                         }
                         let is_data = message.is_text() || message.is_binary();
                         let answer = is_data.then(|| self.answer(message.to_str().ok()));
-                        self.ask_for_clients(&listener);
+                        self.ask_for_clients();
                         answer
                     }
                     Some(Err(_)) | None => return End::Gone,
                 },
-                message = listener.next() => match message {
+                message = self.listener.next() => match message {
                     HubMessage::Closed => return End::HubClosed,
                     message => self.frame(message).map(Message::text),
                 },
@@ -167,9 +172,9 @@ impl Session {
     }
 
     /// Tells the hub whose clients it needs of other nodes.
-    fn ask_for_clients(&self, listener: &Listener) {
+    fn ask_for_clients(&self) {
         let is_admin = self.access.user().may(UserLevel::Admin);
-        listener.wants(if is_admin { self.clients_of } else { ClientsOf::None });
+        self.listener.wants(if is_admin { self.clients_of } else { ClientsOf::None });
     }
 
     /// Returns whether a user finds recordings in the interface.
