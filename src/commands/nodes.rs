@@ -167,33 +167,39 @@ fn ask_running(config: &Config, request: ControlRequest) -> anyhow::Result<Contr
     control::run(&folder, request)
 }
 
-/// Checks that at least one server can be used, and that none is too old.
+/// Checks that at least one server can be used, and that none is too old. Servers that have just started get some time.
 pub(super) async fn check_servers(options: &NatsOptions) -> anyhow::Result<()> {
-    let mut reasons = Vec::new();
-    let mut is_usable = false;
-    for address in &options.servers {
-        match inspect(options, address).await {
-            Ok(facts) => {
-                if let Some(problem) = facts.version_problem {
-                    bail!("the NATS server {address} cannot be used: {problem}");
+    let until = Instant::now() + CONNECT_TIMEOUT;
+    loop {
+        let (mut reasons, mut is_usable, mut may_be_starting) = (Vec::new(), false, false);
+        for address in &options.servers {
+            match inspect(options, address).await {
+                Ok(facts) => {
+                    if let Some(problem) = facts.version_problem {
+                        bail!("the NATS server {address} cannot be used: {problem}");
+                    }
+                    may_be_starting |= facts.is_silent;
+                    match facts.jetstream_problem {
+                        Some(problem) => reasons.push(format!(
+                            "JetStream of {address} does not answer: {problem} (add `jetstream {{ store_dir: …, \
+                             sync_interval: always }}` to its configuration)"
+                        )),
+                        None => is_usable = true,
+                    }
                 }
-                match facts.jetstream_problem {
-                    Some(problem) => reasons.push(format!(
-                        "JetStream of {address} does not answer: {problem} (add `jetstream {{ store_dir: …, sync_interval: \
-                         always }}` to its configuration)"
-                    )),
-                    None => is_usable = true,
-                }
+                Err(reason) => reasons.push(reason),
             }
-            Err(reason) => reasons.push(reason),
         }
+        if is_usable {
+            return Ok(());
+        }
+        // Each look lasts as long as a request, so there is no need for a pause.
+        ensure!(
+            may_be_starting && Instant::now() < until,
+            "no NATS server can be used: {}; `headwater cluster check` says more",
+            reasons.join("; ")
+        );
     }
-    ensure!(
-        is_usable,
-        "no NATS server can be used: {}; `headwater cluster check` says more",
-        reasons.join("; ")
-    );
-    Ok(())
 }
 
 /// Returns the number in the certificate of a node with this name.

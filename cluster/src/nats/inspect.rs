@@ -32,6 +32,8 @@ pub struct ServerFacts {
     pub cluster: Option<String>,
     /// Why JetStream does not answer.
     pub jetstream_problem: Option<String>,
+    /// JetStream runs and did not answer in time: its servers may just have started.
+    pub is_silent: bool,
     /// Time of a request to JetStream and its answer.
     pub round_trip: Option<Duration>,
     /// The streams of Headwater that exist.
@@ -117,6 +119,7 @@ pub async fn inspect(options: &NatsOptions, address: &str) -> Result<ServerFacts
         version: info.version,
         cluster: info.cluster,
         jetstream_problem: None,
+        is_silent: false,
         round_trip: None,
         streams: Vec::new(),
         clock_ahead_ms: None,
@@ -125,7 +128,10 @@ pub async fn inspect(options: &NatsOptions, address: &str) -> Result<ServerFacts
     match ask::<AccountAnswer>(&client, "$JS.API.INFO").await {
         Ok(AccountAnswer { error: None }) => facts.round_trip = Some(begin.elapsed()),
         Ok(AccountAnswer { error: Some(it) }) => facts.jetstream_problem = Some(it.description),
-        Err(it) => facts.jetstream_problem = Some(it),
+        Err(it) => {
+            facts.is_silent = it.is_silent;
+            facts.jetstream_problem = Some(it.text);
+        }
     }
     if facts.jetstream_problem.is_some() {
         return Ok(facts);
@@ -155,13 +161,23 @@ pub async fn inspect(options: &NatsOptions, address: &str) -> Result<ServerFacts
     Ok(facts)
 }
 
-async fn ask<T: DeserializeOwned>(client: &Client, subject: &str) -> Result<T, String> {
+/// Why a request to JetStream has no answer.
+struct NoAnswer {
+    text: String,
+    is_silent: bool,
+}
+
+async fn ask<T: DeserializeOwned>(client: &Client, subject: &str) -> Result<T, NoAnswer> {
     let request = async_nats::Request::new().timeout(Some(REQUEST_TIMEOUT));
     let answer = client.send_request(subject.to_owned(), request).await.map_err(|it| match it.kind() {
-        RequestErrorKind::NoResponders => "JetStream does not run on any server of this account".to_owned(),
-        _ => it.to_string(),
+        RequestErrorKind::NoResponders => NoAnswer {
+            text: "JetStream does not run on any server of this account".to_owned(),
+            is_silent: false,
+        },
+        kind => NoAnswer { text: it.to_string(), is_silent: kind == RequestErrorKind::TimedOut },
     })?;
-    serde_json::from_slice(&answer.payload).map_err(|it| format!("its answer cannot be read: {it}"))
+    serde_json::from_slice(&answer.payload)
+        .map_err(|it| NoAnswer { text: format!("its answer cannot be read: {it}"), is_silent: false })
 }
 
 /// Returns how far a clock is ahead that showed `theirs` half-way between sending a request and its answer.
