@@ -41,6 +41,10 @@ pub const WAITERS_MAX: usize = 64;
 /// engine answers.
 pub const SEAT_ANSWER: Duration = Duration::from_secs(2);
 
+/// Longest time for which the entry of a session that has ended stays. A player that changes the channel begins the next
+/// session within it, and both are one write. Requests of other nodes wait longer for a seat.
+pub const SEAT_RETURN: Duration = Duration::from_millis(100);
+
 /// Maximum number of sessions in the record of one user.
 pub const SEATS_MAX: usize = 256;
 

@@ -15,7 +15,7 @@ use super::outbox::{NodeEffect, Outbox, next_after};
 use super::record::{
     ClusterRecord, Incarnation, LeaseId, ProcessId, RecordKey, Revision, SeatEnd, SeatEntry, SeatRecord,
 };
-use super::rules::{SEAT_ANSWER, SEATS_MAX};
+use super::rules::{SEAT_ANSWER, SEAT_RETURN, SEATS_MAX};
 use super::tracked::{RecordFollower, Tracked, WriteResult};
 use super::{BootTime, SwapOutcome, WriteNumber};
 use crate::ids::UserId;
@@ -44,6 +44,8 @@ pub struct Seats {
     user: UserId,
     /// The sessions and requests of this process, by number.
     own: BTreeMap<u64, OwnSeat>,
+    /// Time until which the entry of an ended session may stay, so that it leaves with the next write.
+    remove_at: Option<BootTime>,
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +70,8 @@ enum SeatStage {
 
 impl Seats {
     pub(super) fn new(user: UserId, out: &Outbox) -> Self {
-        Self { record: Tracked::new(RecordKey::Seats(user), out), user, own: BTreeMap::new() }
+        let record = Tracked::new(RecordKey::Seats(user), out);
+        Self { record, user, own: BTreeMap::new(), remove_at: None }
     }
 
     /// Returns whether a session has begun and was not told to end.
@@ -92,7 +95,9 @@ impl Seats {
 
     /// Ends a session or a request.
     pub(super) fn give_back(&mut self, seat: u64, member: &Member, out: &mut Outbox) {
-        self.own.remove(&seat);
+        if self.own.remove(&seat).is_some() {
+            self.remove_at.get_or_insert(out.now + SEAT_RETURN);
+        }
         self.advance(member, out);
     }
 
@@ -238,7 +243,8 @@ impl Seats {
     /// Returns when [`RecordFollower::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let times = self.own.values().filter(|it| it.stage != SeatStage::Seated);
-        next_after(now, times.flat_map(|it| [it.request.until, it.answer_by]).chain(self.record.retries()))
+        let times = times.flat_map(|it| [it.request.until, it.answer_by]);
+        next_after(now, times.chain(self.record.retries()).chain(self.remove_at))
     }
 }
 
@@ -281,8 +287,13 @@ impl RecordFollower for Seats {
         let expected = *expected;
         let (record, asked) = self.proposal(before, incarnation, member, out);
         if record == *before {
+            self.remove_at = None;
             return;
         }
+        if asked.is_empty() && self.remove_at.is_some_and(|it| out.now < it) {
+            return;
+        }
+        self.remove_at = None;
         for seat in asked {
             if let Some(it) = self.own.get_mut(&seat) {
                 it.stage = SeatStage::Writing { expected };

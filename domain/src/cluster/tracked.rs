@@ -90,8 +90,9 @@ impl<R: Clone + Default> Tracked<R> {
         let is_newer = self.view.as_ref().is_none_or(|it| revision > it.0);
         if is_newer {
             self.is_outdated = false;
-            // A write that expects an older revision was applied by now, or never will be.
+            // A write that expects an older revision was applied by now, or never will be. So the next one need not wait.
             self.writing.take_if(|it| it.1 < revision);
+            self.write_at = self.write_at.min(out.now);
             self.view = Some((revision, value.unwrap_or_default()));
         }
         is_newer

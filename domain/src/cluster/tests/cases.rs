@@ -32,6 +32,8 @@ pub(super) struct Cluster {
     pub(super) effects: Vec<(usize, NodeEffect)>,
     /// Watches deliver a write before it is answered.
     watch_is_first: bool,
+    /// The next write is not applied, and its node does not know that.
+    loses_write: bool,
 }
 
 impl Cluster {
@@ -44,8 +46,8 @@ impl Cluster {
             Some(ClusterNode::new(NodeId(it), boot, process, ClusterRules::default(), now))
         };
         let nodes = (0..n_nodes).map(node).collect();
-        let (engine, effects, watch_is_first) = (Engine::default(), Vec::new(), false);
-        let mut cluster = Self { engine, nodes, now, effects, watch_is_first };
+        let (engine, effects) = (Engine::default(), Vec::new());
+        let mut cluster = Self { engine, nodes, now, effects, watch_is_first: false, loses_write: false };
         cluster.wait(25);
         cluster.effects.clear();
         cluster
@@ -62,6 +64,10 @@ impl Cluster {
                         let (revision, record) = self.engine.present(key);
                         let record = record.map(|it| (*it).clone());
                         inputs.push_back((node, NodeInput::Seen { key, revision, record }));
+                    }
+                    NodeEffect::Write { key, number, .. } if std::mem::take(&mut self.loses_write) => {
+                        let outcome = SwapOutcome::Unknown;
+                        inputs.push_back((node, NodeInput::Written { key, number, outcome }));
                     }
                     NodeEffect::Write { key, number, expected, record } => {
                         let record = Rc::new(record);
@@ -463,6 +469,21 @@ fn a_lease_is_confirmed_once_if_its_table_is_seen_before_the_write_is_answered()
     cluster.wait(60);
     cluster.ask(1, 1, &[pool(1, 1, 0)]);
     assert_eq!(cluster.granted(), [(0, 1)]);
+}
+
+/// NATS refuses a write while another one of the same record is on its way, and does not say whether that one succeeds.
+#[test]
+fn a_write_without_a_known_outcome_is_repeated_when_a_newer_table_is_seen() {
+    let mut cluster = Cluster::new(2);
+    let pools = [SlotPool { release_delay: Duration::ZERO, ..pool(1, 1, 9) }];
+    cluster.ask(0, 1, &pools);
+    cluster.ask(1, 2, &pools);
+    assert_eq!(cluster.granted(), [(0, 1)]);
+    cluster.loses_write = true;
+    cluster.give_back(0, 1);
+    assert_eq!(cluster.granted(), []);
+    cluster.ask(1, 3, &pools);
+    assert_eq!(cluster.granted(), [(1, 2)], "at once");
 }
 
 #[test]

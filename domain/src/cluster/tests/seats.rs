@@ -13,7 +13,7 @@ use super::random::Random;
 use crate::cluster::record::{
     BootId, ClusterRecord, NodeId, ProcessId, RecordKey, Revision, SeatEnd, SeatRecord,
 };
-use crate::cluster::rules::ClusterRules;
+use crate::cluster::rules::{ClusterRules, SEAT_RETURN};
 use crate::cluster::seats::SeatRequest;
 use crate::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, SwapOutcome};
 use crate::ids::UserId;
@@ -40,8 +40,11 @@ impl Cluster {
         self.on(node, NodeInput::TakeSeat { user: USER, seat, request });
     }
 
+    /// Ends a session, and waits until its entry is removed.
     fn give_back_seat(&mut self, node: usize, seat: u64) {
         self.on(node, NodeInput::ReturnSeat { user: USER, seat });
+        self.now = self.now + SEAT_RETURN;
+        self.on(node, NodeInput::Tick);
     }
 
     /// Returns the effects since the last call, in words.
@@ -98,6 +101,17 @@ fn a_device_that_changes_the_channel_on_another_node_ends_its_session() {
     assert!(!cluster.nodes[0].as_ref().unwrap().seats(USER).unwrap().is_seated(1));
     cluster.give_back_seat(0, 1);
     assert_eq!(cluster.sessions(), 1);
+}
+
+#[test]
+fn a_change_of_channel_on_one_node_is_one_write() {
+    let mut cluster = Cluster::new(2);
+    cluster.take(0, 1, 1, 1);
+    let before = cluster.engine.present(KEY).0;
+    cluster.on(0, NodeInput::ReturnSeat { user: USER, seat: 1 });
+    cluster.take(0, 3, 1, 2);
+    assert_eq!(cluster.told(), [(0, 1, "seated"), (0, 3, "seated")]);
+    assert_eq!((cluster.sessions(), cluster.engine.present(KEY).0.0), (1, before.0 + 1));
 }
 
 #[test]
