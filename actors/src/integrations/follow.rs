@@ -49,7 +49,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         status.mark_unchanged();
         if std::mem::replace(&mut delivers, running.models.store.writes_shared()) != delivers {
-            role_changed(&shared, running, delivers).await;
+            begin_or_end(&shared, running, delivers).await;
         }
         let message = tokio::select! {
             message = changes.next() => message,
@@ -113,7 +113,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Begins or ends the deliveries of this node, as that of a cluster that writes the configuration.
-async fn role_changed(shared: &Shared, running: &Running, delivers: bool) {
+async fn begin_or_end(shared: &Shared, running: &Running, delivers: bool) {
     if delivers {
         shared.deliver_own(running).await;
         shared.outbox.offer_seen();
