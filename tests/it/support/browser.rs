@@ -215,6 +215,14 @@ impl Browser {
         self.element(selector, "click", json!({})).await;
     }
 
+    /// Clicks on the first element that matches the selector. Returns false if the page has just removed or covered it.
+    pub async fn tries_to_click(&self, selector: &str) -> bool {
+        let wanted = json!({ "using": "css selector", "value": selector });
+        let found = self.api.post(&format!("{}/element", self.session), wanted).await;
+        let Some(id) = found.body["value"][ELEMENT].as_str() else { return false };
+        self.api.post(&format!("{}/element/{id}/click", self.session), json!({})).await.status == 200
+    }
+
     /// Runs a script and returns its value.
     pub async fn script(&self, text: &str) -> Value {
         self.command("execute/sync", json!({ "script": text, "args": [] })).await

@@ -34,6 +34,12 @@ const MARK_FIELD: &str = "
     found[0]?.setAttribute('data-marked', '');
     return found.length > 0;";
 
+/// Remembers that a click is expected until the marked element gets it. Another page remembers nothing.
+const EXPECT_CLICK: &str = "
+    window.expectsClick = true;
+    const arrived = () => { window.expectsClick = false };
+    document.querySelector('[data-marked]')?.addEventListener('click', arrived, { capture: true, once: true });";
+
 /// Time between two looks at the page.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -121,10 +127,23 @@ impl Page {
 
     /// Waits for an element of this kind with this text or label, and clicks it.
     pub async fn clicks(&self, selector: &str, text: &str) {
-        let mark = with(MARK, json!([selector, text]));
-        self.until(&format!("{selector} {text:?}"), &mark, is_true).await;
+        self.clicks_marked(&format!("{selector} {text:?}"), &with(MARK, json!([selector, text]))).await;
         self.notes(format!("click {text:?}"));
-        self.browser().clicks(MARKED).await;
+    }
+
+    /// Waits until a script has marked an element, and clicks it. The page may move or replace the element just before the
+    /// click, and a person would click again.
+    async fn clicks_marked(&self, what: &str, mark: &str) {
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            self.until(what, mark, is_true).await;
+            self.browser().script(EXPECT_CLICK).await;
+            let is_clicked = self.browser().tries_to_click(MARKED).await;
+            if is_clicked && self.browser().script("return window.expectsClick !== true").await == true {
+                return;
+            }
+            assert!(Instant::now() < deadline, "timeout waiting for a click to arrive at {what}");
+        }
     }
 
     /// Waits for the field with this label, and replaces its text.
@@ -210,9 +229,8 @@ impl Page {
              return !!box;",
             json!([label, row]),
         );
-        self.until(&format!("row {row} of {label}"), &mark, is_true).await;
+        self.clicks_marked(&format!("row {row} of {label}"), &mark).await;
         self.notes(format!("click the box of row {row} of {label:?}"));
-        self.browser().clicks(MARKED).await;
     }
 
     /// Presses keys in the focused element, one after the other. Special keys are those of WebDriver.

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 use tempfile::TempDir;
 
+use crate::support::api::Api;
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::web::{Web, person};
+use crate::support::until_async;
+use crate::support::web::{PASSWORD, Web, person};
 use crate::web_audit::slow::{axe, check};
 use crate::web_pages::page::Page;
 
@@ -45,6 +47,7 @@ struct Office {
     data: TempDir,
     programs: TempDir,
     gateway: TestGateway,
+    admin: Api,
     page: Page,
 }
 
@@ -57,8 +60,9 @@ impl Office {
         let setup = Setup::new().folder(data.path()).config(|it| it.plugins.python = Some(python));
         let gateway = setup.start().await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
+        let admin = Api::stranger_at(gateway.api).login(&root.name, PASSWORD).await;
         let page = Page::of(Web::signed_in(&gateway, &root, "/plugins").await);
-        Office { data, programs, gateway, page }
+        Office { data, programs, gateway, admin, page }
     }
 
     fn installs_python(&self) {
@@ -84,6 +88,16 @@ impl Office {
             if (it && !it.checked) it.click()";
         self.page.browser().script(accept).await;
         self.page.presses("Enable").await;
+    }
+
+    /// Waits until the plugin has crashed this often and is in a state.
+    async fn until_crashed(&self, n: u64, state: &str) {
+        until_async(&format!("{n} crashes, and {state}"), async || {
+            let all = self.admin.get("/api/plugins/plugins/").await.body;
+            let plugin = &all["plugins"][0];
+            plugin["crashes"] == n && plugin["state"] == state
+        })
+        .await;
     }
 
     /// Checks that nothing but requests with these statuses failed in the browser so far.
@@ -224,16 +238,24 @@ async fn an_admin_installs_a_plugin_reads_its_permissions_configures_runs_update
     page.until("a failed run", ROWS, runs(&["failed", "ended", "cancelled", "ended"])).await;
     page.presses("Run: Die").await;
     page.until("a crash", ROWS, runs(&["crashed", "failed", "ended", "cancelled", "ended"])).await;
+    // It starts again after a second, then after 5 s, then after 30 s.
+    for n_crashes in 1..3 {
+        office.until_crashed(n_crashes, "ready").await;
+        page.until_is("the state", STATE, json!("ready")).await;
+        page.presses("Run: Die").await;
+    }
+    office.until_crashed(3, "restarting").await;
     page.shows("The plugin ended and starts again").await;
+    page.presses("Restart").await;
     page.until_is("the state", STATE, json!("ready")).await;
     page.hides("The plugin ended and starts again").await;
     office.failed_only_with(&["400", "409", "500", "502"]).await;
 
     // The runs are stored with what the actions returned.
     page.clicks("[role=tab]", "Past runs").await;
-    page.until("the stored runs", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 5)).await;
+    page.until("the stored runs", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 7)).await;
     page.chooses("Result", "delivered").await;
-    page.until("what succeeded", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() < 5)).await;
+    page.until("what succeeded", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() < 7)).await;
     page.clicks("[role=tab]", "Log").await;
     page.shows("greeted <u>once</u>").await;
     page.shows("the plugin crashed").await;
