@@ -50,9 +50,9 @@ advisories:
     cargo deny check advisories
 
 # Runs all tests, including slow ones and those with external programs. Doc comments contain no examples to test.
-# Four tests for each core: most of them wait for sockets and timers for much of their time.
+# Three tests for each core: most of them wait for sockets and timers for much of their time.
 test-slow:
-    cargo nextest run --workspace --locked --profile all --test-threads $(( 4 * $(nproc) ))
+    cargo nextest run --workspace --locked --profile all --test-threads $(( 3 * $(nproc) ))
 
 # Checks and builds the web interface, and checks that web/dist is what the sources build.
 web: have-tools
