@@ -52,7 +52,7 @@ struct Seen {
     clock: ClockSamples,
 }
 
-/// What the member tells the process before this one.
+/// A message of the member to the process before this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PredecessorMessage {
     /// Its incarnation is valid until then.
@@ -71,7 +71,7 @@ pub(super) struct HandedOver {
     pub(super) incarnation: Option<Incarnation>,
 }
 
-/// What the task of a member shows.
+/// The values that the task of a member shows: the nodes, and its end by a hand-over.
 pub(super) type MemberViews = (watch::Receiver<Arc<ClusterView>>, watch::Receiver<Option<HandedOver>>);
 
 /// The end of a request.

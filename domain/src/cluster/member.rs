@@ -12,9 +12,9 @@
 //! A renewal replaces the own last revision and nothing else. If it conflicts, the record is read: either an earlier
 //! renewal without a known outcome was applied, which confirms it, or another node has swapped the record to `expired`.
 //!
-//! A restart that keeps viewers has two processes of one node: the old one is *handed over* and writes nothing any more.
-//! The new one, see [`predecessor`](super::predecessor), writes records in which the incarnation of the old one is not over,
-//! and passes on until when they are valid. So the leases of the old process count as they are, for all nodes.
+//! A restart that keeps viewers has two processes of one node: the old one is *handed over* and writes nothing any
+//! more. The new one, see [`predecessor`](super::predecessor), writes records in which the incarnation of the old one is
+//! not over, and passes on until when they are valid. So the leases of the old process count as they are, for all nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -162,8 +162,8 @@ impl Member {
         matches!(self.phase, Phase::HandedOver { .. })
     }
 
-    /// Returns whether a lease of this node is one of the process before this one, or of a process between both, and its
-    /// connection is closed.
+    /// Returns whether a lease of this node is one of the process before this one, or of a process between both, and
+    /// its connection is closed.
     pub(super) fn has_predecessor_closed(
         &self,
         incarnation: Incarnation,
@@ -173,7 +173,7 @@ impl Member {
         self.predecessor.as_ref().is_some_and(|it| it.has_closed(incarnation, lease, out))
     }
 
-    /// Returns whether an incarnation of this node is that of the process before this one, or of a process between both.
+    /// Returns whether an incarnation of this node is that of the process before this one, or of one between both.
     pub(super) fn is_of_predecessor(&self, incarnation: Incarnation) -> bool {
         self.predecessor.as_ref().is_some_and(|it| incarnation >= it.incarnation())
     }
@@ -240,8 +240,8 @@ impl Member {
         }
     }
 
-    /// Leaves the record to another process of this node, which keeps the present incarnation valid. A last renewal gives
-    /// that process the most time.
+    /// Leaves the record to another process of this node, which keeps the present incarnation valid. A last renewal
+    /// gives that process the most time.
     pub(super) fn hand_over(&mut self, out: &mut Outbox) {
         match self.phase {
             Phase::Active { incarnation, valid_until } => {
@@ -570,12 +570,12 @@ impl Member {
     }
 
     /// Returns whether this node has to wait with its farewell, which says that nothing of it is open.
-    fn awaits_predecessor(&self) -> bool {
+    fn waits_for_predecessor(&self) -> bool {
         self.phase == Phase::Leaving && self.predecessor.as_ref().is_some_and(Predecessor::is_serving)
     }
 
     fn advance_own(&mut self, out: &mut Outbox) {
-        if self.awaits_predecessor() {
+        if self.waits_for_predecessor() {
             return;
         }
         let Some((revision, before)) = self.base.as_ref().filter(|_| !self.is_outdated) else {
@@ -688,7 +688,7 @@ impl Member {
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let own = match self.phase {
             Phase::Closing { .. } | Phase::HandedOver { .. } | Phase::Left => None,
-            _ if self.awaits_predecessor() => None,
+            _ if self.waits_for_predecessor() => None,
             _ if self.base.is_none() || self.is_outdated => (!self.is_reading).then_some(self.read_at),
             _ => self.writing.is_none().then_some(self.write_at),
         };

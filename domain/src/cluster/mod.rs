@@ -29,8 +29,8 @@
 //!   write their entries again within that time, or close. A process that has just started cannot know of a restart, so
 //!   the same holds from the first answer that it gets. Only a machine that vanishes at that very time, with the
 //!   entries of its leases lost, is not covered.
-//! - A process that is replaced and serves its viewers on keeps its leases: its successor keeps the incarnation valid, and
-//!   tells it until when. At that deadline it closes its sources, as every node does.
+//! - A process that is replaced and serves its viewers on keeps its leases: its successor keeps the incarnation valid,
+//!   and tells it until when. At that deadline it closes its sources, as every node does.
 //!
 //! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
 //!

@@ -486,8 +486,8 @@ impl ClusterNode {
         self.seats.clear();
     }
 
-    /// Tells the process before this one until when its incarnation is valid, if all its leases are in the tables. One that
-    /// the engine has lost could be granted to another node when the pause after its restart is over.
+    /// Tells the process before this one until when its incarnation is valid, if all its leases are in the tables. One
+    /// that the engine has lost could be granted to another node when the pause after its restart is over.
     fn prolong_predecessor(&mut self) {
         let Self { out, member, pools, .. } = self;
         let leases: Vec<_> = member.predecessor().into_iter().flat_map(Predecessor::leases).collect();

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! While it is kept, the records of this node say that its incarnation is not over, so its leases count as they are. It
-//! closes its connections at the deadline that it was told last. This process tells it a later one only after a renewal,
-//! and only while all its leases are in their tables: after a restart of the engine that has lost one, nobody could
-//! write it again.
+//! closes its connections at the deadline that it was told last. This process tells it a later one only after a
+//! renewal, and only while all its leases are in their tables: after a restart of the engine that has lost one, nobody
+//! could write it again.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,8 @@ impl Predecessor {
         self.state != PredecessorState::Closed
     }
 
-    /// Returns whether the connection of a lease is closed that belongs to it, or to a process that was started after it and
-    /// did not run.
+    /// Returns whether the connection of a lease is closed that belongs to it, or to a process that was started after it
+    /// and did not run.
     pub(super) fn has_closed(&self, incarnation: Incarnation, lease: LeaseId, out: &Outbox) -> bool {
         let is_closed = match self.state {
             PredecessorState::Kept | PredecessorState::Ending => !self.leases.contains_key(&lease),
@@ -84,8 +84,8 @@ impl Predecessor {
         incarnation >= self.incarnation && (is_closed || !out.rules.hold(ClusterRule::PredecessorCounts))
     }
 
-    /// Decides whether its incarnation can stay valid when this node becomes a member: only with the first record of this
-    /// process, and if no other node has ended it.
+    /// Decides whether its incarnation can stay valid when this node becomes a member: only with the first record of
+    /// this process, and if no other node has ended it.
     pub(super) fn join(
         &mut self,
         expected: Revision,
@@ -135,8 +135,8 @@ impl Predecessor {
         }
     }
 
-    /// Returns `over`, `closed_after` and `closed` of a renewal of this incarnation, after the record `before`. `None`: as
-    /// without a predecessor.
+    /// Returns `over`, `closed_after` and `closed` of a renewal of this incarnation, after the record `before`. `None`:
+    /// as without a predecessor.
     pub(super) fn endings(
         &self,
         incarnation: Incarnation,

@@ -89,7 +89,7 @@ pub enum ClusterRule {
     KeepPredecessor,
     /// The successor prolongs that incarnation only while all its leases are in the tables.
     PredecessorIsRegistered,
-    /// What the predecessor no longer has cools like other closed connections, and not earlier.
+    /// The leases of the predecessor count until it has closed their connections.
     PredecessorCounts,
     /// Clocks are monotonic. (Broken in the model's clocks.)
     MonotonicClock,

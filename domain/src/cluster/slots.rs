@@ -217,8 +217,8 @@ impl Slots {
         }
     }
 
-    /// Ends all requests, and forgets the leases, which are counted by another process of this node from now on. Those that
-    /// are closing because the incarnation is over stay.
+    /// Ends all requests, and forgets the leases, which are counted by another process of this node from now on. Those
+    /// that are closing because the incarnation is over stay.
     pub(super) fn hand_over(&mut self, member: &Member, out: &mut Outbox) {
         let pool = self.id;
         let is_over = member.is_closing();

@@ -520,6 +520,12 @@ pub(super) fn restart(cluster: &mut Cluster, leases: &[u64]) -> usize {
     let new = ClusterNode::after(Some(predecessor), NodeId(0), boot, process, rules, cluster.now);
     cluster.nodes[0] = Some(new);
     cluster.nodes.push(old);
+    // Its watch begins with all records.
+    for key in cluster.engine.keys() {
+        let (revision, record) = cluster.engine.present(key);
+        let record = record.map(|it| (*it).clone());
+        cluster.on(0, NodeInput::Seen { key, revision, record });
+    }
     cluster.nodes.len() - 1
 }
 

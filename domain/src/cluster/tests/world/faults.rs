@@ -101,7 +101,7 @@ impl World {
                 }
                 self.kill(machine);
                 if self.machines[machine].power == Power::Frozen {
-                    self.machines[machine].power = Power::On;
+                    self.wake(machine);
                 }
                 if fault == Fault::Restarted {
                     let delay = self.random.of(100..2_000);
