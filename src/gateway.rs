@@ -10,8 +10,10 @@ use std::time::Duration;
 use actors::{
     AfterSettings, Draining, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts,
     GuideServices, Importer, IntegrationParts, MetricsSnapshot, OtherSlot, Plans, PluginTargets,
-    RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings,
+    PredecessorParts, RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
+use domain::cluster::BootTime;
+use domain::cluster::record::Incarnation;
 use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
@@ -98,8 +100,8 @@ pub enum StartError {
     Runtime,
 }
 
-/// The process that had the sockets before, with the slots that it still uses.
-pub(crate) type ServingPredecessor = (Arc<TakeOver>, Vec<OtherSlot>);
+/// The process that had the sockets before, with the slots and the membership that it still uses.
+pub(crate) type ServingPredecessor = (Arc<TakeOver>, PredecessorParts);
 
 /// Outcome of [`Gateway::stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +175,10 @@ impl Gateway {
             let preparing = async move { node::membership::prepare(&config, &store, &packets).await };
             runtimes.work.spawn(preparing).await.map_err(|_| StartError::Runtime)??
         };
+        let kept = predecessor.as_ref().and_then(|(take_over, parts)| {
+            let membership = parts.membership()?;
+            Some((membership, take_over.predecessor_port()))
+        });
         let system =
             start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor, of_node)
                 .await?;
@@ -197,7 +203,7 @@ impl Gateway {
         let node_listener = match membership {
             Some(membership) => {
                 let of_node = Arc::clone(&app);
-                let joining = async move { node::membership::start(&of_node, membership).await };
+                let joining = async move { node::membership::start(&of_node, membership, kept).await };
                 runtimes.work.spawn(joining).await.map_err(|_| StartError::Runtime)??
             }
             None => None,
@@ -244,6 +250,10 @@ impl Gateway {
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
+        {
+            let _entered = runtimes.work.enter();
+            system.relay_predecessor();
+        }
         // After the ports answer; no plugin delays the start.
         let plugins_of = Arc::clone(&app);
         let starting = runtimes.work.spawn_blocking(move || {
@@ -361,8 +371,13 @@ impl Gateway {
 
     /// Returns for how long viewers may keep their streams after a restart.
     pub fn drain_time(&self) -> Duration {
-        // The nodes of a cluster count the slots of one process for each.
-        if self.app.cluster.get().is_some() { Duration::ZERO } else { self.app.config.limits.drain_time }
+        self.app.config.limits.drain_time
+    }
+
+    /// Returns whether this gateway is a member of a cluster: then its viewers keep their streams only if the new process
+    /// continues its membership, with its slots.
+    pub fn is_in_cluster(&self) -> bool {
+        self.app.cluster.get().is_some()
     }
 
     /// Returns handles of the listening sockets.
@@ -469,9 +484,20 @@ impl Gateway {
     /// Stops for a process that has handles of the listening sockets, apart from the viewers that read a live channel over a
     /// connection of their own, if there are any: these are served on, with a store that is closed.
     pub async fn drain(mut self) -> Drained {
+        // Nodes that read live channels here go on until they read them from the new process.
+        let node_port = self.node_port.take().map(NodePort::retire);
         let deadline = self.begin_stop(true).await;
         let (draining, (), ()) =
             tokio::join!(self.system.drain(), self.api.answered(deadline), self.player.answered(deadline));
+        let mut incarnation = None;
+        if draining.n_channels() > 0 {
+            if let Some(node) = self.app.node.get() {
+                node.retire();
+            }
+            if let Some(cluster) = self.app.cluster.get() {
+                incarnation = cluster.hand_over(self.app.node.get().is_some()).await;
+            }
+        }
         let store = self.app.models.store.clone();
         let is_served = draining.n_channels() > 0
             && tokio::task::spawn_blocking(move || store.release()).await.unwrap_or_default();
@@ -479,8 +505,10 @@ impl Gateway {
             return Drained::Ended(self.finish_stop(deadline).await);
         }
         info!(channels = draining.n_channels(), "gateway stopped, apart from its viewers");
-        let Self { system, api, player, .. } = self;
-        Drained::Serving(Box::new(DrainingGateway { system, draining, api, player }))
+        let Self { system, app, api, player, .. } = self;
+        let gateway =
+            DrainingGateway { system, app, draining, api, player, incarnation, _node_port: node_port };
+        Drained::Serving(Box::new(gateway))
     }
 
     async fn end(mut self, has_successor: bool) -> Stopped {
@@ -544,9 +572,15 @@ pub enum Drained {
 /// A gateway without a store that serves its last viewers. Dropping it cancels their connections.
 pub struct DrainingGateway {
     system: Arc<System>,
+    /// Has the member of a cluster.
+    app: Arc<App>,
     draining: Draining,
     api: Server,
     player: Server,
+    /// Its incarnation in a cluster, which the successor keeps valid.
+    incarnation: Option<Incarnation>,
+    /// The connections of nodes that read live channels.
+    _node_port: Option<NodePort>,
 }
 
 impl DrainingGateway {
@@ -563,6 +597,30 @@ impl DrainingGateway {
     /// Waits until the next live channel has ended and its slots are free. Returns its number. Cancel-safe.
     pub(crate) async fn next_return(&self) -> u64 {
         self.draining.next_return().await
+    }
+
+    /// Returns its incarnation in a cluster.
+    pub(crate) fn incarnation(&self) -> Option<Incarnation> {
+        self.incarnation
+    }
+
+    /// Notes until when its incarnation is valid.
+    pub(crate) fn prolonged(&self, until: BootTime) {
+        if let Some(cluster) = self.app.cluster.get() {
+            cluster.prolonged(until);
+        }
+    }
+
+    /// Closes all connections with leases of the cluster.
+    pub(crate) fn end_leases(&self) {
+        if let Some(cluster) = self.app.cluster.get() {
+            cluster.end_handed_over();
+        }
+    }
+
+    /// Waits until all connections with leases of the cluster are closed because their time is over. Cancel-safe.
+    pub(crate) async fn leases_closed(&self) {
+        self.draining.shared_closed().await;
     }
 
     /// Waits until the last viewer has left.
@@ -610,6 +668,7 @@ async fn start_system(
     let node = of_node.as_ref().map(|it| it.channels.name.as_str());
     let recordings = RecordingsFolder::new(config.recordings_folder()).of_node(node);
     let is_edge = of_node.as_ref().is_some_and(|it| !it.channels.may_originate);
+    let link = of_node.as_ref().map(|it| it.leases.link.clone());
     let (leases, shared) = of_node.map(|it| (it.leases, (it.channels, it.seats))).unzip();
     let parts = SystemParts { dial: Arc::new(dial), packets, launcher, films, cluster: leases };
     let (base, models) = (config.engine.clone(), models.clone());
@@ -649,8 +708,9 @@ async fn start_system(
             system.share_channels(channels);
             system.share_seats(seats);
         }
-        if let Some((take_over, slots)) = predecessor {
-            let predecessor = system.follow_predecessor(slots, take_over.ring_connector());
+        if let Some((take_over, parts)) = predecessor {
+            let connector = take_over.ring_connector();
+            let predecessor = system.follow_predecessor(parts.slots, connector, link);
             if let Err(error) = take_over.follow(predecessor) {
                 // Its slots count as in use then until the next restart.
                 warn!("failed to follow the process before this one: {error}");

@@ -129,9 +129,9 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
         };
         let drain_time = gateway.drain_time();
         let stopping = async {
-            let serves_on = drain_time > Duration::ZERO;
+            let (serves_on, is_member) = (drain_time > Duration::ZERO, gateway.is_in_cluster());
             match &ended {
-                Ended::HandedOver(prepared) if serves_on && prepared.counts_slots() => {
+                Ended::HandedOver(prepared) if serves_on && prepared.may_serve_beside(is_member) => {
                     match gateway.drain().await {
                         Drained::Serving(draining) => Some(draining),
                         Drained::Ended(_) => None,

@@ -78,9 +78,9 @@ pub use self::cluster::testing::TestMember;
 pub use self::cluster::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
     ConfigurationView, DrainChanges, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting,
-    NodeDialer, NodeDrain, NodeSocket, NodeState, NodeView, ReadKeys, ReadLoad, SharedChannels, SlotTables,
-    SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link,
-    list_snapshots, read_usable_snapshot, store_snapshot,
+    NodeDialer, NodeDrain, NodeSocket, NodeState, NodeView, PredecessorMessage, PredecessorPort, ReadKeys,
+    ReadLoad, SharedChannels, SlotTables, SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView,
+    StoredObject, digest_of, link as cluster_link, list_snapshots, read_usable_snapshot, store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
@@ -112,7 +112,7 @@ pub use self::plugins::{
     PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunRefusal, RunResult, RunStage,
     ShownSchedule, UnsupportedName,
 };
-pub use self::predecessor::{Predecessor, RingConnector};
+pub use self::predecessor::{Predecessor, PredecessorParts, RingConnector};
 pub use self::programs::Programs;
 pub use self::recorder::{
     AccessPoint, AfterSettings, Artwork, FileReport, FindArtwork, Recorder, RecordingIndex, RecordingPools,
@@ -124,7 +124,8 @@ pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, 
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatParts, SeatRequest};
 pub use self::slots::{
-    CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest,
+    CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SharedLease, SlotElsewhere, SlotsSnapshot,
+    WaitingRequest,
 };
 pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]

@@ -3,21 +3,43 @@
 //! It keeps its connections to providers as long as its own viewers watch. Until then this process counts their slots as in
 //! use, and reads a channel that plays there from its ring instead of a second connection to the provider. When the last
 //! viewer there has left, the old process closes its connection and returns the slot; channels here continue with a
-//! connection of their own.
+//! connection of their own. In a cluster, the leases of that process stay in the slot tables until then.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 
+use domain::cluster::NodeInput;
+use domain::cluster::predecessor::MemberPredecessor;
+use domain::cluster::record::Incarnation;
 use domain::ids::{ProfileId, StreamId};
 use media::error::{Cause, UpstreamError};
 use media::source::{self, NodeRequest, Source, Upstream};
 
+use crate::cluster::ClusterLink;
 use crate::plans::Target;
 use crate::slots::{Lease, OtherSlot, SlotTable};
 
 /// Opens a connection to the rings of the process before this one.
 pub type RingConnector = Box<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
+
+/// The slots and the membership of the process before this one.
+#[derive(Clone, Debug, Default)]
+pub struct PredecessorParts {
+    /// The slots that it uses.
+    pub slots: Vec<OtherSlot>,
+    /// Its incarnation in a cluster; `None` without a cluster, or if it was no member.
+    pub incarnation: Option<Incarnation>,
+}
+
+impl PredecessorParts {
+    /// Returns what the membership of this process keeps valid.
+    pub fn membership(&self) -> Option<MemberPredecessor> {
+        let incarnation = self.incarnation?;
+        let leases = self.slots.iter().filter_map(OtherSlot::lease).map(|it| (it.lease, it.pool)).collect();
+        Some(MemberPredecessor { incarnation, leases })
+    }
+}
 
 /// The process before this one, if it still has slots. Clones share it.
 #[derive(Clone, Default)]
@@ -28,27 +50,48 @@ pub struct Predecessor {
 struct Inner {
     slots: Arc<SlotTable>,
     connect: RingConnector,
+    /// The way to the member, in a cluster.
+    link: Option<ClusterLink>,
 }
 
 impl Predecessor {
     /// Counts the slots of that process from now on. Only the first call has an effect.
-    pub(crate) fn follow(&self, table: Arc<SlotTable>, slots: Vec<OtherSlot>, connect: RingConnector) {
+    pub(crate) fn follow(
+        &self,
+        table: Arc<SlotTable>,
+        slots: Vec<OtherSlot>,
+        connect: RingConnector,
+        link: Option<ClusterLink>,
+    ) {
         table.count_predecessor(slots);
-        let _ = self.inner.set(Inner { slots: table, connect });
+        let _ = self.inner.set(Inner { slots: table, connect, link });
     }
 
     /// Notes that a live channel of that process has ended.
     pub fn returned(&self, holder: u64) {
-        if let Some(inner) = self.inner.get() {
-            inner.slots.returned_by_predecessor(Some(holder));
+        let Some(inner) = self.inner.get() else { return };
+        for it in inner.slots.returned_by_predecessor(|it| it.holder() == holder) {
+            inner.tell(NodeInput::PredecessorClosed { lease: Some(it.lease) });
         }
+    }
+
+    /// Notes that the process has closed all connections with leases of the cluster. Others stay.
+    pub fn closed_shared(&self) {
+        let Some(inner) = self.inner.get() else { return };
+        inner.slots.returned_by_predecessor(|it| it.lease().is_some());
+        inner.tell(NodeInput::PredecessorClosed { lease: None });
     }
 
     /// Notes that the process has ended.
     pub fn ended(&self) {
-        if let Some(inner) = self.inner.get() {
-            inner.slots.returned_by_predecessor(None);
-        }
+        let Some(inner) = self.inner.get() else { return };
+        inner.slots.returned_by_predecessor(|_| true);
+        inner.tell(NodeInput::PredecessorClosed { lease: None });
+    }
+
+    /// Returns the targets that the process plays.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        self.inner.get().map(|it| it.slots.predecessor_targets()).unwrap_or_default()
     }
 
     /// Returns whether the process still has slots.
@@ -80,6 +123,14 @@ impl Predecessor {
             place: "the process before the restart".to_owned(),
         };
         source::open_node(Box::new(stream.map_err(failed)?), &request, Box::new(lease), upstream).await
+    }
+}
+
+impl Inner {
+    fn tell(&self, input: NodeInput) {
+        if let Some(link) = &self.link {
+            link.send(input);
+        }
     }
 }
 

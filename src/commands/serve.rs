@@ -43,8 +43,8 @@ pub async fn serve(
             let listeners = Listeners::bind(&config, Some(theirs))?;
             let waiting = Arc::clone(&take_over);
             let waited = runtimes.work.spawn_blocking(move || waiting.wait_for_store());
-            let slots = waited.await.map_err(|_| StartError::Runtime)?.map_err(ServeError::TakeOver)?;
-            Some((take_over, (listeners, slots)))
+            let theirs = waited.await.map_err(|_| StartError::Runtime)?.map_err(ServeError::TakeOver)?;
+            Some((take_over, (listeners, theirs)))
         }
         None => None,
     };
@@ -55,8 +55,8 @@ pub async fn serve(
     let store = opening.await.map_err(|_| StartError::Runtime)??;
     let (take_over, listeners) = from.unzip();
     let mut gateway = match listeners {
-        Some((listeners, slots)) => {
-            let predecessor = take_over.clone().zip(slots);
+        Some((listeners, theirs)) => {
+            let predecessor = take_over.clone().zip(theirs);
             Gateway::start_on(listeners, predecessor, config, store, runtimes.clone()).await?
         }
         None => Gateway::start(config, store, runtimes.clone()).await?,

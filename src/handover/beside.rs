@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
+use domain::cluster::BootTime;
 use media::serve_rings;
 use rustix::process::{Pid, WaitStatus};
 use tokio::runtime::Handle;
@@ -113,9 +114,13 @@ struct Beside<'a> {
 impl Beside<'_> {
     async fn run(self, parent: &mut Parent) -> End {
         let (sending, slots) = (Arc::clone(&self.channel), self.gateway.slots());
+        let incarnation = self.gateway.incarnation();
         let sent = spawn_blocking(move || {
             for slot in slots {
                 sending.send_patiently(&Message::Slot { slot })?;
+            }
+            if let Some(incarnation) = incarnation {
+                sending.send_patiently(&Message::Membership { incarnation })?;
             }
             sending.send_patiently(&Message::Go { is_serving: true })
         });
@@ -127,12 +132,16 @@ impl Beside<'_> {
         let mut messages = self.messages();
         let rings = Arc::new(Semaphore::new(RINGS_MAX));
         let start_deadline = Instant::now() + START_TIMEOUT;
-        let (mut is_started, mut is_connected) = (false, true);
+        let (mut is_started, mut is_connected, mut has_leases) = (false, true, true);
         loop {
             tokio::select! {
                 message = messages.recv(), if is_connected => match message {
                     Some((Message::Ready, _)) => is_started = true,
                     Some((Message::Ring, fds)) => self.serve_ring(fds, &rings),
+                    Some((Message::Prolonged { until_ms }, _)) => {
+                        self.gateway.prolonged(BootTime(Duration::from_millis(until_ms)));
+                    }
+                    Some((Message::EndLeases, _)) => self.gateway.end_leases(),
                     Some((Message::Failed { reason }, _)) => {
                         return End::failed(anyhow::anyhow!("{reason}"));
                     }
@@ -143,6 +152,11 @@ impl Beside<'_> {
                 holder = self.gateway.next_return() => {
                     // If the new process has ended, that is noticed below.
                     let _ = self.channel.send(&Message::Returned { holder }, &[]);
+                }
+                () = self.gateway.leases_closed(), if has_leases => {
+                    has_leases = false;
+                    warn!("this process has lost its leases in the cluster, and has closed their connections");
+                    let _ = self.channel.send(&Message::LeasesClosed, &[]);
                 }
                 () = self.gateway.emptied(), if is_started => return End::Alone,
                 () = sleep_until(self.deadline), if is_started => {

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use actors::OtherSlot;
+use domain::cluster::record::Incarnation;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -37,9 +38,14 @@ pub(super) enum Message {
         /// Whether it counts the slots of an old process that serves viewers beside it. Older versions do not.
         #[serde(default)]
         counts_slots: bool,
+        /// Whether it continues the membership in a cluster of an old process that serves viewers beside it.
+        #[serde(default)]
+        continues_membership: bool,
     },
     /// To the new process, before `Go`: the old process uses this slot.
     Slot { slot: OtherSlot },
+    /// To the new process, before `Go`: the incarnation of the old one, which it does not renew any more.
+    Membership { incarnation: Incarnation },
     /// To the new process: the store is closed.
     Go {
         /// Whether the old process still serves viewers.
@@ -48,6 +54,12 @@ pub(super) enum Message {
     },
     /// To the new process: this live channel of the old process has ended, and its slots are free.
     Returned { holder: u64 },
+    /// To the new process: all connections with leases of the cluster are closed, because their time is over.
+    LeasesClosed,
+    /// From the new process: the incarnation of the old one is valid until this time since the boot of the machine.
+    Prolonged { until_ms: u64 },
+    /// From the new process: leases of the old one are not valid any more.
+    EndLeases,
     /// From the new process, with a connection: it reads a ring of the old process over it.
     Ring,
     /// From the new process: it accepts connections.

@@ -8,9 +8,11 @@
 //!   accepts no connection, ends all but the
 //!   live channels with viewers, closes the store
 //!   Slot, for each connection to a provider ────▶ counts it as in use
+//!   Membership, in a cluster ───────────────────▶ keeps this incarnation valid
 //!   Go ─────────────────────────────────────────▶ opens the store, starts, accepts
 //!   ◀──────────────────────────────────────────── Ready
 //!   serves its viewers, passes signals on ◀────── Ring: reads a channel of the old process
+//!   keeps its leases until then ◀──────────────── Prolonged, after each renewal in the cluster
 //!   Returned, after the last viewer of a channel ▶ opens the channel itself
 //!   becomes the parent: waits for its end
 //! ```
@@ -26,6 +28,9 @@
 //!
 //! Two processes never exceed the limit of a provider: the old one keeps the slots that it has when it closes the store and
 //! gets no others, and the new one counts them until they are returned. The end of the channel between them returns all.
+//!
+//! In a cluster, the slots of the old process stay in the tables that all nodes see. It renews its membership no more, and
+//! closes their connections at the deadline that it knows from the new process: see `domain::cluster::predecessor`.
 //!
 //! Reading order: `channel.rs` (messages), `old.rs`, `beside.rs` (both processes run), `parent.rs`, `new.rs`.
 

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{OtherSlot, Predecessor, RingConnector};
+use actors::{Predecessor, PredecessorMessage, PredecessorParts, PredecessorPort, RingConnector};
 use anyhow::{Context, bail};
 
 use super::Listeners;
@@ -51,18 +51,20 @@ impl TakeOver {
         Ok((Self { channel }, listeners))
     }
 
-    /// Reports that everything is prepared, and waits until the old process has closed its store. Returns the slots that it
-    /// still uses, if it serves viewers beside this one. Blocks.
+    /// Reports that everything is prepared, and waits until the old process has closed its store. Returns the slots and the
+    /// membership that it still uses, if it serves viewers beside this one. Blocks.
     ///
     /// # Errors
     /// The old process gave up, or has ended.
-    pub(crate) fn wait_for_store(&self) -> io::Result<Option<Vec<OtherSlot>>> {
-        self.channel.send(&Message::Prepared { counts_slots: true }, &[])?;
-        let mut slots = Vec::new();
+    pub(crate) fn wait_for_store(&self) -> io::Result<Option<PredecessorParts>> {
+        let prepared = Message::Prepared { counts_slots: true, continues_membership: true };
+        self.channel.send(&prepared, &[])?;
+        let mut parts = PredecessorParts::default();
         loop {
             match self.channel.receive(GO_TIMEOUT)?.0 {
-                Message::Slot { slot } if slots.len() < SLOTS_MAX => slots.push(slot),
-                Message::Go { is_serving } => return Ok(is_serving.then_some(slots)),
+                Message::Slot { slot } if parts.slots.len() < SLOTS_MAX => parts.slots.push(slot),
+                Message::Membership { incarnation } => parts.incarnation = Some(incarnation),
+                Message::Go { is_serving } => return Ok(is_serving.then_some(parts)),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
@@ -78,6 +80,21 @@ impl TakeOver {
         })
     }
 
+    /// Returns what tells the old process whether its leases are valid. A message is lost if it reads none: then its
+    /// deadline ends them.
+    pub(crate) fn predecessor_port(self: &Arc<Self>) -> PredecessorPort {
+        let this = Arc::clone(self);
+        Box::new(move |message| {
+            let message = match message {
+                PredecessorMessage::Prolonged { until } => {
+                    Message::Prolonged { until_ms: u64::try_from(until.0.as_millis()).unwrap_or_default() }
+                }
+                PredecessorMessage::End => Message::EndLeases,
+            };
+            let _ = this.channel.send(&message, &[]);
+        })
+    }
+
     /// Follows the returns of slots on a thread, until the old process has ended.
     ///
     /// # Errors
@@ -89,6 +106,7 @@ impl TakeOver {
             loop {
                 match this.channel.receive(RECEIVE_TIMEOUT) {
                     Ok((Message::Returned { holder }, _)) => predecessor.returned(holder),
+                    Ok((Message::LeasesClosed, _)) => predecessor.closed_shared(),
                     Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                     Ok(_) | Err(_) => return predecessor.ended(),
                 }

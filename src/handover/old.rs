@@ -57,6 +57,8 @@ pub struct Prepared {
     pub(super) listeners: Listeners,
     /// Whether it counts slots that this process keeps.
     pub(super) counts_slots: bool,
+    /// Whether it continues the membership of this process in a cluster.
+    pub(super) continues_membership: bool,
     /// Whether it has the store and accepts connections.
     pub(super) is_started: bool,
 }
@@ -77,12 +79,13 @@ pub fn prepare(invocation: Invocation, listeners: Listeners) -> anyhow::Result<P
         .spawn()
         .with_context(|| format!("failed to start {}", invocation.program.display()))?;
     match wait_until_prepared(&channel, &listeners) {
-        Ok(counts_slots) => Ok(Prepared {
+        Ok((counts_slots, continues_membership)) => Ok(Prepared {
             channel,
             successor: child.id(),
             invocation,
             listeners,
             counts_slots,
+            continues_membership,
             is_started: false,
         }),
         Err(error) => {
@@ -92,12 +95,12 @@ pub fn prepare(invocation: Invocation, listeners: Listeners) -> anyhow::Result<P
     }
 }
 
-fn wait_until_prepared(channel: &Channel, listeners: &Listeners) -> anyhow::Result<bool> {
+fn wait_until_prepared(channel: &Channel, listeners: &Listeners) -> anyhow::Result<(bool, bool)> {
     let Listeners { api, player } = listeners;
     let message = Message::Listeners { api: api.0, player: player.0 };
     channel.send(&message, &[api.1.as_fd(), player.1.as_fd()])?;
     match channel.receive(PREPARE_TIMEOUT)?.0 {
-        Message::Prepared { counts_slots } => Ok(counts_slots),
+        Message::Prepared { counts_slots, continues_membership } => Ok((counts_slots, continues_membership)),
         Message::Failed { reason } => bail!("{reason}"),
         _ => bail!("it is of another version"),
     }
@@ -120,8 +123,8 @@ fn explain(error: anyhow::Error, child: &mut Child) -> anyhow::Error {
 
 impl Prepared {
     /// Returns whether this process may serve its viewers beside the new one.
-    pub fn counts_slots(&self) -> bool {
-        self.counts_slots
+    pub fn may_serve_beside(&self, is_member: bool) -> bool {
+        self.counts_slots && (self.continues_membership || !is_member)
     }
 
     /// Replaces this process by the parent of the new one, which then gets the store if it does not have it. To be called when nothing of the

@@ -55,7 +55,16 @@ fn run() -> anyhow::Result<ExitCode> {
     let listeners =
         Listeners { api: (api, TcpListener::from(of_api)), player: (player, TcpListener::from(of_player)) };
     let channel = Channel::from_fd(channel);
-    let prepared = Prepared { channel, successor, invocation, listeners, counts_slots: false, is_started };
+    let (counts_slots, continues_membership) = (false, false);
+    let prepared = Prepared {
+        channel,
+        successor,
+        invocation,
+        listeners,
+        counts_slots,
+        continues_membership,
+        is_started,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(async { Parent::new()?.hand_over(prepared).await });
     runtime.shutdown_background();

@@ -59,6 +59,9 @@ fn a_socket_is_taken_over_only_for_the_same_address() {
 #[test]
 fn messages_of_versions_without_slots_are_understood() {
     let read = |text: &str| serde_json::from_str::<Message>(text).unwrap();
-    assert_eq!(read(r#"{"message":"prepared"}"#), Message::Prepared { counts_slots: false });
+    assert_eq!(
+        read(r#"{"message":"prepared"}"#),
+        Message::Prepared { counts_slots: false, continues_membership: false }
+    );
     assert_eq!(read(r#"{"message":"go"}"#), Message::Go { is_serving: false });
 }

@@ -10,14 +10,16 @@ use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers,
-    FileExchange, MemberEnds, NodeDrain, NodeState, NodeView, ReadLoad, SeatParts, SnapshotParts,
-    cluster_link,
+    FileExchange, MemberEnds, NodeDrain, NodeState, NodeView, PredecessorPort, ReadLoad, SeatParts,
+    SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
 use domain::cluster::NodeEffect;
+use domain::cluster::predecessor::MemberPredecessor;
 use domain::cluster::record::NodeId;
 use media::Guard;
+use parking_lot::Mutex;
 use storage::Store;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -65,10 +67,16 @@ pub(crate) struct Node {
     pub(crate) drain: Arc<NodeDrain>,
     /// Follow the data keys, whether the store needs a snapshot, the shared files, the drain, and the events for
     /// integrations.
-    _tasks: [AbortOnDropHandle<()>; 5],
+    tasks: Mutex<Option<[AbortOnDropHandle<()>; 5]>>,
 }
 
 impl Node {
+    /// Ends what follows the cluster with the store of this node, because another process will.
+    pub(crate) fn retire(&self) {
+        drop(self.tasks.lock().take());
+        self.configuration.retire();
+    }
+
     /// Returns whether a node was removed from the cluster and takes no part any more. Its record stays in NATS.
     pub(crate) fn has_removed(&self, node: &NodeView) -> bool {
         let is_removed = node.info.certificate.is_some_and(|it| self.trust.is_removed(NodeId(it)));
@@ -189,7 +197,13 @@ pub(crate) async fn prepare(
 
 /// Begins to take part in the cluster: the node joins as soon as the engine can be reached. Returns the port for other nodes,
 /// if this machine has joined.
-pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Option<TcpListener>, StartError> {
+///
+/// `predecessor` is the process before this one, whose incarnation stays valid while it serves viewers.
+pub(crate) async fn start(
+    app: &Arc<App>,
+    membership: Membership,
+    predecessor: Option<(MemberPredecessor, PredecessorPort)>,
+) -> Result<Option<TcpListener>, StartError> {
     let Membership { info, engine, ends: (link, ends), joined } = membership;
     let of_app = Arc::downgrade(app);
     let written = joined.as_ref().map(|it| it.written.clone());
@@ -197,7 +211,8 @@ pub(crate) async fn start(app: &Arc<App>, membership: Membership) -> Result<Opti
     let guard = app.config.programs.launcher.clone().map(Guard::start).transpose();
     let guard = guard.map_err(|it| failed("start the guard", &it))?;
     let of_member = (link.clone(), ends);
-    let cluster = Cluster::start(of_member, Arc::clone(&engine), info, load, app.events.clone(), guard)
+    let (of_cluster, events) = (Arc::clone(&engine), app.events.clone());
+    let cluster = Cluster::start(of_member, of_cluster, info, load, events, guard, predecessor)
         .map_err(|it| failed("read the clock", &it))?;
     let mut port = None;
     if let Some(Joined { trust, dialer, jobs, listener, drain, .. }) = joined {
@@ -290,10 +305,10 @@ async fn share_configuration(
     let passing = tokio::spawn(passer.run());
     let sharing = tokio::spawn(Arc::clone(&files).run());
     let tasks = [keys, tokio::spawn(rejoining.run()), sharing, giving, passing];
-    let _tasks = tasks.map(AbortOnDropHandle::new);
+    let tasks = Mutex::new(Some(tasks.map(AbortOnDropHandle::new)));
     let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
     let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());
-    Ok(Node { trust, configuration, forwarder, files, others, statuses, drain, _tasks })
+    Ok(Node { trust, configuration, forwarder, files, others, statuses, drain, tasks })
 }
 
 /// Lets another node write the configuration while this one is drained, if there is one.

@@ -50,6 +50,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::io::ReaderStream;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use warp::reply::Response as Reply;
@@ -109,6 +110,8 @@ pub(crate) struct NodePortParts {
 /// The open port. Dropping it closes all its connections.
 #[derive(Debug)]
 pub(crate) struct NodePort {
+    /// Cancelled once another process of this node has the port.
+    retired: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -125,36 +128,56 @@ enum NodePeer {
 impl NodePort {
     /// Accepts connections. To be called in the runtime that serves them.
     pub(crate) fn start(listener: TcpListener, parts: NodePortParts) -> Self {
-        let task = tokio::spawn(accept_loop(listener, Arc::new(parts)));
-        Self { _task: AbortOnDropHandle::new(task) }
+        let retired = CancellationToken::new();
+        let task = tokio::spawn(accept_loop(listener, Arc::new(parts), retired.clone()));
+        Self { retired, _task: AbortOnDropHandle::new(task) }
+    }
+
+    /// Closes the port for another process of this node, and answers no further request. Nodes that read a live channel go
+    /// on.
+    pub(crate) fn retire(self) -> Self {
+        self.retired.cancel();
+        self
     }
 }
 
-async fn accept_loop(listener: TcpListener, parts: Arc<NodePortParts>) {
+async fn accept_loop(listener: TcpListener, parts: Arc<NodePortParts>, retired: CancellationToken) {
     let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((socket, peer)) => {
-                let parts = Arc::clone(&parts);
+        let accepting = async {
+            // The semaphore is never closed.
+            let permit = Arc::clone(&free).acquire_owned().await.map_err(io::Error::other)?;
+            Ok::<_, io::Error>((permit, listener.accept().await?))
+        };
+        match retired.run_until_cancelled(accepting).await {
+            None => break,
+            Some(Ok((permit, (socket, peer)))) => {
+                let (parts, retired) = (Arc::clone(&parts), retired.clone());
                 connections.spawn(async move {
-                    if let Err(reason) = serve(parts, socket, peer).await {
+                    if let Err(reason) = serve(parts, socket, peer, retired).await {
                         debug!(client.address = %peer, "a connection to the node port ended: {reason}");
                     }
                     drop(permit);
                 });
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 warn!("failed to accept a connection of a node: {error}");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
     }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
 }
 
-async fn serve(parts: Arc<NodePortParts>, socket: TcpStream, address: SocketAddr) -> Result<(), String> {
+async fn serve(
+    parts: Arc<NodePortParts>,
+    socket: TcpStream,
+    address: SocketAddr,
+    retired: CancellationToken,
+) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     socket.set_nodelay(true).map_err(|it| text(&it))?;
     let local = socket.local_addr().map_err(|it| text(&it))?;
@@ -179,8 +202,13 @@ async fn serve(parts: Arc<NodePortParts>, socket: TcpStream, address: SocketAddr
     let progress = RingProgress::default();
     let of_rings = progress.clone();
     let service = service_fn(move |request| {
-        let (parts, progress) = (Arc::clone(&parts), of_rings.clone());
-        async move { Ok::<_, io::Error>(answer(&parts, peer, (address, local), &progress, request).await) }
+        let (parts, progress, is_retired) = (Arc::clone(&parts), of_rings.clone(), retired.is_cancelled());
+        async move {
+            Ok::<_, io::Error>(match is_retired {
+                true => refuse(StatusCode::SERVICE_UNAVAILABLE, STOPPING),
+                false => answer(&parts, peer, (address, local), &progress, request).await,
+            })
+        }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -33,6 +33,7 @@ mod cluster_log;
 mod cluster_members;
 mod cluster_recordings;
 mod cluster_remove;
+mod cluster_restart;
 mod cluster_rounds;
 mod cluster_seats;
 mod cluster_slots;

@@ -28,7 +28,7 @@ async fn restarted(data: &Data, drain_time: &str) -> (Binary, Player, String) {
 }
 
 /// Whether the process that was started is the small one that waits for the new one.
-fn is_only_parent(program: &Binary) -> bool {
+pub(crate) fn is_only_parent(program: &Binary) -> bool {
     let command = std::fs::read(format!("/proc/{}/cmdline", program.id())).unwrap_or_default();
     String::from_utf8_lossy(&command).contains("parent-of-gateway")
 }

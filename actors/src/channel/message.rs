@@ -20,15 +20,23 @@ pub(crate) struct Join {
     pub(crate) reply: RpcReplyPort<WatchReply>,
 }
 
+/// The reason to start a channel without a viewer of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostFor {
+    /// Another node needs it, and this one may become its origin, in place of the one of the epoch.
+    Node { replaces: Option<u64> },
+    /// The process before this one plays it, and other nodes read it here.
+    Predecessor,
+}
+
 /// The messages of a live channel.
 pub(crate) enum Message {
     /// Loads the plan. The starter of the channel sends it before every other message.
     Load,
     /// A viewer wants to watch.
     Join(Join),
-    /// Another node needs the channel, and this one may become its origin, in place of the one of the epoch. The number is
-    /// like that of a join.
-    Host { number: u64, replaces: Option<u64>, reply: RpcReplyPort<Result<(), String>> },
+    /// Somebody outside of this process needs the channel. The number is like that of a join.
+    Host { number: u64, host: HostFor, reply: RpcReplyPort<Result<(), String>> },
     /// The node that needed the channel has not read it in time.
     HostedInVain,
     /// No node opens the channel, which this one may not open, for this reason.

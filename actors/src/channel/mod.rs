@@ -28,7 +28,7 @@ use std::time::Duration;
 
 pub(crate) use self::actor::{Actor, Arguments, open_request};
 pub(crate) use self::env::LiveEnv;
-pub(crate) use self::message::{Join, Message};
+pub(crate) use self::message::{HostFor, Join, Message};
 pub use self::segmenters::SegmentViewing;
 pub use self::status::{ChannelNode, ChannelStatus, ClientStatus, SegmenterStatus};
 use domain::output_format::StreamFormat;

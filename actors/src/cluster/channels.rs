@@ -27,6 +27,7 @@ use ractor::ActorRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
@@ -124,6 +125,8 @@ pub struct SharedChannels {
     /// By uuid. Bounded by the live channels.
     claimed: Mutex<HashMap<Uuid, Claimed>>,
     meter: Arc<NodeMeter>,
+    /// Cancelled once another process of this node answers the other nodes.
+    retired: CancellationToken,
 }
 
 impl SharedChannels {
@@ -142,10 +145,12 @@ impl SharedChannels {
             may_originate,
             claimed: Mutex::default(),
             meter: Arc::default(),
+            retired: CancellationToken::new(),
         });
         let of_task = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             let serving = origins::serve(Arc::clone(&of_task), switchboard, messages);
+            let serving = of_task.retired.run_until_cancelled(serving);
             let passing = async {
                 loop {
                     tokio::select! {
@@ -217,6 +222,18 @@ impl SharedChannels {
     /// Returns whether another node is to be the origin of a channel. A gateway that stops moves only what others read.
     fn gives_away(&self, served: &ServedRing) -> bool {
         self.drain.gives_up_jobs() || (self.drain.is_draining() && served.is_read())
+    }
+
+    /// Leaves the other nodes to another process of this one: their messages are not answered, and they begin to read no
+    /// channel here. Those that read one stay.
+    pub(crate) fn retire(&self) {
+        self.retired.cancel();
+    }
+
+    /// Returns whether other nodes read a channel from this one.
+    pub(crate) fn is_read(&self, target: Target) -> bool {
+        let claimed = self.claimed.lock();
+        claimed.get(&target.uuid()).and_then(|it| it.served.as_ref()).is_some_and(ServedRing::is_read)
     }
 
     /// Waits until no other node reads a channel of which this node is the origin, at most for this long.
@@ -313,7 +330,7 @@ impl SharedChannels {
 
 impl RingDirectory for SharedChannels {
     fn find(&self, target: &str) -> Option<FoundRing> {
-        let uuid = Uuid::try_parse(target).ok()?;
+        let uuid = Uuid::try_parse(target).ok().filter(|_| !self.retired.is_cancelled())?;
         let claimed = self.claimed.lock();
         let Claimed { actor, served: Some(ServedRing { ring, pump, epoch, n_edges }), .. } =
             claimed.get(&uuid)?

@@ -17,6 +17,7 @@ use cluster::codec::{self, StoredRecord};
 use cluster::{Engine, EngineLog, LogEvent, Record, WatchEvent};
 use domain::cluster::record::{ClusterRecord, Incarnation, JobName, JobRecord, NodeId, RecordKey};
 use domain::cluster::{NodeEffect, NodeInput};
+use parking_lot::Mutex;
 use storage::log::{LogRole, LogStatus, log_of};
 use storage::{Error, Store};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
@@ -40,7 +41,7 @@ pub struct Configuration {
     link: ClusterLink,
     /// This node has all records.
     may_write: bool,
-    _tasks: [AbortOnDropHandle<()>; 2],
+    tasks: Mutex<Option<[AbortOnDropHandle<()>; 2]>>,
 }
 
 impl fmt::Debug for Configuration {
@@ -107,8 +108,13 @@ impl Configuration {
             view,
         };
         let tasks = [tokio::spawn(task.run()), tokio::spawn(snapshot_task.run())];
-        let _tasks = tasks.map(AbortOnDropHandle::new);
-        Ok(Self { view: receiver, snapshots: of_snapshots, store, link, may_write, _tasks })
+        let tasks = Mutex::new(Some(tasks.map(AbortOnDropHandle::new)));
+        Ok(Self { view: receiver, snapshots: of_snapshots, store, link, may_write, tasks })
+    }
+
+    /// Follows the log no more, because another process will.
+    pub fn retire(&self) {
+        drop(self.tasks.lock().take());
     }
 
     /// Returns what this node knows about the snapshots, if it makes them.

@@ -64,11 +64,14 @@ impl EffectPorts {
             NodeEffect::Read(_)
             | NodeEffect::ReadAll
             | NodeEffect::Write { .. }
+            | NodeEffect::ProlongPredecessor { .. }
+            | NodeEffect::EndPredecessor
             | NodeEffect::Joined(_)
             | NodeEffect::Lost(_) => return,
             NodeEffect::Granted { .. }
             | NodeEffect::Refused { .. }
             | NodeEffect::Close { .. }
+            | NodeEffect::CloseHandedOver
             | NodeEffect::AskToYield { .. } => &self.slots,
             NodeEffect::Originate { .. }
             | NodeEffect::Pull { .. }

@@ -10,7 +10,10 @@ use cluster::{
     Engine, EngineError, EngineState, NodeInfo, NodeLoad, Record, Revision, Session, SwapOutcome, WatchEvent,
     node_id, written_version,
 };
-use domain::cluster::record::{BootId, ClusterRecord, MemberState, NodeId, PoolId, ProcessId, RecordKey};
+use domain::cluster::predecessor::MemberPredecessor;
+use domain::cluster::record::{
+    BootId, ClusterRecord, Incarnation, MemberState, NodeId, PoolId, ProcessId, RecordKey,
+};
 use domain::cluster::rules::ClusterRules;
 use domain::cluster::version::unfit;
 use domain::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, WriteNumber};
@@ -49,6 +52,28 @@ struct Seen {
     clock: ClockSamples,
 }
 
+/// A message of the member to the process before this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PredecessorMessage {
+    /// Its incarnation is valid until then.
+    Prolonged { until: BootTime },
+    /// It is to close its connections with leases.
+    End,
+}
+
+/// Passes a message to the process before this one. It may be lost.
+pub type PredecessorPort = Box<dyn Fn(PredecessorMessage) + Send + Sync>;
+
+/// The end of the membership of a process that another one of its node continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HandedOver {
+    /// Its incarnation; `None` if it was no member.
+    pub(super) incarnation: Option<Incarnation>,
+}
+
+/// The values that the task of a member shows: the nodes, and its end by a hand-over.
+pub(super) type MemberViews = (watch::Receiver<Arc<ClusterView>>, watch::Receiver<Option<HandedOver>>);
+
 /// The end of a request.
 enum Done {
     Read { session: u64, key: RecordKey, result: Result<Record, EngineError> },
@@ -64,6 +89,10 @@ pub(super) struct MemberTask {
     events: Events,
     clock: BootClock,
     guard: Option<Guard>,
+    /// Messages to the process before this one, while it serves viewers.
+    predecessor: Option<PredecessorPort>,
+    /// Set once another process of this node has taken over.
+    handed_over: watch::Sender<Option<HandedOver>>,
     /// The guard cannot be started again.
     is_unguarded: bool,
     id: NodeId,
@@ -95,14 +124,17 @@ impl MemberTask {
         info: NodeInfo,
         load: ReadLoad,
         events: Events,
-        guard: Option<Guard>,
-        clock: BootClock,
-    ) -> io::Result<(Self, watch::Receiver<Arc<ClusterView>>)> {
+        (guard, clock): (Option<Guard>, BootClock),
+        predecessor: Option<(MemberPredecessor, PredecessorPort)>,
+    ) -> io::Result<(Self, MemberViews)> {
         let boot = fs::read_to_string(BOOT_ID)?;
         let boot = Uuid::parse_str(boot.trim()).map_err(io::Error::other)?;
         let process = ProcessId(getrandom::u64().map_err(io::Error::other)?);
         let id = node_id(&info.name);
-        let node = ClusterNode::new(id, BootId(boot), process, ClusterRules::default(), clock.now());
+        let (kept, predecessor) = predecessor.unzip();
+        let rules = ClusterRules::default();
+        let node = ClusterNode::after(kept, id, BootId(boot), process, rules, clock.now());
+        let (handed_over, of_hand_over) = watch::channel(None);
         let nodes = Vec::new();
         let disconnected = Some("not connected yet".to_owned());
         let empty = ClusterView { disconnected, problem: None, is_unfit: false, nodes };
@@ -117,6 +149,8 @@ impl MemberTask {
             events,
             clock,
             guard,
+            predecessor,
+            handed_over,
             is_unguarded: false,
             id,
             process,
@@ -133,7 +167,7 @@ impl MemberTask {
             unfit: None,
             view,
         };
-        Ok((task, receiver))
+        Ok((task, (receiver, of_hand_over)))
     }
 
     /// Runs until the handle is dropped.
@@ -257,6 +291,10 @@ impl MemberTask {
         if self.info.certificate.is_none() || self.announced.is_none() || self.unfit.is_some() {
             return;
         }
+        // The process that has taken over decides.
+        if self.handed_over.borrow().is_some() {
+            return;
+        }
         let written = written_version(self.members.values().map(|it| &it.stored.node));
         if let Some(reason) = written.and_then(|it| unfit(self.info.versions, it)) {
             error!("this node cannot be a member of the cluster: {reason}");
@@ -320,7 +358,13 @@ impl MemberTask {
                 }
                 _ => None,
             };
+            let is_hand_over = matches!(input, NodeInput::HandOver);
+            let incarnation = self.node.incarnation(self.clock.now());
             let effects = self.node.on(input, self.clock.now());
+            if is_hand_over {
+                let incarnation = incarnation.filter(|_| self.node.member().is_handed_over());
+                self.handed_over.send_replace(Some(HandedOver { incarnation }));
+            }
             self.show_slots(pool);
             for effect in effects {
                 self.carry_out(effect);
@@ -365,7 +409,17 @@ impl MemberTask {
                     "this node is no longer a member of the cluster"
                 );
             }
+            NodeEffect::ProlongPredecessor { until } => {
+                self.tell_predecessor(PredecessorMessage::Prolonged { until });
+            }
+            NodeEffect::EndPredecessor => self.tell_predecessor(PredecessorMessage::End),
             other => self.ports.send(other),
+        }
+    }
+
+    fn tell_predecessor(&self, message: PredecessorMessage) {
+        if let Some(tell) = &self.predecessor {
+            tell(message);
         }
     }
 

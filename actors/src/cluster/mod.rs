@@ -45,8 +45,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Engine, NodeInfo, NodeLoad};
-use domain::cluster::record::NodeId;
-use domain::cluster::{NodeEffect, NodeInput};
+use domain::cluster::predecessor::MemberPredecessor;
+use domain::cluster::record::{Incarnation, NodeId};
+use domain::cluster::{BootTime, NodeEffect, NodeInput};
 use media::Guard;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
@@ -62,7 +63,8 @@ pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};
 pub use self::drain::{DrainChanges, NodeDrain};
 pub use self::files::{FileError, FileExchange, StoredObject, digest_of};
 pub use self::link::{ClusterLink, EffectReceivers, MemberEnds, SlotTables, link};
-use self::member::MemberTask;
+use self::member::{HandedOver, MemberTask};
+pub use self::member::{PredecessorMessage, PredecessorPort};
 pub(crate) use self::slots::ClusterLeases;
 pub use self::snapshots::{
     ReadKeys, SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, list_snapshots,
@@ -73,6 +75,9 @@ use crate::events::Events;
 
 /// Longest time for telling the others that this node leaves. Without an answer, they notice after 20 s.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Longest wait until the task of the member has noticed a hand-over.
+const HAND_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads the work of this node.
 pub type ReadLoad = Arc<dyn Fn() -> NodeLoad + Send + Sync>;
@@ -93,6 +98,7 @@ pub struct ClusterParts {
 #[derive(Debug)]
 pub struct Cluster {
     view: watch::Receiver<Arc<ClusterView>>,
+    handed_over: watch::Receiver<Option<HandedOver>>,
     link: ClusterLink,
     _task: AbortOnDropHandle<()>,
 }
@@ -105,7 +111,8 @@ fn end_process() {
 }
 
 impl Cluster {
-    /// Begins to join with a link and its ends from [`link()`], and stays a member as far as the engine allows it. The guard kills this process if it is frozen.
+    /// Begins to join with a link and its ends from [`link()`], and stays a member as far as the engine allows it. The guard
+    /// kills this process if it is frozen. The incarnation of the process before this one, if there is one, stays valid.
     /// Fails if the system has no boot clock.
     pub fn start(
         (link, ends): (ClusterLink, MemberEnds),
@@ -114,8 +121,11 @@ impl Cluster {
         load: ReadLoad,
         events: Events,
         guard: Option<Guard>,
+        predecessor: Option<(MemberPredecessor, PredecessorPort)>,
     ) -> std::io::Result<Self> {
-        Self::start_with((link, ends), engine, info, load, events, guard, (BootClock::new()?, end_process))
+        let clock = BootClock::new()?;
+        let of_member = (link, ends);
+        Self::start_with(of_member, engine, info, load, events, guard, (clock, end_process), predecessor)
     }
 
     fn start_with(
@@ -126,15 +136,17 @@ impl Cluster {
         events: Events,
         guard: Option<Guard>,
         (clock, on_panic): (BootClock, fn()),
+        predecessor: Option<(MemberPredecessor, PredecessorPort)>,
     ) -> std::io::Result<Self> {
-        let (task, view) = MemberTask::new(ends.ports, engine, info, load, events, guard, clock)?;
+        let (task, (view, handed_over)) =
+            MemberTask::new(ends.ports, engine, info, load, events, (guard, clock), predecessor)?;
         let member = AbortOnDropHandle::new(tokio::spawn(task.run(ends.inputs)));
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             if member.await.is_err_and(|it| it.is_panic()) {
                 on_panic();
             }
         }));
-        Ok(Self { view, link, _task: task })
+        Ok(Self { view, handed_over, link, _task: task })
     }
 
     /// Returns who is there.
@@ -145,6 +157,28 @@ impl Cluster {
     /// Returns who is there, and the changes.
     pub fn changes(&self) -> watch::Receiver<Arc<ClusterView>> {
         self.view.clone()
+    }
+
+    /// Leaves the membership to another process of this node, and writes nothing any more. `has_leases`: this process has
+    /// connections with leases of the cluster, or may get some. Returns its incarnation, unless it is no member.
+    pub async fn hand_over(&self, has_leases: bool) -> Option<Incarnation> {
+        self.link.send(NodeInput::HandOver);
+        if !has_leases {
+            self.link.send(NodeInput::HandedOverClosed);
+        }
+        let mut handed_over = self.handed_over.clone();
+        let done = timeout(HAND_OVER_TIMEOUT, handed_over.wait_for(Option::is_some)).await;
+        done.ok()?.ok()?.and_then(|it| it.incarnation)
+    }
+
+    /// Notes that the process that has taken over has renewed the membership.
+    pub fn prolonged(&self, until: BootTime) {
+        self.link.send(NodeInput::Prolonged { until });
+    }
+
+    /// Closes all connections with leases of this process, which was handed over.
+    pub fn end_handed_over(&self) {
+        self.link.send(NodeInput::EndHandedOver);
     }
 
     /// Tells the others that this node leaves, so that they need not wait. Returns whether the engine has confirmed it.

@@ -26,7 +26,7 @@ impl TestMember {
         let (link, ends, effects) = super::link();
         let of_member = (link.clone(), ends);
         let load = Arc::new(NodeLoad::default);
-        let cluster = Cluster::start(of_member, engine, info, load, Events::unheard(), None)?;
+        let cluster = Cluster::start(of_member, engine, info, load, Events::unheard(), None, None)?;
         Ok(Self { link, effects, cluster })
     }
 

@@ -40,7 +40,8 @@ async fn start(store: &MemoryStore, info: NodeInfo, load: NodeLoad) -> Node {
     let shared: Arc<dyn Engine> = Arc::new(engine.clone());
     let (link, ends, _) = super::link();
     let cluster =
-        Cluster::start_with((link, ends), shared, info, load, events.clone(), None, (clock, || ())).unwrap();
+        Cluster::start_with((link, ends), shared, info, load, events.clone(), None, (clock, || ()), None)
+            .unwrap();
     Node { engine, cluster, events }
 }
 
@@ -86,7 +87,7 @@ async fn a_member_that_panics_ends_the_process() {
     let clock = BootClock::Tokio(Instant::now());
     let on_panic = || ENDED.notify_one();
     let _cluster =
-        Cluster::start_with((link, ends), engine, info, load, events().await, None, (clock, on_panic))
+        Cluster::start_with((link, ends), engine, info, load, events().await, None, (clock, on_panic), None)
             .unwrap();
     assert!(timeout(WAIT_MAX, ENDED.notified()).await.is_ok());
 }

@@ -9,7 +9,7 @@ use domain::playout::Attempt;
 
 #[cfg(doc)]
 use super::{Lease, SlotMessage};
-use super::{LeaseInfo, LeasePurpose, Request, ReservedSlots, SlotsSnapshot};
+use super::{LeaseInfo, LeasePurpose, OtherSlot, Request, ReservedSlots, SlotsSnapshot};
 use crate::plans::Target;
 
 /// Grants leases, and knows all of them. A single node has the [`SlotTable`](super::SlotTable); the nodes of a cluster
@@ -78,6 +78,10 @@ pub(crate) trait LeaseTable: Send + Sync {
     /// Waits until all leases of a holder are returned. Bounded by the closer, which takes at most half a second per
     /// socket.
     fn all_back(&self, holder: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Leaves each holder the slots that it has, until it ends, and no others of accounts with a limit. Returns the slots in
+    /// use, which another process counts from now on.
+    fn hand_over(&self) -> Vec<OtherSlot>;
 
     /// Returns the account profile of each target that viewers of this node watch.
     fn watched(&self) -> HashMap<Target, ProfileId> {

@@ -39,7 +39,7 @@ pub(crate) use self::lease_table::LeaseTable;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
 pub(crate) use self::reserved::ReservedSlots;
 pub use self::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
-pub use self::table::{LeaseInfo, LeasePurpose, OtherSlot};
+pub use self::table::{LeaseInfo, LeasePurpose, OtherSlot, SharedLease};
 pub(crate) use self::table::{SlotTable, WaitingEntry};
 #[cfg(doc)]
 use domain::settings::LEASE_WAIT;

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    FullPool, HolderPort, Lease, LeaseInfo, LeasePurpose, LeaseTable, Request, ReservedSlots, SlotMessage,
-    SlotsSnapshot,
+    FullPool, HolderPort, Lease, LeaseInfo, LeasePurpose, LeaseTable, OtherSlot, Request, ReservedSlots,
+    SlotMessage, SlotsSnapshot,
 };
 
 /// Time within which holders have to close their sources.
@@ -119,6 +119,10 @@ impl LeaseTable for RevocableTable {
 
     fn holds(&self, holder: u64) -> bool {
         self.inner.lock().leases.values().any(|it| it.holder == holder)
+    }
+
+    fn hand_over(&self) -> Vec<OtherSlot> {
+        Vec::new()
     }
 
     fn all_back(&self, holder: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

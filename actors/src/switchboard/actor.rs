@@ -12,7 +12,7 @@ use tracing::error;
 use super::{ChannelOverview, Message, OVERVIEW_TIMEOUT, PARKED_MAX, START_PAUSE, StopOutcome};
 use crate::ask::{Address, answer};
 use crate::channel::{
-    self, ChannelReport, Join, JoinRequest, LiveEnv, SwitchOutcome, WatchRefusal, WatchReply,
+    self, ChannelReport, HostFor, Join, JoinRequest, LiveEnv, SwitchOutcome, WatchRefusal, WatchReply,
 };
 use crate::channels::{ChannelTable, LiveChannel};
 use crate::plans::Target;
@@ -96,7 +96,7 @@ impl ractor::Actor for Actor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             Message::Watch { target, request, reply } => state.watch(target, request, reply),
-            Message::Host { target, replaces, reply } => state.host(target, replaces, reply),
+            Message::Host { target, host, reply } => state.host(target, host, reply),
             Message::Reported { target, serial, report } => state.reported(target, serial, report),
             Message::Ended { target, serial } => state.ended(target, serial, &myself),
             Message::Drained { target, serial } => state.drained(target, serial),
@@ -170,7 +170,7 @@ impl State {
         }
     }
 
-    fn host(&mut self, target: Target, replaces: Option<u64>, reply: RpcReplyPort<Result<(), String>>) {
+    fn host(&mut self, target: Target, host: HostFor, reply: RpcReplyPort<Result<(), String>>) {
         let stopping = || Err("the channel is stopping there".to_owned());
         if self.closing {
             return answer(reply, stopping());
@@ -186,7 +186,7 @@ impl State {
             Some(TargetPhase::Live { live, last_join }) => {
                 *last_join = Some(number);
                 // A channel that is gone drops the reply port, which the caller notices immediately.
-                let _ = live.actor.cast(channel::Message::Host { number, replaces, reply });
+                let _ = live.actor.cast(channel::Message::Host { number, host, reply });
             }
             _ => answer(reply, stopping()),
         }

@@ -4,15 +4,17 @@ use media::ring::EndReason;
 use ractor::RpcReplyPort;
 
 use super::{ChannelOverview, StopOutcome};
-use crate::channel::{ChannelReport, ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
+use crate::channel::{
+    ChannelReport, ChannelStatus, HostFor, JoinRequest, SwitchOutcome, SwitchTo, WatchReply,
+};
 use crate::plans::Target;
 
 /// The messages of the switchboard.
 pub(crate) enum Message {
     /// Joins a live channel, or starts one.
     Watch { target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply> },
-    /// Starts a live channel for the viewers of another node.
-    Host { target: Target, replaces: Option<u64>, reply: RpcReplyPort<Result<(), String>> },
+    /// Starts a live channel without a viewer of this process.
+    Host { target: Target, host: HostFor, reply: RpcReplyPort<Result<(), String>> },
     /// A live channel reports its state.
     Reported { target: Target, serial: u64, report: ChannelReport },
     /// A live channel ended.

@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::channel::{
-    ChannelStatus, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply,
+    ChannelStatus, HostFor, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply,
 };
 use crate::plans::Target;
 use crate::recorder::ReadingRecording;
@@ -196,7 +196,17 @@ impl Switchboard {
         target: Target,
         replaces: Option<u64>,
     ) -> Result<Result<(), String>, AskError> {
-        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, replaces, reply }).await
+        let host = HostFor::Node { replaces };
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, host, reply }).await
+    }
+
+    /// Starts a live channel for what the process before this one plays, until that process has ended it.
+    ///
+    /// # Errors
+    /// The switchboard does not reply in time, or the gateway is stopping.
+    pub(crate) async fn relay(&self, target: Target) -> Result<Result<(), String>, AskError> {
+        let host = HostFor::Predecessor;
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, host, reply }).await
     }
 
     async fn join(&self, target: Target, request: JoinRequest) -> Result<WatchReply, AskError> {

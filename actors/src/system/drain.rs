@@ -35,6 +35,9 @@ impl System {
     pub async fn drain(&self) -> Draining {
         let state = &self.state;
         state.env.begin_draining();
+        if let Some(shared) = state.env.shared_channels.get() {
+            shared.retire();
+        }
         state.stop.cancel();
         self.follower.lock().take();
         self.guide_collector.lock().take();
@@ -68,7 +71,9 @@ impl System {
         state.integrations.ended().await;
         let (channels, registry) = (state.channel_table.clone(), state.env.registry.clone());
         let rings = Arc::new(Rings { channels, registry, meter: Arc::default() });
-        let handed = state.slot_table.hand_over();
+        // Without channels nobody serves beside the successor.
+        let has_channels = !state.channel_table.all().is_empty();
+        let handed = if has_channels { state.env.slots.hand_over() } else { Vec::new() };
         Draining { state: state.clone(), handed: Mutex::new(handed), rings }
     }
 
@@ -77,7 +82,13 @@ impl System {
         let (switchboard, deadline) = (self.switchboard(), Instant::now() + SETTLE_DEADLINE);
         while let Ok(all) = switchboard.overview().await {
             let mut is_settled = true;
+            let shared = self.shared_channels();
+            let is_read = |target| shared.as_ref().is_some_and(|it| it.is_read(target));
             for status in all.iter().filter_map(|it| it.status.as_ref()) {
+                if status.clients.is_empty() && is_read(status.target) {
+                    // By other nodes.
+                    continue;
+                }
                 let reads_on = |it: StreamFormat| matches!(it, StreamFormat::Ts | StreamFormat::Fmp4);
                 is_settled &=
                     !status.clients.is_empty() && status.clients.iter().all(|it| reads_on(it.format));
@@ -130,6 +141,11 @@ impl Draining {
                 () = returned => {}
             }
         }
+    }
+
+    /// Waits until all connections with leases of the cluster are closed because their time is over. Cancel-safe.
+    pub async fn shared_closed(&self) {
+        self.state.slot_table.shared_closed().await;
     }
 
     /// Waits until the last viewer has left.

@@ -49,7 +49,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::info;
+use tracing::{debug, info};
 
 pub use self::drain::Draining;
 use self::root::{Restart, Root};
@@ -57,7 +57,9 @@ use crate::ask::Address;
 use crate::catalogue::VodImporter;
 use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
-use crate::cluster::{BootTimeReader, ChannelParts, ClusterLeases, ClusterParts, SharedChannels};
+use crate::cluster::{
+    BootTimeReader, ChannelParts, ClusterLeases, ClusterLink, ClusterParts, SharedChannels,
+};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
 use crate::guide::{
@@ -361,11 +363,31 @@ impl System {
     }
 
     /// Counts the slots that the process before this one still uses, and reads its channels over connections of `connect`.
-    /// To be called before anything plays. Only the first call has an effect.
-    pub fn follow_predecessor(&self, slots: Vec<OtherSlot>, connect: RingConnector) -> Predecessor {
+    /// `link` leads to the member of a cluster. To be called before anything plays. Only the first call has an effect.
+    pub fn follow_predecessor(
+        &self,
+        slots: Vec<OtherSlot>,
+        connect: RingConnector,
+        link: Option<ClusterLink>,
+    ) -> Predecessor {
         let predecessor = self.state.env.predecessor.clone();
-        predecessor.follow(self.state.slot_table.clone(), slots, connect);
+        predecessor.follow(self.state.slot_table.clone(), slots, connect, link);
         predecessor
+    }
+
+    /// Makes this process the origin of the channels that the process before it plays, so that other nodes read them here.
+    /// Nothing without a cluster. To be called on a runtime, when everything has started.
+    pub fn relay_predecessor(&self) {
+        let can_relay = self.shared_channels().is_some_and(|it| it.may_originate());
+        let targets = self.state.env.predecessor.targets();
+        for target in targets.into_iter().filter(|_| can_relay) {
+            let switchboard = self.switchboard();
+            // Each ends with its answer, or with its deadline.
+            tokio::spawn(async move {
+                let outcome = switchboard.relay(target).await;
+                debug!(channel.target = %target, "relaying a channel of the process before this one: {outcome:?}");
+            });
+        }
     }
 
     /// Returns whether the process before this one still uses slots.

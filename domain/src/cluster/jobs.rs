@@ -86,8 +86,10 @@ impl RecordFollower for JobOwner {
         let Some(&(revision, record)) = self.record.view() else { return };
         let Some(incarnation) = member.active(out.now) else { return };
         let me = (out.node, incarnation);
-        let is_live =
-            |it: &(NodeId, Incarnation)| *it == me || member.ending_of(it.0, it.1, out.node).is_none();
+        let is_over = |it: &(NodeId, Incarnation)| member.ending_of(it.0, it.1, out.node).is_some();
+        // The process before this one of the same node runs no job any more, also if its incarnation is not over.
+        let is_of_predecessor = |it: &(NodeId, Incarnation)| it.0 == out.node && *it != me;
+        let is_live = |it: &(NodeId, Incarnation)| *it == me || !is_of_predecessor(it) && !is_over(it);
         match record.owner.filter(is_live) {
             Some(owner) if owner == me && self.is_wanted => self.run(revision, member, out),
             Some(owner) if owner == me => {
@@ -104,6 +106,10 @@ impl RecordFollower for JobOwner {
                     self.run(Revision(revision.0 + 1), member, out);
                 }
                 self.write(Some(me), member, out);
+            }
+            // The others take it only if they see that it is free.
+            None if record.owner.is_some_and(|it| is_of_predecessor(&it) && !is_over(&it)) => {
+                self.write(None, member, out);
             }
             None => {}
         }

@@ -6,17 +6,24 @@
 //!      ▲                                                                                  │ all sources
 //!      └──────────────────────────────────────────────────────────────────────────────────┤ are closed
 //!                                                                Left ◀── Leaving ◀───────┘
+//!   Active ── a process takes over that serves beside it ──▶ HandedOver ── deadline ──▶ Closing ──▶ Left
 //! ```
 //!
 //! A renewal replaces the own last revision and nothing else. If it conflicts, the record is read: either an earlier
 //! renewal without a known outcome was applied, which confirms it, or another node has swapped the record to `expired`.
+//!
+//! A restart that keeps viewers has two processes of one node: the old one is *handed over* and writes nothing any
+//! more. The new one, see [`predecessor`](super::predecessor), writes records in which the incarnation of the old one is
+//! not over, and passes on until when they are valid. So the leases of the old process count as they are, for all nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::outbox::{NodeEffect, Outbox, next_after};
+use super::predecessor::{MemberPredecessor, Predecessor};
 use super::record::{
-    BootId, ClusterRecord, CoolingReason, Incarnation, MemberRecord, MemberState, NodeId, RecordKey, Revision,
+    BootId, ClusterRecord, CoolingReason, Incarnation, LeaseId, MemberRecord, MemberState, NodeId, RecordKey,
+    Revision,
 };
 use super::rules::{CLOSING, ClusterRule, DEADLINE, PAUSE, RENEW_INTERVAL, RETRY_INTERVAL, TAKE_OVER};
 use super::{BootTime, SwapOutcome, WriteNumber};
@@ -49,6 +56,8 @@ pub struct Member {
     /// Time at which the last pause ended.
     resumed_at: Option<BootTime>,
     others: BTreeMap<NodeId, Watched>,
+    /// The process before this one, if it served viewers when this one began.
+    predecessor: Option<Predecessor>,
     /// Grows when an incarnation of any node ends or when grants become possible.
     version: u64,
 }
@@ -56,10 +65,31 @@ pub struct Member {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Joining,
-    Active { incarnation: Incarnation, valid_until: BootTime },
-    Closing { leaves: bool, since: BootTime },
+    Active {
+        incarnation: Incarnation,
+        valid_until: BootTime,
+    },
+    /// Another process of this node renews the membership, and this one only serves its viewers.
+    HandedOver {
+        incarnation: Incarnation,
+        valid_until: BootTime,
+    },
+    Closing {
+        then: AfterClosing,
+        since: BootTime,
+    },
     Leaving,
+    /// Also of a process that was handed over, after its sources are closed.
     Left,
+}
+
+/// The phase after all limited sources are closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterClosing {
+    Join,
+    Leave,
+    /// The record belongs to another process.
+    End,
 }
 
 /// A time without grants.
@@ -86,7 +116,7 @@ struct Watched {
 impl Member {
     /// Creates the membership of a process that has just started. The programs of earlier processes of this boot have
     /// ended: their watchdogs end them with the process.
-    pub(super) fn new(boot: BootId, out: &Outbox) -> Self {
+    pub(super) fn new(boot: BootId, predecessor: Option<MemberPredecessor>, out: &Outbox) -> Self {
         let is_paused = out.rules.hold(ClusterRule::PauseAtStart);
         Self {
             boot,
@@ -106,6 +136,7 @@ impl Member {
             pause: is_paused.then_some(Pause { until: None, is_of_start: true }),
             resumed_at: None,
             others: BTreeMap::new(),
+            predecessor: predecessor.map(Predecessor::new),
             version: 0,
         }
     }
@@ -121,9 +152,34 @@ impl Member {
     /// Returns the time at which the present incarnation ends, unless a renewal is confirmed.
     pub fn valid_until(&self) -> Option<BootTime> {
         match self.phase {
-            Phase::Active { valid_until, .. } => Some(valid_until),
+            Phase::Active { valid_until, .. } | Phase::HandedOver { valid_until, .. } => Some(valid_until),
             _ => None,
         }
+    }
+
+    /// Returns whether another process of this node is the member now, and this one may serve its viewers.
+    pub fn is_handed_over(&self) -> bool {
+        matches!(self.phase, Phase::HandedOver { .. })
+    }
+
+    /// Returns whether a lease of this node is one of the process before this one, or of a process between both, and
+    /// its connection is closed.
+    pub(super) fn has_predecessor_closed(
+        &self,
+        incarnation: Incarnation,
+        lease: LeaseId,
+        out: &Outbox,
+    ) -> bool {
+        self.predecessor.as_ref().is_some_and(|it| it.has_closed(incarnation, lease, out))
+    }
+
+    /// Returns whether an incarnation of this node is that of the process before this one, or of one between both.
+    pub(super) fn is_of_predecessor(&self, incarnation: Incarnation) -> bool {
+        self.predecessor.as_ref().is_some_and(|it| incarnation >= it.incarnation())
+    }
+
+    pub(super) fn predecessor(&self) -> Option<&Predecessor> {
+        self.predecessor.as_ref()
     }
 
     /// Returns whether a renewal was confirmed since the engine restarted.
@@ -156,7 +212,9 @@ impl Member {
     /// deadline, or has not closed its connections. `None`: it has no limited connections.
     pub(super) fn guard_at(&self) -> Option<BootTime> {
         match self.phase {
-            Phase::Active { valid_until, .. } => Some(valid_until + CLOSING),
+            Phase::Active { valid_until, .. } | Phase::HandedOver { valid_until, .. } => {
+                Some(valid_until + CLOSING)
+            }
             Phase::Closing { since, .. } => Some(since + CLOSING),
             Phase::Joining | Phase::Leaving | Phase::Left => None,
         }
@@ -173,26 +231,93 @@ impl Member {
     /// Ends the incarnation at its deadline. Called first in each step, because a process may have been frozen.
     pub(super) fn check_deadline(&mut self, out: &mut Outbox) {
         let is_due = self.valid_until().is_some_and(|it| out.now >= it);
-        if is_due && out.rules.hold(ClusterRule::CloseAtDeadline) {
-            self.lose(false, out);
+        let rule = match self.phase {
+            Phase::HandedOver { .. } => ClusterRule::CloseHandedOver,
+            _ => ClusterRule::CloseAtDeadline,
+        };
+        if is_due && out.rules.hold(rule) {
+            self.lose(AfterClosing::Join, out);
+        }
+    }
+
+    /// Leaves the record to another process of this node, which keeps the present incarnation valid. A last renewal
+    /// gives that process the most time.
+    pub(super) fn hand_over(&mut self, out: &mut Outbox) {
+        match self.phase {
+            Phase::Active { incarnation, valid_until } => {
+                self.write_at = out.now;
+                self.advance_own(out);
+                self.phase = Phase::HandedOver { incarnation, valid_until };
+            }
+            Phase::Closing { since, .. } => self.phase = Phase::Closing { then: AfterClosing::End, since },
+            Phase::Joining | Phase::Leaving => self.phase = Phase::Left,
+            Phase::HandedOver { .. } | Phase::Left => {}
+        }
+        self.version += 1;
+    }
+
+    /// Notes that the other process has renewed the membership.
+    pub(super) fn prolong(&mut self, until: BootTime) {
+        if let Phase::HandedOver { valid_until, .. } = &mut self.phase {
+            *valid_until = (*valid_until).max(until);
+        }
+    }
+
+    /// Ends the incarnation of a process that was handed over before its deadline.
+    pub(super) fn end_handed_over(&mut self, out: &mut Outbox) {
+        if self.is_handed_over() {
+            self.lose(AfterClosing::End, out);
+        }
+    }
+
+    /// Passes on until when the incarnation of the predecessor is valid. All its leases are in the tables.
+    pub(super) fn prolong_predecessor(&mut self, out: &mut Outbox) {
+        if let Phase::Active { valid_until, .. } = self.phase
+            && let Some(predecessor) = &mut self.predecessor
+        {
+            predecessor.prolong(valid_until, out);
+        }
+    }
+
+    /// Lets the predecessor close its sources: its leases may be granted to others.
+    pub(super) fn end_predecessor(&mut self, out: &mut Outbox) {
+        if let Some(predecessor) = &mut self.predecessor {
+            predecessor.end(out);
+        }
+    }
+
+    /// Notes that the predecessor has closed the connection of a lease. `None`: all of them.
+    pub(super) fn predecessor_closed(&mut self, lease: Option<LeaseId>, out: &Outbox) {
+        if let Some(predecessor) = &mut self.predecessor {
+            predecessor.closed(lease);
+            self.version += 1;
+            if lease.is_none() && matches!(self.phase, Phase::Leaving) {
+                self.write_at = out.now;
+            }
         }
     }
 
     /// Begins to leave the cluster.
     pub(super) fn leave(&mut self, out: &mut Outbox) {
         match self.phase {
-            Phase::Active { .. } => self.lose(true, out),
-            Phase::Closing { since, .. } => self.phase = Phase::Closing { leaves: true, since },
+            Phase::Active { .. } => self.lose(AfterClosing::Leave, out),
+            Phase::Closing { then: AfterClosing::Join, since } => {
+                self.phase = Phase::Closing { then: AfterClosing::Leave, since };
+            }
             Phase::Joining => self.phase = Phase::Left,
-            Phase::Leaving | Phase::Left => {}
+            Phase::HandedOver { .. } => self.lose(AfterClosing::End, out),
+            Phase::Closing { .. } | Phase::Leaving | Phase::Left => {}
         }
     }
 
-    fn lose(&mut self, leaves: bool, out: &mut Outbox) {
-        if let Phase::Active { incarnation, .. } = self.phase {
+    fn lose(&mut self, then: AfterClosing, out: &mut Outbox) {
+        if let Phase::Active { incarnation, .. } | Phase::HandedOver { incarnation, .. } = self.phase {
             out.push(NodeEffect::Lost(incarnation));
         }
-        self.phase = Phase::Closing { leaves, since: out.now };
+        let then = if self.is_handed_over() { AfterClosing::End } else { then };
+        self.phase = Phase::Closing { then, since: out.now };
+        // Nothing renews its incarnation until this node is a member again, which ends it.
+        self.end_predecessor(out);
         self.base = None;
         self.is_outdated = false;
         self.sent.clear();
@@ -201,8 +326,12 @@ impl Member {
 
     /// Notes that all limited sources of the ended incarnation are closed.
     pub(super) fn closed(&mut self, out: &Outbox) {
-        if let Phase::Closing { leaves, .. } = self.phase {
-            self.phase = if leaves { Phase::Leaving } else { Phase::Joining };
+        if let Phase::Closing { then, .. } = self.phase {
+            self.phase = match then {
+                AfterClosing::Join => Phase::Joining,
+                AfterClosing::Leave => Phase::Leaving,
+                AfterClosing::End => Phase::Left,
+            };
             self.write_at = out.now;
             self.read_at = out.now;
         }
@@ -246,6 +375,9 @@ impl Member {
         if node == out.node {
             self.is_reading = false;
             self.read_at = out.now + RETRY_INTERVAL;
+            if !self.owns_record() {
+                return;
+            }
             let known = self.base.as_ref().map(|it| it.0);
             if known.is_none_or(|it| revision > it || self.is_outdated && revision < it) {
                 self.seen_own(revision, record, out);
@@ -254,6 +386,11 @@ impl Member {
             self.seen_other(node, revision, record, out);
         }
         self.advance(out);
+    }
+
+    /// Returns whether this process writes the record of the node, and not a successor.
+    fn owns_record(&self) -> bool {
+        !matches!(self.phase, Phase::HandedOver { .. } | Phase::Closing { then: AfterClosing::End, .. })
     }
 
     pub(super) fn read_failed(&mut self, node: NodeId, out: &Outbox) {
@@ -290,7 +427,7 @@ impl Member {
                     // After a restart of the engine, an older record of this node is replaced. A newer one is the end.
                     let is_older = record.over < present && incarnation.is_some_and(|it| it <= present);
                     if !(is_first_look && is_older) {
-                        self.lose(false, out);
+                        self.lose(AfterClosing::Join, out);
                         self.base = Some((revision, Some(record)));
                     }
                 }
@@ -327,7 +464,9 @@ impl Member {
         }
         let from = if out.rules.hold(ClusterRule::DeadlineFromSending) { sent_at } else { out.now };
         match &mut self.phase {
-            Phase::Active { valid_until, .. } => *valid_until = (*valid_until).max(from + DEADLINE),
+            Phase::Active { valid_until, .. } | Phase::HandedOver { valid_until, .. } => {
+                *valid_until = (*valid_until).max(from + DEADLINE);
+            }
             Phase::Joining => {
                 let Some((_, Some(record))) = &self.base else { return };
                 let incarnation = record.incarnation_at(revision);
@@ -379,6 +518,8 @@ impl Member {
     fn written_own(&mut self, number: WriteNumber, outcome: SwapOutcome, out: &mut Outbox) {
         let Some((_, record)) = self.writing.take_if(|it| it.0 == number) else { return };
         match outcome {
+            // Sent before the record was left to another process.
+            SwapOutcome::Applied(revision) if !self.owns_record() => self.confirm(number, revision, out),
             SwapOutcome::Applied(revision) => {
                 let is_left = record.state == MemberState::Left;
                 self.set_own(Some(record.clone()));
@@ -428,7 +569,15 @@ impl Member {
         }
     }
 
+    /// Returns whether this node has to wait with its farewell, which says that nothing of it is open.
+    fn waits_for_predecessor(&self) -> bool {
+        self.phase == Phase::Leaving && self.predecessor.as_ref().is_some_and(Predecessor::is_serving)
+    }
+
     fn advance_own(&mut self, out: &mut Outbox) {
+        if self.waits_for_predecessor() {
+            return;
+        }
         let Some((revision, before)) = self.base.as_ref().filter(|_| !self.is_outdated) else {
             if !self.is_reading && out.now >= self.read_at {
                 self.is_reading = true;
@@ -440,6 +589,11 @@ impl Member {
             return;
         }
         let expected = *revision;
+        if self.phase == Phase::Joining
+            && let Some(predecessor) = &mut self.predecessor
+        {
+            predecessor.join(expected, before.as_ref(), self.last_incarnation, out);
+        }
         let record = self.next_record(expected, before.as_ref(), out);
         let number =
             out.write(RecordKey::Member(out.node), Some(expected), ClusterRecord::Member(record.clone()));
@@ -454,6 +608,8 @@ impl Member {
         let earlier = before.map(|it| it.incarnation_at(revision)).unwrap_or_default();
         let earlier_over = before.map(|it| it.over).unwrap_or_default();
         let over = earlier.max(earlier_over).max(self.last_incarnation);
+        let predecessor = self.predecessor.as_ref();
+        let over = predecessor.map_or(over, |it| over.max(it.incarnation()));
         let is_same_boot =
             !out.rules.hold(ClusterRule::ClosedOnSameBoot) || before.is_some_and(|it| it.boot == self.boot);
         let common = MemberRecord {
@@ -468,9 +624,19 @@ impl Member {
             highest: out.highest,
             settled: !self.is_paused(out.now),
         };
+        // It still serves, but its incarnation has to end: it may be that its connections close later.
+        let common = match predecessor.filter(|it| it.is_serving()) {
+            Some(it) => MemberRecord { closed_after: common.closed_after.max(it.incarnation()), ..common },
+            None => common,
+        };
         match self.phase {
             Phase::Active { incarnation, .. } => {
                 let kept = self.own.as_ref().filter(|it| it.over < incarnation);
+                let of_predecessor = predecessor.and_then(|it| it.endings(incarnation, kept));
+                if let Some([over, closed_after, closed]) = of_predecessor {
+                    let incarnation = Some(incarnation);
+                    return MemberRecord { incarnation, over, closed_after, closed, ..common };
+                }
                 MemberRecord {
                     incarnation: Some(incarnation),
                     over: Incarnation(incarnation.0 - 1),
@@ -478,6 +644,13 @@ impl Member {
                     closed: kept.map(|it| it.closed).unwrap_or_default(),
                     ..common
                 }
+            }
+            Phase::Joining
+                if let Some(before) = before
+                    && predecessor.is_some_and(Predecessor::is_kept) =>
+            {
+                let MemberRecord { over, closed_after, closed, .. } = *before;
+                MemberRecord { over, closed_after, closed, ..common }
             }
             Phase::Leaving => MemberRecord { state: MemberState::Left, incarnation: Some(over), ..common },
             _ if !out.rules.hold(ClusterRule::RenewFromOwnRevision) && earlier.0 > 0 => {
@@ -514,7 +687,8 @@ impl Member {
     /// Returns when [`Self::advance`] has to be called next.
     pub(super) fn deadline(&self, now: BootTime) -> Option<BootTime> {
         let own = match self.phase {
-            Phase::Closing { .. } | Phase::Left => None,
+            Phase::Closing { .. } | Phase::HandedOver { .. } | Phase::Left => None,
+            _ if self.waits_for_predecessor() => None,
             _ if self.base.is_none() || self.is_outdated => (!self.is_reading).then_some(self.read_at),
             _ => self.writing.is_none().then_some(self.write_at),
         };

@@ -12,7 +12,8 @@
 //!      ├─▶ slots.rs    pool.ID         the leases and waiters of all pools that share limits
 //!      ├─▶ owner.rs    channel.TARGET  the origin of a channel, and its epoch
 //!      ├─▶ jobs.rs     job.NAME        the node that runs a job
-//!      └─▶ seats.rs    seat.USER       the sessions of a user with a limit
+//!      ├─▶ seats.rs    seat.USER       the sessions of a user with a limit
+//!      └─▶ predecessor.rs              the process before this one, while it serves viewers after a restart
 //! ```
 //!
 //! The argument for safety, which `tests/` checks with a simulated engine, network, clocks and provider:
@@ -28,6 +29,8 @@
 //!   write their entries again within that time, or close. A process that has just started cannot know of a restart, so
 //!   the same holds from the first answer that it gets. Only a machine that vanishes at that very time, with the
 //!   entries of its leases lost, is not covered.
+//! - A process that is replaced and serves its viewers on keeps its leases: its successor keeps the incarnation valid,
+//!   and tells it until when. At that deadline it closes its sources, as every node does.
 //!
 //! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
 //!
@@ -43,6 +46,7 @@ pub mod member;
 pub mod node;
 mod outbox;
 pub mod owner;
+pub mod predecessor;
 pub mod record;
 pub mod rules;
 pub mod seats;

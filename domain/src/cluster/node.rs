@@ -8,11 +8,12 @@ use super::jobs::JobOwner;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox};
 use super::owner::ChannelOwner;
+use super::predecessor::{MemberPredecessor, Predecessor};
 use super::record::{
     BootId, ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
 };
-use super::rules::{ClusterRules, GUARD};
-use super::seats::{SeatRequest, Seats, has_entry_of};
+use super::rules::{ClusterRule, ClusterRules, GUARD};
+use super::seats::{SeatRequest, Seats, has_own_entry};
 use super::slots::{SlotRequest, Slots};
 use super::tracked::RecordFollower;
 use super::{BootTime, SwapOutcome, WriteNumber};
@@ -111,6 +112,21 @@ pub enum NodeInput {
         user: UserId,
         seat: u64,
     },
+    /// Another process of this node takes over, and this one serves its viewers beside it. From now on, this one writes
+    /// nothing.
+    HandOver,
+    /// The other process has renewed the membership, so the incarnation of this one is valid until then.
+    Prolonged {
+        until: BootTime,
+    },
+    /// The other process does not keep the incarnation of this one any more, or has ended.
+    EndHandedOver,
+    /// All connections with leases of this process, which was handed over, are closed.
+    HandedOverClosed,
+    /// The process before this one has closed the connection of a lease; `None`: all of them.
+    PredecessorClosed {
+        lease: Option<LeaseId>,
+    },
     /// The node leaves the cluster for good.
     Leave,
     /// The time of [`ClusterNode::deadline`] has come. An earlier tick is harmless.
@@ -131,6 +147,10 @@ pub struct ClusterNode {
     known_version: u64,
     /// The end of the present incarnation has not been passed on to the other machines.
     is_open: bool,
+    /// Another process counts the leases of this one, whose connections may be open.
+    has_handed_over: bool,
+    /// Another process of this node has taken over.
+    is_retired: bool,
     /// The last record that proved that the engine has lost writes. It proves it once.
     last_evidence: Option<(ProcessId, WriteNumber)>,
 }
@@ -139,8 +159,20 @@ impl ClusterNode {
     /// Creates the node of a process that has just started. The programs of earlier processes of this boot have ended,
     /// so no connection of theirs is open.
     pub fn new(node: NodeId, boot: BootId, process: ProcessId, rules: ClusterRules, now: BootTime) -> Self {
+        Self::after(None, node, boot, process, rules, now)
+    }
+
+    /// Creates the node of a process that has just started, while the one before it serves viewers.
+    pub fn after(
+        predecessor: Option<MemberPredecessor>,
+        node: NodeId,
+        boot: BootId,
+        process: ProcessId,
+        rules: ClusterRules,
+        now: BootTime,
+    ) -> Self {
         let out = Outbox::new(node, process, rules, now);
-        let member = Member::new(boot, &out);
+        let member = Member::new(boot, predecessor, &out);
         Self {
             out,
             member,
@@ -150,6 +182,8 @@ impl ClusterNode {
             seats: BTreeMap::new(),
             known_version: 0,
             is_open: false,
+            has_handed_over: false,
+            is_retired: false,
             last_evidence: None,
         }
     }
@@ -189,15 +223,17 @@ impl ClusterNode {
         let is_tick = matches!(input, NodeInput::Tick);
         self.dispatch(input);
         self.end_incarnation();
-        if self.member.is_closing() && !self.pools.values().any(Slots::has_open) {
+        self.prolong_predecessor();
+        let has_open = self.has_handed_over || self.pools.values().any(Slots::has_open);
+        if self.member.is_closing() && !has_open {
             self.member.closed(&self.out);
             self.member.advance(&mut self.out);
         }
         if is_tick || self.known_version != self.member.version() {
             self.advance();
         }
-        let process = self.out.process;
-        self.seats.retain(|_, it| !it.is_idle(process));
+        let Self { out, member, seats, .. } = self;
+        seats.retain(|_, it| !it.is_idle(member, out));
         std::mem::take(&mut self.out.effects)
     }
 
@@ -221,6 +257,11 @@ impl ClusterNode {
     fn dispatch(&mut self, input: NodeInput) {
         let Self { out, member, .. } = self;
         match input {
+            // It gets nothing any more. Sessions of users are not counted beside a successor.
+            NodeInput::Ask { pool, lease, .. } if self.is_retired => {
+                out.push(NodeEffect::Refused { pool, lease });
+            }
+            NodeInput::TakeSeat { .. } | NodeInput::WantJob { .. } if self.is_retired => {}
             NodeInput::EngineRestarted => self.restarted(),
             NodeInput::Seen { key, revision, record } => self.seen(key, revision, record),
             NodeInput::ReadFailed(key) => self.read_failed(key),
@@ -291,6 +332,11 @@ impl ClusterNode {
                     it.give_back(seat, member, out);
                 }
             }
+            NodeInput::HandOver => self.hand_over(),
+            NodeInput::Prolonged { until } => member.prolong(until),
+            NodeInput::EndHandedOver => member.end_handed_over(out),
+            NodeInput::HandedOverClosed => self.has_handed_over = false,
+            NodeInput::PredecessorClosed { lease } => member.predecessor_closed(lease, out),
             NodeInput::Leave => member.leave(out),
             NodeInput::Tick => member.advance(out),
         }
@@ -346,7 +392,7 @@ impl ClusterNode {
                     Some(ClusterRecord::Seats(it)) => Some(it),
                     _ => None,
                 };
-                if sessions.as_ref().is_some_and(|it| has_entry_of(out.process, it)) {
+                if sessions.as_ref().is_some_and(|it| has_own_entry(it, member, out)) {
                     self.seats.entry(user).or_insert_with(|| Seats::new(user, out));
                 }
                 if let Some(it) = self.seats.get_mut(&user) {
@@ -428,6 +474,33 @@ impl ClusterNode {
         member.advance(out);
     }
 
+    /// Leaves everything that is written to another process of this node.
+    fn hand_over(&mut self) {
+        let Self { out, member, .. } = self;
+        self.is_retired = true;
+        member.hand_over(out);
+        self.has_handed_over = member.is_handed_over();
+        self.pools.values_mut().for_each(|it| it.hand_over(member, out));
+        self.jobs.values_mut().for_each(|it| it.lost(out));
+        self.jobs.clear();
+        self.seats.clear();
+    }
+
+    /// Tells the process before this one until when its incarnation is valid, if all its leases are in the tables. One
+    /// that the engine has lost could be granted to another node when the pause after its restart is over.
+    fn prolong_predecessor(&mut self) {
+        let Self { out, member, pools, .. } = self;
+        let leases: Vec<_> = member.predecessor().into_iter().flat_map(Predecessor::leases).collect();
+        let mut is_complete = true;
+        for (lease, pool) in leases {
+            let slots = pools.entry(pool).or_insert_with(|| Slots::new(pool, out));
+            is_complete &= slots.has_entry(lease, out);
+        }
+        if is_complete || !out.rules.hold(ClusterRule::PredecessorIsRegistered) {
+            member.prolong_predecessor(out);
+        }
+    }
+
     /// Tells the other machines once that the incarnation is over.
     fn end_incarnation(&mut self) {
         let Self { out, member, .. } = self;
@@ -435,6 +508,9 @@ impl ClusterNode {
             self.is_open = true;
         } else if self.is_open {
             self.is_open = false;
+            if self.has_handed_over {
+                out.push(NodeEffect::CloseHandedOver);
+            }
             self.pools.values_mut().for_each(|it| it.lost(out));
             self.channels.values_mut().for_each(ChannelOwner::lost);
             self.jobs.values_mut().for_each(|it| it.lost(out));

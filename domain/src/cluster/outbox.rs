@@ -29,6 +29,15 @@ pub enum NodeEffect {
     Joined(Incarnation),
     /// The incarnation is over. A `Close` follows for each lease.
     Lost(Incarnation),
+    /// Tell the process before this one that its incarnation is valid until this time.
+    ProlongPredecessor {
+        until: BootTime,
+    },
+    /// Let the process before this one close all its connections with leases.
+    EndPredecessor,
+    /// Close all connections with leases of this process, which was handed over, within 0.6 s. Answered by
+    /// `HandedOverClosed`.
+    CloseHandedOver,
     /// The lease is granted, for this index in the order of the request. Its connection may open now.
     Granted {
         pool: PoolId,

@@ -281,6 +281,14 @@ impl RecordFollower for ChannelOwner {
         }
         let Some(&(_, record)) = self.record.view() else { return };
         self.highest_epoch = self.highest_epoch.max(record.epoch);
+        if member.is_handed_over() {
+            // It follows another node, but never the process that reads from it.
+            let others = record.origin.filter(|it| it.0 != out.node);
+            if let Some((from, _)) = others.filter(|it| member.ending_of(it.0, it.1, out.node).is_none()) {
+                self.follow(from, record.epoch, out);
+            }
+            return;
+        }
         let Some(incarnation) = member.active(out.now) else { return };
         let me = (out.node, incarnation);
         let is_live =

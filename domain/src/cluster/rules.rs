@@ -87,6 +87,14 @@ pub enum ClusterRule {
     OwnBySwap,
     /// Waiting requests of ended incarnations are removed.
     RemoveEndedWaiters,
+    /// A process whose successor is a member closes its sources at the deadline that it knows.
+    CloseHandedOver,
+    /// The incarnation of a process that still serves viewers beside its successor is not over.
+    KeepPredecessor,
+    /// The successor prolongs that incarnation only while all its leases are in the tables.
+    PredecessorIsRegistered,
+    /// The leases of the predecessor count until it has closed their connections.
+    PredecessorCounts,
     /// Clocks are monotonic. (Broken in the model's clocks.)
     MonotonicClock,
     /// Clocks count suspend. (Broken in the model's clocks.)

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox, next_after};
 use super::record::{
-    ClusterRecord, Incarnation, LeaseId, ProcessId, RecordKey, Revision, SeatEnd, SeatEntry, SeatRecord,
+    ClusterRecord, Incarnation, LeaseId, RecordKey, Revision, SeatEnd, SeatEntry, SeatRecord,
 };
 use super::rules::{SEAT_ANSWER, SEAT_RETURN, SEATS_MAX};
 use super::tracked::{RecordFollower, Tracked, WriteResult};
@@ -80,9 +80,9 @@ impl Seats {
     }
 
     /// Returns whether this process has neither sessions of the user, nor entries to remove. A write that is still on
-    /// its way may add one: [`has_entry_of`] notices it.
-    pub(super) fn is_idle(&self, process: ProcessId) -> bool {
-        let has_none = |it: &(Revision, SeatRecord)| !has_entry_of(process, &it.1);
+    /// its way may add one: [`has_own_entry`] notices it.
+    pub(super) fn is_idle(&self, member: &Member, out: &Outbox) -> bool {
+        let has_none = |it: &(Revision, SeatRecord)| !has_own_entry(&it.1, member, out);
         self.own.is_empty() && self.record.is_settled() && self.record.view().is_none_or(has_none)
     }
 
@@ -197,6 +197,8 @@ impl Seats {
     fn live(&self, record: &SeatRecord, member: &Member, out: &Outbox) -> Vec<SeatEntry> {
         let is_live = |it: &&SeatEntry| match it.seat.process == out.process {
             true => self.own.contains_key(&it.seat.number),
+            // Its viewers are counted by nobody.
+            false if is_of_predecessor(it, member, out) => false,
             false => member.ending_of(it.node, it.incarnation, out.node).is_none(),
         };
         record.sessions.iter().filter(is_live).copied().collect()
@@ -324,9 +326,14 @@ impl OwnSeat {
     }
 }
 
-/// Returns whether a record has an entry of this process.
-pub(super) fn has_entry_of(process: ProcessId, record: &SeatRecord) -> bool {
-    record.sessions.iter().any(|it| it.seat.process == process)
+/// Returns whether a record has an entry of this process, or of the one before it that serves viewers beside it.
+pub(super) fn has_own_entry(record: &SeatRecord, member: &Member, out: &Outbox) -> bool {
+    let is_own = |it: &SeatEntry| it.seat.process == out.process || is_of_predecessor(it, member, out);
+    record.sessions.iter().any(is_own)
+}
+
+fn is_of_predecessor(entry: &SeatEntry, member: &Member, out: &Outbox) -> bool {
+    entry.node == out.node && entry.seat.process != out.process && member.is_of_predecessor(entry.incarnation)
 }
 
 /// Decides about a request. Returns the entries that end for it, by index; `None`: all seats are taken.

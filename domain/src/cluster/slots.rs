@@ -217,6 +217,28 @@ impl Slots {
         }
     }
 
+    /// Ends all requests, and forgets the leases, which are counted by another process of this node from now on. Those
+    /// that are closing because the incarnation is over stay.
+    pub(super) fn hand_over(&mut self, member: &Member, out: &mut Outbox) {
+        let pool = self.id;
+        let is_over = member.is_closing();
+        self.leases.retain(|&lease, it| match it.stage {
+            Stage::Asking { .. } | Stage::Granting { .. } => {
+                out.push(NodeEffect::Refused { pool, lease });
+                false
+            }
+            Stage::Closing { .. } => is_over,
+            Stage::Held { .. } | Stage::Returned { .. } => false,
+        });
+    }
+
+    /// Returns whether a lease has a counted entry in the newest table, which is read if it is not known.
+    pub(super) fn has_entry(&mut self, lease: LeaseId, out: &mut Outbox) -> bool {
+        let is_entry = |it: &SlotEntry| it.lease == lease && !matches!(it.state, SlotState::Cooling(_));
+        self.table.is_known_or_read(out)
+            && self.table.view().is_some_and(|it| it.1.entries.iter().any(is_entry))
+    }
+
     /// Closes all sources, because the incarnation is over.
     pub(super) fn lost(&mut self, out: &mut Outbox) {
         let pool = self.id;
@@ -402,6 +424,7 @@ impl Slots {
         let must_write = self.leases.values().any(|it| it.confirm_by.is_some());
         let mut proposal = Proposal { table, granted: Vec::new(), refused: Vec::new(), must_write };
         end_incarnations(&mut proposal, member, out);
+        end_predecessor(&mut proposal, member, out);
         self.put_own_entries(&mut proposal, incarnation, out);
         self.remove_cooled(&mut proposal, out);
         let table = self.table.view().map(|it| &it.1);
@@ -681,6 +704,20 @@ fn end_incarnations(proposal: &mut Proposal, member: &Member, out: &Outbox) {
         {
             entry.state = SlotState::Cooling(reason);
             proposal.must_write |= entry.node == out.node;
+        }
+    }
+}
+
+/// Lets the entries cool of connections that the process before this one has closed.
+fn end_predecessor(proposal: &mut Proposal, member: &Member, out: &Outbox) {
+    for entry in &mut proposal.table.entries {
+        let is_own = entry.node == out.node && entry.lease.process != out.process;
+        if is_own
+            && !matches!(entry.state, SlotState::Cooling(_))
+            && member.has_predecessor_closed(entry.incarnation, entry.lease, out)
+        {
+            entry.state = SlotState::Cooling(CoolingReason::Closed);
+            proposal.must_write = true;
         }
     }
 }

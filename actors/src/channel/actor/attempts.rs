@@ -14,6 +14,7 @@ use domain::settings::AtLimit;
 use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
 use media::error::{self, Cause, UpstreamError};
+use media::ring::EndReason;
 use media::source::{self, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader, Source};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -273,6 +274,10 @@ impl State {
     /// The channel of the process before this one has ended there: the same stream is opened here, once its slot is back.
     fn lost_predecessor(&mut self, attempt: Attempt, lost: LostAttempt, cause: UpstreamError) {
         self.has_lost_predecessor = true;
+        if self.is_deserted() {
+            // It was kept for other nodes, and none reads it.
+            return self.end(EndReason::Closed);
+        }
         let failure = Failure {
             scope: FailureScope::Candidate,
             retry: true,

@@ -92,8 +92,8 @@ impl ractor::Actor for Actor {
         match message {
             Message::Load => state.load(),
             Message::Join(join) => state.join(join),
-            Message::Host { number, replaces, reply } => {
-                let outcome = state.host(number, replaces);
+            Message::Host { number, host, reply } => {
+                let outcome = state.host(number, host);
                 answer(reply, outcome);
             }
             Message::HostedInVain => state.hosted_in_vain(),

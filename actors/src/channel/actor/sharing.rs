@@ -26,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::State;
 use super::change::ChannelChange;
-use crate::channel::{ChannelNode, Message, WatchRefusal, WatchReply};
+use crate::channel::{ChannelNode, HostFor, Message, WatchRefusal, WatchReply};
 use crate::cluster::{ChannelClaim, NodeDialer, OwnerDecision};
 use crate::plans::Target;
 use crate::slots::Lease;
@@ -88,12 +88,21 @@ pub(super) struct Sharing {
     n_edges: usize,
     /// Present while a node that has asked for the channel does not read it yet.
     hosting: Option<AbortOnDropHandle<()>>,
+    /// Other nodes read here what the process before this one plays.
+    relays_predecessor: bool,
     last_pull: u64,
 }
 
 impl Default for Sharing {
     fn default() -> Self {
-        Self { claim: None, role: Role::Unasked, n_edges: 0, hosting: None, last_pull: FIRST_PULL }
+        Self {
+            claim: None,
+            role: Role::Unasked,
+            n_edges: 0,
+            hosting: None,
+            relays_predecessor: false,
+            last_pull: FIRST_PULL,
+        }
     }
 }
 
@@ -188,8 +197,12 @@ impl State {
         }
     }
 
-    /// Starts the channel for another node. The error is a reason for people.
-    pub(super) fn host(&mut self, number: u64, replaces: Option<u64>) -> Result<(), String> {
+    /// Starts the channel for another node, or for the process before this one. The error is a reason for people.
+    pub(super) fn host(&mut self, number: u64, host: HostFor) -> Result<(), String> {
+        let (replaces, relays) = match host {
+            HostFor::Node { replaces } => (replaces, false),
+            HostFor::Predecessor => (None, true),
+        };
         self.audience.join_arrived(number);
         let refused = |reason: &str| Err(reason.to_owned());
         if self.ending.is_some() {
@@ -208,7 +221,11 @@ impl State {
         if !has_candidates || !self.is_shared() {
             return refused("it has no stream of the channel that it may open");
         }
-        self.sharing.hosting = Some(self.context.after(HOST_TIMEOUT, Message::HostedInVain));
+        if relays {
+            self.sharing.relays_predecessor = true;
+        } else {
+            self.sharing.hosting = Some(self.context.after(HOST_TIMEOUT, Message::HostedInVain));
+        }
         if self.upstream.is_idle() && self.sharing.claim.is_none() {
             self.history.start_requested();
             self.upstream.choose_first(self.audience.forecast_profile());
@@ -411,7 +428,11 @@ impl State {
 
     /// Returns whether nobody watches the channel, here or through another node.
     pub(super) fn is_deserted(&mut self) -> bool {
-        self.audience.is_deserted() && self.sharing.n_edges == 0 && self.sharing.hosting.is_none()
+        let is_relay = self.sharing.relays_predecessor
+            && !self.has_lost_predecessor
+            && self.context.env.predecessor.plays(&self.context.target).is_some();
+        let is_read = self.sharing.n_edges > 0 || self.sharing.hosting.is_some() || is_relay;
+        self.audience.is_deserted() && !is_read
     }
 }
 

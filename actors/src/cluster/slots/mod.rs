@@ -26,7 +26,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cluster::Message;
-use domain::cluster::record::{NodeId, PoolId, SlotEntry, SlotPurpose};
+use domain::cluster::record::{LeaseId, NodeId, PoolId, SlotEntry, SlotPurpose};
 use domain::cluster::rules::CLOSING;
 use domain::cluster::slots::{SlotRequest, SlotWait};
 use domain::cluster::{NodeEffect, NodeInput};
@@ -45,8 +45,8 @@ use self::yields::Yields;
 use super::link::SlotTables;
 use super::{BootTimeReader, ClusterLink, ClusterParts};
 use crate::slots::{
-    Asking, FullPool, HolderPort, Lease, LeaseInfo, LeasePurpose, LeaseTable, PARKED_MAX, Request,
-    ReservedSlots, SlotElsewhere, SlotMessage, SlotTable, SlotsSnapshot,
+    Asking, FullPool, HolderPort, Lease, LeaseInfo, LeasePurpose, LeaseTable, OtherSlot, PARKED_MAX, Request,
+    ReservedSlots, SharedLease, SlotElsewhere, SlotMessage, SlotTable, SlotsSnapshot,
 };
 use crate::tasks::{self, RespawnedTask};
 
@@ -84,6 +84,9 @@ struct Inner {
     /// The local number of each lease, by its number in the cluster.
     local_ids: HashMap<u64, u64>,
     yields: Yields,
+    /// Another process of this node counts the leases that were granted here, until their holders end. A holder may open
+    /// its connections again with them; nothing else is granted.
+    is_handed_over: bool,
 }
 
 /// A lease of the cluster.
@@ -156,6 +159,20 @@ impl ClusterLeases {
                 {
                     out.push((it.port.clone(), SlotMessage::Revoked { lease: *id, within: CLOSING }));
                 }
+            }
+            NodeEffect::CloseHandedOver => {
+                let limited = self.local.end_allowance(is_shared);
+                out.extend(limited.into_iter().map(|(lease, port)| {
+                    let revoked = SlotMessage::Revoked { lease, within: CLOSING };
+                    (port, revoked)
+                }));
+                let (local, link) = (Arc::clone(&self.local), self.link.clone());
+                // Bounded by the closer: the holders are told below.
+                tokio::spawn(async move {
+                    local.closed(is_shared).await;
+                    link.send(NodeInput::HandedOverClosed);
+                    local.all_shared_closed();
+                });
             }
             NodeEffect::AskToYield { node, pool, lease, asked_by } => {
                 self.ask_to_yield(&mut inner, node, pool, lease, asked_by, &mut out);
@@ -299,7 +316,12 @@ impl ClusterLeases {
     /// Shows the slots of other nodes to the local table.
     fn show_elsewhere(&self, seen: &SlotTables) {
         let entries = seen.tables.values().flat_map(|it| &it.entries);
-        let is_other = |it: &&SlotEntry| Some(it.lease.process) != seen.process;
+        // Those of the process before this one are known by their holders.
+        let predecessor = self.local.predecessor_process();
+        let is_other = |it: &&SlotEntry| {
+            let process = Some(it.lease.process);
+            process != seen.process && process != predecessor
+        };
         let elsewhere = entries.filter(is_other).map(|it| SlotElsewhere {
             node: it.node,
             profile: it.profile,
@@ -360,6 +382,11 @@ fn send(inner: MutexGuard<'_, Inner>, out: Outgoing) {
     }
 }
 
+/// Returns whether the slots of a pool are granted by the cluster.
+fn is_shared(pool: &SlotPool) -> bool {
+    table_of(pool).is_some()
+}
+
 fn purpose_of(purpose: LeasePurpose) -> SlotPurpose {
     match purpose {
         LeasePurpose::Live => SlotPurpose::Live,
@@ -377,6 +404,10 @@ impl LeaseTable for ClusterLeases {
             return self.local.request(request);
         }
         let mut inner = self.inner.lock();
+        if inner.is_handed_over {
+            drop(inner);
+            return self.local.request(request);
+        }
         let mut out = Outgoing::new();
         if inner.pending.len() >= PARKED_MAX {
             let full = self.full(&request);
@@ -428,7 +459,8 @@ impl LeaseTable for ClusterLeases {
 
     fn closing(&self, lease: u64) {
         self.local.closing(lease);
-        if let Some(it) = self.inner.lock().leases.get(&lease) {
+        let inner = self.inner.lock();
+        if let Some(it) = inner.leases.get(&lease).filter(|_| !inner.is_handed_over) {
             self.link.send(NodeInput::Closing { pool: it.pool, lease: it.number });
         }
     }
@@ -437,8 +469,10 @@ impl LeaseTable for ClusterLeases {
         let mut inner = self.inner.lock();
         if let Some(it) = inner.leases.remove(&lease) {
             inner.local_ids.remove(&it.number);
-            // First, so that a request that waits for the return is later in the queue.
-            self.link.send(NodeInput::Returned { pool: it.pool, lease: it.number });
+            if !inner.is_handed_over {
+                // First, so that a request that waits for the return is later in the queue.
+                self.link.send(NodeInput::Returned { pool: it.pool, lease: it.number });
+            }
         }
         drop(inner);
         self.local.give_back(lease);
@@ -478,6 +512,26 @@ impl LeaseTable for ClusterLeases {
 
     fn holds(&self, holder: u64) -> bool {
         self.local.holds(holder)
+    }
+
+    fn hand_over(&self) -> Vec<OtherSlot> {
+        let mut inner = self.inner.lock();
+        inner.is_handed_over = true;
+        let mut out = Outgoing::new();
+        for id in inner.pending.keys().copied().collect::<Vec<_>>() {
+            if let Some(Pending { request, .. }) = self.remove(&mut inner, id) {
+                let full = self.full(&request);
+                out.push((request.port, SlotMessage::Full { attempt: request.attempt, full }));
+            }
+        }
+        let process = self.tables.borrow().process;
+        let shared_lease = |id| {
+            let GrantedLease { pool, number, .. } = *inner.leases.get(&id)?;
+            Some(SharedLease { pool, lease: LeaseId { process: process?, number } })
+        };
+        let slots = self.local.hand_over_with(shared_lease, is_shared);
+        send(inner, out);
+        slots
     }
 
     fn all_back(&self, holder: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -54,7 +54,8 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
     let (load, clock) = (Arc::new(NodeLoad::default), BootClock::Tokio(begin));
     let cluster =
-        Cluster::start_with((link, ends), shared, info, load, events().await, None, (clock, || ())).unwrap();
+        Cluster::start_with((link, ends), shared, info, load, events().await, None, (clock, || ()), None)
+            .unwrap();
     Node { engine, leases, _cluster: cluster }
 }
 
@@ -363,4 +364,34 @@ async fn a_slot_counts_also_after_its_account_came_into_a_server_group() {
     sleep(Duration::from_secs(1)).await;
     second.ask(&[grouped(1, 1, 5)]);
     second.granted().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_handed_over_opens_again_with_its_leases_only_and_closes_them_at_its_deadline() {
+    let (_store, a, b) = nodes().await;
+    let one = [pool(1, 1)];
+    let (mut first, mut other, mut elsewhere) = (a.holder(1).await, a.holder(2).await, b.holder(3).await);
+    let (lease, _) = first.gets(&one).await;
+    let slots = a.leases.hand_over();
+    assert_eq!(slots.iter().filter(|it| it.lease().is_some()).count(), 1, "{slots:?}");
+    let began = Instant::now();
+    assert!(a._cluster.hand_over(true).await.is_some());
+    drop(lease);
+    let (lease, _) = first.gets(&one).await;
+    other.ask(&[pool(1, 1), pool(2, 5)]);
+    other.full().await;
+    elsewhere.ask(&one);
+    elsewhere.full().await;
+    // No other process prolongs it.
+    match first.message().await {
+        SlotMessage::Revoked { lease: revoked, .. } => assert_eq!(revoked, lease.id()),
+        message => panic!("expected the end of the lease, got {message:?}"),
+    }
+    let closed = began.elapsed();
+    assert!((Duration::from_secs(11)..=Duration::from_secs(15)).contains(&closed), "{closed:?}");
+    drop(lease);
+    first.ask(&one);
+    first.full().await;
+    let (_lease, _) = elsewhere.gets(&one).await;
+    assert!(began.elapsed() > Duration::from_secs(40), "{:?}", began.elapsed());
 }

@@ -75,7 +75,7 @@ impl ClusterLeases {
         };
         let claim = pending.request.claim;
         let asked = YieldId { from: self.node, pool, asked_by, lease };
-        if node == self.node {
+        if node == self.node && self.tables.borrow().process == Some(lease.process) {
             self.asked_to_yield(inner, asked, viewer, claim, out);
         } else {
             self.tell(node, SlotsMessage::Yield { asked, viewer, claim });
@@ -136,7 +136,8 @@ impl ClusterLeases {
         let (SlotsMessage::Yield { asked: YieldId { from, .. }, .. }
         | SlotsMessage::Kept(YieldId { from, .. })
         | SlotsMessage::Lingering(YieldId { from, .. })) = message;
-        if from == self.node {
+        // Another process of this node has asked, once this one was handed over.
+        if from == self.node && !self.inner.lock().is_handed_over {
             self.on_message(message);
         } else {
             self.tell(from, message);

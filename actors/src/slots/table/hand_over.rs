@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use domain::cluster::record::{LeaseId, PoolId, ProcessId};
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::HeldSlot;
 use domain::plan::SlotPool;
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{Cooling, Entry, Inner, LeaseInfo, LeasePurpose, SlotTable};
 use crate::plans::Target;
-use crate::slots::{Request, SlotCandidate};
+use crate::slots::{HolderPort, Request, SlotCandidate};
 
 /// A slot in use by the other process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,11 +32,25 @@ pub struct OtherSlot {
     pub(crate) release_delay_ms: u64,
     /// Time for which the provider still counts this one, which is closed; 0 while it is in use.
     pub(crate) cooling_ms: u64,
+    /// Its lease in the cluster.
+    #[serde(default)]
+    pub(crate) lease: Option<SharedLease>,
+}
+
+/// A lease of a slot table of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLease {
+    pub(crate) pool: PoolId,
+    pub(crate) lease: LeaseId,
 }
 
 impl OtherSlot {
     pub(crate) fn holder(&self) -> u64 {
         self.holder
+    }
+
+    pub(crate) fn lease(&self) -> Option<SharedLease> {
+        self.lease
     }
 
     pub(super) fn held(&self) -> HeldSlot {
@@ -68,13 +83,45 @@ pub(super) enum AllowedPlace {
 
 impl SlotTable {
     /// Leaves each holder the slots that it has, until it ends, and no others of accounts with a limit. Returns the slots in
-    /// use, which another process counts from now on.
-    pub(crate) fn hand_over(&self) -> Vec<OtherSlot> {
+    /// use, which another process counts from now on. `shared_lease` returns the lease of the cluster for one of this table;
+    /// `is_shared` returns whether a pool needs one. A lease without it is being returned.
+    pub(crate) fn hand_over_with(
+        &self,
+        shared_lease: impl Fn(u64) -> Option<SharedLease>,
+        is_shared: impl Fn(&SlotPool) -> bool,
+    ) -> Vec<OtherSlot> {
         let mut inner = self.lock(Instant::now());
-        let mut allowance = Allowance::default();
-        inner.leases.values().for_each(|it| allowance.add(it.holder, it.pool.profile));
+        let (mut allowance, mut slots) = (Allowance::default(), Vec::new());
+        for (id, it) in &inner.leases {
+            let lease = shared_lease(*id);
+            if lease.is_some() || !is_shared(&it.pool) {
+                allowance.add(it.holder, it.pool.profile);
+                slots.push(OtherSlot { lease, ..it.for_other() });
+            }
+        }
         inner.allowance = Some(allowance);
-        inner.leases.values().map(Entry::for_other).collect()
+        slots
+    }
+
+    /// Allows no holder another slot of an account with a limit, after the hand-over. Returns the leases of such pools that
+    /// are in use, with their holders.
+    pub(crate) fn end_allowance(&self, is_limited: impl Fn(&SlotPool) -> bool) -> Vec<(u64, HolderPort)> {
+        let mut inner = self.inner.lock();
+        inner.allowance = Some(Allowance::default());
+        let limited = inner.leases.iter().filter(|(_, it)| is_limited(&it.pool));
+        limited.map(|(id, it)| (*id, it.port.clone())).collect()
+    }
+
+    /// Waits until the connections of all leases of such pools are closed. Bounded by the closer, once they are revoked.
+    pub(crate) async fn closed(&self, is_limited: impl Fn(&SlotPool) -> bool) {
+        loop {
+            let mut next = std::pin::pin!(self.next_return());
+            next.as_mut().enable();
+            if !self.inner.lock().leases.values().any(|it| is_limited(&it.pool)) {
+                return;
+            }
+            next.await;
+        }
     }
 
     /// Returns the slots that are closed and that providers may still count.
@@ -97,15 +144,17 @@ impl SlotTable {
         }));
     }
 
-    /// Notes that a holder of the process before this one has ended; `None` if that process has.
-    pub(crate) fn returned_by_predecessor(&self, holder: Option<u64>) {
+    /// Notes that the process before this one does not have these slots any more.
+    /// Returns its leases in the cluster.
+    pub(crate) fn returned_by_predecessor(&self, is_back: impl Fn(&OtherSlot) -> bool) -> Vec<SharedLease> {
         let now = Instant::now();
+        let mut leases = Vec::new();
         {
             let mut inner = self.inner.lock();
-            let is_back = |it: &OtherSlot| holder.is_none_or(|holder| it.holder == holder);
             let (back, kept) = std::mem::take(&mut inner.predecessor).into_iter().partition(is_back);
             inner.predecessor = kept;
-            for OtherSlot { profile, account, release_delay_ms, .. } in back {
+            for OtherSlot { profile, account, release_delay_ms, lease, .. } in back {
+                leases.extend(lease);
                 let released = inner.released.entry(profile).or_default();
                 released.account = Some(account);
                 (released.last, released.last_delivered) = (Some(now), Some(now));
@@ -116,6 +165,30 @@ impl SlotTable {
             }
         }
         self.returned.notify_waiters();
+        leases
+    }
+
+    /// Returns the process before this one as the cluster knows it, if it has leases there.
+    pub(crate) fn predecessor_process(&self) -> Option<ProcessId> {
+        self.inner.lock().predecessor.iter().find_map(|it| it.lease).map(|it| it.lease.process)
+    }
+
+    /// Notes that the connections of all leases of the cluster are closed for good, after the hand-over.
+    pub(crate) fn all_shared_closed(&self) {
+        self.shared_closed.send_replace(true);
+    }
+
+    /// Waits until the connections of all leases of the cluster are closed for good, after the hand-over.
+    pub(crate) async fn shared_closed(&self) {
+        // The sender is in this table.
+        let _ = self.shared_closed.subscribe().wait_for(|it| *it).await;
+    }
+
+    /// Returns the targets that the process before this one plays.
+    pub(crate) fn predecessor_targets(&self) -> Vec<Target> {
+        let mut targets: Vec<_> = self.inner.lock().predecessor.iter().map(|it| it.target).collect();
+        targets.dedup();
+        targets
     }
 
     /// Returns the stream and the account profile with which the process before this one plays a target.
@@ -141,6 +214,7 @@ impl Entry {
             stream: self.stream,
             release_delay_ms: milliseconds(self.pool.release_delay),
             cooling_ms: 0,
+            lease: None,
         }
     }
 }
@@ -156,6 +230,7 @@ impl Cooling {
             stream: StreamId(0),
             release_delay_ms: 0,
             cooling_ms: milliseconds(self.until.duration_since(now)).max(1),
+            lease: None,
         }
     }
 }

@@ -14,12 +14,12 @@ use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision, SlotDemand};
 use domain::plan::{SharedPool, SlotPool};
 use domain::playout::Attempt;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-pub use self::hand_over::OtherSlot;
 use self::hand_over::{Allowance, AllowedPlace};
+pub use self::hand_over::{OtherSlot, SharedLease};
 use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
 use super::{
@@ -175,12 +175,19 @@ pub(crate) struct SlotTable {
     inner: Mutex<Inner>,
     /// Notified when a lease is returned.
     returned: Notify,
+    /// Whether this process, after its hand-over, has no connection with a lease of the cluster any more.
+    shared_closed: watch::Sender<bool>,
 }
 
 impl SlotTable {
     /// Creates an empty table: at the start no socket is open.
     pub(crate) fn new(actor: Address<Message>) -> Arc<Self> {
-        Arc::new(Self { actor, inner: Mutex::default(), returned: Notify::default() })
+        Arc::new(Self {
+            actor,
+            inner: Mutex::default(),
+            returned: Notify::default(),
+            shared_closed: watch::Sender::new(false),
+        })
     }
 
     /// Locks the table without the slots that have cooled by now.
@@ -581,6 +588,10 @@ impl LeaseTable for SlotTable {
 
     fn holds(&self, holder: u64) -> bool {
         self.inner.lock().leases.values().any(|it| it.holder == holder)
+    }
+
+    fn hand_over(&self) -> Vec<OtherSlot> {
+        self.hand_over_with(|_| None, |_| false)
     }
 
     fn all_back(&self, holder: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

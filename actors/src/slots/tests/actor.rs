@@ -294,7 +294,7 @@ async fn slots_that_were_handed_over_count_in_the_other_process_until_their_hold
     assert_eq!(waiting.full().await.account, "account 1");
     drop(lease);
     waiting.ask(2, &[pool(1, 1)], join());
-    new.table.returned_by_predecessor(Some(1));
+    new.table.returned_by_predecessor(|it| it.holder == 1);
     let (_, _lease) = waiting.granted().await;
     assert!(!new.table.is_used_by_predecessor());
 }
@@ -309,7 +309,7 @@ async fn the_end_of_the_other_process_returns_its_slots() {
     let mut waiting = new.holder(2).await;
     waiting.ask(1, &[grouped(2, 1, 1)], join());
     assert!(waiting.full().await.server_group.is_some(), "the group of both accounts is full");
-    new.table.returned_by_predecessor(None);
+    new.table.returned_by_predecessor(|_| true);
     waiting.ask(2, &[grouped(2, 1, 1)], join());
     waiting.granted().await;
 }

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::engine::Engine;
 use crate::cluster::owner::ChannelRole;
+use crate::cluster::predecessor::MemberPredecessor;
 use crate::cluster::record::{
-    BootId, ClusterRecord, JobName, MemberState, NodeId, PoolId, ProcessId, RecordKey, SlotPurpose,
+    BootId, ClusterRecord, JobName, LeaseId, MemberState, NodeId, PoolId, ProcessId, RecordKey, SlotPurpose,
 };
 use crate::cluster::rules::{ClusterRules, WAITERS_MAX};
 use crate::cluster::slots::{SlotRequest, SlotWait};
@@ -526,4 +527,141 @@ fn a_node_that_may_not_open_a_channel_asks_once_for_each_origin_and_another_take
     cluster.on(1, NodeInput::ReplaceOrigin { channel: CHANNEL, epoch: 2 });
     assert_eq!(cluster.role(1), ChannelRole::Origin { epoch: 3 });
     assert_eq!(cluster.role(2), ChannelRole::Pulling { from: NodeId(1), epoch: 3, has_source: true });
+}
+
+/// Restarts the first node so that the old process serves beside the new one. Returns the place of the old process.
+pub(super) fn restart(cluster: &mut Cluster, leases: &[u64]) -> usize {
+    let node = cluster.nodes[0].as_ref().expect("it runs");
+    let incarnation = node.incarnation(cluster.now).expect("it is a member");
+    cluster.on(0, NodeInput::HandOver);
+    let old = cluster.nodes[0].take();
+    let lease = |number: &u64| (LeaseId { process: ProcessId(0), number: *number }, POOL);
+    let predecessor = MemberPredecessor { incarnation, leases: leases.iter().map(lease).collect() };
+    let (boot, process, rules) = (BootId(Uuid::nil()), ProcessId(77), ClusterRules::default());
+    let new = ClusterNode::after(Some(predecessor), NodeId(0), boot, process, rules, cluster.now);
+    cluster.nodes[0] = Some(new);
+    cluster.nodes.push(old);
+    // Its watch begins with all records.
+    for key in cluster.engine.keys() {
+        let (revision, record) = cluster.engine.present(key);
+        let record = record.map(|it| (*it).clone());
+        cluster.on(0, NodeInput::Seen { key, revision, record });
+    }
+    cluster.nodes.len() - 1
+}
+
+/// Lets seconds pass, while the new process tells the old one what it knows.
+fn wait_with(cluster: &mut Cluster, old: usize, seconds: u64) {
+    for _ in 0..seconds {
+        cluster.wait(1);
+        let told = cluster.effects.extract_if(.., |it| matches!(it.1, NodeEffect::ProlongPredecessor { .. }));
+        for (_, effect) in told.collect::<Vec<_>>() {
+            if let NodeEffect::ProlongPredecessor { until } = effect {
+                cluster.on(old, NodeInput::Prolonged { until });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_process_that_takes_over_keeps_the_leases_of_the_one_before_until_they_are_returned() {
+    let mut cluster = Cluster::new(2);
+    let two = [pool(1, 2, 0)];
+    cluster.ask(0, 1, &two);
+    cluster.ask(0, 2, &two);
+    assert_eq!(cluster.granted(), [(0, 1), (0, 2)]);
+    // The second one was just being returned, so the old process does not have it any more.
+    let old = restart(&mut cluster, &[1]);
+    cluster.ask(1, 1, &two);
+    cluster.ask(1, 2, &two);
+    wait_with(&mut cluster, old, 100);
+    assert_eq!(cluster.granted(), [(1, 1)]);
+    assert!(!cluster.effects.contains(&(old, NodeEffect::CloseHandedOver)));
+    cluster.ask(1, 3, &two);
+    let lease = Some(LeaseId { process: ProcessId(0), number: 1 });
+    cluster.on(0, NodeInput::PredecessorClosed { lease });
+    wait_with(&mut cluster, old, 4);
+    assert_eq!(cluster.granted(), [(1, 3)]);
+    // Its incarnation is over when it has ended.
+    cluster.on(0, NodeInput::PredecessorClosed { lease: None });
+    cluster.wait(4);
+    match cluster.engine.present(RecordKey::Member(NodeId(0))).1.as_deref() {
+        Some(ClusterRecord::Member(it)) => {
+            assert!(it.over == it.closed && it.over.0 + 1 == it.incarnation.unwrap().0, "{it:?}");
+        }
+        record => panic!("no record of a member: {record:?}"),
+    }
+}
+
+#[test]
+fn a_process_that_was_handed_over_writes_nothing_and_closes_its_sources_at_its_deadline() {
+    let mut cluster = Cluster::new(2);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    let old = restart(&mut cluster, &[1]);
+    wait_with(&mut cluster, old, 10);
+    let deadline = cluster.nodes[old].as_ref().unwrap().member().valid_until().unwrap();
+    assert!(deadline > cluster.now + Duration::from_secs(10));
+    // The new one is lost.
+    cluster.nodes[0] = None;
+    let close = (old, NodeEffect::CloseHandedOver);
+    let mut waited = 0;
+    while !cluster.effects.contains(&close) {
+        assert!(waited < 15, "the sources are not closed");
+        cluster.wait(1);
+        waited += 1;
+    }
+    assert!(waited >= 11, "{waited}");
+    let before = cluster.engine.len();
+    cluster.on(old, NodeInput::HandedOverClosed);
+    cluster.nodes[1] = None;
+    cluster.wait(30);
+    assert_eq!(cluster.engine.len(), before);
+}
+
+#[test]
+fn a_process_is_not_prolonged_while_the_engine_lacks_one_of_its_leases() {
+    let mut cluster = Cluster::new(1);
+    cluster.ask(0, 1, &[pool(1, 1, 0)]);
+    let len = cluster.engine.len();
+    let old = restart(&mut cluster, &[1]);
+    wait_with(&mut cluster, old, 5);
+    // It has restarted with all that it had.
+    for node in [0, old] {
+        cluster.on(node, NodeInput::EngineRestarted);
+    }
+    wait_with(&mut cluster, old, 30);
+    assert!(!cluster.effects.contains(&(old, NodeEffect::CloseHandedOver)));
+    // It has lost the lease.
+    cluster.engine.restart(cluster.engine.len() - len + 1, 0);
+    for node in [0, old] {
+        cluster.on(node, NodeInput::EngineRestarted);
+    }
+    wait_with(&mut cluster, old, 16);
+    assert!(cluster.effects.contains(&(old, NodeEffect::CloseHandedOver)));
+}
+
+#[test]
+fn channels_and_jobs_pass_to_the_process_that_takes_over() {
+    let mut cluster = Cluster::new(2);
+    let want = |cluster: &mut Cluster, node| {
+        let (is_wanted, may_originate) = (true, true);
+        cluster.on(node, NodeInput::WantChannel { channel: CHANNEL, is_wanted, may_originate });
+        cluster.on(node, NodeInput::WantJob { job: JOB, is_wanted });
+    };
+    want(&mut cluster, 0);
+    want(&mut cluster, 1);
+    assert_eq!(cluster.role(0), ChannelRole::Origin { epoch: 1 });
+    let runs = |cluster: &Cluster, node: usize| {
+        cluster.nodes[node].as_ref().unwrap().job(JOB).is_some_and(|it| it.running().is_some())
+    };
+    assert!(runs(&cluster, 0));
+    let old = restart(&mut cluster, &[]);
+    assert!(cluster.effects.contains(&(0, NodeEffect::StopJob { job: JOB })));
+    want(&mut cluster, 0);
+    wait_with(&mut cluster, old, 5);
+    // The old process plays on, and the other node pulls from the new one.
+    assert_eq!(cluster.role(old), ChannelRole::Origin { epoch: 1 });
+    assert_eq!(cluster.role(0), ChannelRole::Origin { epoch: 2 });
+    assert_eq!(cluster.role(1), ChannelRole::Pulling { from: NodeId(0), epoch: 2, has_source: false });
+    assert!([0, 1].into_iter().filter(|it| runs(&cluster, *it)).count() == 1 && !runs(&cluster, old));
 }

@@ -184,6 +184,26 @@ mod the_model_notices_a_broken {
     }
 
     #[test]
+    fn close_handed_over() {
+        is_noticed(ClusterRule::CloseHandedOver);
+    }
+
+    #[test]
+    fn keep_predecessor() {
+        is_noticed(ClusterRule::KeepPredecessor);
+    }
+
+    #[test]
+    fn predecessor_is_registered() {
+        is_noticed(ClusterRule::PredecessorIsRegistered);
+    }
+
+    #[test]
+    fn predecessor_counts() {
+        is_noticed(ClusterRule::PredecessorCounts);
+    }
+
+    #[test]
     fn monotonic_clock() {
         is_noticed(ClusterRule::MonotonicClock);
     }

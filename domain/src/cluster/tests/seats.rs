@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::cases::Cluster;
+use super::cases::{Cluster, restart};
 use super::engine::Engine;
 use super::random::Random;
 use crate::cluster::record::{
@@ -140,6 +140,18 @@ fn the_seats_of_a_lost_node_come_free() {
     cluster.take(1, 3, 2, 2);
     assert_eq!(cluster.told(), [(1, 3, "seated")]);
     assert_eq!(cluster.sessions(), 1);
+}
+
+#[test]
+fn the_seats_of_a_process_that_was_handed_over_come_free() {
+    let mut cluster = Cluster::new(2);
+    cluster.take(0, 1, 1, 1);
+    assert_eq!(cluster.told(), [(0, 1, "seated")]);
+    restart(&mut cluster, &[]);
+    cluster.wait(4);
+    assert_eq!(cluster.sessions(), 0);
+    cluster.take(1, 2, 2, 2);
+    assert_eq!(cluster.told(), [(1, 2, "seated")]);
 }
 
 #[test]

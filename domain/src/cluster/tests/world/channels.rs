@@ -12,6 +12,11 @@ impl World {
         Some(self.machines[machine].process.as_ref()?.node.channel(CHANNEL)?.role())
     }
 
+    /// Returns the part of the process before, which keeps the connections of its edges.
+    fn old_role(&self, machine: usize) -> Option<ChannelRole> {
+        Some(self.machines[machine].old.as_ref()?.node.channel(CHANNEL)?.role())
+    }
+
     pub(super) fn originates(&mut self, machine: usize, epoch: u64) {
         let is_other = |it: &usize| {
             *it != machine
@@ -35,7 +40,8 @@ impl World {
             return;
         }
         let is_origin = self.machines[from].power == Power::On
-            && self.role(from) == Some(ChannelRole::Origin { epoch })
+            && (self.role(from) == Some(ChannelRole::Origin { epoch })
+                || self.old_role(from) == Some(ChannelRole::Origin { epoch }))
             && self.is_linked(machine, from);
         let is_edge = self.role(machine) == Some(ChannelRole::Edge { from: NodeId(from as u32), epoch });
         if !is_origin && is_last {

@@ -68,9 +68,21 @@ pub(super) enum Event {
         machine: usize,
         is_over: bool,
     },
+    /// A process that was handed over opens a connection again with the lease of one that it lost.
+    Reopen {
+        machine: usize,
+        process: ProcessId,
+        lease: u64,
+    },
+    /// A process that was handed over has nothing left to do.
+    OldEnded {
+        machine: usize,
+        process: ProcessId,
+    },
     /// The guard looks at a process that was frozen at this time.
     Guard {
         machine: usize,
+        process: ProcessId,
         frozen_at: u64,
     },
     Start(usize),
@@ -92,6 +104,8 @@ pub(super) fn receiver(event: &Event) -> Option<usize> {
         | Event::EndSession { machine, .. }
         | Event::SocketClosed { machine, .. }
         | Event::AskedToYield { machine, .. }
+        | Event::Reopen { machine, .. }
+        | Event::OldEnded { machine, .. }
         | Event::PullTried { machine, .. } => Some(*machine),
         _ => None,
     }

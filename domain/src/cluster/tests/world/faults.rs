@@ -1,11 +1,9 @@
 //! What goes wrong.
 
-use std::time::Duration;
-
 use uuid::Uuid;
 
 use super::event::Event;
-use super::machines::Power;
+use super::machines::{Power, Process};
 use super::{POOL, World};
 use crate::cluster::NodeInput;
 use crate::cluster::record::BootId;
@@ -27,6 +25,8 @@ pub(super) enum Fault {
     Killed,
     /// Its process is killed, and starts again at once.
     Restarted,
+    /// A new process takes over, and the old one keeps its connections for a while.
+    HandedOver,
     /// It loses power, and boots again at the end.
     PowerLost,
     /// It loses power and stays away.
@@ -44,7 +44,7 @@ pub(super) enum Fault {
     EngineRollback,
 }
 
-pub(super) const FAULTS: [Fault; 15] = [
+pub(super) const FAULTS: [Fault; 16] = [
     Fault::Cut,
     Fault::Fading,
     Fault::Slow,
@@ -52,6 +52,7 @@ pub(super) const FAULTS: [Fault; 15] = [
     Fault::Alone,
     Fault::Killed,
     Fault::Restarted,
+    Fault::HandedOver,
     Fault::PowerLost,
     Fault::Gone,
     Fault::Frozen,
@@ -72,7 +73,7 @@ impl Fault {
 impl World {
     pub(super) fn begin(&mut self, fault: Fault, machine: usize) {
         let now = self.now;
-        let is_of_process = matches!(fault, Fault::Killed | Fault::Restarted);
+        let is_of_process = matches!(fault, Fault::Killed | Fault::Restarted | Fault::HandedOver);
         match self.machines[machine].power {
             Power::Off => return,
             Power::Suspended if is_of_process => return,
@@ -91,10 +92,16 @@ impl World {
             Fault::Slow => self.machines[machine].is_slow = true,
             Fault::Lossy => self.machines[machine].is_lossy = true,
             Fault::Alone => self.machines[machine].is_alone = true,
+            Fault::HandedOver => self.hand_over(machine),
             Fault::Killed | Fault::Restarted => {
+                if self.random.permille(300)
+                    && let Some(old) = self.machines[machine].old.as_ref().map(|it| it.id)
+                {
+                    return self.kill_one(machine, old);
+                }
                 self.kill(machine);
                 if self.machines[machine].power == Power::Frozen {
-                    self.machines[machine].power = Power::On;
+                    self.wake(machine);
                 }
                 if fault == Fault::Restarted {
                     let delay = self.random.of(100..2_000);
@@ -104,7 +111,7 @@ impl World {
             Fault::PowerLost | Fault::Gone => {
                 self.provider.machine_vanished(machine, now);
                 let it = &mut self.machines[machine];
-                it.process = None;
+                (it.process, it.old) = (None, None);
                 it.inbox.clear();
                 it.power = Power::Off;
             }
@@ -121,11 +128,13 @@ impl World {
                     it.power = Power::Frozen;
                     let rate = it.rate;
                     let clock = self.clock(machine);
-                    let process = self.machines[machine].process.as_ref();
-                    let left = process.map_or(Duration::ZERO, |it| it.node.guard_at(clock).since(clock));
-                    let limit = left.as_millis() as u64 * 1_000 / rate;
-                    if self.holds(ClusterRule::GuardKillsFrozen) {
-                        self.after(limit, Event::Guard { machine, frozen_at: now });
+                    let left = |it: &Process| (it.id, it.node.guard_at(clock).since(clock));
+                    let guarded: Vec<_> = self.machines[machine].processes().map(left).collect();
+                    for (process, left) in guarded {
+                        let limit = left.as_millis() as u64 * 1_000 / rate;
+                        if self.holds(ClusterRule::GuardKillsFrozen) {
+                            self.after(limit, Event::Guard { machine, process, frozen_at: now });
+                        }
                     }
                 }
             }
@@ -175,8 +184,9 @@ impl World {
             Fault::Suspended if self.machines[machine].power == Power::Suspended => {
                 let it = &mut self.machines[machine];
                 it.suspended_ms += self.now - it.stopped_at;
-                if let Some(process) = &it.process {
-                    self.provider.process_resumed(process.id, self.now);
+                let ids: Vec<_> = it.processes().map(|it| it.id).collect();
+                for id in ids {
+                    self.provider.process_resumed(id, self.now);
                 }
                 self.wake(machine);
             }
@@ -194,6 +204,7 @@ impl World {
             self.happens(event);
         }
         self.input_if_on(machine);
+        self.old_woke(machine);
         let Some(process) = &self.machines[machine].process else { return };
         let id = process.id;
         let dropped = process.sessions.iter().filter(|(lease, it)| {

@@ -12,9 +12,8 @@ impl World {
     pub(super) fn expired(&mut self, key: RecordKey, incarnation: Incarnation) {
         let RecordKey::Member(node) = key else { return };
         let it = &self.machines[node.0 as usize];
-        let Some(process) = &it.process else { return };
         let has_run = it.power == Power::On && self.now > it.woke_at + 500;
-        if has_run && self.provider.has_open(process.id, incarnation) {
+        if has_run && it.processes().any(|it| self.provider.has_open(it.id, incarnation)) {
             self.violated(format!("{incarnation:?} of machine {} expired with an open connection", node.0));
         }
     }
@@ -40,6 +39,16 @@ impl World {
                     });
                 if !is_entry {
                     missing = Some((machine, *lease));
+                }
+            }
+        }
+        for (machine, it) in self.machines.iter().enumerate() {
+            let Some(old) = it.old.as_ref().filter(|_| it.power == Power::On) else { continue };
+            for lease in old.sessions.keys().filter(|it| self.provider.is_open(old.id, **it)) {
+                let is_it = LeaseId { process: old.id, number: *lease };
+                let mut entries = table.entries.iter();
+                if !entries.any(|it| it.lease == is_it && !matches!(it.state, SlotState::Cooling(_))) {
+                    missing = missing.or(Some((machine, *lease)));
                 }
             }
         }
@@ -96,7 +105,7 @@ impl World {
             let is_member = it.process.as_ref().is_none_or(|it| {
                 it.node.incarnation(self.clock(machine)).is_some_and(|_| it.sessions.is_empty())
             });
-            if !is_member {
+            if !is_member || it.old.is_some() {
                 return Some(format!("machine {machine} has not recovered"));
             }
         }

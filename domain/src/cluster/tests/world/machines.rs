@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::event::Event;
 use super::network::Sender;
 use super::{CHANNEL, JOB, World};
-use crate::cluster::record::{BootId, Incarnation, NodeId, ProcessId};
+use crate::cluster::record::{BootId, Incarnation, NodeId, ProcessId, RecordKey};
 use crate::cluster::rules::{ClusterRule, ClusterRules};
 use crate::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput};
 use crate::plan::SlotPool;
@@ -35,6 +35,8 @@ pub(super) struct Machine {
     /// Jump of the wall clock, which only a broken clock shows.
     pub(super) jump_ms: i64,
     pub(super) process: Option<Process>,
+    /// The process before, if it keeps connections.
+    pub(super) old: Option<Process>,
     pub(super) is_cut: bool,
     pub(super) is_slow: bool,
     pub(super) is_lossy: bool,
@@ -53,6 +55,22 @@ pub(super) struct Process {
     pub(super) tick_at: u64,
     /// The number of restarts of the engine that it knows of. None: it was never connected.
     pub(super) n_restarts: Option<u64>,
+    /// The incarnation that it has handed over.
+    pub(super) handed_over: Incarnation,
+}
+
+impl Machine {
+    pub(super) fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.process.iter().chain(&self.old)
+    }
+
+    pub(super) fn of(&self, process: ProcessId) -> Option<&Process> {
+        self.processes().find(|it| it.id == process)
+    }
+
+    pub(super) fn of_mut(&mut self, process: ProcessId) -> Option<&mut Process> {
+        self.process.iter_mut().chain(&mut self.old).find(|it| it.id == process)
+    }
 }
 
 /// A viewer that needs a connection.
@@ -62,6 +80,8 @@ pub(super) struct Session {
     pub(super) granted: Option<(usize, Incarnation)>,
     pub(super) is_closing: bool,
     pub(super) is_probe: bool,
+    /// Its connection is closed, and opens again with the same lease.
+    pub(super) reopens: bool,
 }
 
 impl World {
@@ -79,11 +99,11 @@ impl World {
     }
 
     /// Schedules the next tick of a process, unless an earlier one is scheduled.
-    pub(super) fn schedule_tick(&mut self, machine: usize) {
+    pub(super) fn schedule_tick(&mut self, machine: usize, process: ProcessId) {
         let now = self.clock(machine);
         let it = &mut self.machines[machine];
         let rate = it.rate;
-        let Some(process) = &mut it.process else { return };
+        let Some(process) = it.of_mut(process) else { return };
         let Some(deadline) = process.node.deadline() else { return };
         let left = deadline.since(now).as_millis() as u64;
         let at = self.now + (left * 1_000).div_ceil(rate).max(1);
@@ -97,13 +117,12 @@ impl World {
     // Processes.
 
     pub(super) fn is_running(&self, machine: usize, process: ProcessId) -> bool {
-        self.machines[machine].process.as_ref().is_some_and(|it| it.id == process)
+        self.machines[machine].of(process).is_some()
     }
 
-    pub(super) fn sender(&self, machine: usize) -> Option<Sender> {
+    pub(super) fn sender(&self, machine: usize, process: ProcessId) -> Option<Sender> {
         let it = &self.machines[machine];
-        let process = it.process.as_ref()?.id;
-        Some(Sender { machine, process, connection: it.connection })
+        it.of(process).map(|_| Sender { machine, process, connection: it.connection })
     }
 
     pub(super) fn start(&mut self, machine: usize) {
@@ -115,10 +134,18 @@ impl World {
         let rules = ClusterRules { broken: self.broken };
         let now = self.clock(machine);
         let boot = self.machines[machine].boot;
-        let node = ClusterNode::new(NodeId(machine as u32), boot, id, rules, now);
+        let predecessor = self.predecessor(machine);
+        let node = ClusterNode::after(predecessor, NodeId(machine as u32), boot, id, rules, now);
         let (sessions, tick_at) = (BTreeMap::new(), self.now);
-        self.machines[machine].process =
-            Some(Process { id, node, sessions, last_lease: 0, tick_at, n_restarts: None });
+        self.machines[machine].process = Some(Process {
+            id,
+            node,
+            sessions,
+            last_lease: 0,
+            tick_at,
+            n_restarts: None,
+            handed_over: Incarnation::default(),
+        });
         self.machines[machine].is_connected = false;
         self.connect(machine);
         self.input(machine, NodeInput::Tick);
@@ -128,19 +155,26 @@ impl World {
         self.input(machine, NodeInput::WantJob { job: JOB, is_wanted });
     }
 
-    /// Ends a process; the kernel closes its connections.
+    /// Ends the process; the kernel closes its connections.
     pub(super) fn kill(&mut self, machine: usize) {
-        if let Some(process) = self.machines[machine].process.take() {
-            self.provider.process_ended(process.id, self.now);
+        if let Some(process) = self.machines[machine].process.as_ref().map(|it| it.id) {
+            self.kill_one(machine, process);
         }
-        self.machines[machine].inbox.clear();
+        if self.machines[machine].old.is_none() {
+            self.machines[machine].inbox.clear();
+        }
     }
 
-    /// Gives a process an input, and carries out the effects.
+    /// Gives the process an input, and carries out the effects.
     pub(super) fn input(&mut self, machine: usize, input: NodeInput) {
+        if let Some(id) = self.machines[machine].process.as_ref().map(|it| it.id) {
+            self.input_to(machine, id, input);
+        }
+    }
+
+    pub(super) fn input_to(&mut self, machine: usize, id: ProcessId, input: NodeInput) {
         let now = self.clock(machine);
-        let Some(process) = &mut self.machines[machine].process else { return };
-        let id = process.id;
+        let Some(process) = self.machines[machine].of_mut(id) else { return };
         let text = self.is_traced.then(|| format!("{input:?}"));
         let effects = process.node.on(input, now);
         if let Some(text) = text.filter(|it| it != "Tick" || !effects.is_empty()) {
@@ -151,26 +185,35 @@ impl World {
                 self.carry_out(machine, id, effect);
             }
         }
-        self.schedule_tick(machine);
+        self.schedule_tick(machine, id);
     }
 
     pub(super) fn carry_out(&mut self, machine: usize, process: ProcessId, effect: NodeEffect) {
         match effect {
-            NodeEffect::Read(key) => self.read(machine, key),
-            NodeEffect::ReadAll => self.deliver_all(machine),
+            NodeEffect::Read(key) => self.read(machine, process, key),
+            NodeEffect::ReadAll => self.deliver_all(machine, process),
             NodeEffect::Write { key, number, expected, record } => {
-                self.write(machine, key, number, expected, record);
+                let is_old = self.machines[machine].old.as_ref().is_some_and(|it| it.id == process);
+                if is_old && !matches!(key, RecordKey::Member(_)) {
+                    return self.violated(format!("machine {machine} was handed over and writes {key:?}"));
+                }
+                self.write(machine, process, key, number, expected, record);
             }
             NodeEffect::Joined(_) | NodeEffect::Lost(_) => {}
+            NodeEffect::ProlongPredecessor { until } => {
+                self.tell_old(machine, NodeInput::Prolonged { until });
+            }
+            NodeEffect::EndPredecessor => self.tell_old(machine, NodeInput::EndHandedOver),
+            NodeEffect::CloseHandedOver => self.close_handed_over(machine, process),
             NodeEffect::Granted { lease, index, .. } => self.granted(machine, lease, index),
             NodeEffect::Refused { lease, .. } => {
-                if let Some(process) = &mut self.machines[machine].process {
+                if let Some(process) = self.machines[machine].of_mut(process) {
                     process.sessions.remove(&lease);
                 }
             }
             NodeEffect::Close { lease, .. } => self.close(machine, process, lease),
             NodeEffect::AskToYield { node, lease, asked_by, .. } => {
-                let Some(from) = self.sender(machine) else { return };
+                let Some(from) = self.sender(machine, process) else { return };
                 let to = node.0 as usize;
                 if self.is_linked(machine, to) {
                     let delay = self.random.of(1..20);
@@ -178,6 +221,9 @@ impl World {
                 }
             }
             NodeEffect::Originate { epoch, .. } => self.originates(machine, epoch),
+            // The connections of its edges stay; one of its own is not in the model.
+            NodeEffect::Pull { .. }
+                if self.machines[machine].old.as_ref().is_some_and(|it| it.id == process) => {}
             NodeEffect::Pull { from, epoch, .. } => {
                 let delay = self.random.of(1..50);
                 let from = from.0 as usize;

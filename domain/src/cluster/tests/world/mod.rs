@@ -3,6 +3,7 @@
 mod channels;
 mod event;
 mod faults;
+mod hand_over;
 mod invariants;
 mod machines;
 mod network;
@@ -100,6 +101,7 @@ impl World {
                 suspended_ms: 0,
                 jump_ms: 0,
                 process: None,
+                old: None,
                 is_cut: false,
                 is_slow: false,
                 is_lossy: false,
@@ -144,7 +146,10 @@ impl World {
         // No rule covers a machine that vanishes while the engine loses the entries of its leases.
         let may_vanish = self.random.permille(500);
         for _ in 0..self.random.of(1..6) {
-            let fault = FAULTS[self.random.of(0..FAULTS.len() as u64) as usize];
+            let fault = match self.random.permille(150) {
+                true => Fault::HandedOver,
+                false => FAULTS[self.random.of(0..FAULTS.len() as u64) as usize],
+            };
             let machine = self.random.of(0..self.machines.len() as u64) as usize;
             let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
             let length = match fault {
@@ -161,6 +166,12 @@ impl World {
                 continue;
             }
             self.at(at, Event::Fault { fault, machine, is_over: false });
+            if fault == Fault::HandedOver && !may_vanish && self.random.permille(300) {
+                // The engine loses leases that nobody can register again.
+                let fault = Fault::EngineRollback;
+                let at = at + self.random.of(500..9_000);
+                self.at(at, Event::Fault { fault, machine, is_over: false });
+            }
             if fault != Fault::Gone {
                 self.at(until, Event::Fault { fault, machine, is_over: true });
             }
@@ -211,24 +222,22 @@ impl World {
             Event::Apply { write, reply } => self.apply(&write, reply),
             Event::Serve { from, key } => self.serve(from, key),
             Event::Input { to, input } => {
-                if self.is_running(to.machine, to.process) {
-                    self.input(to.machine, *input);
-                }
+                self.input_to(to.machine, to.process, *input);
             }
             Event::Deliver { to, key, revision, record, is_reply } => {
                 let is_connected = self.machines[to.machine].connection == to.connection;
                 let is_running = self.is_running(to.machine, to.process);
                 if is_running && is_connected {
                     let record = record.map(|it| (*it).clone());
-                    self.input(to.machine, NodeInput::Seen { key, revision, record });
+                    self.input_to(to.machine, to.process, NodeInput::Seen { key, revision, record });
                 } else if is_running && is_reply {
-                    self.input(to.machine, NodeInput::ReadFailed(key));
+                    self.input_to(to.machine, to.process, NodeInput::ReadFailed(key));
                 }
             }
             Event::Tick { machine, process } => {
-                let is_due = |it: &Process| it.id == process && it.tick_at <= self.now;
-                if self.machines[machine].process.as_ref().is_some_and(is_due) {
-                    self.input(machine, NodeInput::Tick);
+                let is_due = |it: &Process| it.tick_at <= self.now;
+                if self.machines[machine].of(process).is_some_and(is_due) {
+                    self.input_to(machine, process, NodeInput::Tick);
                 }
             }
             Event::Connect(machine) => self.connect(machine),
@@ -243,12 +252,17 @@ impl World {
             }
             Event::Fault { fault, machine, is_over: false } => self.begin(fault, machine),
             Event::Fault { fault, machine, is_over: true } => self.end(fault, machine),
-            Event::Guard { machine, frozen_at } => {
+            Event::Reopen { machine, process, lease } => self.reopen(machine, process, lease),
+            Event::OldEnded { machine, process } => self.old_ended(machine, process),
+            Event::Guard { machine, process, frozen_at } => {
                 let it = &self.machines[machine];
                 if it.power == Power::Frozen && it.stopped_at == frozen_at {
-                    self.kill(machine);
-                    self.machines[machine].power = Power::On;
-                    self.after(1_000, Event::Start(machine));
+                    self.kill_one(machine, process);
+                    let it = &mut self.machines[machine];
+                    if it.process.is_none() && it.old.is_none() {
+                        it.power = Power::On;
+                        self.after(1_000, Event::Start(machine));
+                    }
                 }
             }
             Event::Start(machine) => self.start(machine),

@@ -36,7 +36,7 @@ pub(super) struct Sender {
 impl World {
     pub(super) fn connect(&mut self, machine: usize) {
         let it = &mut self.machines[machine];
-        if it.is_connected || it.is_cut || it.process.is_none() {
+        if it.is_connected || it.is_cut || it.processes().next().is_none() {
             return;
         }
         if self.now < self.engine.down_until {
@@ -45,12 +45,18 @@ impl World {
         }
         it.is_connected = true;
         it.connection += 1;
-        let Some(process) = &mut it.process else { return };
-        let before = process.n_restarts.replace(self.engine.n_restarts);
-        if before.is_some_and(|it| it != self.engine.n_restarts) {
-            self.input(machine, NodeInput::EngineRestarted);
-        } else {
-            self.deliver_all(machine);
+        let n_restarts = self.engine.n_restarts;
+        let mut all = Vec::new();
+        for process in it.process.iter_mut().chain(&mut it.old) {
+            let before = process.n_restarts.replace(n_restarts);
+            all.push((process.id, before.is_some_and(|it| it != n_restarts)));
+        }
+        for (process, is_restarted) in all {
+            if is_restarted {
+                self.input_to(machine, process, NodeInput::EngineRestarted);
+            } else {
+                self.deliver_all(machine, process);
+            }
         }
     }
 
@@ -60,21 +66,22 @@ impl World {
         it.connection += 1;
     }
 
-    pub(super) fn deliver_all(&mut self, machine: usize) {
+    pub(super) fn deliver_all(&mut self, machine: usize, process: ProcessId) {
         for key in self.engine.keys() {
             let (revision, record) = self.engine.present(key);
-            self.deliver(machine, key, revision, record);
+            self.deliver(machine, process, key, revision, record);
         }
     }
 
     pub(super) fn deliver(
         &mut self,
         machine: usize,
+        process: ProcessId,
         key: RecordKey,
         revision: Revision,
         record: Option<Rc<ClusterRecord>>,
     ) {
-        let Some(to) = self.sender(machine) else { return };
+        let Some(to) = self.sender(machine, process) else { return };
         if !self.machines[machine].is_connected {
             return;
         }
@@ -89,8 +96,8 @@ impl World {
         if self.machines[machine].is_slow { self.random.of(10..1_900) } else { self.random.of(1..20) }
     }
 
-    pub(super) fn read(&mut self, machine: usize, key: RecordKey) {
-        let Some(from) = self.sender(machine) else { return };
+    pub(super) fn read(&mut self, machine: usize, process: ProcessId, key: RecordKey) {
+        let Some(from) = self.sender(machine, process) else { return };
         let it = &self.machines[machine];
         let is_lost = !it.is_connected || it.is_lossy && self.random.permille(200);
         if is_lost || self.now < self.engine.down_until {
@@ -116,12 +123,13 @@ impl World {
     pub(super) fn write(
         &mut self,
         machine: usize,
+        process: ProcessId,
         key: RecordKey,
         number: WriteNumber,
         expected: Option<Revision>,
         record: ClusterRecord,
     ) {
-        let Some(from) = self.sender(machine) else { return };
+        let Some(from) = self.sender(machine, process) else { return };
         let (sent_at, n_restarts) = (self.now, self.engine.n_restarts);
         let record = Rc::new(record);
         let write = Rc::new(Write { from, sent_at, n_restarts, key, number, expected, record });
@@ -182,7 +190,10 @@ impl World {
         }
         let Some(revision) = applied else { return };
         for machine in 0..self.machines.len() {
-            self.deliver(machine, write.key, revision, Some(write.record.clone()));
+            let ids: Vec<_> = self.machines[machine].processes().map(|it| it.id).collect();
+            for process in ids {
+                self.deliver(machine, process, write.key, revision, Some(write.record.clone()));
+            }
         }
         match &*write.record {
             ClusterRecord::Member(it) if it.state == MemberState::Expired => self.expired(write.key, it.over),

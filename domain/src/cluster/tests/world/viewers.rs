@@ -36,7 +36,8 @@ impl World {
         let Some(process) = &mut self.machines[machine].process else { return };
         process.last_lease += 1;
         let lease = process.last_lease;
-        let session = Session { order: order.clone(), granted: None, is_closing: false, is_probe };
+        let session =
+            Session { order: order.clone(), granted: None, is_closing: false, is_probe, reopens: false };
         process.sessions.insert(lease, session);
         let wait = match waits_for_others {
             true => SlotWait::Others,
@@ -99,21 +100,27 @@ impl World {
         if !self.is_running(machine, process) {
             return;
         }
-        let Some(process) = &mut self.machines[machine].process else { return };
+        // One that waits to open again ends for good.
+        let may_reopen = self.random.permille(300) && self.provider.is_open(process, lease);
+        let it = &mut self.machines[machine];
+        let is_old = it.old.as_ref().is_some_and(|it| it.id == process);
+        let Some(process) = it.of_mut(process) else { return };
         let Some(session) = process.sessions.get_mut(&lease) else { return };
         if session.is_closing || session.granted.is_none() {
             return;
         }
         session.is_closing = true;
+        session.reopens = is_old && may_reopen;
         let id = process.id;
-        self.input(machine, NodeInput::Closing { pool: POOL, lease });
+        self.input_to(machine, id, NodeInput::Closing { pool: POOL, lease });
         let delay = self.random.of(0..450);
         self.after(delay, Event::SocketClosed { machine, process: id, lease });
     }
 
     pub(super) fn close(&mut self, machine: usize, process: ProcessId, lease: u64) {
-        let Some(it) = &mut self.machines[machine].process else { return };
+        let Some(it) = self.machines[machine].of_mut(process) else { return };
         let Some(session) = it.sessions.get_mut(&lease) else { return };
+        session.reopens = false;
         if !std::mem::replace(&mut session.is_closing, true) {
             let delay = self.random.of(0..450);
             self.after(delay, Event::SocketClosed { machine, process, lease });
@@ -126,6 +133,9 @@ impl World {
             return;
         }
         self.provider.close(process, lease, self.now);
+        if self.machines[machine].old.as_ref().is_some_and(|it| it.id == process) {
+            return self.closed_by_old(machine, lease);
+        }
         if let Some(it) = &mut self.machines[machine].process {
             it.sessions.remove(&lease);
         }
