@@ -178,7 +178,7 @@ pub(super) async fn check_servers(options: &NatsOptions) -> anyhow::Result<()> {
                     if let Some(problem) = facts.version_problem {
                         bail!("the NATS server {address} cannot be used: {problem}");
                     }
-                    may_be_starting |= facts.is_silent;
+                    may_be_starting |= facts.may_be_starting;
                     match facts.jetstream_problem {
                         Some(problem) => reasons.push(format!(
                             "JetStream of {address} does not answer: {problem} (add `jetstream {{ store_dir: …, \

@@ -4,12 +4,13 @@ mod slow {
     use std::fs;
     use std::path::Path;
 
+    use cluster::testing::NatsServers;
     use serde_json::{Value, json};
 
     use crate::support::api::{Api, PASSWORD};
     use crate::support::binary::Binary;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
-    use crate::support::until_async;
+    use crate::support::{tools, until_async};
 
     /// The host of a provider, which is part of a secret.
     const PROVIDER: &str = "panel.provider.example";
@@ -166,6 +167,19 @@ mod slow {
         .await;
         let all: Vec<_> = all.iter().map(String::as_str).collect();
         cellar.lists(&all).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_cluster_begins_although_most_of_its_servers_have_not_started_yet() {
+        let mut nats = NatsServers::start(&tools::installed("bin/nats-server"), 3);
+        nats.kill(1);
+        nats.kill(2);
+        let attic = filled(Machine::new("attic", &nats)).await;
+        let begins = attic.run(&["cluster", "init"]);
+        nats.restart(1);
+        nats.restart(2);
+        let (code, text) = begins.outcome().await;
+        assert_eq!(code, Some(0), "{text}");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,8 +32,8 @@ pub struct ServerFacts {
     pub cluster: Option<String>,
     /// Why JetStream does not answer.
     pub jetstream_problem: Option<String>,
-    /// JetStream runs and did not answer in time: its servers may just have started.
-    pub is_silent: bool,
+    /// JetStream runs and has not answered in time, or has no leader: its servers may just have started.
+    pub may_be_starting: bool,
     /// Time of a request to JetStream and its answer.
     pub round_trip: Option<Duration>,
     /// The streams of Headwater that exist.
@@ -102,7 +102,12 @@ struct Replica {
 struct ApiError {
     #[serde(default)]
     description: String,
+    #[serde(default)]
+    err_code: u32,
 }
+
+/// The code of the error "JetStream system temporarily unavailable".
+const NO_LEADER: u32 = 10_008;
 
 #[derive(Deserialize)]
 struct AccountAnswer {
@@ -119,7 +124,7 @@ pub async fn inspect(options: &NatsOptions, address: &str) -> Result<ServerFacts
         version: info.version,
         cluster: info.cluster,
         jetstream_problem: None,
-        is_silent: false,
+        may_be_starting: false,
         round_trip: None,
         streams: Vec::new(),
         clock_ahead_ms: None,
@@ -127,9 +132,12 @@ pub async fn inspect(options: &NatsOptions, address: &str) -> Result<ServerFacts
     let begin = Instant::now();
     match ask::<AccountAnswer>(&client, "$JS.API.INFO").await {
         Ok(AccountAnswer { error: None }) => facts.round_trip = Some(begin.elapsed()),
-        Ok(AccountAnswer { error: Some(it) }) => facts.jetstream_problem = Some(it.description),
+        Ok(AccountAnswer { error: Some(it) }) => {
+            facts.may_be_starting = it.err_code == NO_LEADER;
+            facts.jetstream_problem = Some(it.description);
+        }
         Err(it) => {
-            facts.is_silent = it.is_silent;
+            facts.may_be_starting = it.is_silent;
             facts.jetstream_problem = Some(it.text);
         }
     }
