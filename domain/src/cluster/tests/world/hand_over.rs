@@ -90,7 +90,7 @@ impl World {
         let Some(old) = &mut self.machines[machine].old else { return };
         let process = old.id;
         let Some(session) = old.sessions.get_mut(&lease) else { return };
-        if std::mem::take(&mut session.reopens)
+        if session.reopens
             && let Some((index, _)) = session.granted
         {
             session.is_closing = false;
@@ -128,7 +128,11 @@ impl World {
         let leases: Vec<u64> = old.sessions.keys().copied().collect();
         self.input_to(machine, process, NodeInput::Tick);
         for lease in leases {
-            self.reopen(machine, process, lease);
+            // One that waits for the release delay opens at its time.
+            let old = self.machines[machine].old.as_ref();
+            if old.is_some_and(|it| it.sessions.get(&lease).is_some_and(|it| !it.reopens)) {
+                self.reopen(machine, process, lease);
+            }
         }
     }
 

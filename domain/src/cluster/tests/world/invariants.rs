@@ -44,6 +44,10 @@ impl World {
         }
         for (machine, it) in self.machines.iter().enumerate() {
             let Some(old) = it.old.as_ref().filter(|_| it.power == Power::On) else { continue };
+            // It closes its connections after its deadline, and then the entries may be cooling.
+            if old.node.member().valid_until().is_none_or(|it| self.clock(machine) >= it) {
+                continue;
+            }
             for lease in old.sessions.keys().filter(|it| self.provider.is_open(old.id, **it)) {
                 let is_it = LeaseId { process: old.id, number: *lease };
                 let mut entries = table.entries.iter();

@@ -252,7 +252,13 @@ impl World {
             }
             Event::Fault { fault, machine, is_over: false } => self.begin(fault, machine),
             Event::Fault { fault, machine, is_over: true } => self.end(fault, machine),
-            Event::Reopen { machine, process, lease } => self.reopen(machine, process, lease),
+            Event::Reopen { machine, process, lease } => {
+                let old = self.machines[machine].old.as_mut().filter(|it| it.id == process);
+                if let Some(session) = old.and_then(|it| it.sessions.get_mut(&lease)) {
+                    session.reopens = false;
+                }
+                self.reopen(machine, process, lease);
+            }
             Event::OldEnded { machine, process } => self.old_ended(machine, process),
             Event::Guard { machine, process, frozen_at } => {
                 let it = &self.machines[machine];
