@@ -210,6 +210,15 @@ impl Studio {
     fn n_events(&self, name: &str) -> usize {
         self.scenario.event_names().iter().filter(|it| **it == name).count()
     }
+
+    /// Waits until the end of a recording is reported, which may be after its record says so.
+    async fn until_end_is_reported(&self) {
+        let deadline = Instant::now() + WAIT_MAX;
+        while self.n_events("recording_end") == 0 {
+            assert!(Instant::now() < deadline, "the end is not reported");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
 /// Checks that a file is a transport stream without null packets whose clock never goes back, and that counters only jump
@@ -255,6 +264,7 @@ async fn a_recording_is_made_without_a_seat_and_reported_once() {
     assert!(check(&bytes) > Duration::from_secs(1));
     assert!(labels_in(&bytes).iter().all(|it| it == "a"));
     studio.scenario.is_quiet().await;
+    studio.until_end_is_reported().await;
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
     let ended = studio.scenario.system.events().recent().into_iter().find_map(|it| match &it.body {
         EventBody::RecordingEnd { recording, file_size_bytes, interrupted, .. } => {
@@ -308,11 +318,7 @@ async fn stopping_the_channel_does_not_end_a_recording() {
     studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
     assert!(studio.scenario.provider.n_accepted() >= 2, "it has joined again");
     check(&studio.bytes(1));
-    // The event follows the record.
-    let deadline = Instant::now() + WAIT_MAX;
-    while studio.n_events("recording_end") == 0 && Instant::now() < deadline {
-        sleep(Duration::from_millis(20)).await;
-    }
+    studio.until_end_is_reported().await;
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
 }
 
@@ -392,6 +398,7 @@ async fn a_recording_that_was_ended_before_a_power_cut_is_finished_afterwards() 
     assert_eq!(done.file.as_ref().unwrap().bytes, bytes.len() as u64);
     check(&bytes);
     studio.scenario.is_quiet().await;
+    studio.until_end_is_reported().await;
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (0, 1));
 }
 
