@@ -219,7 +219,7 @@ async fn live(app: &App, clients: &WantedClients) -> Vec<(Target, ChannelStatus)
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
-/// What the frames are made of.
+/// The inputs of the frames.
 struct Feeds {
     events: broadcast::Receiver<Arc<Event>>,
     changes: Changes,

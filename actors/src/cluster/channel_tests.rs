@@ -121,7 +121,7 @@ impl Nodes {
         let connection: Arc<dyn Engine> = Arc::new(engine.clone());
         let events = scenario.system.events();
         let cluster =
-            Cluster::start_with((link, ends), connection, info, load, events, None, (clock, || ()), None)
+            Cluster::start_with((link, ends), connection, info, load, events, (None, clock, || ()), None)
                 .unwrap();
         Node { name, scenario, engine, cluster, drain }
     }

@@ -125,7 +125,7 @@ impl Cluster {
     ) -> std::io::Result<Self> {
         let clock = BootClock::new()?;
         let of_member = (link, ends);
-        Self::start_with(of_member, engine, info, load, events, guard, (clock, end_process), predecessor)
+        Self::start_with(of_member, engine, info, load, events, (guard, clock, end_process), predecessor)
     }
 
     fn start_with(
@@ -134,8 +134,7 @@ impl Cluster {
         info: NodeInfo,
         load: ReadLoad,
         events: Events,
-        guard: Option<Guard>,
-        (clock, on_panic): (BootClock, fn()),
+        (guard, clock, on_panic): (Option<Guard>, BootClock, fn()),
         predecessor: Option<(MemberPredecessor, PredecessorPort)>,
     ) -> std::io::Result<Self> {
         let (task, (view, handed_over)) =

@@ -42,7 +42,7 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let (load, clock) = (Arc::new(NodeLoad::default), BootClock::Tokio(begin));
     let events = events().await;
     let cluster =
-        Cluster::start_with((link, ends), shared, info, load, events, None, (clock, || ()), None).unwrap();
+        Cluster::start_with((link, ends), shared, info, load, events, (None, clock, || ()), None).unwrap();
     Node { engine, seats, cluster }
 }
 

@@ -40,7 +40,7 @@ async fn start(store: &MemoryStore, info: NodeInfo, load: NodeLoad) -> Node {
     let shared: Arc<dyn Engine> = Arc::new(engine.clone());
     let (link, ends, _) = super::link();
     let cluster =
-        Cluster::start_with((link, ends), shared, info, load, events.clone(), None, (clock, || ()), None)
+        Cluster::start_with((link, ends), shared, info, load, events.clone(), (None, clock, || ()), None)
             .unwrap();
     Node { engine, cluster, events }
 }
@@ -87,7 +87,7 @@ async fn a_member_that_panics_ends_the_process() {
     let clock = BootClock::Tokio(Instant::now());
     let on_panic = || ENDED.notify_one();
     let _cluster =
-        Cluster::start_with((link, ends), engine, info, load, events().await, None, (clock, on_panic), None)
+        Cluster::start_with((link, ends), engine, info, load, events().await, (None, clock, on_panic), None)
             .unwrap();
     assert!(timeout(WAIT_MAX, ENDED.notified()).await.is_ok());
 }

@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_disk_that_hangs_and_everything_goes_on_when_it_answers() {
         let store = Store::temporary(schema()).unwrap();
-        store.set_disk_timeout(Duration::from_millis(20));
         put(&store, 1).unwrap();
+        store.set_disk_timeout(Duration::from_millis(20));
         let mut stop_reason = store.stop_reason();
         let mut wait_for = |is_hanging: bool| {
             let is_as_expected = |it: &Option<StopReason>| {

@@ -54,7 +54,7 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
     let (load, clock) = (Arc::new(NodeLoad::default), BootClock::Tokio(begin));
     let cluster =
-        Cluster::start_with((link, ends), shared, info, load, events().await, None, (clock, || ()), None)
+        Cluster::start_with((link, ends), shared, info, load, events().await, (None, clock, || ()), None)
             .unwrap();
     Node { engine, leases, _cluster: cluster }
 }
