@@ -39,6 +39,12 @@ mod slow {
         }
     }
 
+    /// Fails if the account had two connections at once, or the provider refused one.
+    fn assert_limit_held(provider: &Provider) {
+        let counts = (provider.peak_of("anna"), provider.refusals());
+        assert_eq!(counts, (1, 0), "{:?}", provider.overlaps("anna"));
+    }
+
     /// Fails if the stream of a viewer of the other node is not clean, apart from the change to the new process: its ring
     /// begins at another random-access point than the last chunk that the other node has.
     fn assert_changed_once(player: &Player) {
@@ -78,15 +84,6 @@ mod slow {
             eventually("the new process to start", || n_starts(&attic.program) == 2).await;
             Self { provider, nats, attic, cellar, here, there, news, sport }
         }
-
-        fn assert_limit_held(&self) {
-            assert_eq!(
-                (self.provider.peak_of("anna"), self.provider.refusals()),
-                (1, 0),
-                "{:?}",
-                self.provider.overlaps("anna")
-            );
-        }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,7 +98,7 @@ mod slow {
         }
         assert_eq!((provider.path(NEWS).n_requests(), provider.open()), (1, 1), "{}", attic.program.output());
         assert!(!is_only_parent(&attic.program));
-        test.assert_limit_held();
+        assert_limit_held(provider);
         for player in [here, &new] {
             player.received(|it| it.ts.assert_clean());
         }
@@ -123,12 +120,7 @@ mod slow {
         new.leave().await;
         there.leave().await;
         let other = plays(&cellar, &sport, "sport").await;
-        assert_eq!(
-            (provider.peak_of("anna"), provider.refusals()),
-            (1, 0),
-            "{:?}",
-            provider.overlaps("anna")
-        );
+        assert_limit_held(&provider);
         other.leave().await;
         attic.stops().await;
     }
@@ -145,12 +137,7 @@ mod slow {
         assert_eq!(here.ended().await, Ended::Whole);
         eventually("the provider's connections to close", || provider.open() == 0).await;
         let _other = plays(&cellar, &sport, "sport").await;
-        assert_eq!(
-            (provider.peak_of("anna"), provider.refusals()),
-            (1, 0),
-            "{:?}",
-            provider.overlaps("anna")
-        );
+        assert_limit_held(&provider);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,11 +150,6 @@ mod slow {
         drop((here, there));
         nats.restart(0);
         let _other = plays(&cellar, &sport, "sport").await;
-        assert_eq!(
-            (provider.peak_of("anna"), provider.refusals()),
-            (1, 0),
-            "{:?}",
-            provider.overlaps("anna")
-        );
+        assert_limit_held(&provider);
     }
 }

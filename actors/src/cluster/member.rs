@@ -358,10 +358,12 @@ impl MemberTask {
                 }
                 _ => None,
             };
-            let is_hand_over = matches!(input, NodeInput::HandOver);
-            let incarnation = self.node.incarnation(self.clock.now());
+            let before = match &input {
+                NodeInput::HandOver => Some(self.node.incarnation(self.clock.now())),
+                _ => None,
+            };
             let effects = self.node.on(input, self.clock.now());
-            if is_hand_over {
+            if let Some(incarnation) = before {
                 let incarnation = incarnation.filter(|_| self.node.member().is_handed_over());
                 self.handed_over.send_replace(Some(HandedOver { incarnation }));
             }

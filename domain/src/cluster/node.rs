@@ -8,7 +8,7 @@ use super::jobs::JobOwner;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox};
 use super::owner::ChannelOwner;
-use super::predecessor::{MemberPredecessor, Predecessor};
+use super::predecessor::MemberPredecessor;
 use super::record::{
     BootId, ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
 };
@@ -490,7 +490,8 @@ impl ClusterNode {
     /// that the engine has lost could be granted to another node when the pause after its restart is over.
     fn prolong_predecessor(&mut self) {
         let Self { out, member, pools, .. } = self;
-        let leases: Vec<_> = member.predecessor().into_iter().flat_map(Predecessor::leases).collect();
+        let Some(predecessor) = member.predecessor() else { return };
+        let leases: Vec<_> = predecessor.leases().collect();
         let mut is_complete = true;
         for (lease, pool) in leases {
             let slots = pools.entry(pool).or_insert_with(|| Slots::new(pool, out));

@@ -98,14 +98,20 @@ impl Studio {
 
     /// Returns whether anything changed.
     fn try_to_play(&mut self, id: u32) -> bool {
-        let recording = self.recordings.get_mut(&id).unwrap();
-        let channel = recording.channel.0;
+        let channel = self.recordings[&id].channel.0;
         if let Some(playing) = self.playing.get_mut(&channel) {
             playing.readers.insert(id);
-            recording.status = RecordingStatus::Recording;
+            self.recordings.get_mut(&id).unwrap().status = RecordingStatus::Recording;
             return true;
         }
-        let chosen = self.forecast.profile_at(RecordingId(id), self.now);
+        // A channel asks with the claims of all that wait for it.
+        let (now, of_channel) = (self.now, |it: &&Recording| it.channel.0 == channel);
+        let waiting = self.recordings.values().filter(of_channel);
+        let waiting = waiting.filter(|it| it.begins_at() <= now && now < it.ends_at()).map(|it| it.id.0);
+        let waiting: BTreeSet<_> = waiting.collect();
+        let claims = waiting.iter().map(|id| self.claim(*id));
+        let claim = claims.reduce(RecordingClaim::max).expect("at least its own");
+        let chosen = waiting.iter().find_map(|id| self.forecast.profile_at(RecordingId(*id), now));
         let mut pools: Vec<_> = self.channels[channel as usize].to_vec();
         pools.sort_by_key(|it| Some(it.profile) != chosen);
         self.last_id += 1;
@@ -115,7 +121,6 @@ impl Studio {
             stream: StreamId(channel),
             pool: pool.clone(),
         });
-        let claim = self.claim(id);
         let request = Request {
             holder,
             target: Target::Channel(Uuid::from_u128(u128::from(channel))),
@@ -131,11 +136,10 @@ impl Studio {
         loop {
             if let Taken::Granted(index, lease) = self.table.take(&request) {
                 let profile = pools[index].profile;
-                self.playing.insert(
-                    channel,
-                    Playing { holder, _lease: lease, profile, readers: BTreeSet::from([id]) },
-                );
-                self.recordings.get_mut(&id).unwrap().status = RecordingStatus::Recording;
+                for id in &waiting {
+                    self.recordings.get_mut(id).unwrap().status = RecordingStatus::Recording;
+                }
+                self.playing.insert(channel, Playing { holder, _lease: lease, profile, readers: waiting });
                 return true;
             }
             let Some(other) = asked.next() else { return has_changed };
@@ -185,8 +189,8 @@ fn any_pools(n_accounts: usize) -> impl Strategy<Value = Vec<Arc<[SlotPool]>>> {
 }
 
 fn any_recordings() -> impl Strategy<Value = Vec<Recording>> {
-    let one = (0..N_CHANNELS as u32, 10..100i64, 1..40i64, 0..10u32, 0..10u32, 0..3u8);
-    prop::collection::vec(one, 1..16).prop_map(|all| {
+    let one = (0..N_CHANNELS as u32, 10..30i64, 1..30i64, 0..10u32, 0..10u32, 0..3u8);
+    prop::collection::vec(one, 6..16).prop_map(|all| {
         let made = (1..).zip(all).map(|(id, (channel, start, length, before, after, priority))| {
             let uuid = Uuid::from_u128(u128::from(channel));
             let times = start * MINUTE..(start + length) * MINUTE;

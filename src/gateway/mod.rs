@@ -1,37 +1,37 @@
 //! The gateway as one value: start it, ask it for its addresses, stop it.
 
+mod listening;
+mod stopping;
+
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actors::{
-    AfterSettings, Draining, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts,
-    GuideServices, Importer, IntegrationParts, MetricsSnapshot, OtherSlot, Plans, PluginTargets,
-    PredecessorParts, RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings,
+    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
+    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder,
+    StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
-use domain::cluster::BootTime;
-use domain::cluster::record::Incarnation;
 use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
-use media::{DialSettings, Launcher, RingDirectory, TcpDial, can_restrict_files};
+use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use socket2::{Domain, Protocol, Socket, Type};
 use storage::guide::GuideFiles;
 use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, mpsc};
-use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use warp::Filter;
 
+use self::listening::listen_on;
+pub(crate) use self::listening::{bind, bind_on};
+pub use self::stopping::{Drained, DrainingGateway, Stopped};
 use crate::app::App;
 use crate::backups::follow_schedule;
 use crate::config::{Config, Listen, may_stream_from};
@@ -56,12 +56,6 @@ use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
 use crate::{matching, node, plugins, push, recording_rules, rest, store_watch, strm_export};
 
-/// Length of the kernel's queue of connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
-/// Time for the last streams of a process that was restarted to end after their last packets.
-const LAST_STREAMS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest time for moving channels to other nodes before the gateway stops.
-const MOVE_TIME: Duration = Duration::from_secs(4);
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
 
@@ -102,13 +96,6 @@ pub enum StartError {
 
 /// The process that had the sockets before, with the slots and the membership that it still uses.
 pub(crate) type ServingPredecessor = (Arc<TakeOver>, PredecessorParts);
-
-/// Outcome of [`Gateway::stop`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped {
-    /// True if no connection had to be cancelled and every actor ended in time.
-    pub is_clean: bool,
-}
 
 /// A running gateway. Dropping it closes its ports and cancels its connections at once; [`Gateway::stop`] lets
 /// them end.
@@ -468,172 +455,6 @@ impl Gateway {
     pub fn counts(&self) -> MetricsSnapshot {
         self.system.counts()
     }
-
-    /// Stops in the reverse order of the start: accepts no new connection, ends every stream after its last packets,
-    /// lets open responses finish until the drain time-out, closes upstream sockets, and finally closes the store.
-    pub async fn stop(self) -> Stopped {
-        self.end(false).await
-    }
-
-    /// Stops like [`Gateway::stop`], for a process that has handles of the listening sockets: connections that this one
-    /// has accepted may send their first request.
-    pub async fn stop_for_successor(self) -> Stopped {
-        self.end(true).await
-    }
-
-    /// Stops for a process that has handles of the listening sockets, apart from the viewers that read a live channel over a
-    /// connection of their own, if there are any: these are served on, with a store that is closed.
-    pub async fn drain(mut self) -> Drained {
-        // Nodes that read live channels here go on until they read them from the new process.
-        let node_port = self.node_port.take().map(NodePort::retire);
-        let deadline = self.begin_stop(true).await;
-        let (draining, (), ()) =
-            tokio::join!(self.system.drain(), self.api.answered(deadline), self.player.answered(deadline));
-        let mut incarnation = None;
-        if draining.n_channels() > 0 {
-            if let Some(node) = self.app.node.get() {
-                node.retire();
-            }
-            if let Some(cluster) = self.app.cluster.get() {
-                incarnation = cluster.hand_over(self.app.node.get().is_some()).await;
-            }
-        }
-        let store = self.app.models.store.clone();
-        let is_served = draining.n_channels() > 0
-            && tokio::task::spawn_blocking(move || store.release()).await.unwrap_or_default();
-        if !is_served {
-            return Drained::Ended(self.finish_stop(deadline).await);
-        }
-        info!(channels = draining.n_channels(), "gateway stopped, apart from its viewers");
-        let Self { system, app, api, player, .. } = self;
-        let gateway =
-            DrainingGateway { system, app, draining, api, player, incarnation, _node_port: node_port };
-        Drained::Serving(Box::new(gateway))
-    }
-
-    async fn end(mut self, has_successor: bool) -> Stopped {
-        let deadline = self.begin_stop(has_successor).await;
-        self.finish_stop(deadline).await
-    }
-
-    /// Accepts no new connection. Returns until when open responses may finish.
-    async fn begin_stop(&mut self, has_successor: bool) -> Instant {
-        info!("gateway stopping");
-        drop(self.listeners.take());
-        if let Some(node) = self.app.node.get().filter(|_| !has_successor) {
-            node.drain.stop();
-            if let Some(shared) = self.system.shared_channels() {
-                // Their viewers on other nodes get no gap if another node has opened the source before this one ends.
-                shared.moved(MOVE_TIME.min(self.app.config.limits.drain_timeout)).await;
-            }
-        }
-        drop((self.control.take(), self.node_port.take()));
-        if let Some(discovery) = self.discovery.take() {
-            discovery.stop(&self.app.models).await;
-        }
-        drop(self.backup_schedule.take());
-        for task in [&self.strm_schedule, &self.matching, &self.recording_rules] {
-            task.abort();
-        }
-        drop(self.cluster_plugins.take());
-        self.app.has_successor.store(has_successor, Ordering::Relaxed);
-        self.app.is_draining.store(true, Ordering::Release);
-        for server in [&self.api, &self.player] {
-            if has_successor { server.drain_after_first_requests() } else { server.drain() }
-        }
-        Instant::now() + self.app.config.limits.drain_timeout
-    }
-
-    /// Ends what is left, and closes the store.
-    async fn finish_stop(self, deadline: Instant) -> Stopped {
-        let (actors_ended, api_ended, player_ended) =
-            tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
-        if let Some(cluster) = self.app.cluster.get() {
-            // After the last source was closed, because the others may open sources in its place now.
-            cluster.leave().await;
-        }
-        // Not earlier: until the last response, a handler may still write.
-        let store = self.app.models.store.clone();
-        let closed = tokio::task::spawn_blocking(move || store.close()).await.is_ok();
-        let is_clean = actors_ended && api_ended && player_ended && closed;
-        info!(clean = is_clean, "gateway stopped");
-        Stopped { is_clean }
-    }
-}
-
-/// Outcome of [`Gateway::drain`].
-pub enum Drained {
-    /// Nobody watched a live channel over a connection, or the store could not be closed beside viewers.
-    Ended(Stopped),
-    /// Viewers are left.
-    Serving(Box<DrainingGateway>),
-}
-
-/// A gateway without a store that serves its last viewers. Dropping it cancels their connections.
-pub struct DrainingGateway {
-    system: Arc<System>,
-    /// Has the member of a cluster.
-    app: Arc<App>,
-    draining: Draining,
-    api: Server,
-    player: Server,
-    /// Its incarnation in a cluster, which the successor keeps valid.
-    incarnation: Option<Incarnation>,
-    /// The connections of nodes that read live channels.
-    _node_port: Option<NodePort>,
-}
-
-impl DrainingGateway {
-    /// Returns the slots in use, which the successor has to count.
-    pub(crate) fn slots(&self) -> Vec<OtherSlot> {
-        self.draining.slots()
-    }
-
-    /// Returns the rings of the channels.
-    pub(crate) fn rings(&self) -> Arc<dyn RingDirectory> {
-        self.draining.rings()
-    }
-
-    /// Waits until the next live channel has ended and its slots are free. Returns its number. Cancel-safe.
-    pub(crate) async fn next_return(&self) -> u64 {
-        self.draining.next_return().await
-    }
-
-    /// Returns its incarnation in a cluster.
-    pub(crate) fn incarnation(&self) -> Option<Incarnation> {
-        self.incarnation
-    }
-
-    /// Notes until when its incarnation is valid.
-    pub(crate) fn prolonged(&self, until: BootTime) {
-        if let Some(cluster) = self.app.cluster.get() {
-            cluster.prolonged(until);
-        }
-    }
-
-    /// Closes all connections with leases of the cluster.
-    pub(crate) fn end_leases(&self) {
-        if let Some(cluster) = self.app.cluster.get() {
-            cluster.end_handed_over();
-        }
-    }
-
-    /// Waits until all connections with leases of the cluster are closed because their time is over. Cancel-safe.
-    pub(crate) async fn leases_closed(&self) {
-        self.draining.shared_closed().await;
-    }
-
-    /// Waits until the last viewer has left.
-    pub(crate) async fn emptied(&self) {
-        self.draining.emptied().await;
-    }
-
-    /// Ends the streams that are left after their last packets.
-    pub(crate) async fn stop(self) {
-        let deadline = Instant::now() + LAST_STREAMS_TIMEOUT;
-        let stopping = (self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
-        tokio::join!(stopping.0, stopping.1, stopping.2);
-    }
 }
 
 /// Starts the actors, and has them follow the commits of the store.
@@ -790,58 +611,10 @@ pub fn raise_file_limit() -> Option<u64> {
     limit.current
 }
 
-/// Accepts connections of a socket on the runtime of packets. Returns the address that it is bound to.
-fn listen_on(
-    (listen, listener): &(Listen, std::net::TcpListener),
-    packets: &Handle,
-) -> Result<(TcpListener, SocketAddr), StartError> {
-    let _entered = packets.enter();
-    let accepting = listener.try_clone().and_then(TcpListener::from_std);
-    accepting
-        .and_then(|listener| Ok((listener.local_addr()?, listener)))
-        .map(|(address, listener)| (listener, address))
-        .map_err(|source| StartError::Listen { listen: *listen, source })
-}
-
-/// Binds a port, and accepts its connections on the runtime of packets.
-pub(crate) fn bind_on(listen: Listen, packets: &Handle) -> Result<(TcpListener, SocketAddr), StartError> {
-    bind(listen).and_then(|it| listen_on(&(listen, it), packets))
-}
-
-/// Binds a port. A wildcard address binds both IPv6 and IPv4, or IPv4 alone where the kernel has no IPv6.
-pub(crate) fn bind(listen: Listen) -> Result<std::net::TcpListener, StartError> {
-    let address = listen.address();
-    let bound = match bind_to(address) {
-        Err(error) if listen.is_everywhere() && is_no_ipv6(&error) => {
-            bind_to(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port()))
-        }
-        bound => bound,
-    };
-    bound.map_err(|source| StartError::Listen { listen, source })
-}
-
-fn bind_to(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    // Otherwise a restart would wait until the connections of the previous process leave TIME_WAIT.
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
-/// Returns true if the kernel has no IPv6 or no IPv6 address. (The error "address family not supported" is 97 on Linux
-/// and has no `ErrorKind` in the standard library.)
-fn is_no_ipv6(error: &io::Error) -> bool {
-    const EAFNOSUPPORT: i32 = 97;
-    error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use domain::playlist::catalogue::Catalogue;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
