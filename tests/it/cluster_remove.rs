@@ -68,6 +68,19 @@ mod slow {
         let mut cellar = machine.serve(&[]).await;
         ends(&mut cellar).await;
 
+        // A machine joins anew under its name. Its first certificate has a number only, and is refused afterwards.
+        let before = shed.stops().await;
+        let shed = join(&attic, Machine::new("shed", &nats), "edge").await;
+        let (code, text) = attic.machine.command(&["cluster", "remove", "#9"]).await;
+        assert!(code == Some(1) && text.contains("there is no node 9"), "{code:?}: {text}");
+        let text = attic.machine.succeeds(&["cluster", "remove", "#4"]).await;
+        assert!(text.contains("\"#4\" is removed"), "{text}");
+        let shed = shed.stops().await;
+        ends(&mut before.serve(&[]).await).await;
+        let _shed = shed.serve(&[]).await;
+        attic.sees("shed").await;
+        assert_eq!(names(&attic).await, ["attic", "shed"]);
+
         // The node that writes is not removed, and a name must be known.
         let refused = attic.api.delete("/api/core/nodes/attic/").await;
         assert_eq!(refused.status, 409, "{refused:?}");

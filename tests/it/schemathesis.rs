@@ -25,6 +25,9 @@ mod slow {
     const OF_USERS: &str = "^/api/accounts/(users|api-keys)/";
     const OF_LOGINS: &str = "^/api/accounts/(auth|logins)/";
 
+    /// Operations on channels, accounts and guides: with about as many requests as all others, beside which they run.
+    const OF_CONTENT: &str = "^/api/(channels|m3u|epg)/";
+
     /// Operations that no run contains: the first segment of this path can be the name of any other one.
     const LEFT_OUT: &str = "^/[{]user";
 
@@ -102,8 +105,14 @@ mod slow {
     /// Holds T-rest.1 and T-rest.2.
     #[tokio::test(flavor = "multi_thread")]
     async fn every_answer_is_described_and_what_the_schema_forbids_is_refused() {
-        let others = format!("{OF_USERS}|{OF_LOGINS}|{LEFT_OUT}");
+        let others = format!("{OF_USERS}|{OF_LOGINS}|{OF_CONTENT}|{LEFT_OUT}");
         assert!(check(Operations::AllBut(others)).await, "the requests had no credentials at their end");
+    }
+
+    /// Holds T-rest.1 and T-rest.2 for channels, accounts and guides.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_answer_about_content_is_described_and_what_the_schema_forbids_is_refused() {
+        assert!(check(Operations::Of(OF_CONTENT)).await, "the requests had no credentials at their end");
     }
 
     /// Holds T-rest.1 and T-rest.2 for users and their keys.

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use flate2::Compression;
@@ -21,6 +24,11 @@ use crate::read::snapshot::Snapshot;
 use crate::record::{Record, RecordType, Sharing, decode};
 use crate::store::Store;
 
+/// Longest wait until another back-up or snapshot has read its records.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Time between two looks at it.
+const WAIT_STEP: Duration = Duration::from_millis(20);
+
 /// A file that an archive contains besides the records.
 #[derive(Debug, Clone)]
 pub struct BackupFile {
@@ -33,12 +41,13 @@ pub struct BackupFile {
     pub is_sealed: bool,
 }
 
-/// Writes an archive of all records as of one commit, and of these files. Other reads and writes continue. Blocks.
+/// Writes an archive of all records as of one commit, and of these files. Other reads and writes continue, and another
+/// back-up is waited for. Blocks.
 ///
 /// `created_at` is in milliseconds since 1970. On success the file is complete and durable.
 ///
 /// # Errors
-/// If another back-up is being made, if too much is overwritten meanwhile, or if the disk fails. The file is then
+/// If another back-up takes longer than a minute, if too much is overwritten meanwhile, or if the disk fails. The file is then
 /// useless.
 pub fn create_backup(
     store: &Store,
@@ -50,7 +59,7 @@ pub fn create_backup(
     // Before the snapshot, because a passphrase takes time and the snapshot takes memory.
     let (key, keys) = ArchiveKeys::new(secret)?;
     let shared = store.shared();
-    let snapshot = Snapshot::begin(shared)?;
+    let snapshot = begin(shared)?;
     let is_snapshot = matches!(secret, BackupSecret::DataKeys(_));
     let restores_with = match secret {
         BackupSecret::DataKeys(_) => "A node joins its cluster with this snapshot.",
@@ -118,6 +127,17 @@ pub fn create_backup(
     files.iter().try_for_each(|file| writer.add_file(file))?;
     writer.finish()?;
     Ok(manifest)
+}
+
+/// Begins to read all records, after another back-up or snapshot that does.
+fn begin(shared: &Arc<Shared>) -> Result<Snapshot, Error> {
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        match Snapshot::begin(shared) {
+            Err(Error::SnapshotExists) if Instant::now() < until => thread::sleep(WAIT_STEP),
+            begun => return begun,
+        }
+    }
 }
 
 /// Returns the position in the log that a snapshot stands at.

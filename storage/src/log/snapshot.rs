@@ -14,13 +14,13 @@ use crate::store::Store;
 const COPIED_AT_ONCE: usize = 500;
 
 /// Writes a snapshot of all shared records and of these files, in the format of back-ups. Returns the position in the log
-/// that it stands at. Other reads and writes continue. Blocks.
+/// that it stands at. Other reads and writes continue, and another snapshot or back-up is waited for. Blocks.
 ///
 /// `created_at` is in milliseconds since 1970. On success the file is complete and durable.
 ///
 /// # Errors
-/// If the store has no log, if this is an edge node, if another snapshot or back-up is being made, if too much is
-/// overwritten meanwhile, or if the disk fails. The file is then useless.
+/// If the store has no log, if this is an edge node, if another snapshot or back-up takes longer than a minute, if
+/// too much is overwritten meanwhile, or if the disk fails. The file is then useless.
 pub fn create_snapshot(
     store: &Store,
     files: &[BackupFile],
