@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use domain::secret::Secret;
 use flate2::read::MultiGzDecoder;
 use storage::backup::{Archive, BackupError, BackupFile, BackupSecret, KeyKind, create_backup};
-use storage::{Error, Schema, Store};
+use storage::{Schema, Store};
 
 use crate::support::{Credential, Item, Note, Place, item, note, put, replace, schema};
 
