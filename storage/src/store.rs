@@ -154,6 +154,7 @@ impl Store {
             n_compactions: 0.into(),
             n_reads: 0.into(),
             kept: Mutex::default(),
+            backing_up: Mutex::default(),
             disk_watch,
             last_statistics: Mutex::default(),
             stop,

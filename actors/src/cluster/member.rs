@@ -358,10 +358,8 @@ impl MemberTask {
                 }
                 _ => None,
             };
-            let before = match &input {
-                NodeInput::HandOver => Some(self.node.incarnation(self.clock.now())),
-                _ => None,
-            };
+            let is_hand_over = matches!(input, NodeInput::HandOver);
+            let before = is_hand_over.then(|| self.node.incarnation(self.clock.now()));
             let effects = self.node.on(input, self.clock.now());
             if let Some(incarnation) = before {
                 let incarnation = incarnation.filter(|_| self.node.member().is_handed_over());

@@ -3,9 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use flate2::Compression;
@@ -26,8 +24,6 @@ use crate::store::Store;
 
 /// Longest wait until another back-up or snapshot has read its records.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Time between two looks at it.
-const WAIT_STEP: Duration = Duration::from_millis(20);
 
 /// A file that an archive contains besides the records.
 #[derive(Debug, Clone)]
@@ -59,7 +55,8 @@ pub fn create_backup(
     // Before the snapshot, because a passphrase takes time and the snapshot takes memory.
     let (key, keys) = ArchiveKeys::new(secret)?;
     let shared = store.shared();
-    let snapshot = begin(shared)?;
+    let alone = shared.backing_up.try_lock_for(WAIT_MAX).ok_or(Error::SnapshotExists)?;
+    let snapshot = Snapshot::begin(shared)?;
     let is_snapshot = matches!(secret, BackupSecret::DataKeys(_));
     let restores_with = match secret {
         BackupSecret::DataKeys(_) => "A node joins its cluster with this snapshot.",
@@ -124,20 +121,10 @@ pub fn create_backup(
         parts.finish()?;
     }
     drop(snapshot);
+    drop(alone);
     files.iter().try_for_each(|file| writer.add_file(file))?;
     writer.finish()?;
     Ok(manifest)
-}
-
-/// Begins to read all records, after another back-up or snapshot that does.
-fn begin(shared: &Arc<Shared>) -> Result<Snapshot, Error> {
-    let until = Instant::now() + WAIT_MAX;
-    loop {
-        match Snapshot::begin(shared) {
-            Err(Error::SnapshotExists) if Instant::now() < until => thread::sleep(WAIT_STEP),
-            begun => return begun,
-        }
-    }
 }
 
 /// Returns the position in the log that a snapshot stands at.

@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) n_reads: AtomicU64,
     /// Values that commits have replaced since the snapshot, while there is one.
     pub(crate) kept: Mutex<Option<KeptValues>>,
+    /// Held while a back-up reads all records, because only one snapshot exists at a time.
+    pub(crate) backing_up: Mutex<()>,
     /// Notices a disk that hangs.
     pub(crate) disk_watch: Arc<DiskWatch>,
     /// The last result of [`Store::statistics`](crate::Store::statistics).

@@ -41,6 +41,11 @@ struct Studio {
     last_id: u64,
 }
 
+/// Returns whether a recording wants a connection at this time.
+fn is_due(recording: &Recording, now: i64) -> bool {
+    (recording.begins_at()..recording.ends_at()).contains(&now)
+}
+
 impl Studio {
     fn forecast(&self) -> Forecast {
         let demand = |it: &Recording| {
@@ -74,12 +79,8 @@ impl Studio {
             !it.readers.is_empty()
         });
         self.forecast = self.forecast();
-        let mut due: Vec<_> = self
-            .recordings
-            .values()
-            .filter(|it| it.begins_at() <= now && now < it.ends_at())
-            .map(|it| it.id.0)
-            .collect();
+        let mut due: Vec<_> =
+            self.recordings.values().filter(|it| is_due(it, now)).map(|it| it.id.0).collect();
         // Nothing orders the tries of recordings.
         due.sort_by_key(|id| (u64::from(*id).wrapping_mul(seed | 1)) % 251);
         for _ in 0..ROUNDS_MAX {
@@ -105,10 +106,9 @@ impl Studio {
             return true;
         }
         // A channel asks with the claims of all that wait for it.
-        let (now, of_channel) = (self.now, |it: &&Recording| it.channel.0 == channel);
-        let waiting = self.recordings.values().filter(of_channel);
-        let waiting = waiting.filter(|it| it.begins_at() <= now && now < it.ends_at()).map(|it| it.id.0);
-        let waiting: BTreeSet<_> = waiting.collect();
+        let now = self.now;
+        let is_waiting = |it: &&Recording| it.channel.0 == channel && is_due(it, now);
+        let waiting: BTreeSet<_> = self.recordings.values().filter(is_waiting).map(|it| it.id.0).collect();
         let claims = waiting.iter().map(|id| self.claim(*id));
         let claim = claims.reduce(RecordingClaim::max).expect("at least its own");
         let chosen = waiting.iter().find_map(|id| self.forecast.profile_at(RecordingId(*id), now));
@@ -227,7 +227,7 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
         let (mut missed, mut is_elsewhere) = (BTreeSet::new(), false);
         for now in times {
             studio.step(now, seed);
-            let due = recordings.iter().filter(|it| it.begins_at() <= now && now < it.ends_at());
+            let due = recordings.iter().filter(|it| is_due(it, now));
             let seen: Vec<_> = due
                 .map(|it| {
                     let playing = studio.playing.get(&it.channel.0).filter(|_| studio.is_reading(it.id.0));
