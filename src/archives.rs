@@ -63,18 +63,24 @@ impl ChannelArchives {
         self.depth(channel).own > 0
     }
 
+    /// Returns the channels of whose past a provider has something, with its hours.
+    pub(crate) fn of_providers(&self) -> impl Iterator<Item = (ChannelId, u32)> {
+        self.depths.iter().map(|it| (*it.0, it.1.of_provider)).filter(|it| it.1 > 0)
+    }
+
     /// Returns a number that changes with the depths.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
     /// Returns the largest depth of the archives that the streams of each channel have at active accounts, and what the
-    /// gateway keeps itself.
+    /// gateway keeps itself. An edge node has no streams, but what full nodes have told.
     fn of(
         channels: &Table<Channel>,
         streams: &StreamSnapshot,
         accounts: &Table<Account>,
         settings: &TimeShiftSettings,
+        of_full_nodes: &HashMap<ChannelId, u32>,
     ) -> Self {
         let plays = |id: AccountId| {
             accounts.get(id.0).is_some_and(|it| it.is_active && it.active_profiles().next().is_some())
@@ -86,7 +92,7 @@ impl ChannelArchives {
             let days = it.streams.iter().filter_map(|id| archives.get(id)).max().copied().unwrap_or(0);
             let is_kept = settings.mode_of(it) != TimeShiftMode::Off;
             Depth {
-                of_provider: u32::from(days) * HOURS_PER_DAY,
+                of_provider: of_full_nodes.get(&it.id).copied().unwrap_or(u32::from(days) * HOURS_PER_DAY),
                 own: if is_kept { settings.hours } else { 0 },
             }
         };
@@ -105,17 +111,27 @@ impl ChannelArchives {
 
 /// The archives of the present channels.
 #[derive(Default)]
-pub(crate) struct ArchiveCache(Mutex<Option<KeptArchives>>);
+pub(crate) struct ArchiveCache {
+    kept: Mutex<Option<KeptArchives>>,
+    /// On an edge node: the hours that providers have of channels, as a full node knows them.
+    of_full_nodes: Mutex<Arc<HashMap<ChannelId, u32>>>,
+}
 
 struct KeptArchives {
     channels: Arc<Table<Channel>>,
     streams: Arc<StreamSnapshot>,
     accounts: Arc<Table<Account>>,
     settings: TimeShiftSettings,
+    of_full_nodes: Arc<HashMap<ChannelId, u32>>,
     archives: Arc<ChannelArchives>,
 }
 
 impl ArchiveCache {
+    /// Sets the hours that providers have of channels, as a full node has told this edge node.
+    pub(crate) fn set_of_full_nodes(&self, hours: HashMap<ChannelId, u32>) {
+        *self.of_full_nodes.lock() = Arc::new(hours);
+    }
+
     /// Returns the archives. As long as no depth changes it is the same value, so that answers made from it can be kept. The
     /// first call after a change takes some milliseconds for ten thousands of channels.
     pub(crate) fn load(&self, models: &Models) -> Arc<ChannelArchives> {
@@ -123,19 +139,23 @@ impl ArchiveCache {
             (models.channels.load(), models.streams.load(), models.accounts.load());
         let settings = timeshift_settings(models);
         // Held while they are made: others who need them would only make them as well.
-        let mut kept = self.0.lock();
+        let of_full_nodes = Arc::clone(&self.of_full_nodes.lock());
+        let mut kept = self.kept.lock();
         if let Some(kept) = &*kept
             && Arc::ptr_eq(&kept.channels, &channels)
             && Arc::ptr_eq(&kept.streams, &streams)
             && Arc::ptr_eq(&kept.accounts, &accounts)
             && kept.settings == settings
+            && Arc::ptr_eq(&kept.of_full_nodes, &of_full_nodes)
         {
             return Arc::clone(&kept.archives);
         }
-        let archives = ChannelArchives::of(&channels, &streams, &accounts, &settings);
+        let archives = ChannelArchives::of(&channels, &streams, &accounts, &settings, &of_full_nodes);
         let before = kept.as_ref().map(|it| &it.archives).filter(|it| it.depths == archives.depths);
         let archives = before.map_or_else(|| Arc::new(archives), Arc::clone);
-        *kept = Some(KeptArchives { channels, streams, accounts, settings, archives: Arc::clone(&archives) });
+        let of_cache = Arc::clone(&archives);
+        *kept =
+            Some(KeptArchives { channels, streams, accounts, settings, of_full_nodes, archives: of_cache });
         archives
     }
 }

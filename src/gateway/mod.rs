@@ -46,6 +46,7 @@ use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
+use crate::node::archives::follow_archives;
 use crate::node::membership::NodeParts;
 use crate::node::play::PlayForNodes;
 use crate::node::port::{NodePort, NodePortParts};
@@ -120,6 +121,7 @@ pub struct Gateway {
     /// Present if this machine is a node that shares the configuration.
     node_port: Option<NodePort>,
     strm_schedule: AbortOnDropHandle<()>,
+    archives: AbortOnDropHandle<()>,
 }
 
 impl Gateway {
@@ -236,6 +238,7 @@ impl Gateway {
             AbortOnDropHandle::new(runtimes.work.spawn(recording_rules::follow(app.clone())));
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
+        let archives = AbortOnDropHandle::new(runtimes.work.spawn(follow_archives(Arc::clone(&app))));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         {
             let _entered = runtimes.work.enter();
@@ -274,6 +277,7 @@ impl Gateway {
             node_port,
             strm_schedule,
             cluster_plugins,
+            archives,
         })
     }
 

@@ -92,7 +92,7 @@ impl Gateway {
             discovery.stop(&self.app.models).await;
         }
         drop(self.backup_schedule.take());
-        for task in [&self.strm_schedule, &self.matching, &self.recording_rules] {
+        for task in [&self.strm_schedule, &self.matching, &self.recording_rules, &self.archives] {
             task.abort();
         }
         drop(self.cluster_plugins.take());

@@ -11,6 +11,7 @@
 //! whose store the log no longer continues begins anew with a snapshot ([`rejoin`]); a damaged log is replaced from the
 //! store of one node ([`reseed`]). Which version of their data the nodes write is decided in [`versions`]. What others play and what they are to do is asked over their ports ([`peers`]).
 
+pub(crate) mod archives;
 pub mod authority;
 mod client;
 pub(crate) mod control;

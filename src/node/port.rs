@@ -55,6 +55,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 use warp::reply::Response as Reply;
 
+use super::archives::ARCHIVES_PATH;
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
 use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
@@ -67,7 +68,7 @@ use super::status::{STATUS_PATH, own_status};
 use super::timelines::TIMELINE_PATH;
 use super::trust::NodeTrust;
 use super::work::{NodeWork, STOPPING};
-use super::{NodeError, events, forward, recordings, status, timelines};
+use super::{NodeError, archives, events, forward, recordings, status, timelines};
 use crate::control::{ControlRequest, execute_here};
 use crate::data::DataFolder;
 use crate::http::accept::LocalAddr;
@@ -243,6 +244,7 @@ async fn answer(
             None => refuse(StatusCode::NOT_FOUND, "Not found."),
         },
         (NodePeer::Node(node), &Method::GET, STATUS_PATH) => status(parts, node, &request).await,
+        (NodePeer::Node(_), &Method::GET, ARCHIVES_PATH) => archives(parts, request.uri().query()).await,
         (NodePeer::Node(_), &Method::GET, path) if path.starts_with(TIMELINE_PATH) => {
             timeline(parts, path.to_owned()).await
         }
@@ -335,6 +337,16 @@ async fn status(parts: &NodePortParts, node: NodeId, request: &Request<Incoming>
         response.headers_mut().insert(CONTENT_ENCODING, http::HeaderValue::from_static("gzip"));
     }
     response
+}
+
+/// Tells how far back the past of each channel can be watched.
+async fn archives(parts: &NodePortParts, query: Option<&str>) -> Response<NodeBody> {
+    let query = query.map(str::to_owned);
+    let archives = parts.work.run(|app| async move { archives::answer(&app, query.as_deref()) }).await;
+    match archives.and_then(|it| serde_json::to_vec(&it).ok()) {
+        Some(body) => reply(StatusCode::OK, "application/json", body),
+        None => refuse(StatusCode::SERVICE_UNAVAILABLE, STOPPING),
+    }
 }
 
 /// Tells what this node did for a channel.

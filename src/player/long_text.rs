@@ -60,6 +60,11 @@ pub(crate) struct LongText<M> {
 }
 
 impl<M: MediaTypes> LongText<M> {
+    /// The answer of another node, which is one of the same kind.
+    pub(crate) fn of_reply(reply: Reply) -> Self {
+        Self { reply, media_types: PhantomData }
+    }
+
     /// Writes the text and answers with its first piece.
     pub(crate) async fn new(
         request: &HeaderMap,

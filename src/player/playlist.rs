@@ -8,6 +8,7 @@ use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_hea
 use domain::user::UserLevel;
 use http::{Method, StatusCode};
 
+use super::elsewhere;
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::{OutputChannels, is_direct};
@@ -59,13 +60,24 @@ fn declared(route: Route) -> Route {
 }
 
 async fn all(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+    if needs_full_node(&call, &options) {
+        return elsewhere::pass(&call).await.map(LongText::of_reply);
+    }
     let selection = OutputChannels::new(&call, &options, None)?;
     answer(&call, &options, selection).await
 }
 
 async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+    if needs_full_node(&call, &options) {
+        return elsewhere::pass(&call).await.map(LongText::of_reply);
+    }
     let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
     answer(&call, &options, selection).await
+}
+
+/// Returns whether the playlist contains films or episodes, which this node does not have.
+fn needs_full_node(call: &Call, options: &OutputOptions) -> bool {
+    !options.title_kinds().is_empty() && elsewhere::is_edge(&call.app)
 }
 
 /// Answers with a playlist. `M` contains its media type.

@@ -15,9 +15,11 @@ use url::form_urlencoded::Serializer;
 use super::addresses::{
     StreamAddresses, logo_address, original_logo_address, poster_address, without_credentials, without_user,
 };
+use super::elsewhere;
 use super::options::{IdSource, OutputOptions};
 use super::output_profile::is_output_profile;
 use crate::guide::EntryId;
+use crate::http::caller::PassedBy;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::weak_tag;
@@ -169,9 +171,10 @@ impl OutputChannels {
     }
 }
 
-/// Returns whether the caller gets the addresses of providers.
+/// Returns whether the caller gets the addresses of providers. An edge node has none, and gets none.
 pub(super) fn is_direct(call: &Call, options: &OutputOptions) -> bool {
-    options.is_direct() && call.is_admin()
+    let is_at_edge = elsewhere::is_edge(&call.app) || call.caller.passed_by == Some(PassedBy::EdgeNode);
+    options.is_direct() && call.is_admin() && !is_at_edge
 }
 
 /// Returns the lineup of this name. For users who are limited to lineups, only theirs exist.

@@ -199,6 +199,29 @@ mod slow {
         let list = "/player_api.php?username=kid&password=tv&action=get_vod_streams";
         let list = fetch(edge.address, Request::get(list)).await.text();
         assert!(list.contains("A Film") && !list.contains(SECRET), "{list}");
+        // And the past of the channel, as soon as the edge node knows of it.
+        let panel = async |parameters: &str| {
+            let path = format!("/player_api.php?username=kid&password=tv{parameters}");
+            fetch(edge.address, Request::get(path)).await.text()
+        };
+        until_async("the past of the channel in the lists of the edge node", async || {
+            panel("&action=get_live_streams").await.contains("\"tv_archive_duration\":2")
+        })
+        .await;
+        let with_login = |path: &str| format!("{path}?username=kid&password=tv&vod=all");
+        let kept = fetch(edge.address, Request::get(with_login("/get.php"))).await.text();
+        let all = fetch(edge.address, Request::get(with_login("/panel_api.php"))).await.text();
+        assert!(kept.contains("catchup-days=\"2\"") && kept.contains("A Film"), "{kept}");
+        assert!(kept.contains(&edge.address.to_string()), "{kept}");
+        assert!(all.contains("\"tv_archive\":1") && all.contains("\"Films\""), "{all}");
+        // An admin gets the addresses of the provider, but not there.
+        let direct = |vod| Request::get(format!("/api/playlist.m3u?direct=true{vod}"));
+        let at_full_node = attic.api.ask(direct("")).await.answer.text();
+        assert!(at_full_node.contains(SECRET), "{at_full_node}");
+        for vod in ["", "&vod=all"] {
+            let reply = edge.api.ask(direct(vod)).await.answer.text();
+            assert!(reply.contains("News") && !reply.contains(SECRET), "{reply}");
+        }
         until_closed(&files).await;
 
         // The limit of the account holds for the viewers of all nodes, and a viewer who leaves makes room.

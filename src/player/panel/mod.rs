@@ -157,6 +157,9 @@ async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Ref
 
 /// Answers the account and all channels, of which the largest part is prepared.
 async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
+    if elsewhere::is_edge(&call.app) {
+        return elsewhere::pass(&call).await.map(PanelAnswer::Titles);
+    }
     let [films, series] = titles::all_categories(&call).await?;
     let channels = live::all(&call).await?;
     let account = AccountView::of(&call)?.to_json().to_string();

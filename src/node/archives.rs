@@ -1,0 +1,95 @@
+//! The archives of providers on edge nodes, which have no streams: a full node tells how far back the past of each channel
+//! can be watched, so that lists are the same on all nodes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::cluster::token::NodeRole;
+use domain::ids::ChannelId;
+use http::Request;
+use http_body_util::Full;
+use serde::{Deserialize, Serialize};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::membership::Node;
+use super::peers::OtherNode;
+use crate::app::App;
+
+/// Path on the node port. The query is the version that the node has which asks.
+pub(super) const ARCHIVES_PATH: &str = "/node/v1/archives";
+/// Maximum size of an answer: that of a million channels.
+const ARCHIVES_BYTES_MAX: usize = 16 << 20;
+/// Longest wait for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two requests.
+const PERIOD: Duration = Duration::from_secs(30);
+/// Pause after a request that no full node has answered.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// The archives of providers, as a full node knows them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NodeArchives {
+    /// Changes with the hours.
+    version: u64,
+    /// The hours of each channel that has an archive. `None` if the node that asks has this version.
+    hours: Option<Vec<(ChannelId, u32)>>,
+}
+
+/// Answers an edge node that has sent this query.
+pub(super) fn answer(app: &App, query: Option<&str>) -> NodeArchives {
+    let archives = app.archives.load(&app.models);
+    let is_known = query.and_then(|it| it.parse().ok()) == Some(archives.version());
+    let hours = (!is_known).then(|| archives.of_providers().collect());
+    NodeArchives { version: archives.version(), hours }
+}
+
+/// Keeps the archives of an edge node up to date. Returns at once on other nodes.
+pub(crate) async fn follow_archives(app: Arc<App>) {
+    let Some(node) = app.node.get().filter(|it| it.trust.role() == NodeRole::Edge) else { return };
+    let (mut known, mut is_reported) = (None, false);
+    loop {
+        match newest(node, known).await {
+            Ok(NodeArchives { version, hours }) => {
+                if let Some(hours) = hours {
+                    app.archives.set_of_full_nodes(hours.into_iter().collect::<HashMap<_, _>>());
+                }
+                known = Some(version);
+                if std::mem::take(&mut is_reported) {
+                    info!("a full node tells again which channels have a past");
+                }
+                sleep(PERIOD).await;
+            }
+            Err(reason) => {
+                if !std::mem::replace(&mut is_reported, true) {
+                    warn!(
+                        "no full node tells which channels have a past; lists show what was known last: {reason}"
+                    );
+                }
+                sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Asks full nodes, one after another.
+async fn newest(node: &Node, known: Option<u64>) -> Result<NodeArchives, String> {
+    let mut reason = "none runs".to_owned();
+    for other in node.others.full() {
+        match timeout(ANSWER_TIMEOUT, ask(node, &other, known)).await {
+            Ok(Ok(archives)) => return Ok(archives),
+            Ok(Err(error)) => reason = format!("{}: {error}", other.name),
+            Err(_) => reason = format!("{}: no answer in time", other.name),
+        }
+    }
+    Err(reason)
+}
+
+async fn ask(node: &Node, other: &OtherNode, known: Option<u64>) -> Result<NodeArchives, String> {
+    let known = known.map(|it| it.to_string()).unwrap_or_default();
+    let request = Request::get(format!("{ARCHIVES_PATH}?{known}"));
+    let request = request.body(Full::default()).map_err(|it| it.to_string())?;
+    let (_, body) = node.others.exchange(other, request, ARCHIVES_BYTES_MAX).await?;
+    serde_json::from_slice(&body).map_err(|it| it.to_string())
+}
