@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use storage::log::{LogKeys, SealingKey, seal_keys};
 
+use super::archives::NodeArchives;
 use super::forward::Forwarded;
 use super::join::{JoinAnswer, JoinRequest};
 use super::status::NodeStatus;
@@ -39,6 +40,7 @@ fn the_messages_between_nodes_stay_as_they_are() {
     stays::<JoinRequest>(&messages["join_request"]);
     stays::<JoinAnswer>(&messages["join_answer"]);
     stays::<NodeStatus>(&messages["status"]);
+    stays::<NodeArchives>(&messages["archives"]);
     stays::<Vec<NodeRun>>(&messages["timeline"]);
     stays::<Forwarded>(&messages["forwarded"]);
     assert_eq!(each("orders").len(), 6);

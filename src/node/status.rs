@@ -1,13 +1,14 @@
 //! The live channels of all nodes. A node asks the others when somebody looks, at most once a second, and only for the
 //! clients that somebody looks at: nothing is sent otherwise.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{AskError, ChannelOverview, ChannelStatus, MetricsSnapshot, VodSessionInfo};
 use domain::cluster::record::NodeId;
+use domain::ids::RecordingId;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -97,6 +98,9 @@ pub(crate) struct NodeStatus {
     /// The progress of refreshes, as sockets of admins show it.
     #[serde(default)]
     refreshes: Vec<Value>,
+    /// The recordings that run, with the sizes of their files in bytes.
+    #[serde(default)]
+    recordings: Vec<(RecordingId, u64)>,
 }
 
 impl NodeStatus {
@@ -243,8 +247,8 @@ pub(crate) async fn own_status(app: &App) -> NodeStatus {
     let overview = app.switchboard.overview().await.unwrap_or_default();
     let channels = overview.into_iter().filter_map(|it| it.status).collect();
     let (totals, films, past) = (NodeTotals::from(&app.counts()), app.vod.sessions(), past_sessions(app));
-    let refreshes = refreshes_for_others(app);
-    NodeStatus { channels, totals, films, past, refreshes }
+    let (refreshes, recordings) = (refreshes_for_others(app), app.recorder.running());
+    NodeStatus { channels, totals, films, past, refreshes, recordings }
 }
 
 /// Returns the progress of refreshes on other nodes, as sockets show it.
@@ -252,6 +256,20 @@ pub(crate) async fn refreshes(app: &App) -> Vec<Value> {
     let Some(node) = app.node.get() else { return Vec::new() };
     let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
     others.iter().flat_map(|(_, status)| status.refreshes.iter().cloned()).collect()
+}
+
+/// Returns the recordings that run, in a cluster those of all nodes, with the sizes of their files. One that two nodes record
+/// for a moment has the larger size.
+pub(crate) async fn recordings(app: &App) -> BTreeMap<RecordingId, u64> {
+    let mut all: BTreeMap<_, _> = app.recorder.running().into_iter().collect();
+    let Some(node) = app.node.get() else { return all };
+    for (_, status) in &*node.statuses.of(&node.others, &WantedClients::NONE).await {
+        for (id, bytes) in &status.recordings {
+            let known = all.entry(*id).or_default();
+            *known = (*known).max(*bytes);
+        }
+    }
+    all
 }
 
 /// Returns all live channels of this node, and in a cluster those of all nodes, sorted by name. Of other nodes, it contains

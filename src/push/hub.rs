@@ -1,6 +1,6 @@
 //! The hub: one task builds all frames while at least one session listens.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use actors::{
     VodSessionInfo, now_ms,
 };
 use domain::event::{Event, EventBody};
-use domain::ids::{AccountId, GuideSourceId, RecordingId, UserId};
+use domain::ids::{AccountId, GuideSourceId};
 use domain::recording::{Recording, RecordingStatus};
 use parking_lot::Mutex;
 use storage::{ChangeMessage, ChangedIds, Changes, Record, Table};
@@ -181,6 +181,7 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
             measuring,
             watch_sessions(&app, &sender),
             elsewhere::watch_refreshes(&app, &sender),
+            watch_recordings(&app, &sender),
             forward(&app, feeds, &sender)
         );
     });
@@ -242,7 +243,6 @@ async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notific
     } = feeds;
     // An error only means that there is no listener.
     let send = |notification: Arc<Notification>| drop(sender.send(notification));
-    let mut recordings = Recordings::default();
     let mut ticks = every_period();
     let mut is_open = true;
     loop {
@@ -273,7 +273,6 @@ async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notific
             },
             _ = ticks.tick() => {
                 refreshes.send_changes(app, send);
-                recordings.send_changes(app, send);
                 send_integrations(app, &mut integrations, send);
             }
             happened = plugins.recv() => match happened {
@@ -443,23 +442,27 @@ impl KnownRecordings {
     }
 }
 
-/// The sizes of the files of running recordings that were sent last, with their owners.
-#[derive(Default)]
-struct Recordings {
-    sent: Vec<(RecordingId, Option<UserId>, u64)>,
-}
-
-impl Recordings {
-    /// Sends the sizes if one has changed or a recording has begun.
-    fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
+/// Sends the sizes of the files of recordings that run, on whichever node, when one has changed or a recording has begun.
+async fn watch_recordings(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
+    let mut sent = Vec::new();
+    let mut ticks = every_period();
+    loop {
+        ticks.tick().await;
         let recordings = app.models.recordings.load();
-        let running = recordings.iter().filter(|it| it.status == RecordingStatus::Recording);
-        let size = |it: &Arc<Recording>| Some((it.id, it.owner, app.recorder.progress(it.id)?.bytes));
-        let now: Vec<_> = running.filter_map(size).collect();
-        if now != self.sent && !now.is_empty() {
-            send(frames::recording_progress(&now));
+        let running: Vec<_> =
+            recordings.iter().filter(|it| it.status == RecordingStatus::Recording).cloned().collect();
+        let sizes = match running.is_empty() {
+            // Nobody is asked for nothing.
+            true => BTreeMap::new(),
+            false => status::recordings(app).await,
+        };
+        let size = |it: &Arc<Recording>| Some((it.id, it.owner, *sizes.get(&it.id)?));
+        let now: Vec<_> = running.iter().filter_map(size).collect();
+        if now != sent && !now.is_empty() {
+            // An error only means that there is no listener.
+            let _ = sender.send(frames::recording_progress(&now));
         }
-        self.sent = now;
+        sent = now;
     }
 }
 

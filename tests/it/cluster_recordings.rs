@@ -12,13 +12,16 @@ mod slow {
 
     use crate::recordings::{LIST, check_packets, millis};
     use crate::recordings_after::{CONFIG, ONE_PIXEL, SHORT_BREAKS, clip_with_commercials};
+    use crate::recordings_missed::part;
     use crate::support::api::{ADMIN, Api, ApiReply, PASSWORD};
     use crate::support::binary::Binary;
     use crate::support::client::Request;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
     use crate::support::cluster_content::{ClusterChannel, fill};
+    use crate::support::signal::Picture;
     use crate::support::until_async;
     use crate::support::upstream::{MockResponse, Provider};
+    use crate::support::websocket::WebSocketClient;
 
     /// Starts two nodes with a channel, of which `attic` writes. The servers run until they are dropped.
     async fn two_nodes_with_news() -> (NatsServers, Provider, ClusterChannel, [Node; 2]) {
@@ -159,6 +162,16 @@ mod slow {
         let id = record(&attic.api, &news, 600).await;
         until_async("some packets", async || get(&attic, id).await["file_size"].as_u64() > Some(100_000))
             .await;
+        // The other node shows how the file grows.
+        let token = Api::stranger_at(cellar.address).token(ADMIN, PASSWORD).await.text("access").to_owned();
+        let path = format!("/ws/?token={token}");
+        let mut socket = WebSocketClient::open(cellar.address, &path, &[]).await.unwrap();
+        let is_there = |it: &Value| it["recordings"][0]["bytes_written"].as_u64() > Some(100_000);
+        let progress = socket.until("recording_progress", is_there).await;
+        assert_eq!(progress["recordings"][0]["recording_id"], json!(id.to_string()), "{progress}");
+        let storage = cellar.api.get(&format!("{LIST}storage/")).await;
+        assert!(storage.body["used_bytes"].as_u64() > Some(100_000), "{storage:?}");
+        drop(socket);
         let first = path_of(&attic.machine, &get(&attic, id).await);
         let machine = attic.killed().await;
         let mut recording = Value::Null;
@@ -337,6 +350,82 @@ mod slow {
             lost.status == 503 && String::from_utf8_lossy(&lost.answer.bytes).contains("attic"),
             "{lost:?}"
         );
+    }
+
+    /// Makes a channel with an archive of two days in the store of a machine that is not in a cluster yet. Returns its id.
+    async fn with_archive(machine: &Machine, provider: &Provider) -> u64 {
+        provider.path("/live/a/news.ts").plays(Picture::new("live"));
+        let list = format!(
+            "#EXTM3U\n#EXTINF:-1 catchup=\"default\" catchup-days=\"2\" catchup-source=\"{}\",News\n{}\n",
+            provider.url("/past/a/{utc}.ts"),
+            provider.url("/live/a/news.ts"),
+        );
+        provider.path("/list.m3u").answers(MockResponse::text("audio/x-mpegurl", list));
+        let mut program = machine.run_alone();
+        let admin = Api::stranger_at(program.address().await).become_first_admin().await;
+        let account = json!({ "name": "A", "server_url": provider.url("/list.m3u"), "max_streams": 2 });
+        let made = admin.post("/api/m3u/accounts/", account).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let mut stream = Value::Null;
+        until_async("the stream", async || {
+            stream = admin.get("/api/channels/streams/").await.body["results"][0]["id"].clone();
+            stream.is_number()
+        })
+        .await;
+        let channel = json!({ "stream_id": stream });
+        let channel = admin.post("/api/channels/channels/from-stream/", channel).await;
+        program.signal("TERM");
+        assert!(program.ended().await.success(), "{}", program.output());
+        channel.body["id"].as_u64().unwrap_or_else(|| panic!("{channel:?}"))
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_node_of_a_recording_adds_what_it_lacks_while_another_one_writes() {
+        let (nats, provider) = (nats(), Provider::start());
+        let machine = Machine::new("attic", &nats);
+        let channel = with_archive(&machine, &provider).await;
+        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+        // The programme has begun, and its archive does not answer yet.
+        let start = actors::now_ms() / 1000 - 20;
+        let mut id = None;
+        until_async("a recording", async || {
+            let recording = json!({
+                "channel_id": channel, "padding_before": 0, "padding_after": 0,
+                "start_time": iso_millis(start * 1000), "end_time": iso_millis(actors::now_ms() + 5_000),
+            });
+            id = attic.api.post(LIST, recording).await.body["id"].as_u64();
+            id.is_some()
+        })
+        .await;
+        let id = id.expect("waited for it");
+        let recording = until_status(&attic.api, id, "completed").await;
+        let path = path_of(&attic.machine, &recording);
+        let began = |it: &Value| millis(&it["started_at"]) / 1000;
+        assert!(began(&recording) > start + 10, "{recording}");
+        let machine = attic.killed().await;
+        cellar.creates("the other node writes").await;
+        let mut attic = machine.serve(&[]).await;
+        attic.logs_in().await;
+        for second in start..=start + 600 {
+            provider.path(&format!("/past/a/{second}.ts")).answers(part("past", 60));
+        }
+        let mut recording = Value::Null;
+        let done = format!("the begin: {} {}", attic.program.output(), cellar.program.output());
+        until_async(&done, async || {
+            recording = get(&cellar, id).await;
+            began(&recording) <= start + 2
+        })
+        .await;
+        assert_eq!((&recording["node"], &recording["gaps"]), (&json!("attic"), &json!([])), "{recording}");
+        let stored = fs::read(&path).unwrap();
+        let checker = check_packets(&stored);
+        assert_eq!(checker.labels, ["past", "live"]);
+        assert_eq!(recording["file_size"], stored.len(), "{recording}");
+        for node in [&attic, &cellar] {
+            assert!(bytes(node, id, "", None).await == (200, stored.clone()), "{}", node.machine.name);
+        }
+        let writes = "this node has the job of writing";
+        assert!(!attic.program.output().contains(writes), "{}", attic.program.output());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -108,7 +108,7 @@ fn now() -> i64 {
 }
 
 /// Returns some seconds of a picture, as an archive sends them.
-fn part(label: &str, seconds: u64) -> MockResponse {
+pub(crate) fn part(label: &str, seconds: u64) -> MockResponse {
     let mut bytes = Vec::new();
     let mut tuned = Programme::from(Picture::new(label)).tune_in(Duration::from_secs(100));
     tuned.take(Duration::from_secs(seconds), &mut bytes);

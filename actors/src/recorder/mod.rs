@@ -251,6 +251,12 @@ impl Recorder {
         })
     }
 
+    /// Lists the recordings that run on this node, with the sizes of their files in bytes.
+    pub fn running(&self) -> Vec<(RecordingId, u64)> {
+        let running = self.shared.running.lock();
+        running.iter().map(|it| (*it.0, it.1.bytes.load(Ordering::Relaxed))).collect()
+    }
+
     /// Returns the points of a recording at which playing can begin; `None` if it has no file on this node. What its index
     /// lacks is read from the file.
     ///
@@ -321,9 +327,11 @@ impl Shared {
         loop {
             let now = now_ms();
             let mut next = now.saturating_add(LOOK_MS_MAX);
-            // In a cluster, the node that writes the configuration records.
+            // In a cluster, the node that writes the configuration records. What a file lacks is added where it is.
             let is_here = parts.models.store.writes_shared();
-            for recording in parts.models.recordings.load().iter().filter(|_| is_here) {
+            let has_file = |it: &Recording| it.file.as_ref().is_some_and(|it| it.node.is_some());
+            let may_run = |it: &&Arc<Recording>| is_here || has_file(it) && it.missed_are_due();
+            for recording in parts.models.recordings.load().iter().filter(may_run) {
                 match due_at(recording, &parts.folder) {
                     Some(due) if due <= now => self.start_run(recording.id),
                     Some(due) => next = next.min(due),

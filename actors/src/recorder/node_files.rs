@@ -4,14 +4,14 @@
 //! ```text
 //!  a record is deleted ─► LeftFiles ─► its node removes them ──────────┐
 //!  another node continues a recording ─► its node cuts its part, ──────┴─► FileReport ─► the node that writes
-//!  work on a file ─► its node does it ─────────┘           as after a crash
+//!  work on a file, a file is filled ─► its node does it ─┘  as after a crash
 //! ```
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::ids::RecordingId;
-use domain::recording::{FileWork, LeftFiles, RecordedFile, Recording};
+use domain::recording::{FileWork, FilledFile, LeftFiles, RecordedFile, Recording};
 use serde::{Deserialize, Serialize};
 use storage::Write;
 use tracing::{info, warn};
@@ -31,6 +31,8 @@ pub enum FileReport {
     Removed { node: String, left: u32 },
     /// A step of the work on a file, on the record as the node knew it before.
     Work { node: String, recording: RecordingId, before: Box<FileWork>, now: Box<FileWork> },
+    /// A file with more has taken the place of the present one, as the record says that it would.
+    Filled { node: String, recording: RecordingId, filled: FilledFile },
 }
 
 /// Sends reports to the node that writes the records.
@@ -103,6 +105,22 @@ impl Shared {
                         write.put(&record)?;
                     }
                 }
+                FileReport::Filled { node, recording, filled } => {
+                    if let Some(mut record) = write.get::<Recording>(recording.0)?
+                        && record
+                            .file
+                            .as_ref()
+                            .is_some_and(|it| it.node.as_ref().is_none_or(|it| *it == node))
+                        && record
+                            .after
+                            .missed
+                            .as_ref()
+                            .is_some_and(|it| it.replacement.as_ref() == Some(&filled))
+                    {
+                        record.filled(filled, now_ms());
+                        write.put(&record)?;
+                    }
+                }
                 FileReport::Removed { node, left } => {
                     if write.get::<LeftFiles>(left)?.is_some_and(|it| it.node == node) {
                         write.remove::<LeftFiles>(left)?;
@@ -112,6 +130,21 @@ impl Shared {
             Ok::<_, storage::Error>(Ok(()))
         });
         stored.await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Notes that a file with more has taken the place of the file of a recording.
+    ///
+    /// # Errors
+    /// The record cannot be written now.
+    pub(super) async fn note_filled(&self, id: RecordingId, filled: FilledFile) -> Result<(), String> {
+        let Some(parts) = self.parts.get() else { return Ok(()) };
+        match parts.folder.node().map(str::to_owned) {
+            Some(node) => self.report_file(parts, FileReport::Filled { node, recording: id, filled }).await,
+            None => {
+                let noted = self.change_record(id, move |it| it.filled(filled, now_ms()));
+                noted.await.map(drop)
+            }
+        }
     }
 
     /// Reports to the node that writes, which may be this one.

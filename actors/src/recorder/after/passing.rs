@@ -1,4 +1,4 @@
-//! Changes of records by the work on files. A node that does not write the records lets the one that writes make them.
+//! Changes of records by the work on files, and by what fills them. A node that does not write the records lets the one that writes make them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Shared {
     ///
     /// # Errors
     /// The record cannot be written now.
-    pub(super) async fn change_record<R: Send + 'static>(
+    pub(in crate::recorder) async fn change_record<R: Send + 'static>(
         &self,
         id: RecordingId,
         change: impl FnOnce(&mut Recording) -> R + Clone + Send + 'static,

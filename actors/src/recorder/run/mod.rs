@@ -49,6 +49,9 @@ pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunC
     if run.lacks_parts() {
         return run.refill().await;
     }
+    if run.is_complete() {
+        return;
+    }
     if let Err(cause) = run.resume().await {
         run.note(&cause.to_string()).await;
     }

@@ -39,6 +39,8 @@ const PIECE_BYTES: usize = 16 * PACKET;
 /// How far the length of a new file may be from the expected one, in milliseconds, and in parts of it.
 const LENGTH_MS_MAX: i64 = 5_000;
 const LENGTH_PARTS: i64 = 50;
+/// Longest wait until this node has what the one that writes has stored.
+const ARRIVAL_MAX: Duration = Duration::from_secs(10);
 /// Room that a new file leaves on the disk, in bytes.
 const ROOM_BYTES_LEFT: u64 = 1 << 30;
 
@@ -97,6 +99,11 @@ impl Run {
         self.recording().is_some_and(|it| it.missed_are_due())
     }
 
+    /// Returns whether nothing is left to do, such as when another node has noted the new file meanwhile.
+    pub(super) fn is_complete(&self) -> bool {
+        self.recording().is_some_and(|it| it.status.is_final() && it.has_ended_file())
+    }
+
     /// Fills what can be filled, and notes that this is done.
     pub(super) async fn refill(&mut self) {
         let filled = loop {
@@ -117,11 +124,18 @@ impl Run {
             }
         };
         let has_more = filled.is_some();
-        let noted = self.change(move |it| match filled {
-            Some(filled) => it.filled(filled, now_ms()),
-            None => it.after.missed = None,
-        });
-        let Some((recording, ())) = noted.await else { return };
+        while let Err(reason) = self.note_filled(filled.clone()).await {
+            warn!(recording.id = %self.id, "failed to note that a recording was filled, trying again: {reason}");
+            tokio::select! {
+                () = sleep(RETRY_MAX) => {}
+                () = self.left() => {}
+            }
+            if self.check_left().is_err() {
+                return;
+            }
+        }
+        self.until_arrived().await;
+        let Some(recording) = self.recording() else { return };
         if has_more {
             info!(recording.id = %self.id, "recording of \"{}\" was filled from the archive", recording.title());
         }
@@ -129,6 +143,28 @@ impl Run {
         let removed = blocking(move || folder.remove_beside(id)).await;
         if let Ok(Err(cause)) = removed {
             warn!(recording.id = %self.id, "failed to remove a file beside a recording: {cause}");
+        }
+    }
+
+    /// Waits until this node has what was noted at the one that writes; not forever, because the record may change otherwise.
+    async fn until_arrived(&self) {
+        let arrived = async {
+            while self.lacks_parts() {
+                sleep(WRITE_PERIOD).await;
+            }
+        };
+        tokio::select! {
+            () = arrived => {}
+            () = sleep(ARRIVAL_MAX) => {}
+            () = self.shared.stop.cancelled() => {}
+        }
+    }
+
+    /// Notes the new file, or that there is none.
+    async fn note_filled(&self, filled: Option<FilledFile>) -> Result<(), String> {
+        match filled {
+            Some(filled) => self.shared.note_filled(self.id, filled).await,
+            None => self.shared.change_record(self.id, |it| it.after.missed = None).await.map(drop),
         }
     }
 
@@ -313,14 +349,15 @@ impl Run {
 
     /// Puts the new file in the place of the present one.
     async fn replace(&self, path: String, filled: FilledFile) -> Result<(), Stopped> {
-        let noted = self.change(move |it| match &mut it.after.missed {
+        let noted = self.shared.change_record(self.id, move |it| match &mut it.after.missed {
             Some(work) => {
                 work.replacement = Some(filled);
                 true
             }
             None => false,
         });
-        let (_, true) = noted.await.ok_or(Stopped::Gone)? else { return Err(Stopped::Gone) };
+        let noted = noted.await.map_err(Stopped::Later)?;
+        let (_, true) = noted.ok_or(Stopped::Gone)? else { return Err(Stopped::Gone) };
         let (folder, id) = (self.parts().folder.clone(), self.id);
         let renamed = blocking(move || {
             folder.remove_index(id)?;
@@ -328,17 +365,14 @@ impl Run {
         });
         match renamed.await? {
             Ok(()) => Ok(()),
-            Err(cause) => {
-                self.change(|it| it.after.missed = None).await;
-                Err(Stopped::Never(format!("the new file cannot be renamed: {cause}")))
-            }
+            Err(cause) => Err(Stopped::Never(format!("the new file cannot be renamed: {cause}"))),
         }
     }
 
     /// An earlier process noted a new file, and did not rename it.
     async fn give_up_replacement(&self) -> Result<Option<FilledFile>, Stopped> {
-        let given_up = self.change(|it| it.after.missed = Some(Default::default())).await;
-        given_up.ok_or(Stopped::Gone)?;
+        let given_up = self.shared.change_record(self.id, |it| it.after.missed = Some(Default::default()));
+        given_up.await.map_err(Stopped::Later)?.ok_or(Stopped::Gone)?;
         Err(Stopped::Later("the gateway ended before the new file was in its place".to_owned()))
     }
 }

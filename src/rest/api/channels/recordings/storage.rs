@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::dvr_settings;
 use crate::http::reply::Refusal;
+use crate::node::status;
 use crate::rest::frame::call::Call;
 
 /// The folder of recordings, its room, and who uses it.
@@ -58,14 +59,14 @@ pub(crate) struct RecordingUserView {
 pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
     let (app, settings) = (&call.app, dvr_settings(&call));
     let (recordings, users) = (app.models.recordings.load(), app.models.users.load());
-    let room = app.recorder.room();
+    let (room, sizes) = (app.recorder.room(), status::recordings(app).await);
     let (mut used_bytes, mut protected_bytes, mut n_recordings) = (0, 0, 0);
     let mut by_user = HashMap::<Option<UserId>, (u64, usize)>::new();
     for it in recordings.iter() {
         if it.file.is_none() {
             continue;
         }
-        let running = app.recorder.progress(it.id).map_or(0, |it| it.bytes);
+        let running = sizes.get(&it.id).copied().unwrap_or(0);
         let bytes = running.max(it.stored_bytes());
         used_bytes += bytes;
         protected_bytes += if it.protected { bytes } else { 0 };
