@@ -48,6 +48,8 @@ mod slow {
         },
         /// Two gateways lose each other.
         CutApart(usize, usize),
+        /// The link of a gateway to the other machines has 200 ms more from end to end and back, and loses 5 % of its packets.
+        SlowLink(usize),
         /// The NATS server that leads is killed, and started again.
         KillLeader,
         FreezeLeader,
@@ -73,6 +75,7 @@ mod slow {
                 cut(random, true, false),
                 cut(random, false, true),
                 Self::CutApart(first, (first + distance) % NAMES.len()),
+                Self::SlowLink(node(random)),
                 Self::KillLeader,
                 Self::FreezeLeader,
                 Self::KillMajority,
@@ -190,6 +193,10 @@ mod slow {
                     self.machines.cut(a + 1, b + 1);
                     self.machines.cut(b + 1, a + 1);
                     self.last(random.millis(5_000, 30_000)).await;
+                }
+                Fault::SlowLink(at) => {
+                    self.machines.slow_down(at + 1);
+                    self.last(random.millis(10_000, 40_000)).await;
                 }
                 Fault::KillLeader | Fault::FreezeLeader => {
                     let Some(leader) = self.nats.leader(0).await else { return };

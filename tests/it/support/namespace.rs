@@ -1,6 +1,7 @@
 //! Network namespaces, which need root, `unshare` and `ip`.
 
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 /// Set for the test binary inside of the namespace.
 const INSIDE: &str = "HEADWATER_TEST_NAMESPACE";
@@ -48,6 +49,8 @@ pub fn run(test: impl Future<Output = ()>) {
 pub struct Machines {
     /// The ways that are cut: packets from one machine to another are lost without a word.
     cuts: Vec<(usize, usize)>,
+    /// The process that delays packets, and its machine.
+    slow: Option<(Child, usize)>,
 }
 
 /// The address of the caller's namespace, which all machines reach.
@@ -73,7 +76,7 @@ impl Machines {
             ip(&["-n", &name, "link", "set", "eth0", "up"]);
             ip(&["-n", &name, "route", "add", "default", "via", &format!("10.77.{at}.1")]);
         }
-        Self { cuts: Vec::new() }
+        Self { cuts: Vec::new(), slow: None }
     }
 
     /// Returns the address of a machine.
@@ -97,11 +100,58 @@ impl Machines {
         }
     }
 
+    /// Delays all packets between this machine and the others by 100 ms in each direction, and loses some of them. Packets of
+    /// the router are not delayed.
+    pub fn slow_down(&mut self, at: usize) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/slow_link.py");
+        let child = Command::new("python3").args([script, SLOW, "100", "5"]).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("this test needs python3");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("output is piped");
+        BufReader::new(output).read_line(&mut line).expect("output can be read");
+        assert_eq!(line.trim(), "ready");
+        ip(&["route", "add", "default", "dev", SLOW, "table", SLOW_TABLE]);
+        self.slow = Some((child, at));
+        slow_rules("add", at);
+    }
+
     /// Restores all ways.
     pub fn restore(&mut self) {
+        if let Some((mut child, at)) = self.slow.take() {
+            slow_rules("del", at);
+            // The device and its route end with the process.
+            child.kill().and_then(|()| child.wait()).expect("the process is ours");
+        }
         for (from, to) in self.cuts.drain(..) {
             rule("del", from, to);
         }
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        if let Some((child, _)) = &mut self.slow {
+            // It may have ended.
+            let _ = child.kill();
+        }
+    }
+}
+
+/// The device that delays packets, and the table that routes into it.
+const SLOW: &str = "slow0";
+const SLOW_TABLE: &str = "100";
+
+/// Routes packets from and to a machine into the device. What comes out of it goes where it would have gone.
+fn slow_rules(what: &str, at: usize) {
+    let machine = format!("10.77.{at}.0/24");
+    let machine = machine.as_str();
+    for (preference, of, value, table) in [
+        ("10", "iif", SLOW, "main"),
+        ("11", "from", ROUTER, "main"),
+        ("12", "to", machine, SLOW_TABLE),
+        ("13", "from", machine, SLOW_TABLE),
+    ] {
+        ip(&["rule", what, "pref", preference, of, value, "lookup", table]);
     }
 }
 
