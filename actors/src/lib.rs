@@ -83,7 +83,10 @@ pub use self::cluster::{
     StoredObject, digest_of, link as cluster_link, list_snapshots, read_usable_snapshot, store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
-pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits, Validators};
+pub use self::fetch::{
+    AccountRequest, AnswerHead, AskedPause, Fetch, FetchBody, FetchError, FetchLimits, NodeFetcher,
+    RelayedAnswer, RelayedBody, RelayedError, Relaying, Validators,
+};
 pub use self::guide::{
     GUIDE_CHANNELS_MAX, GUIDE_PROGRAMMES_MAX, GuideError, GuideOptions, GuideParts, GuidePhase,
     GuideRefreshStart, GuideRefreshStatus, GuideRefreshes, GuideServices, GuideSummary, SchedulesDirect,

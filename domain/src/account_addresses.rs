@@ -60,7 +60,8 @@ pub enum HostRequest {
 }
 
 /// How a request to a server failed, as far as it shows whether the server is dead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HostFailure {
     /// The name has no address.
     NoAddress,

@@ -53,7 +53,7 @@ impl AllowedNetworks {
 }
 
 /// The addresses that a request may lead to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reach {
     /// The network of the provider that named the address; `None` if an admin typed it.
     origin: Option<Distance>,

@@ -47,6 +47,7 @@ use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::node::archives::follow_archives;
+use crate::node::fetch::FetchForNodes;
 use crate::node::membership::NodeParts;
 use crate::node::play::PlayForNodes;
 use crate::node::port::{NodePort, NodePortParts};
@@ -158,7 +159,9 @@ impl Gateway {
         });
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let own_listeners = [api_addr, player_addr].into();
+        let own_listeners: Arc<[SocketAddr]> = [api_addr, player_addr].into();
+        let fetch_for_nodes =
+            FetchForNodes::new(fetch(&config).map_err(StartError::Fetch)?.beside(own_listeners.clone()));
         let (membership, of_node) = {
             let (config, store, packets) = (config.clone(), models.store.clone(), runtimes.packets.clone());
             let preparing = async move { node::membership::prepare(&config, &store, &packets).await };
@@ -211,6 +214,7 @@ impl Gateway {
                 store: app.models.store.clone(),
                 api: handler.for_nodes(),
                 play: PlayForNodes::new(player.for_nodes()),
+                fetch: fetch_for_nodes,
                 work: NodeWork::new(&app, runtimes.work.clone()),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
@@ -478,10 +482,14 @@ async fn start_system(
         own_listeners: own_listeners.clone(),
         node: of_node.as_ref().map(|it| it.channels.name.as_str().into()),
     };
+    let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners.clone());
+    let fetch = match &of_node {
+        Some(it) => fetch.among(conditions.clone(), Arc::clone(&it.fetcher)),
+        None => fetch,
+    };
     let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
-    let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners.clone());
     let launcher = launcher(config);
     let (limits, folder) = (&config.limits, config.data_dir.join(FILMS_FOLDER));
     let disk_bytes = limits.film_disk_cache_bytes;

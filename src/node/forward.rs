@@ -233,7 +233,7 @@ impl Forwarder {
         into_reply(response, connection.task)
     }
 
-    /// Waits until the store has the commit that the answer names.
+    /// Waits until the store has the commit that the headers of another node name.
     pub(super) async fn follow(&self, headers: &HeaderMap) {
         let position = headers.get(POSITION_HEADER).and_then(|it| it.to_str().ok()?.parse().ok());
         let Some(position) = position else { return };
@@ -241,7 +241,7 @@ impl Forwarder {
         let mut status = self.store.log_status();
         let has = status.wait_for(|it| it.as_ref().is_none_or(|it| it.position.sequence >= position));
         if timeout(FOLLOW_TIMEOUT, has).await.is_err() {
-            warn!(position, "a write was answered before this node has it");
+            warn!(position, "this node does not have yet what another one has written");
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use actors::{AccountRequest, AnswerHead, RelayedError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -43,6 +44,9 @@ fn the_messages_between_nodes_stay_as_they_are() {
     stays::<NodeArchives>(&messages["archives"]);
     stays::<Vec<NodeRun>>(&messages["timeline"]);
     stays::<Forwarded>(&messages["forwarded"]);
+    stays::<AccountRequest>(&messages["account_request"]);
+    stays::<AnswerHead>(&messages["answer_head"]);
+    each("relayed_errors").iter().for_each(stays::<RelayedError>);
     assert_eq!(each("orders").len(), 6);
     each("orders").iter().for_each(stays::<Order>);
     each("outcomes").iter().for_each(stays::<Controlled>);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers,
-    FileExchange, MemberEnds, NodeDrain, NodeState, NodeView, PredecessorPort, ReadLoad, SeatParts,
-    SnapshotParts, cluster_link,
+    FileExchange, MemberEnds, NodeDrain, NodeFetcher, NodeState, NodeView, PredecessorPort, ReadLoad,
+    SeatParts, SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
@@ -33,6 +33,7 @@ use tracing::warn;
 use super::NodeError;
 use super::drain::{DrainError, set_drain};
 use super::events::EventPasser;
+use super::fetch::AccountFetcher;
 use super::file::NodeFile;
 use super::files::SharedFiles;
 use super::forward::Forwarder;
@@ -115,6 +116,7 @@ pub(crate) struct Membership {
 struct Joined {
     trust: Arc<NodeTrust>,
     dialer: Arc<RingDialer>,
+    fetcher: Arc<AccountFetcher>,
     jobs: UnboundedReceiver<NodeEffect>,
     listener: TcpListener,
     drain: Arc<NodeDrain>,
@@ -126,6 +128,7 @@ pub(crate) struct NodeParts {
     pub(crate) leases: ClusterParts,
     pub(crate) channels: ChannelParts,
     pub(crate) seats: SeatParts,
+    pub(crate) fetcher: Arc<dyn NodeFetcher>,
 }
 
 /// Prepares to take part in the cluster, if the configuration names one. The engine need not be reachable.
@@ -169,6 +172,7 @@ pub(crate) async fn prepare(
         return Err(StartError::Cluster(REMOVED.to_owned()));
     }
     let dialer = Arc::new(RingDialer::new(Arc::clone(&trust)));
+    let fetcher = Arc::new(AccountFetcher::new(store.clone()));
     let engine: Arc<dyn Engine> = Arc::new(NatsEngine::start(options));
     let drain = Arc::new(NodeDrain::new(config.limits.drain_time));
     let parts = NodeParts {
@@ -190,8 +194,9 @@ pub(crate) async fn prepare(
             may_originate: info.role == NodeRole::Full,
         },
         seats: SeatParts { link: link.clone(), effects: seats },
+        fetcher: Arc::<AccountFetcher>::clone(&fetcher),
     };
-    let joined = Some(Joined { trust, dialer, jobs, listener, drain, written });
+    let joined = Some(Joined { trust, dialer, fetcher, jobs, listener, drain, written });
     Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
 }
 
@@ -215,8 +220,9 @@ pub(crate) async fn start(
     let cluster = Cluster::start(of_member, of_cluster, info, load, events, guard, predecessor)
         .map_err(|it| failed("read the clock", &it))?;
     let mut port = None;
-    if let Some(Joined { trust, dialer, jobs, listener, drain, .. }) = joined {
+    if let Some(Joined { trust, dialer, fetcher, jobs, listener, drain, .. }) = joined {
         dialer.follow(cluster.changes());
+        fetcher.follow(OtherNodes::new(Arc::clone(&trust), cluster.changes()));
         let node = share_configuration(app, trust, &cluster, engine, link, (jobs, drain)).await?;
         // Called once, like the next.
         let _ = app.node.set(node);

@@ -18,6 +18,7 @@ pub(crate) mod control;
 pub(crate) mod drain;
 mod edge;
 mod events;
+pub(crate) mod fetch;
 pub mod file;
 pub(crate) mod files;
 pub(crate) mod forward;

@@ -68,6 +68,15 @@ impl OtherNodes {
         nodes
     }
 
+    /// Lists the nodes with these names that may run, in this order; those that are drained come last.
+    pub(super) fn named(&self, names: &[String]) -> Vec<OtherNode> {
+        let (running, view) = (self.running(), self.members.borrow().clone());
+        let named = |name: &String| running.iter().find(|it| it.name == *name).cloned();
+        let mut nodes: Vec<_> = names.iter().filter_map(named).collect();
+        nodes.sort_by_key(|it| view.nodes.iter().any(|of| of.id == it.id && of.info.load.is_draining));
+        nodes
+    }
+
     /// Sends a request to a node, on a connection of its own. Returns its answer, with a body of at most this size. The caller
     /// limits the wait.
     ///

@@ -14,6 +14,7 @@
 //! | `POST /node/v1/recordings/report` | a node | nothing: it reports files of recordings, see [`super::recordings`] |
 //! | `GET`, `HEAD /node/v1/play/…` | a node | that of the player port, for a player of that node; see [`super::play`] |
 //! | `POST /node/v1/events` | a node | takes its events for integrations, see [`super::events`] |
+//! | `POST /node/v1/fetch` | a full node | that of a provider, for an account that this node may use; see [`super::fetch`] |
 //! | `PUT`, `DELETE /node/v1/drain` | a node | begins and ends the drain of this node |
 //! | `/node/v1/api/…` | a node | that of the API, for a client of that node; see [`forward`] |
 
@@ -59,6 +60,7 @@ use super::archives::ARCHIVES_PATH;
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
 use super::events::{EVENTS_BYTES_MAX, EVENTS_PATH};
+use super::fetch::{FETCH_PATH, FetchForNodes};
 use super::forward::{FORWARD_HEADER, Forwarded, POSITION_HEADER};
 use super::join::{JoinRequest, REQUEST_BYTES_MAX, admit};
 use super::operator::{OPERATOR_BYTES_MAX, OPERATOR_PATH};
@@ -98,6 +100,7 @@ pub(crate) struct NodePortParts {
     pub(crate) store: Store,
     pub(crate) api: ApiHandler,
     pub(crate) play: PlayForNodes,
+    pub(crate) fetch: FetchForNodes,
     pub(crate) work: NodeWork,
     /// Folder for a snapshot while it is sent.
     pub(crate) folder: PathBuf,
@@ -259,6 +262,9 @@ async fn answer(
         (NodePeer::Node(node), &(Method::GET | Method::HEAD), path) if path.starts_with(PLAY_PATH) => {
             parts.play.answer(parts.trust.role_of(node), addresses, request).await
         }
+        (NodePeer::Node(node), &Method::POST, FETCH_PATH) => {
+            parts.fetch.answer(parts.trust.role_of(node), &parts.work, request).await
+        }
         (NodePeer::Node(node), &Method::POST, EVENTS_PATH) => take_events(parts, node, request).await,
         (NodePeer::Node(node), &(Method::PUT | Method::DELETE), DRAIN_PATH) => {
             let is_draining = request.method() == Method::PUT;
@@ -274,12 +280,12 @@ async fn answer(
     }
 }
 
-fn refuse(status: StatusCode, detail: &str) -> Response<NodeBody> {
+pub(super) fn refuse(status: StatusCode, detail: &str) -> Response<NodeBody> {
     let body = json!({ "detail": detail }).to_string();
     reply(status, "application/json", body.into_bytes())
 }
 
-fn reply(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<NodeBody> {
+pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<NodeBody> {
     let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -294,7 +300,7 @@ async fn read_body(body: Incoming, bytes_max: usize) -> Option<Bytes> {
 }
 
 /// Reads a body as [`read_body`] does; `None` also if this version does not know its content.
-async fn read_json<T: DeserializeOwned>(body: Incoming, bytes_max: usize) -> Option<T> {
+pub(super) async fn read_json<T: DeserializeOwned>(body: Incoming, bytes_max: usize) -> Option<T> {
     serde_json::from_slice(&read_body(body, bytes_max).await?).ok()
 }
 

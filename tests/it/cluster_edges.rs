@@ -4,15 +4,18 @@
 mod slow {
     use std::fs;
 
+    use actors::now_ms;
     use serde_json::{Value, json};
 
+    use crate::guide::fixture::guide;
     use crate::support::api::Api;
     use crate::support::binary::Binary;
     use crate::support::client::Player;
-    use crate::support::cluster::{Machine, Node, contains_none, join, nats};
+    use crate::support::cluster::{Machine, Node, contains_none, join, nats, two_nodes};
+    use crate::support::panel::Panel;
     use crate::support::signal::Picture;
     use crate::support::until_async;
-    use crate::support::upstream::{MockResponse, Provider};
+    use crate::support::upstream::{Cut, MockResponse, Provider};
 
     const LIST: &str = "/lists/all.m3u";
     const NEWS: &str = "/live/anna/hunter22/news.ts";
@@ -113,19 +116,33 @@ mod slow {
     async fn an_account_is_opened_by_its_nodes_only_and_the_others_read_from_them() {
         let nats = nats();
         let provider = Provider::start();
-        let machine = Machine::new("attic", &nats);
+        let machine = known(Machine::new("attic", &nats));
         let (uuid, account) = fill(&machine, &provider).await;
         let path = format!("/proxy/ts/stream/{uuid}");
         machine.succeeds(&["cluster", "init"]).await;
         let mut attic = machine.serve(&[]).await;
         attic.logs_in().await;
-        let cellar = join(&attic, Machine::new("cellar", &nats), "full").await;
+        let cellar = join(&attic, known(Machine::new("cellar", &nats)), "full").await;
         let wrong = attic.api.patch(&account, json!({ "nodes": ["no name"] })).await;
         assert_eq!((wrong.status, wrong.body["nodes"].is_array()), (400, true), "{wrong:?}");
         let set = attic.api.patch(&account, json!({ "nodes": ["cellar", "cellar"] })).await;
         assert_eq!((set.status, &set.body["nodes"]), (200, &json!(["cellar"])), "{set:?}");
         let renamed = attic.api.patch(&account, json!({ "name": "Home" })).await;
         assert_eq!(renamed.body["nodes"], json!(["cellar"]), "{renamed:?}");
+
+        // Its list and its guide come through that node, too.
+        assert_eq!(refreshed(&attic, &account).await["status"], "success");
+        let lists = provider.path(LIST).requests();
+        assert_eq!(lists.last().and_then(|it| it.header("user-agent")), Some("cellar"), "{lists:?}");
+        let text = guide(2, 20, now_ms() / 1000);
+        provider.path("/guide.xml").answers(MockResponse::text("text/xml", text));
+        let source = json!({ "name": "Guide", "source_type": "xmltv", "url": provider.url("/guide.xml") });
+        let source = attic.api.post("/api/epg/sources/", source).await;
+        assert_eq!(source.status, 201, "{source:?}");
+        let seen = ended(&attic, &format!("/api/epg/sources/{}/", source.body["id"])).await;
+        assert_eq!(seen["status"], "success", "{seen}");
+        let guides = provider.path("/guide.xml").requests();
+        assert_eq!(guides[0].header("user-agent"), Some("cellar"), "{guides:?}");
 
         let player = plays(&attic, &path).await;
         let seen = attic.channel(&uuid).await;
@@ -144,5 +161,121 @@ mod slow {
         };
         drop(refused);
         assert_eq!(provider.open(), 0);
+    }
+
+    /// Returns a machine that providers recognise by the user agent of its requests.
+    fn known(mut machine: Machine) -> Machine {
+        machine.settings.push(format!("user_agent={}", machine.name));
+        machine
+    }
+
+    /// Returns a panel with a live stream, films and a guide.
+    fn panel() -> Panel {
+        let panel = Panel::start("anna", SECRET);
+        panel.offers(&[(7, "One")]);
+        panel.says("get_vod_categories", &json!([{ "category_id": "21", "category_name": "Action" }]));
+        panel.says("get_series_categories", &json!([]));
+        let film = json!({
+            "stream_id": 1, "name": "Heat (1995)", "category_id": "21", "container_extension": "mkv",
+        });
+        panel.says("get_vod_streams&category_id=21", &json!([film]));
+        let details = json!({ "info": { "plot": "Two men." }, "movie_data": { "stream_id": 1 } });
+        panel.says("get_vod_info&vod_id=1", &details);
+        let guide = MockResponse::text("text/xml", guide(2, 20, now_ms() / 1000));
+        panel.provider.path(&guide_path()).answers(guide);
+        panel
+    }
+
+    fn guide_path() -> String {
+        format!("/xmltv.php?username=anna&password={SECRET}")
+    }
+
+    /// Asserts that only this node has asked a provider. Returns the number of its requests.
+    fn only_asked(provider: &Provider, by: &str) -> usize {
+        let requests = provider.requests();
+        let others: Vec<_> = requests.iter().filter(|it| it.header("user-agent") != Some(by)).collect();
+        assert!(others.is_empty(), "{others:?}");
+        requests.len()
+    }
+
+    /// Waits until a refresh has ended. Returns what has it.
+    async fn ended(node: &Node, path: &str) -> Value {
+        let mut seen = Value::Null;
+        let what = format!("the end of the refresh of {path}: {}", node.program.output());
+        until_async(&what, async || {
+            seen = node.api.get(path).await.body;
+            seen["status"].as_str().is_some_and(|it| !["idle", "fetching", "parsing"].contains(&it))
+        })
+        .await;
+        seen
+    }
+
+    async fn refreshed(node: &Node, account: &str) -> Value {
+        let begun = node.api.post(&account.replace("accounts", "refresh"), json!({})).await;
+        assert_eq!(begun.status, 202, "{begun:?}");
+        ended(node, account).await
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_panel_the_films_and_the_guide_of_an_account_are_fetched_by_its_nodes_only() {
+        let nats = nats();
+        let panel = panel();
+        let attic = known(Machine::new("attic", &nats).with_admin().await);
+        let [attic, cellar] = two_nodes(attic, known(Machine::new("cellar", &nats))).await;
+        let made = json!({
+            "name": "Panel", "account_type": "XC", "server_url": panel.url(), "username": "anna",
+            "password": SECRET, "nodes": ["cellar"], "create_epg": true, "enable_vod": true,
+            "auto_enable_new_groups_vod": true, "auto_enable_new_groups_series": true,
+        });
+        let made = attic.api.post("/api/m3u/accounts/", made).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let account = format!("/api/m3u/accounts/{}/", made.body["id"]);
+
+        // The node that writes refreshes, and the other one asks.
+        let seen = ended(&attic, &account).await;
+        assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("success"), &json!(1)), "{seen}");
+        let source = attic.api.get("/api/epg/sources/").await.body[0]["id"].clone();
+        let seen = ended(&attic, &format!("/api/epg/sources/{source}/")).await;
+        assert_eq!((&seen["status"], &seen["epg_data_count"]), (&json!("success"), &json!(2)), "{seen}");
+        let films = "/api/vod/movies/";
+        until_async("the film", async || attic.api.get(films).await.body["results"][0].is_object()).await;
+        let film = attic.api.get(films).await.body["results"][0]["id"].clone();
+        let info = attic.api.get(&format!("{films}{film}/provider-info/")).await;
+        assert_eq!((info.status, &info.body["plot"]), (200, &json!("Two men.")), "{info:?}");
+        for action in ["", "get_live_streams", "get_vod_streams&category_id=21", "get_vod_info&vod_id=1"] {
+            assert!(panel.n_questions(action) > 0, "{action}");
+        }
+        assert_eq!(panel.provider.path(&guide_path()).n_requests(), 1);
+        only_asked(&panel.provider, "cellar");
+
+        // A list that breaks off is one here, too.
+        let list = MockResponse::text("application/json", "x".repeat(200_000)).until(100_000, Cut::Reset);
+        panel.answers("get_live_streams", list);
+        let seen = refreshed(&attic, &account).await;
+        assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("error"), &json!(1)), "{seen}");
+        let reason = seen["last_message"].as_str().unwrap();
+        assert!(reason.starts_with("Failed to fetch from \"127.0.0.1\": "), "{reason}");
+        assert!(reason.ends_with(" (asked by the node cellar)."), "{reason}");
+        panel.offers(&[(7, "One"), (8, "Two")]);
+
+        // Nobody else asks while its node is down, and nothing is lost.
+        let cellar = cellar.stops().await;
+        let n_asked = only_asked(&panel.provider, "cellar");
+        let seen = refreshed(&attic, &account).await;
+        assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("error"), &json!(1)), "{seen}");
+        assert_eq!(seen["last_message"], "None of the nodes of the account runs: cellar.");
+        assert_eq!(only_asked(&panel.provider, "cellar"), n_asked);
+        let cellar = cellar.serve(&[]).await;
+        attic.sees("cellar").await;
+        let seen = refreshed(&attic, &account).await;
+        assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("success"), &json!(2)), "{seen}");
+        only_asked(&panel.provider, "cellar");
+
+        // Any node may fetch again.
+        let set = attic.api.patch(&account, json!({ "nodes": [] })).await;
+        assert_eq!(set.status, 200, "{set:?}");
+        assert_eq!(refreshed(&attic, &account).await["status"], "success");
+        assert!(panel.provider.requests().iter().any(|it| it.header("user-agent") == Some("attic")));
+        drop(cellar);
     }
 }

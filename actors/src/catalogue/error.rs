@@ -63,14 +63,8 @@ impl VodError {
     /// Returns the text as a sentence of its own.
     pub fn sentence(&self) -> String {
         match self {
-            Self::Unread(_)
-            | Self::Fetch(
-                FetchError::Transfer { .. }
-                | FetchError::Name { .. }
-                | FetchError::Proxy { .. }
-                | FetchError::ProxyName(_)
-                | FetchError::Client(_),
-            ) => sentence(&format!("failed to {self}")),
+            Self::Unread(_) => sentence(&format!("failed to {self}")),
+            Self::Fetch(error) if error.completes_failed_to() => sentence(&format!("failed to {self}")),
             _ => sentence(&self.to_string()),
         }
     }
@@ -96,12 +90,7 @@ impl VodError {
     pub(super) fn is_of_panel(&self) -> bool {
         match self {
             // An answer with an error says nothing about the next question.
-            Self::Fetch(
-                FetchError::Status { .. }
-                | FetchError::TooLong { .. }
-                | FetchError::Unreadable { .. }
-                | FetchError::Encoding { .. },
-            ) => self.asks_to_wait().is_some(),
+            Self::Fetch(error) if error.is_answer() => self.asks_to_wait().is_some(),
             Self::Fetch(_) | Self::Stopped | Self::AccountChanged | Self::NotWanted | Self::Store(_) => true,
             _ => false,
         }

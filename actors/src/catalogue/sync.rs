@@ -78,7 +78,7 @@ impl SyncJob<'_> {
 
     async fn kind(&self, login: &PanelLogin, kind: TitleKind) -> Result<KindSummary, VodError> {
         self.report(|it| it.phase = VodPhase::Categories);
-        let fetch = self.parts.fetch.through(self.account.proxy.as_ref());
+        let fetch = self.parts.fetch.of_account(&self.account);
         let panel = Panel { fetch: &fetch, account: &self.account, login, stop: &self.stop };
         let (found, mut skipped) = panel.categories(kind).await?;
         self.check_account()?;

@@ -8,6 +8,7 @@
 //! Bodies are returned as received. [`Unpacked`] detects compression by the bytes, because the headers of servers are
 //! often wrong.
 
+mod elsewhere;
 mod exchange;
 mod proxied;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use bytes::Bytes;
 use domain::egress::{Distance, EgressError, Reach};
 use domain::ids::AccountId;
 use domain::proxy::ProxyAddress;
+use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{
@@ -32,10 +34,15 @@ use reqwest::header::{
     LAST_MODIFIED, LOCATION, REFERER, RETRY_AFTER, USER_AGENT,
 };
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
+use serde::{Deserialize, Serialize};
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Host;
 
+pub use self::elsewhere::{
+    AccountRequest, AnswerHead, AskedPause, NodeFetcher, RelayedAnswer, RelayedBody, RelayedError, Relaying,
+};
+use self::elsewhere::{FetchCluster, NodeWay};
 use self::exchange::Direct;
 pub(crate) use self::exchange::ServiceRequest;
 pub(crate) use self::turns::Turn;
@@ -50,7 +57,7 @@ pub(crate) const DEFAULT_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PK
 const REDIRECTS_MAX: usize = 5;
 
 /// Limits of a download.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchLimits {
     /// Maximum wait for a connection, including name resolution and TLS.
     pub connect_timeout: Duration,
@@ -171,6 +178,25 @@ pub enum FetchError {
         /// The maximum length.
         bytes_max: u64,
     },
+    /// The request failed at the node of the cluster that has sent it.
+    #[error("{} (asked by the node {node})", .error.text)]
+    AtNode {
+        /// Name of the node.
+        node: String,
+        /// The error there.
+        error: RelayedError,
+    },
+    /// The node that passed an answer on is lost.
+    #[error("fetch through the node {node}: {reason}")]
+    NodeLost {
+        /// Name of the node.
+        node: String,
+        /// The reason.
+        reason: String,
+    },
+    /// No node that may use the account sends the request. Contains the reason.
+    #[error("{0}")]
+    NoNode(String),
 }
 
 /// The shared HTTP client for everything that is not streamed. Cheap to clone.
@@ -182,8 +208,19 @@ pub struct Fetch {
     /// `User-Agent` for requests without one.
     user_agent: Arc<str>,
     turns: Turns,
-    /// The proxy of the account that is asked.
-    proxy: Option<Arc<ProxyAddress>>,
+    /// Set on a node of a cluster.
+    cluster: Option<Arc<FetchCluster>>,
+    way: Way,
+}
+
+/// The way to the servers of requests.
+#[derive(Clone)]
+enum Way {
+    Direct,
+    /// Through the proxy of an account.
+    Proxy(Arc<ProxyAddress>),
+    /// Through another node.
+    Node(Arc<NodeWay>),
 }
 
 impl Fetch {
@@ -197,7 +234,8 @@ impl Fetch {
             limits,
             user_agent: DEFAULT_USER_AGENT.into(),
             turns: Turns::default(),
-            proxy: None,
+            cluster: None,
+            way: Way::Direct,
         };
         // A client that cannot be created is reported at the start.
         fetch.client_for(Vec::new())?.build().map_err(FetchError::Client)?;
@@ -223,9 +261,14 @@ impl Fetch {
 
     /// Returns a client for a request to this server, which connects to checked addresses only.
     async fn client_to(&self, url: &Url, egress: &Egress) -> Result<Client, FetchError> {
-        let builder = match &self.proxy {
-            Some(proxy) => self.through_proxy(proxy, url, egress).await?,
-            None => self.client_for(self.addresses(url, egress).await?)?,
+        let builder = match &self.way {
+            Way::Direct => self.client_for(self.addresses(url, egress).await?)?,
+            Way::Proxy(proxy) => self.through_proxy(proxy, url, egress).await?,
+            // This node never connects for such an account.
+            Way::Node(_) => {
+                let reason = "only other nodes may use the account, and they send no such requests";
+                return Err(FetchError::NoNode(reason.to_owned()));
+            }
         };
         builder.build().map_err(FetchError::Client)
     }
@@ -302,10 +345,21 @@ impl Fetch {
         reach: Reach,
         known: &Validators,
     ) -> Result<Option<FetchBody>, FetchError> {
-        let mut egress = Egress::new(reach, self.own_listeners.clone());
-        let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
             Deadline { at: Instant::now() + self.limits.total_timeout, limit: self.limits.total_timeout };
+        if let Way::Node(way) = &self.way {
+            let request = AccountRequest {
+                account: way.account,
+                url: SourceUrl::new(url),
+                headers: headers.clone(),
+                reach,
+                known: known.clone(),
+                limits: self.limits,
+            };
+            return self.ask(way, request, deadline).await;
+        }
+        let mut egress = Egress::new(reach, self.own_listeners.clone());
+        let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let first = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             if !matches!(url.scheme(), "http" | "https") {
@@ -369,7 +423,7 @@ impl Fetch {
 }
 
 /// The headers by which a server recognises a content that it sent before.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
     pub etag: Option<String>,
     pub last_modified: Option<String>,
@@ -443,28 +497,36 @@ impl Deadline {
         host: &str,
         work: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, FetchError> {
-        let host = || host.to_owned();
-        match timeout_at(self.at, work).await {
-            Ok(done) => {
-                done.map_err(|cause| FetchError::Transfer { host: host(), cause: cause.without_url() })
-            }
-            Err(_) => Err(FetchError::Slow { host: host(), limit: self.limit }),
-        }
+        let failed = |cause: reqwest::Error| FetchError::Transfer {
+            host: host.to_owned(),
+            cause: cause.without_url(),
+        };
+        self.limit(host, async { work.await.map_err(failed) }).await
+    }
+
+    async fn limit<T>(
+        self,
+        host: &str,
+        work: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<T, FetchError> {
+        let late = |_| FetchError::Slow { host: host.to_owned(), limit: self.limit };
+        timeout_at(self.at, work).await.map_err(late)?
     }
 }
 
 /// A body that is read as it arrives.
 pub struct FetchBody {
-    response: Response,
-    /// The network of the server.
-    origin: Option<Distance>,
-    host: String,
+    source: BodySource,
+    head: AnswerHead,
     left: u64,
     bytes_max: u64,
-    /// Length that the server announced, in bytes.
-    announced: Option<u64>,
-    validators: Validators,
     deadline: Deadline,
+}
+
+/// The source of a body.
+enum BodySource {
+    Server(Response),
+    Node(Box<dyn RelayedBody>),
 }
 
 impl FetchBody {
@@ -500,23 +562,34 @@ impl FetchBody {
         if announced.is_some_and(|it| it > bytes_max) {
             return Err(FetchError::TooLong { host, bytes_max });
         }
-        let validators = Validators::of(&response);
-        Ok(Self { response, origin, host, left: bytes_max, bytes_max, announced, validators, deadline })
+        let head = AnswerHead { host, origin, announced, validators: Validators::of(&response) };
+        Ok(Self { source: BodySource::Server(response), head, left: bytes_max, bytes_max, deadline })
+    }
+
+    /// Returns the body of an answer that another node passes on.
+    fn of_node(answer: RelayedAnswer, bytes_max: u64, deadline: Deadline) -> Self {
+        let RelayedAnswer { head, body } = answer;
+        Self { source: BodySource::Node(body), head, left: bytes_max, bytes_max, deadline }
+    }
+
+    /// Returns the head of the answer.
+    pub fn head(&self) -> &AnswerHead {
+        &self.head
     }
 
     /// Returns the length that the server announced, in bytes.
     pub fn announced(&self) -> Option<u64> {
-        self.announced
+        self.head.announced
     }
 
     /// Returns the headers for a later conditional request.
     pub fn validators(&self) -> &Validators {
-        &self.validators
+        &self.head.validators
     }
 
     /// Returns the network of the server that sends the body, after all redirects.
     pub fn origin(&self) -> Option<Distance> {
-        self.origin
+        self.head.origin
     }
 
     /// Returns the next piece, or `None` at the end.
@@ -524,12 +597,16 @@ impl FetchBody {
     /// # Errors
     /// The body breaks off, is too long or takes too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
-        let piece = self.deadline.keep(&self.host, self.response.chunk()).await?;
+        let (host, deadline) = (&self.head.host, self.deadline);
+        let piece = match &mut self.source {
+            BodySource::Server(response) => deadline.keep(host, response.chunk()).await?,
+            BodySource::Node(body) => deadline.limit(host, body.next()).await?,
+        };
         if let Some(piece) = &piece {
             self.left = self
                 .left
                 .checked_sub(piece.len() as u64)
-                .ok_or_else(|| FetchError::TooLong { host: self.host.clone(), bytes_max: self.bytes_max })?;
+                .ok_or_else(|| FetchError::TooLong { host: host.clone(), bytes_max: self.bytes_max })?;
         }
         Ok(piece)
     }
@@ -548,7 +625,7 @@ impl FetchBody {
         let mut whole = Vec::new();
         let unpacked = Unpacked::new(io::Cursor::new(packed), self.bytes_max)
             .and_then(|mut unpacked| unpacked.read_to_end(&mut whole));
-        unpacked.map_err(|cause| FetchError::Unreadable { host: self.host, cause })?;
+        unpacked.map_err(|cause| FetchError::Unreadable { host: self.head.host, cause })?;
         Ok(whole)
     }
 }
@@ -572,6 +649,7 @@ impl FetchError {
             Self::Status { status: StatusCode::SERVICE_UNAVAILABLE, retry_after: Some(wait), .. } => {
                 Some(Some(*wait))
             }
+            Self::AtNode { error, .. } => error.asks_to_wait.map(|it| it.length),
             _ => None,
         }
     }
@@ -581,10 +659,33 @@ impl FetchError {
         match self {
             Self::Transfer { .. } | Self::Slow { .. } | Self::Name { .. } => true,
             Self::Proxy { .. } | Self::ProxyName(_) => true,
+            Self::NoNode(_) | Self::NodeLost { .. } => true,
+            Self::AtNode { error, .. } => error.is_temporary,
             Self::Status { status, .. } => {
                 status.is_server_error()
                     || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(status)
             }
+            _ => false,
+        }
+    }
+
+    /// Returns whether the server has answered, so that the answer to another request may be a good one.
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            Self::Status { .. } | Self::TooLong { .. } | Self::Unreadable { .. } | Self::Encoding { .. } => {
+                true
+            }
+            Self::AtNode { error, .. } => error.is_answer,
+            _ => false,
+        }
+    }
+
+    /// Returns whether the message completes "failed to".
+    pub(crate) fn completes_failed_to(&self) -> bool {
+        match self {
+            Self::Transfer { .. } | Self::Name { .. } | Self::Proxy { .. } => true,
+            Self::ProxyName(_) | Self::Client(_) | Self::NodeLost { .. } => true,
+            Self::AtNode { error, .. } => error.completes_failed_to,
             _ => false,
         }
     }

@@ -11,7 +11,7 @@ use tokio::net::lookup_host;
 use tokio::time::timeout;
 use url::Host;
 
-use super::{Fetch, FetchError, with_causes};
+use super::{Fetch, FetchError, Way, with_causes};
 use crate::egress::Egress;
 
 /// Stands for a server behind a proxy, whose address is unknown: what it names is judged as if it was in the internet.
@@ -20,7 +20,8 @@ const SOMEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 impl Fetch {
     /// Returns a client that sends its requests through this proxy, if there is one.
     pub fn through(&self, proxy: Option<&ProxyAddress>) -> Self {
-        Self { proxy: proxy.cloned().map(Arc::new), ..self.clone() }
+        let way = proxy.cloned().map_or(Way::Direct, |it| Way::Proxy(Arc::new(it)));
+        Self { way, ..self.clone() }
     }
 
     /// Returns a client whose connections lead to the proxy. A server is judged only if its address is numeric.
@@ -61,7 +62,7 @@ impl Fetch {
         host: &str,
         sent: Result<Response, FetchError>,
     ) -> Result<Response, FetchError> {
-        if self.proxy.is_none() {
+        if !matches!(self.way, Way::Proxy(_)) {
             return sent;
         }
         match sent {
@@ -83,12 +84,12 @@ impl Fetch {
 
     /// Returns the address of the server that answered. With a proxy, the connection leads to the proxy instead.
     pub(super) fn peer_of(&self, url: &Url, response: &Response) -> Option<SocketAddr> {
-        match self.proxy {
-            Some(_) => {
+        match self.way {
+            Way::Proxy(_) => {
                 let port = url.port_or_known_default().unwrap_or_default();
                 Some(numeric(url).unwrap_or(SocketAddr::new(SOMEWHERE, port)))
             }
-            None => response.remote_addr(),
+            Way::Direct | Way::Node(_) => response.remote_addr(),
         }
     }
 }
@@ -125,6 +126,7 @@ impl FetchError {
                 let is_proxy = PROXY_TEXTS.iter().any(|it| text.contains(it));
                 if is_proxy { HostFailure::Other } else { HostFailure::NotReachedByProxy }
             }
+            Self::AtNode { error, .. } => error.host_failure,
             _ => HostFailure::Other,
         }
     }

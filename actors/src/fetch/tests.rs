@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
+use domain::account::{Account, AccountProfile, PlaylistLocation};
+use domain::account_addresses::HostFailure;
 use domain::egress::AllowedNetworks;
+use domain::ids::ProfileId;
+use domain::plan::PlanContext;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -292,4 +296,147 @@ async fn no_provider_leads_to_a_nearer_network_by_name_by_number_or_by_redirect(
         text,
         "\"127.0.0.1\" leads to an address that is not allowed: a provider may not lead to the gateway itself"
     );
+}
+
+/// The node `cellar`, and everything that it was asked for. It heeds no limits.
+struct Cellar {
+    fetch: Fetch,
+    asked: Mutex<Vec<(AccountRequest, Vec<String>)>>,
+}
+
+/// A body that another node reads.
+struct AtCellar(FetchBody);
+
+impl RelayedBody for AtCellar {
+    fn next(
+        &mut self,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Option<Bytes>, FetchError>> + Send + '_>> {
+        Box::pin(self.0.next())
+    }
+}
+
+impl NodeFetcher for Cellar {
+    fn fetch<'a>(&'a self, request: &'a AccountRequest, nodes: &'a [String]) -> Relaying<'a> {
+        self.asked.lock().push((request.clone(), nodes.to_owned()));
+        Box::pin(async move {
+            let request = AccountRequest { limits: FetchLimits::default(), ..request.clone() };
+            let sent = self.fetch.send_for_node(&account(&[]), &request).await;
+            let sent = sent.map_err(|error| FetchError::AtNode { node: "cellar".to_owned(), error })?;
+            Ok(sent.map(|body| RelayedAnswer { head: body.head().clone(), body: Box::new(AtCellar(body)) }))
+        })
+    }
+}
+
+/// Returns an account that only nodes with these names may use.
+fn account(nodes: &[&str]) -> Account {
+    let profile = AccountProfile::default_of(ProfileId(1), "Home", 1);
+    let account = Account::new(AccountId(7), "Home", PlaylistLocation::None, profile, 0);
+    Account { nodes: nodes.iter().map(|it| (*it).to_owned()).collect(), ..account }
+}
+
+/// Returns the client of the node `attic`, which may ask `cellar`.
+fn attic(limits: FetchLimits) -> (Fetch, Arc<Cellar>) {
+    let cellar = Arc::new(Cellar { fetch: fetch(FetchLimits::default()), asked: Mutex::default() });
+    let conditions = PlanContext { node: Some("attic".into()), ..PlanContext::default() };
+    (fetch(limits).among(conditions, Arc::<Cellar>::clone(&cellar)), cellar)
+}
+
+#[tokio::test]
+async fn only_an_account_that_this_node_may_not_use_is_asked_through_its_nodes() {
+    let (attic, cellar) = attic(FetchLimits::default());
+    let server = Server::start([redirect("/again"), ok("there"), ok("here"), ok("here")]).await;
+    let elsewhere = attic.of_account(&account(&["cellar", "shed"]));
+    assert_eq!(read(&elsewhere, &server.url(), &headers()).await.unwrap(), "there");
+    {
+        let asked = cellar.asked.lock();
+        let (request, nodes) = asked.first().unwrap();
+        assert_eq!((request.account, request.url.expose()), (AccountId(7), server.url().as_str()));
+        assert_eq!((&request.headers, request.limits), (&headers(), FetchLimits::default()));
+        assert_eq!(nodes, &["cellar", "shed"]);
+    }
+    assert!(server.heads().iter().all(|it| it.contains("x-token: k2")), "{:?}", server.heads());
+    for nodes in [&[][..], &["shed", "attic"]] {
+        let own = attic.of_account(&account(nodes));
+        assert_eq!(read(&own, &server.url(), &headers()).await.unwrap(), "here");
+    }
+    assert_eq!(cellar.asked.lock().len(), 1);
+
+    // No request to such an account leaves this node.
+    let sent = elsewhere.post_json(&server.url(), "{}".to_owned(), &headers(), Reach::default()).await;
+    assert!(matches!(sent, Err(FetchError::NoNode(_))));
+}
+
+#[tokio::test]
+async fn limits_and_validators_of_an_answer_count_through_another_node() {
+    let (attic, _cellar) = attic(FetchLimits { bytes_max: 10, ..FetchLimits::default() });
+    let marked = b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 4\r\nConnection: close\r\n\r\nlist";
+    let unchanged = b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n";
+    let long = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nmore than ten bytes";
+    let answers = [marked.to_vec(), unchanged.to_vec(), long.to_vec(), Vec::new()].map(Answer::Bytes);
+    let server = Server::start(answers).await;
+    let fetch = attic.of_account(&account(&["cellar"]));
+    let body = fetch.get(&server.url(), &headers(), Reach::default()).await.unwrap();
+    let known = body.validators().clone();
+    assert_eq!((known.etag.as_deref(), body.announced()), (Some("\"a\""), Some(4)));
+    assert_eq!(body.origin(), Some(Distance::Loopback));
+    assert_eq!(body.whole().await.unwrap(), b"list");
+    let unchanged = fetch.get_if_changed(&server.url(), &headers(), Reach::default(), &known).await;
+    assert!(unchanged.unwrap().is_none());
+    let long = read(&fetch, &server.url(), &headers()).await.unwrap_err();
+    assert!(matches!(long, FetchError::TooLong { bytes_max: 10, .. }), "{long:?}");
+    let text = read(&fetch, &server.url(), &headers()).await.unwrap_err().with_causes();
+    let is_whole =
+        text.starts_with("fetch from \"127.0.0.1\": ") && text.ends_with(" (asked by the node cellar)");
+    assert!(is_whole && !text.contains("secret"), "{text}");
+}
+
+/// Returns the error of another node as it arrives here.
+fn relayed(error: &FetchError, asked: &str) -> FetchError {
+    let text = serde_json::to_string(&RelayedError::of(error, asked)).unwrap();
+    FetchError::AtNode { node: "cellar".to_owned(), error: serde_json::from_str(&text).unwrap() }
+}
+
+#[tokio::test]
+async fn an_error_of_another_node_means_the_same_here() {
+    let host = || "tv.example".to_owned();
+    let status = |status: u16, seconds: Option<u64>| {
+        let status = StatusCode::from_u16(status).unwrap();
+        FetchError::Status { host: host(), status, retry_after: seconds.map(Duration::from_secs) }
+    };
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let refused = read(&fetch(hasty()), &format!("http://{closed}/?password=secret"), &headers()).await;
+    for (error, asked) in [
+        (refused.unwrap_err(), "127.0.0.1"),
+        (FetchError::Name { host: host(), cause: io::ErrorKind::NotFound.into() }, "tv.example"),
+        (FetchError::Name { host: host(), cause: io::ErrorKind::NotFound.into() }, "other.example"),
+        (FetchError::Slow { host: host(), limit: Duration::from_secs(1) }, "tv.example"),
+        (FetchError::Encoding { host: host() }, "tv.example"),
+        (FetchError::TooLong { host: host(), bytes_max: 1 }, "tv.example"),
+        (FetchError::Redirect { host: host() }, "tv.example"),
+        (FetchError::Address, ""),
+        (FetchError::ProxyLogin, ""),
+        (FetchError::ProxyName(io::ErrorKind::TimedOut.into()), ""),
+        (status(403, None), "tv.example"),
+        (status(429, None), "tv.example"),
+        (status(429, Some(60)), "tv.example"),
+        (status(503, Some(5)), "tv.example"),
+        (status(502, None), "tv.example"),
+    ] {
+        let here = relayed(&error, asked);
+        let facts = |it: &FetchError| {
+            let failure = it.host_failure(asked);
+            (failure, it.is_temporary(), it.asks_to_wait(), it.is_answer(), it.completes_failed_to())
+        };
+        assert_eq!(facts(&here), facts(&error), "{error:?}");
+        let text = here.with_causes();
+        assert_eq!(text, format!("{} (asked by the node cellar)", error.with_causes()));
+        assert!(!text.contains("secret"), "{text}");
+    }
+    for error in [
+        FetchError::NoNode("none of the nodes of the account runs: cellar".to_owned()),
+        FetchError::NodeLost { node: "cellar".to_owned(), reason: "reset".to_owned() },
+    ] {
+        assert_eq!((error.is_temporary(), error.is_answer()), (true, false), "{error}");
+        assert_eq!(error.host_failure(""), HostFailure::Other, "{error}");
+    }
 }

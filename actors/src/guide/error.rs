@@ -72,15 +72,8 @@ impl GuideError {
     /// Returns the text as a sentence of its own.
     pub fn sentence(&self) -> String {
         match self {
-            Self::Unread(_)
-            | Self::Fetch(
-                FetchError::Transfer { .. }
-                | FetchError::Name { .. }
-                | FetchError::Proxy { .. }
-                | FetchError::ProxyName(_)
-                | FetchError::Client(_),
-            )
-            | Self::BrokenOff(FetchError::Transfer { .. } | FetchError::Proxy { .. }) => {
+            Self::Unread(_) => sentence(&format!("failed to {self}")),
+            Self::Fetch(error) | Self::BrokenOff(error) if error.completes_failed_to() => {
                 sentence(&format!("failed to {self}"))
             }
             _ => sentence(&self.to_string()),

@@ -12,7 +12,6 @@ use domain::account_addresses::addresses_of;
 use domain::egress::Reach;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::xmltv::{Item, XmltvError, XmltvLimits, XmltvReader};
-use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use sha2::{Digest, Sha256};
@@ -46,8 +45,7 @@ struct UrlPlace {
     url: SourceUrl,
     headers: RequestHeaders,
     reach: Reach,
-    proxy: Option<ProxyAddress>,
-    /// The account whose server the guide is on, if it has several addresses or a proxy.
+    /// The account whose server the guide is on, if it has a way of its own to it.
     account: Option<Arc<Account>>,
 }
 
@@ -71,7 +69,6 @@ impl XmltvInput {
                     url: account.as_ref().map_or_else(|| url.clone(), |it| addresses.place(it, url)),
                     headers: login_header(source),
                     reach: Reach::default(),
-                    proxy: account.as_ref().and_then(|it| it.proxy.clone()),
                     account,
                 }))
             }
@@ -88,8 +85,10 @@ impl XmltvInput {
                 Place::Upload(name) => return self.open_upload(&name),
                 Place::Url(place) => place,
             };
-            let fetch = self.context.fetch.through(place.proxy.as_ref());
-            let context = GuideContext { fetch, ..self.context.clone() };
+            let mut context = self.context.clone();
+            if let Some(account) = &place.account {
+                context.fetch = context.fetch.of_account(account);
+            }
             let done = download(&context, &place.url, &place.headers, place.reach, sink);
             let (Err(GuideError::Fetch(error)), Some(account)) = (&done, &place.account) else { return done };
             n_asked += 1;
@@ -119,10 +118,10 @@ impl XmltvInput {
     }
 }
 
-/// Returns whether a guide at this address is one of an account with a proxy or several addresses: the list of the account
-/// names it, or it is on one of the account's servers.
+/// Returns whether a guide at this address is one of an account with a proxy, several addresses, or nodes that may use it: the
+/// list of the account names it, or it is on one of the account's servers.
 fn names_guide(account: &Account, url: &SourceUrl) -> bool {
-    if account.proxy.is_none() && account.further_addresses.is_empty() {
+    if account.proxy.is_none() && account.further_addresses.is_empty() && account.nodes.is_empty() {
         return false;
     }
     let is_host =
@@ -137,7 +136,6 @@ fn panel_place(account: &Arc<Account>, addresses: &AccountAddresses) -> Option<P
         url: addresses.place(account, &login.guide_url()),
         headers: account.headers.clone(),
         reach: Reach::typed(account.allowed_networks),
-        proxy: account.proxy.clone(),
         account: Some(Arc::clone(account)),
     }))
 }

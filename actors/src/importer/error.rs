@@ -94,15 +94,8 @@ impl ImportError {
     /// Returns the text as a sentence of its own.
     pub fn sentence(&self) -> String {
         match self {
-            Self::File(_)
-            | Self::Unread(_)
-            | Self::Fetch(
-                FetchError::Transfer { .. }
-                | FetchError::Name { .. }
-                | FetchError::Proxy { .. }
-                | FetchError::ProxyName(_)
-                | FetchError::Client(_),
-            ) => sentence(&format!("failed to {self}")),
+            Self::File(_) | Self::Unread(_) => sentence(&format!("failed to {self}")),
+            Self::Fetch(error) if error.completes_failed_to() => sentence(&format!("failed to {self}")),
             Self::Store(storage::Error::Stopped(why)) => sentence(&format!("{self}; {}", why.advice())),
             _ => sentence(&self.to_string()),
         }
