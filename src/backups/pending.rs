@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::token::JoinTicket;
-use domain::cluster::version::ClusterVersion;
+use domain::cluster::version::{ClusterVersion, PLUGIN_VALUES_VERSION};
+use domain::plugin::PluginValue;
 use storage::backup::{BackupError, UnlockedArchive};
 use storage::guide::GUIDES_FOLDER;
 use storage::log::{LogKeys, LogPosition, copy_local_records, copy_records, restore_snapshot};
@@ -25,6 +26,7 @@ use tracing::warn;
 
 use crate::data::DataFolder;
 use crate::files::{Files, Folder};
+use crate::node::versions::written;
 
 /// Folders of the data folder that a restoration replaces, each with the name of the old one beside the new one.
 const REPLACED: [(&str, &str); 3] =
@@ -86,6 +88,9 @@ impl PendingRestore {
 
     /// Does the same on a node of a cluster. The restored store belongs to no log, and has the authority and the certificates of
     /// the present one, which must not be in use. Blocks.
+    ///
+    /// # Errors
+    /// The same, and if not all nodes could read what the back-up contains.
     pub(crate) fn prepare_for_node(
         &self,
         archive: &UnlockedArchive,
@@ -94,6 +99,9 @@ impl PendingRestore {
     ) -> Result<(), BackupError> {
         let restore = || {
             let present = Store::open(&self.root.join("store"), key_file, schema())?;
+            if has_plugin_values(archive) && written(&present)? < PLUGIN_VALUES_VERSION {
+                return Err(BackupError::NotFinalized);
+            }
             self.restore(archive, key_file)?;
             let restored = Store::open(&self.folder().join("store"), key_file, schema())?;
             copy_records(&present, &restored, &CLUSTER_RECORDS)?;
@@ -265,6 +273,12 @@ impl PendingRestore {
     }
 }
 
+/// Returns whether plugins ever stored values there: a snapshot then names their collection, also without records.
+fn has_plugin_values(archive: &UnlockedArchive) -> bool {
+    let mut collections = archive.manifest().collections.iter();
+    collections.any(|it| it.name == PluginValue::COLLECTION && it.next_id > 1)
+}
+
 fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> BackupError {
     move |source| BackupError::Io { what, source }
 }
@@ -301,9 +315,11 @@ mod tests {
     use domain::group::Group;
     use domain::health::StreamHealth;
     use domain::ids::{GroupId, StreamId};
+    use domain::plugin::PluginKey;
     use domain::secret::Secret;
     use storage::backup::{Archive, BackupSecret, create_backup};
     use storage::log::create_snapshot;
+    use storage::records::{remove_plugin_values, set_plugin_value};
     use tempfile::TempDir;
 
     use super::*;
@@ -339,15 +355,21 @@ mod tests {
         fs::read_dir(folder.root().join(GUIDES_FOLDER)).unwrap().count()
     }
 
-    /// A folder with the content `now`, in which the content `then` is pending.
-    fn pending() -> (TempDir, DataFolder, PendingRestore) {
-        let (_other, from) = data("then");
+    /// Makes a back-up of a folder.
+    fn backup(from: &DataFolder) -> UnlockedArchive {
         let path = from.root().join("backup.tar.gz");
         let store = from.open().unwrap();
         let secret = BackupSecret::Passphrase(Secret::new("p"));
         let uploads = crate::backups::uploaded_files(&Files::new(from.root())).unwrap();
         create_backup(&store, &uploads, &secret, 0, &mut File::create(&path).unwrap()).unwrap();
-        let archive = Archive::open(&path).unwrap().unlock(&secret).unwrap();
+        store.close();
+        Archive::open(&path).unwrap().unlock(&secret).unwrap()
+    }
+
+    /// A folder with the content `now`, in which the content `then` is pending.
+    fn pending() -> (TempDir, DataFolder, PendingRestore) {
+        let (_other, from) = data("then");
+        let archive = backup(&from);
         let (parent, folder) = data("now");
         let pending = PendingRestore::of(&folder);
         pending.prepare(&archive, &folder.key(), "backup.tar.gz").unwrap();
@@ -423,6 +445,33 @@ mod tests {
         assert_eq!(store.log_status().borrow().as_ref().unwrap().position, position);
         assert_eq!(store.collection::<StreamHealth>().all().unwrap(), [expected]);
         assert!(!pending.folder().exists());
+    }
+
+    #[test]
+    fn a_back_up_with_values_of_plugins_is_restored_on_a_node_after_the_upgrade_of_all() {
+        let (_other, from) = data("then");
+        let (_parent, folder) = data("now");
+        let pending = PendingRestore::of(&folder);
+        let restored = |archive: &UnlockedArchive| pending.prepare_for_node(archive, &folder.key(), "name");
+        restored(&backup(&from)).unwrap();
+        let store = from.open().unwrap();
+        let used = |write: &mut storage::Write<'_>| {
+            let plugin = PluginKey::of_folder("demo").unwrap();
+            set_plugin_value(write, &plugin, "a".to_owned(), Some(Secret::new("1")))?;
+            remove_plugin_values(write, &plugin)
+        };
+        store.write_blocking(used).unwrap();
+        store.close();
+        drop(store);
+        let archive = backup(&from);
+        assert!(matches!(restored(&archive), Err(BackupError::NotFinalized)));
+        assert!(pending.name().is_none());
+        let store = Store::open(&folder.root().join("store"), &folder.key(), schema()).unwrap();
+        let finalized = ClusterVersion { version: PLUGIN_VALUES_VERSION };
+        store.write_blocking(move |write| write.put(&finalized)).unwrap();
+        store.close();
+        drop(store);
+        restored(&archive).unwrap();
     }
 
     #[test]

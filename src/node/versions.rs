@@ -38,6 +38,19 @@ impl WrittenVersion {
     }
 }
 
+/// Returns whether a store may get records that came with this version: all nodes with which it is shared read them.
+/// Blocks.
+pub(crate) fn may_have(store: &Store, version: u32) -> storage::Result<bool> {
+    let is_shared = store.log_status().borrow().is_some();
+    Ok(!is_shared || written(store)? >= version)
+}
+
+/// Returns the version that the nodes write, as this store says. Blocks.
+pub(crate) fn written(store: &Store) -> storage::Result<u32> {
+    let record = store.collection::<ClusterVersion>().get(ID)?;
+    Ok(record.map_or(FIRST_VERSION, |it| it.version))
+}
+
 /// Lets a new cluster begin with the newest version.
 pub(super) fn begin(write: &mut Write<'_>) -> storage::Result<()> {
     write.put(&ClusterVersion { version: OWN_VERSIONS.newest })
@@ -127,7 +140,9 @@ mod tests {
     use cluster::NodeLoad;
     use domain::cluster::record::NodeId;
     use domain::cluster::token::NodeRole;
+    use domain::cluster::version::PLUGIN_VALUES_VERSION;
     use storage::records::schema;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -214,6 +229,23 @@ mod tests {
         check(vec![node("attic", new, 2), node("barn", old, 2)], None);
         check(vec![node("attic", new, 3), node("barn", new, 2)], None);
         check(Vec::new(), None);
+    }
+
+    #[test]
+    fn records_of_a_version_wait_until_all_nodes_of_a_cluster_write_it() {
+        let store = Store::temporary(schema()).unwrap();
+        let write =
+            |version| store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
+        // Alone, also after it has left a cluster.
+        assert!(may_have(&store, PLUGIN_VALUES_VERSION).unwrap());
+        write(PLUGIN_VALUES_VERSION - 1);
+        assert!(may_have(&store, PLUGIN_VALUES_VERSION).unwrap());
+        store.begin_log(Uuid::from_u128(1), 0).unwrap();
+        assert!(!may_have(&store, PLUGIN_VALUES_VERSION).unwrap());
+        store.leave_log().unwrap();
+        write(PLUGIN_VALUES_VERSION);
+        store.begin_log(Uuid::from_u128(2), 0).unwrap();
+        assert!(may_have(&store, PLUGIN_VALUES_VERSION).unwrap());
     }
 
     #[test]

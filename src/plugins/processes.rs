@@ -7,15 +7,17 @@ use actors::{
     ApiAnswer, ApiCall, ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginCaller,
     PluginFolders, PluginNote, PluginNotification, PluginSettings, Plugins, System,
 };
+use domain::cluster::version::PLUGIN_VALUES_VERSION;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
 use storage::plugin_files::PluginFiles;
-use storage::{Models, Write};
+use storage::{Models, Store, Write};
 use tokio::sync::broadcast;
 use tracing::warn;
 
 use crate::config::Config;
 use crate::files::{Files, Folder};
+use crate::node::versions::may_have;
 use crate::rest::PluginCalls;
 
 /// Maximum number of notifications that a slow reader may fall behind.
@@ -124,6 +126,12 @@ impl PluginBackend for StoredPlugins {
             });
             written.await.map_err(|error| error.to_string())
         })
+    }
+
+    fn value_store(&self) -> Result<Option<Store>, String> {
+        let store = &self.models.store;
+        let may_have = may_have(store, PLUGIN_VALUES_VERSION).map_err(|error| error.to_string())?;
+        Ok(may_have.then(|| store.clone()))
     }
 
     fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer> {

@@ -15,7 +15,7 @@ mod slow {
     use crate::guide::fixture::guide;
     use crate::plugins::{PLUGINS, install, package};
     use crate::support::client::{Player, Request};
-    use crate::support::cluster::{Machine, Node, join, nats, two_nodes};
+    use crate::support::cluster::{Machine, Node, join, nats, two_nodes, upgraded};
     use crate::support::cluster_content::{ClusterChannel, fill};
     use crate::support::until_async;
     use crate::support::upstream::{MockResponse, Provider};
@@ -245,17 +245,18 @@ mod slow {
         assert_eq!(told("attic", "left"), [0; 0]);
     }
 
-    /// A plugin that says where it runs.
+    /// A plugin that says where it runs, and counts its runs in its storage.
     const PLUGIN: &str = "
 class Plugin:
     actions = [{'id': 'where', 'label': 'Where'}]
 
     def run(self, action, params, context):
-        return {'status': 'ok', 'message': __file__}
+        context.storage.set('runs', context.storage.get('runs', 0) + 1)
+        return {'status': 'ok', 'message': __file__, 'runs': context.storage.get('runs')}
 ";
 
-    /// Asks a node to run the plugin, until it runs in the folder of a node.
-    async fn runs_at(asked: &Node, folder: &Path) {
+    /// Asks a node to run the plugin, until it runs in the folder of a node. Returns how many runs it has stored.
+    async fn runs_at(asked: &Node, folder: &Path) -> u64 {
         let mut last = None;
         let body = json!({ "action": "where", "params": {} });
         let path = format!("{PLUGINS}finder/run/");
@@ -267,7 +268,9 @@ class Plugin:
             is_there
         })
         .await;
-        assert_eq!(last.expect("it was asked").status, 200);
+        let last = last.expect("it was asked");
+        assert_eq!(last.status, 200);
+        last.body["result"]["runs"].as_u64().expect("a number of runs")
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -279,7 +282,7 @@ class Plugin:
         install(&cellar.program, &cellar.api, "finder", &package("finder", json!({}), PLUGIN)).await;
         let (of_attic, of_cellar) =
             (attic.machine.folder.path().to_owned(), cellar.machine.folder.path().to_owned());
-        runs_at(&cellar, &of_attic).await;
+        let n_runs = runs_at(&cellar, &of_attic).await;
         let shown = cellar.api.get(PLUGINS).await.body;
         assert_eq!(shown["plugins"][0]["state"], "ready", "{shown}");
         // The other node has the code, and does not run it.
@@ -289,7 +292,7 @@ class Plugin:
         .await;
 
         let attic = attic.killed().await;
-        runs_at(&cellar, &of_cellar).await;
+        assert!(runs_at(&cellar, &of_cellar).await > n_runs, "it finds its values");
         let mut attic = attic.serve(&[]).await;
         attic.logs_in().await;
         runs_at(&attic, &of_cellar).await;
@@ -301,6 +304,28 @@ class Plugin:
         for folder in [of_attic, of_cellar] {
             until_async("the code is gone", async || !folder.join("plugins/finder").exists()).await;
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn values_of_plugins_are_shared_once_the_upgrade_of_the_cluster_is_finalized() {
+        let nats = nats();
+        let mut attic = upgraded(Machine::new("attic", &nats).with_admin().await).await;
+        attic.logs_in().await;
+        attic.creates("attic writes").await;
+        install(&attic.program, &attic.api, "finder", &package("finder", json!({}), PLUGIN)).await;
+        let folder = attic.machine.folder.path().to_owned();
+        let file = folder.join("plugin-data/finder/storage.json");
+        assert_eq!(runs_at(&attic, &folder).await, 1);
+        assert!(file.exists(), "nodes of the version before do not know these records");
+
+        let finalized = attic.api.post("/api/core/nodes/finalize/", json!({})).await;
+        assert_eq!(finalized.status, 200, "{finalized:?}");
+        assert_eq!(runs_at(&attic, &folder).await, 2);
+        assert!(file.exists(), "the process goes on as it began");
+        let restarted = attic.api.post(&format!("{PLUGINS}finder/restart/"), json!({})).await;
+        assert_eq!(restarted.status, 200, "{restarted:?}");
+        assert_eq!(runs_at(&attic, &folder).await, 3);
+        assert!(!file.exists(), "{}", attic.program.output());
     }
 
     /// A plugin that writes down its runs, and does not end one for an event while a file is there.

@@ -79,7 +79,7 @@ pub(super) struct OwnFolders {
     pub(super) environment: PathBuf,
     /// Its log, which it cannot open.
     pub(super) logs: PathBuf,
-    /// Its stored values, which it cannot open.
+    /// Its stored values while they are no records, which it cannot open.
     pub(super) storage: PathBuf,
 }
 

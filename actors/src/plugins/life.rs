@@ -554,6 +554,7 @@ async fn prepare(
     ];
     let (all, limits) = (settings.folders.clone(), installed.limits());
     let (own, of_plugin, holder, entry) = (folders.clone(), python.clone(), shared.clone(), entry.clone());
+    let (backend, key) = (parts.backend.clone(), key.clone());
     let given_up = CancellationToken::new();
     let _gives_up = given_up.clone().drop_guard();
     let blocking = tokio::task::spawn_blocking(move || {
@@ -567,7 +568,7 @@ async fn prepare(
         let program = PathBuf::from(&command[0]);
         let confinement =
             confine::confinement(&permissions, &limits, &own, &all, of_plugin.as_ref(), &program, user.user);
-        let storage = Storage::open(own.storage.clone())
+        let storage = Storage::open(key, backend.value_store()?, own.storage.clone())
             .map_err(|error| format!("its stored values cannot be read: {error}"))?;
         let inherited = if permissions.network { INHERITED_NETWORK.to_vec() } else { INHERITED.to_vec() };
         let environment = environment.into_iter().map(|it| (it.0.to_owned(), it.1.into())).collect();

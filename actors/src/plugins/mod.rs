@@ -44,6 +44,7 @@ use media::closer::Closer;
 use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use storage::Store;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -90,6 +91,13 @@ pub trait PluginBackend: Send + Sync + 'static {
 
     /// Stores something about a plugin. An error is a sentence.
     fn note(&self, key: PluginKey, note: PluginNote) -> Pending<'_, Result<(), String>>;
+
+    /// Returns the store for the values of plugins; `None` while other nodes of the cluster could not read them there.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// The sentence why that is not known.
+    fn value_store(&self) -> Result<Option<Store>, String>;
 
     /// Answers a call to the API as this plugin.
     fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer>;

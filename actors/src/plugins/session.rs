@@ -504,34 +504,20 @@ impl Life {
 
     async fn store(&mut self, method: &str, mut params: Map<String, Value>) -> Result<Value, Fault> {
         let refused = |message: String| Fault { code: REFUSED, message };
-        let Some(mut storage) = self.storage.take() else {
+        let Some(storage) = &mut self.storage else {
             return Err(refused("the storage is not available".to_owned()));
         };
         let key = text_of(&params, "key").unwrap_or_default().to_owned();
         let value = match method {
-            "storage.get" | "storage.keys" => {
-                let answer = match method {
-                    "storage.get" => {
-                        let value = storage.get(&key);
-                        json!({"found": value.is_some(), "value": value})
-                    }
-                    _ => json!({"keys": storage.keys()}),
-                };
-                self.storage = Some(storage);
-                return Ok(answer);
+            "storage.get" => {
+                let value = storage.get(&key);
+                return Ok(json!({"found": value.is_some(), "value": value}));
             }
+            "storage.keys" => return Ok(json!({"keys": storage.keys()})),
             "storage.set" => Some(params.remove("value").unwrap_or_default()),
             _ => None,
         };
-        let written = tokio::task::spawn_blocking(move || {
-            let done = storage.set(&key, value);
-            (storage, done)
-        });
-        let Ok((storage, done)) = written.await else {
-            return Err(refused("the storage cannot be written".to_owned()));
-        };
-        self.storage = Some(storage);
-        done.map(|()| json!({})).map_err(refused)
+        storage.set(&key, value).await.map(|()| json!({})).map_err(refused)
     }
 
     /// Looks at time limits and at the use of resources. Returns whether the process is not needed any more. An error ends

@@ -8,6 +8,7 @@
 //!   version  what it adds
 //!   1        what nodes write that announce no versions
 //!   2        the configuration names its version, and `cluster init` begins with that
+//!   3        the values that plugins store are records
 //! ```
 
 use std::fmt;
@@ -17,8 +18,11 @@ use serde::{Deserialize, Serialize};
 /// The version that is written if the configuration names none, and that nodes read which announce nothing.
 pub const FIRST_VERSION: u32 = 1;
 
+/// The version from which on the values that plugins store are records.
+pub const PLUGIN_VALUES_VERSION: u32 = 3;
+
 /// The versions that this version of the gateway reads. It writes each of them.
-pub const OWN_VERSIONS: VersionRange = VersionRange { oldest: 1, newest: 2 };
+pub const OWN_VERSIONS: VersionRange = VersionRange { oldest: 1, newest: 3 };
 
 /// The versions that a node reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ mod scope;
 mod state;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use self::action::{
     ACTION_SECONDS, ACTION_SECONDS_DEFAULT, Action, Confirmation, PLUGIN_EVENTS, RunCause, TASK_ACTION,
@@ -38,3 +39,4 @@ pub use self::schedule::{
 };
 pub use self::scope::{ApiArea, ApiScope};
 pub use self::state::PluginState;
+pub use self::value::PluginValue;

@@ -24,7 +24,7 @@ use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.
-const NOT_REPORTED: [&str; 10] = [
+const NOT_REPORTED: [&str; 11] = [
     "server_keys",
     "audit",
     "undo_parts",
@@ -35,6 +35,7 @@ const NOT_REPORTED: [&str; 10] = [
     "integration_states",
     "outbox_events",
     "plugin_schedules",
+    "plugin_values",
 ];
 /// The collection of the notices for users.
 const NOTICES: &str = "notices";

@@ -63,6 +63,11 @@ pub enum BackupError {
     IsSnapshot,
     #[error("the file is a back-up and no snapshot of a cluster")]
     NotASnapshot,
+    #[error(
+        "the back-up has values that plugins have stored, and not all nodes can read them yet: update all nodes, run \
+         `headwater cluster finalize`, and restore the back-up after that"
+    )]
+    NotFinalized,
     #[error("the passphrase is wrong")]
     WrongPassphrase,
     #[error("the key file is not that of the installation that made the back-up")]

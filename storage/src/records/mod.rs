@@ -43,6 +43,7 @@ pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
 pub use self::integration::{remove_integration, remove_runs_of_plugin};
 pub use self::personal_playlist::remove_playlists_of;
+pub use self::plugin::{remove_plugin_values, set_plugin_value};
 pub use self::vod::{category_key, category_link_key, external_id_key};
 
 use crate::record::Schema;
@@ -84,6 +85,7 @@ pub fn schema() -> Schema {
         .with::<domain::personal_playlist::PersonalPlaylist>()
         .with::<domain::plugin::Plugin>()
         .with::<domain::plugin::PluginSchedules>()
+        .with::<domain::plugin::PluginValue>()
         .with::<domain::panel::ProfileInfo>()
         .with::<domain::recording::LeftFiles>()
         .with::<domain::recording::Recording>()
@@ -112,7 +114,7 @@ pub fn schema() -> Schema {
 
 #[cfg(test)]
 mod tests {
-    use domain::cluster::version::OWN_VERSIONS;
+    use domain::cluster::version::{OWN_VERSIONS, PLUGIN_VALUES_VERSION};
 
     use super::*;
     use crate::record::Sharing;
@@ -147,6 +149,7 @@ mod tests {
                 "integrations",
                 "join_tickets",
                 "plugin_schedules",
+                "plugin_values",
                 "plugins",
                 "profile_infos",
                 "stream_ids",
@@ -171,9 +174,13 @@ mod tests {
         let shared = record_types.iter().filter(|it| it.sharing != Sharing::Local);
         let mut formats: Vec<_> = shared.map(|it| format!("{} {}", it.name, it.version)).collect();
         formats.sort_unstable();
-        let golden: Vec<_> = include_str!("../../tests/golden/shared-records-2.txt").lines().collect();
+        let golden: Vec<_> = include_str!("../../tests/golden/shared-records-3.txt").lines().collect();
         assert_eq!(formats, golden, "version {} of the cluster", OWN_VERSIONS.newest);
-        assert_eq!(OWN_VERSIONS.newest, 2, "shared-records-2.txt is of version 2");
+        assert_eq!(OWN_VERSIONS.newest, 3, "shared-records-3.txt is of version 3");
+        let before: Vec<_> = include_str!("../../tests/golden/shared-records-2.txt").lines().collect();
+        assert!(before.iter().all(|it| golden.contains(it)), "nodes still write version 2");
+        let added: Vec<_> = golden.into_iter().filter(|it| !before.contains(it)).collect();
+        assert_eq!((added, PLUGIN_VALUES_VERSION), (vec!["plugin_values 1"], 3));
     }
 
     #[test]

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use cluster::testing::NatsServers;
+use domain::cluster::version::{ClusterVersion, OWN_VERSIONS};
 use serde_json::{Value, json};
+use storage::Store;
+use storage::records::schema;
 use tempfile::TempDir;
 
 use super::api::{ADMIN, Api, PASSWORD};
@@ -253,4 +256,20 @@ pub async fn join(writer: &Node, machine: Machine, role: &str) -> Node {
     node.sees(writer.machine.name).await;
     writer.sees(node.machine.name).await;
     node
+}
+
+/// Starts the only node of a cluster that writes the version before the newest, as after an upgrade of all nodes.
+pub async fn upgraded(machine: Machine) -> Node {
+    machine.succeeds(&["cluster", "init"]).await;
+    let root = machine.folder.path().to_owned();
+    let version = OWN_VERSIONS.newest - 1;
+    let writing = tokio::task::spawn_blocking(move || {
+        let store = Store::open(&root.join("store"), &root.join("key"), schema()).unwrap();
+        store.leave_log().unwrap();
+        store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
+        store.close();
+    });
+    writing.await.unwrap();
+    machine.succeeds(&["cluster", "reseed"]).await;
+    machine.serve(&[]).await
 }

@@ -37,6 +37,7 @@ struct Records {
     records: Mutex<HashMap<PluginKey, Plugin>>,
     notes: Mutex<Vec<PluginNote>>,
     notifications: Mutex<Vec<PluginNotification>>,
+    values: OnceLock<Store>,
     /// Slow calls that go on, and the most at once.
     calls: AtomicUsize,
     calls_max: AtomicUsize,
@@ -63,6 +64,11 @@ impl PluginBackend for Records {
             }
         }
         Box::pin(async { Ok(()) })
+    }
+
+    fn value_store(&self) -> Result<Option<Store>, String> {
+        let store = self.values.get_or_init(|| Store::temporary(storage::records::schema()).unwrap());
+        Ok(Some(store.clone()))
     }
 
     fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer> {

@@ -8,7 +8,7 @@ use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use storage::plugin_files::{ArchiveError, StagedPlugin};
-use storage::records::remove_runs_of_plugin;
+use storage::records::{remove_plugin_values, remove_runs_of_plugin};
 use tracing::{info, warn};
 
 use super::runs::{follow_record, sentence};
@@ -46,7 +46,7 @@ pub(crate) struct ImportedPluginView {
 /// Options of a removal.
 #[derive(Debug, Query)]
 pub(crate) struct PluginRemoval {
-    /// Whether the files that the plugin wrote are deleted as well.
+    /// Whether the files and the values that the plugin stored are deleted as well.
     data: Option<bool>,
 }
 
@@ -244,7 +244,12 @@ async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, R
     .await?;
     // Its process ends before its folders do.
     follow_record(&call, &key).await;
-    let (app, with_data) = (Arc::clone(&call.app), query.data == Some(true));
+    let with_data = query.data == Some(true);
+    if with_data {
+        let removed = key.clone();
+        call.write(move |write| Ok(remove_plugin_values(write, &removed)?)).await?;
+    }
+    let app = Arc::clone(&call.app);
     let done = blocking(move || {
         app.plugins.files.remove(&key)?;
         archive.iter().try_for_each(|it| app.files.remove(Folder::Plugins, it))?;

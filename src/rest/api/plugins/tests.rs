@@ -2,9 +2,11 @@
 
 use std::fs;
 
-use domain::plugin::{MASK, PluginKey, ReportedParts};
+use domain::plugin::{MASK, PluginKey, PluginValue, ReportedParts};
+use domain::secret::Secret;
 use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, demo, hostile_archives, part};
+use storage::records::set_plugin_value;
 
 use super::*;
 use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, SECRET};
@@ -112,6 +114,21 @@ async fn a_plugin_is_imported_configured_enabled_and_deleted() {
     assert!(!rest.data_dir().join("plugin-data/my_plugin").exists());
     assert_eq!(listed(&rest).await, [] as [Value; 0]);
     assert_eq!(rest.admin("DELETE", delete, Value::Null).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_deleted_plugin_keeps_the_values_that_it_stored_unless_its_data_is_deleted_too() {
+    let rest = Rest::start().await;
+    let store = &rest.models.store;
+    let key = PluginKey::of_folder("my_plugin").unwrap();
+    let value = Some(Secret::new("1"));
+    store.write(move |write| set_plugin_value(write, &key, "token".to_owned(), value)).await.unwrap();
+    for (query, n_left) in [("", 1), ("?data=true", 0)] {
+        import(&rest, &plugin(&manifest("1.0.0", json!({}))), false).await;
+        let delete = format!("/api/plugins/plugins/my_plugin/delete/{query}");
+        assert_eq!(rest.admin("DELETE", &delete, Value::Null).await.body, json!({ "success": true }));
+        assert_eq!(store.collection::<PluginValue>().len(), n_left);
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::personal_playlist::PersonalPlaylist;
+use domain::plugin::PluginValue;
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::recording::{LeftFiles, Recording};
 use domain::secret::{Secret, ServerKeys};
@@ -86,6 +87,7 @@ fn now() -> Vec<Value> {
         written(&samples::guide_state()),
         written(&samples::lineup()),
         written(&samples::personal_playlist()),
+        written(&samples::plugin_value()),
         written(&samples::refresh()),
         written(&samples::server_group()),
         written(&samples::server_keys()),
@@ -205,6 +207,7 @@ fn records_of_every_released_version_still_decode() {
             GuideSource::COLLECTION => reads::<GuideSource>(line),
             GuideState::COLLECTION => reads::<GuideState>(line),
             PersonalPlaylist::COLLECTION => reads::<PersonalPlaylist>(line),
+            PluginValue::COLLECTION => reads::<PluginValue>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
             ServerGroup::COLLECTION => reads::<ServerGroup>(line),
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),

@@ -33,6 +33,7 @@ use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
 use domain::output_profile::{LeftOutKind, OutputProfile};
 use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
 use domain::personal_playlist::PersonalPlaylist;
+use domain::plugin::{PluginKey, PluginValue};
 use domain::recording::rules::{
     ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
 };
@@ -191,6 +192,15 @@ pub(super) fn join_ticket() -> JoinTicket {
         role: NodeRole::Edge,
         created_at: 1_700_000_000_000,
         used_by: Some(NodeId(4)),
+    }
+}
+
+pub(super) fn plugin_value() -> PluginValue {
+    PluginValue {
+        id: 3,
+        plugin: PluginKey::of_folder("weather").unwrap(),
+        key: "token".to_owned(),
+        value: Secret::new(r#"{"text":"secret","until":1700000000}"#),
     }
 }
 

@@ -1,12 +1,10 @@
 //! Nodes of a cluster: an admin adds one and removes it, on the page of a node that does not write, drains a node, and
 //! finalizes an upgrade.
 
-use domain::cluster::version::{ClusterVersion, OWN_VERSIONS};
-use storage::Store;
-use storage::records::schema;
+use domain::cluster::version::OWN_VERSIONS;
 
 use crate::support::api::{ADMIN, PASSWORD};
-use crate::support::cluster::{Machine, Node, nats, two_nodes};
+use crate::support::cluster::{Machine, nats, two_nodes, upgraded};
 use crate::support::until_async;
 use crate::web_pages::page::Page;
 
@@ -46,22 +44,6 @@ async fn an_admin_adds_a_node_with_the_command_of_the_page_and_removes_it() {
     assert_eq!(loft.program.ended().await.code(), Some(1), "{}", loft.program.output());
     let rows = "return [...document.querySelectorAll('tbody th')].map((it) => it.textContent).join().includes('loft')";
     page.until("the row to disappear", rows, |it| it == false).await;
-}
-
-/// Starts the only node of a cluster that writes the version before the newest, as after an upgrade of all nodes.
-async fn upgraded(machine: Machine) -> Node {
-    machine.succeeds(&["cluster", "init"]).await;
-    let root = machine.folder.path().to_owned();
-    let version = OWN_VERSIONS.newest - 1;
-    let writing = tokio::task::spawn_blocking(move || {
-        let store = Store::open(&root.join("store"), &root.join("key"), schema()).unwrap();
-        store.leave_log().unwrap();
-        store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
-        store.close();
-    });
-    writing.await.unwrap();
-    machine.succeeds(&["cluster", "reseed"]).await;
-    machine.serve(&[]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
