@@ -7,6 +7,7 @@
 //! | `GET /node/v1/keys` | a node | the data keys, sealed for it |
 //! | `GET /node/v1/ring/…` | a node | the ring of a live channel of which this node is the origin |
 //! | `GET /node/v1/status` | a node | what this node plays, see [`super::status`] |
+//! | `GET /node/v1/archives` | a node | how far back the past of channels can be watched, see [`super::archives`] |
 //! | `GET /node/v1/timeline/…` | a node | the history of a channel on this node, see [`super::timelines`] |
 //! | `POST /node/v1/control` | a node | the outcome of an order of an admin there; see [`crate::playing_control`] |
 //! | `POST /node/v1/operator` | a full node | the outcome of a request of its operator; see [`super::operator`] |

@@ -12,7 +12,7 @@ mod slow {
     use crate::support::binary::Binary;
     use crate::support::client::Player;
     use crate::support::cluster::{Machine, Node, contains_none, join, nats, two_nodes};
-    use crate::support::panel::Panel;
+    use crate::support::panel::{Panel, listed};
     use crate::support::signal::Picture;
     use crate::support::until_async;
     use crate::support::upstream::{Cut, MockResponse, Provider};
@@ -249,7 +249,8 @@ mod slow {
         only_asked(&panel.provider, "cellar");
 
         // A list that breaks off is one here, too.
-        let list = MockResponse::text("application/json", "x".repeat(200_000)).until(100_000, Cut::Reset);
+        let list: Value = (1..1000).map(|id| listed(id, "One")).collect();
+        let list = MockResponse::text("application/json", list.to_string()).until(100_000, Cut::End);
         panel.answers("get_live_streams", list);
         let seen = refreshed(&attic, &account).await;
         assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("error"), &json!(1)), "{seen}");
@@ -260,6 +261,12 @@ mod slow {
 
         // Nobody else asks while its node is down, and nothing is lost.
         let cellar = cellar.stops().await;
+        until_async("the cellar to leave", async || {
+            let body = attic.api.get("/api/core/nodes/").await.body;
+            let nodes = body["nodes"].as_array().cloned().unwrap_or_default();
+            !nodes.iter().any(|it| it["name"] == "cellar" && it["state"] == "alive")
+        })
+        .await;
         let n_asked = only_asked(&panel.provider, "cellar");
         let seen = refreshed(&attic, &account).await;
         assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("error"), &json!(1)), "{seen}");

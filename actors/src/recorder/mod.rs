@@ -329,8 +329,8 @@ impl Shared {
             let mut next = now.saturating_add(LOOK_MS_MAX);
             // In a cluster, the node that writes the configuration records. What a file lacks is added where it is.
             let is_here = parts.models.store.writes_shared();
-            let has_file = |it: &Recording| it.file.as_ref().is_some_and(|it| it.node.is_some());
-            let may_run = |it: &&Arc<Recording>| is_here || has_file(it) && it.missed_are_due();
+            let names_node = |it: &Recording| it.file.as_ref().is_some_and(|it| it.node.is_some());
+            let may_run = |it: &&Arc<Recording>| is_here || it.missed_are_due() && names_node(it);
             for recording in parts.models.recordings.load().iter().filter(may_run) {
                 match due_at(recording, &parts.folder) {
                     Some(due) if due <= now => self.start_run(recording.id),

@@ -107,15 +107,7 @@ impl Shared {
                 }
                 FileReport::Filled { node, recording, filled } => {
                     if let Some(mut record) = write.get::<Recording>(recording.0)?
-                        && record
-                            .file
-                            .as_ref()
-                            .is_some_and(|it| it.node.as_ref().is_none_or(|it| *it == node))
-                        && record
-                            .after
-                            .missed
-                            .as_ref()
-                            .is_some_and(|it| it.replacement.as_ref() == Some(&filled))
+                        && expects(&record, &node, &filled)
                     {
                         record.filled(filled, now_ms());
                         write.put(&record)?;
@@ -257,6 +249,14 @@ impl Shared {
         });
         stored.await.inspect_err(|error| warn!("failed to note the node of recordings: {error}")).is_ok()
     }
+}
+
+/// Returns whether a recording has its file on this node, which was about to put this file in its place.
+fn expects(recording: &Recording, node: &str, filled: &FilledFile) -> bool {
+    // One from before the cluster names no node.
+    let is_there = recording.file.as_ref().is_some_and(|it| it.node.as_deref().is_none_or(|it| it == node));
+    let expected = recording.after.missed.as_ref().and_then(|it| it.replacement.as_ref());
+    is_there && expected == Some(filled)
 }
 
 /// Cuts a file to whole packets, as after a crash. Returns its size and when it was written last; `None` if it is gone.

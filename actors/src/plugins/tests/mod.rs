@@ -76,6 +76,10 @@ impl PluginBackend for Records {
             if call.path == "/slow/" {
                 let at_once = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
                 self.calls_max.fetch_max(at_once, Ordering::SeqCst);
+                // Until eight go on, however slowly the plugin makes them. A ninth would have time to begin.
+                while self.calls_max.load(Ordering::SeqCst) < 8 {
+                    sleep(Duration::from_millis(5)).await;
+                }
                 sleep(Duration::from_millis(50)).await;
                 self.calls.fetch_sub(1, Ordering::SeqCst);
             }

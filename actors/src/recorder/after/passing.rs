@@ -1,4 +1,5 @@
-//! Changes of records by the work on files, and by what fills them. A node that does not write the records lets the one that writes make them.
+//! Changes of records by the work on files, and by what fills them. A node that does not write the records lets the one that
+//! writes make them.
 
 use std::time::Duration;
 
