@@ -264,12 +264,12 @@ pub async fn upgraded(machine: Machine) -> Node {
     let root = machine.folder.path().to_owned();
     let version = OWN_VERSIONS.newest - 1;
     let writing = tokio::task::spawn_blocking(move || {
-        let store = Store::open(&root.join("store"), &root.join("key"), schema()).unwrap();
-        store.leave_log().unwrap();
-        store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
+        let store = Store::open(&root.join("store"), &root.join("key"), schema()).expect("a store");
+        store.leave_log().expect("a store that can be written");
+        store.write_blocking(move |write| write.put(&ClusterVersion { version })).expect("a commit");
         store.close();
     });
-    writing.await.unwrap();
+    writing.await.expect("a thread");
     machine.succeeds(&["cluster", "reseed"]).await;
     machine.serve(&[]).await
 }

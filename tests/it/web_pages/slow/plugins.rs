@@ -284,7 +284,7 @@ async fn an_admin_installs_a_plugin_reads_its_permissions_configures_runs_update
 
     assert!(exists(&office.files()));
     page.presses("Delete").await;
-    page.clicks("dialog[open] label", "Delete the files that it wrote, too").await;
+    page.clicks("dialog[open] label", "Delete what it has stored, too").await;
     page.clicks("dialog[open] button", "Delete").await;
     page.shows("No plugins").await;
     assert!(!exists(&office.files()) && !exists(&office.data.path().join("plugins/greeter")));

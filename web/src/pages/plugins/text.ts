@@ -73,7 +73,7 @@ export const text = texts({
 		update: 'Install another version',
 		deleteTitle: (name: string) => `Delete the plugin ${name}?`,
 		deleteText: 'Its code and settings are deleted. This cannot be undone.',
-		deleteData: 'Delete the files that it wrote, too',
+		deleteData: 'Delete what it has stored, too',
 		deleted: (name: string) => `Deleted the plugin ${name}.`,
 
 		beforeTitle: 'Before you enable it',
