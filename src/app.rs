@@ -34,7 +34,6 @@ use crate::config::{Config, NetworkClass, NetworkRules, PublicUrl, UserNetworks,
 use crate::data::DataFolder;
 use crate::demo::Demo;
 use crate::files::Files;
-use crate::gateway::install_tls;
 use crate::guide::GuideCache;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
@@ -140,7 +139,7 @@ pub(crate) struct App {
 type BuiltRules = (Arc<Table<CoreSetting>>, Arc<NetworkRules>);
 
 impl App {
-    /// Builds the context around a started system. Reads the store, so it blocks.
+    /// Builds the context around a started system and the HTTP client of this node. Reads the store, so it blocks.
     ///
     /// # Errors
     /// Returns an error if the store cannot be read or has no server keys.
@@ -148,7 +147,7 @@ impl App {
         config: Config,
         models: Models,
         guide_files: GuideFiles,
-        system: &Arc<System>,
+        (system, fetch): (&Arc<System>, Fetch),
         admission: Arc<Admission>,
     ) -> Result<Self, storage::Error> {
         let events = system.events();
@@ -209,7 +208,7 @@ impl App {
             guide_files,
             backups: Backups::new(models.clone(), files, DataFolder::new(&config.data_dir), events.clone()),
             logo_files: tokio::sync::Mutex::new(()),
-            logo_cache: Arc::new(logo_cache(&config, system)),
+            logo_cache: Arc::new(LogoCache::new(config.data_dir.join("cache/logos"), fetch)),
             guide_cache: Arc::default(),
             written_programme: tokio::sync::Mutex::new(()),
             config,
@@ -315,19 +314,6 @@ impl App {
     pub(crate) fn discovered_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
         self.system.upgrade()?.discovered_limit(profile, account.updated_at)
     }
-}
-
-/// Creates the cache of logos, whose client connects to the gateway itself only on request of an admin.
-fn logo_cache(config: &Config, system: &System) -> LogoCache {
-    install_tls();
-    let own_listeners = system.plans().conditions().own_listeners;
-    LogoCache::new(config.data_dir.join("cache/logos"), |limits| {
-        let fetch = Fetch::new(limits)?.beside(own_listeners);
-        Ok(match &config.user_agent {
-            Some(agent) => fetch.known_as(agent),
-            None => fetch,
-        })
-    })
 }
 
 impl fmt::Debug for App {

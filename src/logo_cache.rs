@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use actors::{Fetch, FetchError, FetchLimits};
+use actors::{Fetch, FetchLimits};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use domain::account::Account;
@@ -20,7 +20,6 @@ use domain::account_addresses::{addresses_of, at_address};
 use domain::egress::{AllowedNetworks, Distance, Reach, reach_of_account};
 use domain::ids::{AccountId, GuideSourceId};
 use domain::logo::{Logo, logo_copy_path};
-use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
@@ -60,11 +59,12 @@ pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
     format!("{origin}{}?v={version}", logo_copy_path(logo.id))
 }
 
-/// The way to an image: how far its address may lead, through which proxy, and to which of an account's servers.
+/// The way to an image: how far its address may lead, through which proxy or node, and to which of an account's servers.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageWay {
     reach: Reach,
-    proxy: Option<ProxyAddress>,
+    /// The account whose proxy and nodes are used.
+    account: Option<Arc<Account>>,
     /// All addresses of the account, and the one in use; `None` without an account that has several.
     server: Option<(Vec<SourceUrl>, SourceUrl)>,
 }
@@ -77,7 +77,7 @@ impl ImageWay {
                 let refreshes = models.refreshes.load();
                 let refresh = refreshes.get(account.id.0).map(|it| &**it);
                 let reach = reach_of_account(account, refresh);
-                Self { reach, proxy: account.proxy.clone(), server: server_of(models, account) }
+                Self { reach, account: Some(Arc::clone(account)), server: server_of(models, account) }
             }
             // The account was deleted.
             None => Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist).into(),
@@ -87,14 +87,14 @@ impl ImageWay {
 
 impl From<Reach> for ImageWay {
     fn from(reach: Reach) -> Self {
-        Self { reach, proxy: None, server: None }
+        Self { reach, account: None, server: None }
     }
 }
 
 /// The copies of logos.
 pub(crate) struct LogoCache {
     folder: PathBuf,
-    fetch: Option<Fetch>,
+    fetch: Fetch,
     state: Mutex<State>,
     /// Permits for fetches.
     fetches: Semaphore,
@@ -118,19 +118,20 @@ struct Copies {
 }
 
 impl LogoCache {
-    /// Uses a folder, which is created when it is needed. `fetch_with` creates the client for these limits.
-    pub(crate) fn new(
-        folder: PathBuf,
-        fetch_with: impl FnOnce(FetchLimits) -> Result<Fetch, FetchError>,
-    ) -> Self {
+    /// Uses a folder, which is created when it is needed, and a client with other limits.
+    pub(crate) fn new(folder: PathBuf, fetch: Fetch) -> Self {
         let limits = FetchLimits {
             connect_timeout: FETCH_TIME_MAX / 2,
             read_timeout: FETCH_TIME_MAX,
             total_timeout: FETCH_TIME_MAX,
             bytes_max: LOGO_BYTES_MAX,
         };
-        let fetch = fetch_with(limits).ok();
-        Self { folder, fetch, state: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
+        Self {
+            folder,
+            fetch: fetch.within(limits),
+            state: Mutex::default(),
+            fetches: Semaphore::new(FETCHES_MAX),
+        }
     }
 
     /// Returns the copy of the image at an address, if there is one, without waiting for the network. A copy that is missing
@@ -194,8 +195,7 @@ impl LogoCache {
     }
 
     async fn download(&self, url: &str, way: &ImageWay) -> Result<Bytes, String> {
-        let fetch = self.fetch.as_ref().ok_or("the HTTP client is not available")?;
-        let fetch = fetch.through(way.proxy.as_ref());
+        let fetch = way.account.as_ref().map_or_else(|| self.fetch.clone(), |it| self.fetch.of_account(it));
         let placed = way.server.as_ref().map(|(all, used)| at_address(&SourceUrl::new(url), all, used));
         let url = placed.as_ref().map_or(url, SourceUrl::expose);
         let mut body =
@@ -325,7 +325,7 @@ impl Copies {
     }
 }
 
-/// Returns the way to a logo: no nearer than the playlist or guide that named it, and through the proxy of its account.
+/// Returns the way to a logo: no nearer than the playlist or guide that named it, and that of its account.
 pub(crate) fn way_to_logo(models: &Models, logo: &Logo) -> ImageWay {
     if let Some(source) = logo.guide_source {
         return way_to_guide_image(models, source);
@@ -333,15 +333,15 @@ pub(crate) fn way_to_logo(models: &Models, logo: &Logo) -> ImageWay {
     logo.named_by.map_or_else(|| Reach::default().into(), |it| ImageWay::of_account(models, it))
 }
 
-/// Returns the way to an image: no nearer than the guide that named it, and through the proxy of its account.
+/// Returns the way to an image: no nearer than the guide that named it, and that of its account.
 pub(crate) fn way_to_guide_image(models: &Models, source: GuideSourceId) -> ImageWay {
     let origin = models.guide_states.load().get(source.0).and_then(|it| it.origin);
     let account = models.guide_sources.load().get(source.0).and_then(|it| it.account);
     // A source that was deleted, or a file of an admin.
     let reach = Reach::named_by(origin.unwrap_or(Distance::Public), AllowedNetworks::OfPlaylist);
     let account = account.and_then(|it| models.accounts.load().get(it.0).cloned());
-    let proxy = account.as_ref().and_then(|it| it.proxy.clone());
-    ImageWay { reach, proxy, server: account.and_then(|it| server_of(models, &it)) }
+    let server = account.as_ref().and_then(|it| server_of(models, it));
+    ImageWay { reach, account, server }
 }
 
 /// Returns all addresses of an account that has several, and the one in use. A picture that cannot be fetched does not
@@ -376,7 +376,7 @@ mod tests {
 
     fn cache(folder: &Path) -> Arc<LogoCache> {
         install_tls();
-        Arc::new(LogoCache::new(folder.join("logos"), Fetch::new))
+        Arc::new(LogoCache::new(folder.join("logos"), Fetch::new(FetchLimits::default()).unwrap()))
     }
 
     /// Requests a logo, and waits for the fetch that this starts.

@@ -160,8 +160,6 @@ impl Gateway {
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let own_listeners: Arc<[SocketAddr]> = [api_addr, player_addr].into();
-        let fetch_for_nodes =
-            FetchForNodes::new(fetch(&config).map_err(StartError::Fetch)?.beside(own_listeners.clone()));
         let (membership, of_node) = {
             let (config, store, packets) = (config.clone(), models.store.clone(), runtimes.packets.clone());
             let preparing = async move { node::membership::prepare(&config, &store, &packets).await };
@@ -171,9 +169,10 @@ impl Gateway {
             let membership = parts.membership()?;
             Some((membership, take_over.predecessor_port()))
         });
-        let system =
+        let (system, fetch) =
             start_system(&config, &models, &guide_files, &runtimes, own_listeners, predecessor, of_node)
                 .await?;
+        let fetch_for_nodes = FetchForNodes::new(fetch.clone());
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -186,7 +185,8 @@ impl Gateway {
         origins.log(&config);
         let app = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
-            let new_app = move || App::new(config, models, guide_files, &system, admission).map(Arc::new);
+            let new_app =
+                move || App::new(config, models, guide_files, (&system, fetch), admission).map(Arc::new);
             runtimes.work.spawn_blocking(new_app)
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
@@ -465,7 +465,7 @@ impl Gateway {
     }
 }
 
-/// Starts the actors, and has them follow the commits of the store.
+/// Starts the actors, and has them follow the commits of the store. Returns them with the HTTP client of this node.
 async fn start_system(
     config: &Config,
     models: &Models,
@@ -474,7 +474,7 @@ async fn start_system(
     own_listeners: Arc<[SocketAddr]>,
     predecessor: Option<ServingPredecessor>,
     of_node: Option<NodeParts>,
-) -> Result<Arc<System>, StartError> {
+) -> Result<(Arc<System>, Fetch), StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
     let conditions = PlanContext {
         has_ffmpeg,
@@ -528,6 +528,7 @@ async fn start_system(
     };
     let (targets, files) = (models.clone(), PluginFiles::new(&config.data_dir));
     let plugins = runtimes.work.spawn_blocking(move || PluginTargets::read(targets, files));
+    let of_app = fetch.clone();
     let integrations = IntegrationParts {
         models: models.clone(),
         plugins: plugins.await.map_err(|_| StartError::Runtime)?,
@@ -564,7 +565,7 @@ async fn start_system(
         Ok(system)
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
-    Ok(Arc::new(system.map_err(StartError::Actors)?))
+    Ok((Arc::new(system.map_err(StartError::Actors)?), of_app))
 }
 
 /// Builds the launcher of programs, and says what it cannot do on this machine.

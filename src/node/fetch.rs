@@ -1,4 +1,4 @@
-//! Lists, panels and guides of accounts that only some nodes may use: another node sends the requests.
+//! Lists, panels, guides and images of accounts that only some nodes may use: another node sends the requests.
 //!
 //! ```text
 //!   refresh ─▶ this node ─▶ node of the account ─┬─ may use it ─▶ provider
@@ -15,6 +15,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use std::{fmt, io};
 
 use actors::{
@@ -35,6 +36,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use storage::{Store, Table};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
@@ -52,6 +54,8 @@ const REQUEST_BYTES_MAX: usize = 256 << 10;
 const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of requests that this node sends for others at a time.
 const REQUESTS_MAX: usize = 32;
+/// Longest wait of a request for others. A list waits for logos, of which many are requested at once.
+const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// Header of an answer: its head.
 const HEAD_HEADER: HeaderName = HeaderName::from_static("headwater-fetched");
@@ -214,7 +218,7 @@ impl FetchForNodes {
                 "the request is unknown to this version, or did not arrive",
             );
         };
-        let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
+        let Ok(Ok(permit)) = timeout(TURN_WAIT, Arc::clone(&self.free).acquire_owned()).await else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "this node sends too many requests for others");
         };
         let (fetch, headers) = (self.fetch.clone(), head.headers);

@@ -76,6 +76,7 @@ use crate::control::{ControlRequest, execute_here};
 use crate::data::DataFolder;
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
+use crate::http::socket::prepare;
 use crate::playing_control::{Order, perform_for};
 
 /// Maximum number of connections of other nodes. A node that forwards needs one for each request.
@@ -184,7 +185,7 @@ async fn serve(
     retired: CancellationToken,
 ) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    socket.set_nodelay(true).map_err(|it| text(&it))?;
+    prepare(&socket);
     let local = socket.local_addr().map_err(|it| text(&it))?;
     let tls = parts.trust.server().map_err(|it| text(&it))?;
     let accepting = async {

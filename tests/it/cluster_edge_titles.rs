@@ -9,10 +9,11 @@ mod slow {
     use crate::support::api::Api;
     use crate::support::binary::Binary;
     use crate::support::client::{Player, Reading, Request, Response, fetch};
-    use crate::support::cluster::{Machine, Node, contains_none, join, nats, two_nodes};
+    use crate::support::cluster::{Machine, Node, contains_none, join, nats, nodes, two_nodes};
     use crate::support::files::FileProvider;
-    use crate::support::until_async;
+    use crate::support::namespace::{Machines, ROUTER, is_inside, run};
     use crate::support::upstream::{MockResponse, Provider};
+    use crate::support::{tools, until_async};
 
     const LIST: &str = "/lists/all.m3u";
     /// The password at the provider.
@@ -256,6 +257,41 @@ mod slow {
         assert_eq!(files.n_refused(), 0);
         contains_none(edge.machine.folder.path(), &[SECRET]);
         assert!(!edge.program.output().contains(SECRET));
+    }
+
+    #[test]
+    fn a_film_ends_when_the_machine_of_its_edge_node_vanishes() {
+        if is_inside("cluster_edge_titles::slow::a_film_ends_when_the_machine_of_its_edge_node_vanishes") {
+            run(vanishing_edge());
+        }
+    }
+
+    async fn vanishing_edge() {
+        let (full, edge, server) = (1, 2, 3);
+        let mut machines = Machines::new(3);
+        let on = |at| (Machines::host(at), Machines::command(at));
+        let nats = NatsServers::start_on(&tools::installed("bin/nats-server"), vec![on(server)]);
+        let machine = |name, at| Machine::new_at(name, &nats, Machines::command(at), Machines::host(at));
+        let files = FileProvider::start_at(ROUTER.parse().unwrap(), film()).await;
+        let attic = machine("attic", full);
+        let library = fill(&attic, &files).await;
+        let attic = nodes([attic]).await.remove(0);
+        let node = join(&attic, machine("edge", edge), "edge").await;
+        files.slow_after(500_000);
+        let watched = || Request::get(library.film.as_str()).header("Range", "bytes=4000000-");
+        let player = plays(&node, || watched().reading(SLOWLY)).await;
+        player.more_bytes(100_000).await;
+        assert_eq!((reader(&attic).await.as_str(), files.n_open()), ("attic", 1));
+        for other in [full, server] {
+            machines.cut(edge, other);
+            machines.cut(other, edge);
+        }
+        until_closed(&files).await;
+        until_async("the end of the session", async || {
+            !attic.api.get("/proxy/vod/stats").await.body.to_string().contains("\"node\"")
+        })
+        .await;
+        machines.restore();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

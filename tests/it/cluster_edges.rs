@@ -19,6 +19,9 @@ mod slow {
 
     const LIST: &str = "/lists/all.m3u";
     const NEWS: &str = "/live/anna/hunter22/news.ts";
+    const LOGO: &str = "/logos/news.png";
+    const POSTER: &str = "/posters/heat.png";
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
     /// The password at the provider.
     const SECRET: &str = "hunter22";
     const KID: &str = "kid";
@@ -27,7 +30,9 @@ mod slow {
     /// Makes a channel of an account without a limit. Returns its uuid and the path of the account in the API.
     async fn fill(machine: &Machine, provider: &Provider) -> (String, String) {
         provider.path(NEWS).plays(Picture::new("news"));
-        let list = format!("#EXTM3U\n#EXTINF:-1,News\n{}\n", provider.url(NEWS));
+        provider.path(LOGO).answers(MockResponse::text("image/png", PNG));
+        let (logo, news) = (provider.url(LOGO), provider.url(NEWS));
+        let list = format!("#EXTM3U\n#EXTINF:-1 tvg-logo=\"{logo}\",News\n{news}\n");
         provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
         let folder = machine.folder.path().display().to_string();
         let mut program = Binary::start(&["serve", "--data-dir", &folder]);
@@ -130,7 +135,7 @@ mod slow {
         let renamed = attic.api.patch(&account, json!({ "name": "Home" })).await;
         assert_eq!(renamed.body["nodes"], json!(["cellar"]), "{renamed:?}");
 
-        // Its list and its guide come through that node, too.
+        // Its list, its guide and its logos come through that node, too.
         assert_eq!(refreshed(&attic, &account).await["status"], "success");
         let lists = provider.path(LIST).requests();
         assert_eq!(lists.last().and_then(|it| it.header("user-agent")), Some("cellar"), "{lists:?}");
@@ -143,6 +148,10 @@ mod slow {
         assert_eq!(seen["status"], "success", "{seen}");
         let guides = provider.path("/guide.xml").requests();
         assert_eq!(guides[0].header("user-agent"), Some("cellar"), "{guides:?}");
+        shows_picture(&attic, "/api/channels/logos/").await;
+        let logos = provider.path(LOGO).requests();
+        assert_eq!(logos.len(), 1, "{logos:?}");
+        assert_eq!(logos[0].header("user-agent"), Some("cellar"), "{logos:?}");
 
         let player = plays(&attic, &path).await;
         let seen = attic.channel(&uuid).await;
@@ -177,7 +186,9 @@ mod slow {
         panel.says("get_series_categories", &json!([]));
         let film = json!({
             "stream_id": 1, "name": "Heat (1995)", "category_id": "21", "container_extension": "mkv",
+            "stream_icon": panel.provider.url(POSTER),
         });
+        panel.provider.path(POSTER).answers(MockResponse::text("image/png", PNG));
         panel.says("get_vod_streams", &json!([film]));
         let details = json!({ "info": { "plot": "Two men." }, "movie_data": { "stream_id": 1 } });
         panel.says("get_vod_info&vod_id=1", &details);
@@ -196,6 +207,19 @@ mod slow {
         let others: Vec<_> = requests.iter().filter(|it| it.header("user-agent") != Some(by)).collect();
         assert!(others.is_empty(), "{others:?}");
         requests.len()
+    }
+
+    /// Waits until a node shows the first picture of a list as the provider sends it.
+    async fn shows_picture(node: &Node, list: &str) {
+        until_async("the picture", async || {
+            let body = node.api.get(list).await.body;
+            let Some(first) = body["results"].as_array().or(body.as_array()).and_then(|it| it.first()) else {
+                return false;
+            };
+            let copy = node.api.get(&format!("{list}{}/cache/", first["id"])).await;
+            copy.answer.bytes == PNG
+        })
+        .await;
     }
 
     /// Waits until a refresh has ended. Returns what has it.
@@ -242,6 +266,8 @@ mod slow {
         let film = attic.api.get(films).await.body["results"][0]["id"].clone();
         let info = attic.api.get(&format!("{films}{film}/provider-info/")).await;
         assert_eq!((info.status, &info.body["plot"]), (200, &json!("Two men.")), "{info:?}");
+        shows_picture(&attic, "/api/vod/vodlogos/").await;
+        assert_eq!(panel.provider.path(POSTER).n_requests(), 1);
         for action in ["", "get_live_streams", "get_vod_streams", "get_vod_info&vod_id=1"] {
             assert!(panel.n_questions(action) > 0, "{action}");
         }

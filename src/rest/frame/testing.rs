@@ -400,7 +400,9 @@ pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) ->
     let building = tokio::task::spawn_blocking(move || {
         let guide_files = GuideFiles::temporary()?;
         system.accept_written_guides(models.clone(), guide_files.clone());
-        App::new(config, models, guide_files, &system, Admission::new(0, 0)).map(Arc::new)
+        gateway::install_tls();
+        let fetch = gateway::fetch(&config).unwrap();
+        App::new(config, models, guide_files, (&system, fetch), Admission::new(0, 0)).map(Arc::new)
     });
     building.await.unwrap().unwrap()
 }

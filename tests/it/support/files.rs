@@ -44,7 +44,12 @@ struct State {
 impl FileProvider {
     /// Starts a provider of a film with this content.
     pub async fn start(file: Vec<u8>) -> FileProvider {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        Self::start_at(Ipv4Addr::LOCALHOST, file).await
+    }
+
+    /// Does the same at another address of this machine.
+    pub async fn start_at(host: Ipv4Addr, file: Vec<u8>) -> FileProvider {
+        let listener = TcpListener::bind((host, 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(Mutex::new(State {
             file: Arc::new(file),
