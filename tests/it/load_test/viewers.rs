@@ -92,12 +92,20 @@ pub async fn steady_viewer(fixture: &LoadTestFixture, number: u64, mut random: R
 /// nothing was skipped.
 async fn check_byte_counts(fixture: &LoadTestFixture, player: &Player, name: &str) {
     let before = player.received(own_bytes);
-    let status = fixture.call("GET", "/proxy/ts/status", Value::Null).await;
-    let channels = status.body["channels"].as_array().cloned().unwrap_or_default();
-    let clients = channels.iter().flat_map(|it| it["clients"].as_array().cloned().unwrap_or_default());
-    let Some(client) = clients.into_iter().find(|it| it["user_agent"] == name) else { return };
-    let sent = client["bytes_sent"].as_u64().unwrap();
-    assert!(before < sent + PACKET, "{name} has {before} bytes of {client}");
+    let deadline = Instant::now() + crate::support::WAIT_MAX;
+    let (client, sent) = loop {
+        let status = fixture.call("GET", "/proxy/ts/status", Value::Null).await;
+        let channels = status.body["channels"].as_array().cloned().unwrap_or_default();
+        let clients = channels.iter().flat_map(|it| it["clients"].as_array().cloned().unwrap_or_default());
+        let Some(client) = clients.into_iter().find(|it| it["user_agent"] == name) else { return };
+        let sent = client["bytes_sent"].as_u64().unwrap();
+        if before < sent + PACKET {
+            break (client, sent);
+        }
+        // The gateway may be interrupted between sending and counting. The sums are compared at the end.
+        assert!(Instant::now() < deadline, "{name} has {before} bytes of {client}");
+        sleep(Duration::from_millis(10)).await;
+    };
     assert_eq!((&client["misses"], &client["missed_bytes"]), (&0.into(), &0.into()), "{name}: {client}");
     let arrives = async {
         while player.received(|r| own_bytes(r) < sent && r.ended.is_none()) {
