@@ -1,11 +1,12 @@
 //! What does a large cluster cost, and how fast does it answer an admin?
 //!
 //! Ten gateways and three NATS servers on this machine, 500 channels, and 100,000 viewers, 10,000 at each gateway, some of whom
-//! change channels all the time. A provider sends one picture a second, so that the viewers and not the bytes are the load.
+//! change channels all the time. A provider sends one picture a second, so that the viewers and not the bytes are the load; with
+//! more time between pictures, the packets are not the load of a small machine either.
 //! Measured are the CPU time, the memory and the traffic of the servers, the memory of the gateways, the time until a viewer
 //! has a packet of another channel, whether a stream ended, and how long the status and the channels of all nodes take.
 //!
-//! `cargo bench --bench cluster_viewers -- [--nodes 10] [--viewers 100000] [--zaps 200] [--channels 500] [--seconds 60]`
+//! `cargo bench --bench cluster_viewers -- [--nodes 10] [--viewers 100000] [--zaps 200] [--channels 500] [--seconds 60] [--pause 1]`
 
 #![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 
@@ -41,8 +42,6 @@ use self::test_support::cluster::{Machine, Node, nodes};
 use self::test_support::signal::{FRAME, Picture, Programme, Tuned};
 use self::test_support::{tools, until_async};
 
-/// Time between two pictures of the provider.
-const PICTURE: Duration = Duration::from_secs(1);
 /// Time for channels to settle after all viewers have come.
 const SETTLED: Duration = Duration::from_secs(15);
 /// Time between two requests of the admin.
@@ -63,12 +62,16 @@ async fn bench(options: &Options) {
     let zaps = options.number("--zaps", 200_usize);
     let n_channels = options.number("--channels", 500_usize);
     let seconds = options.number("--seconds", 60_u64);
-    let provider = provider().await;
+    // Seconds between two pictures of the provider.
+    let pause = options.number("--pause", 1_u64);
+    let provider = provider(Duration::from_secs(pause)).await;
     let nats = NatsServers::start(&tools::installed("bin/nats-server"), 3);
     let machine = |at: usize| {
         let mut machine = Machine::new(format!("node{at}").leak(), &nats);
         let limits = ["connections_max", "connections_per_address_max"];
         machine.settings = limits.map(|it| format!("limits.{it}=19000")).to_vec();
+        let patience = ["stall_timeout", "silence_suspected_after"];
+        machine.settings.extend(patience.map(|it| format!("engine.{it}={}", pause * 5)));
         machine
     };
     let first = machine(0);
@@ -106,7 +109,7 @@ async fn bench(options: &Options) {
     let resident: Vec<u64> = nodes.iter().map(|it| resident_mib(it.program.id())).collect();
     let results = json!({
         "nodes": n_nodes, "viewers": n_viewers, "channels": n_channels, "changes_of_channel_per_second": zaps,
-        "seconds": seconds,
+        "seconds": seconds, "seconds_between_pictures": pause,
         "channels_begin_seconds": (origins - begun).as_secs_f64(),
         "viewers_come_seconds": (all - origins).as_secs_f64(),
         "servers_without_changes": steady,
@@ -124,22 +127,22 @@ async fn bench(options: &Options) {
     support::record("cluster_viewers", results);
 }
 
-/// Serves every path with the same programme, one picture a second.
-async fn provider() -> SocketAddr {
+/// Serves every path with the same programme, with this time between two pictures.
+async fn provider(pause: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let begun = Instant::now();
     tokio::spawn(async move {
         loop {
             let (socket, _) = listener.accept().await.expect("a connection");
-            tokio::spawn(send_pictures(socket, begun.elapsed()));
+            tokio::spawn(send_pictures(socket, begun.elapsed(), pause));
         }
     });
     address
 }
 
 /// Answers one request. It ends when the gateway closes the connection.
-async fn send_pictures(mut socket: TcpStream, age: Duration) {
+async fn send_pictures(mut socket: TcpStream, age: Duration, pause: Duration) {
     let mut head = [0; 4096];
     if socket.read(&mut head).await.is_err() {
         return;
@@ -154,7 +157,7 @@ async fn send_pictures(mut socket: TcpStream, age: Duration) {
             return;
         }
         out.clear();
-        sleep(PICTURE).await;
+        sleep(pause).await;
         if let Tuned::Picture { first, next, .. } = &mut programme {
             // Only the newest one.
             *next = *first + (begun.elapsed().as_nanos() / FRAME.as_nanos()) as u64;
