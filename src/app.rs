@@ -147,7 +147,8 @@ impl App {
         config: Config,
         models: Models,
         guide_files: GuideFiles,
-        (system, fetch): (&Arc<System>, Fetch),
+        system: &Arc<System>,
+        fetch: Fetch,
         admission: Arc<Admission>,
     ) -> Result<Self, storage::Error> {
         let events = system.events();

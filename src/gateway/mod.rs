@@ -186,7 +186,7 @@ impl Gateway {
         let app = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
             let new_app =
-                move || App::new(config, models, guide_files, (&system, fetch), admission).map(Arc::new);
+                move || App::new(config, models, guide_files, &system, fetch, admission).map(Arc::new);
             runtimes.work.spawn_blocking(new_app)
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;

@@ -232,9 +232,7 @@ async fn guides_and_logos_follow_the_account_to_the_next_server_and_a_flap_does_
     let n_before = first.accepted();
     fixture.sees(&one, "second One").await;
     until_async("the logo", async || {
-        let logos = admin.get("/api/channels/logos/").await.body;
-        let id = logos["results"].as_array().or(logos.as_array()).and_then(|it| it.first()?["id"].as_u64());
-        let Some(id) = id else { return false };
+        let Some(id) = admin.first_id("/api/channels/logos/").await else { return false };
         let copy = fetch(gateway.api, Request::get(format!("/api/channels/logos/{id}/cache/"))).await;
         copy.bytes.ends_with(b"second")
     })

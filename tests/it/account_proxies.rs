@@ -311,13 +311,7 @@ mod slow {
         plays(&gateway, &one, "One").await;
         until_async("the guide", async || provider.path(guide_path).n_requests() > 0).await;
         until_async("the logo", async || {
-            let logos = admin.get("/api/channels/logos/").await.body;
-            let id = logos["results"]
-                .as_array()
-                .or(logos.as_array())
-                .and_then(|it| it.first())
-                .map(|it| &it["id"]);
-            let Some(id) = id.and_then(Value::as_u64) else { return false };
+            let Some(id) = admin.first_id("/api/channels/logos/").await else { return false };
             let copy = Request::get(format!("/api/channels/logos/{id}/cache/"));
             fetch(gateway.api, copy).await.bytes == PNG
         })

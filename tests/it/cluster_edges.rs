@@ -212,11 +212,8 @@ mod slow {
     /// Waits until a node shows the first picture of a list as the provider sends it.
     async fn shows_picture(node: &Node, list: &str) {
         until_async("the picture", async || {
-            let body = node.api.get(list).await.body;
-            let Some(first) = body["results"].as_array().or(body.as_array()).and_then(|it| it.first()) else {
-                return false;
-            };
-            let copy = node.api.get(&format!("{list}{}/cache/", first["id"])).await;
+            let Some(id) = node.api.first_id(list).await else { return false };
+            let copy = node.api.get(&format!("{list}{id}/cache/")).await;
             copy.answer.bytes == PNG
         })
         .await;

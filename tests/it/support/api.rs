@@ -87,6 +87,12 @@ impl Api {
         self.ask(Request::get(path)).await
     }
 
+    /// Returns the id of the first record of a list, with pages or without.
+    pub async fn first_id(&self, path: &str) -> Option<u64> {
+        let list = self.get(path).await.body;
+        list["results"].as_array().or(list.as_array())?.first()?["id"].as_u64()
+    }
+
     pub async fn post(&self, path: &str, body: Value) -> ApiReply {
         self.send("POST", path, body).await
     }
