@@ -84,6 +84,27 @@ mod slow {
         web.is_clean().await;
     }
 
+    // The page ended with `each_key_duplicate`, because the menu had two entries with one label.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_channel_with_streams_of_one_name_shows_its_timeline_and_offers_each() {
+        let provider = Provider::start();
+        provider.path(FIRST).plays(Picture::new("first"));
+        let streams = [FIRST, SECOND, "/live/anna/third.ts"].map(|it| ("news", NAME, it));
+        let gateway = TestGateway::of(&provider.playlist(&streams)).await;
+        let root = person(&gateway, "root", UserLevel::Admin).await;
+        let player = gateway.watch(NAME).await;
+        player.sees("first").await;
+        let account = gateway.models().accounts.load().iter().next().unwrap().name.clone();
+        let path = format!("/now/{}", gateway.channel(NAME).uuid);
+        let web = Web::signed_in(&gateway, &root, &path).await;
+        web.has("[data-lane]").await;
+        let words = "return [...document.querySelectorAll('[role=menuitem] span')].map((it) => it.textContent.trim().split(/\\s+/).join(' '))";
+        let label = format!("{NAME} {account}");
+        web.browser.until("both other streams", words, |it| *it == json!([label, label])).await;
+        web.reads("tr[data-event=started] .stream", &account).await;
+        web.is_clean().await;
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn users_of_level_1_see_states_and_counts_only() {
         let provider = Provider::start();

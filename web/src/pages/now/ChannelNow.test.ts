@@ -75,3 +75,31 @@ test('a source without segments and datagrams has no figures of them', async () 
 	await screen.findByText('192.0.2.1');
 	expect(screen.queryByText(/segment|datagram/)).toBeNull();
 });
+
+test('streams of one name are offered with their accounts', async () => {
+	const streams = [1, 2, 3, 4, 5].map((id) => ({
+		id,
+		name: 'News',
+		m3u_account: [1, 2, 3, 3, null][id - 1],
+		health: null,
+	}));
+	const accounts = ['Home', 'Abroad', 'Attic'].map((name, n) => ({ id: n + 1, name }));
+	const answers: Record<string, unknown> = {
+		'/api/channels/channels/by-uuids/': [{ id: 7 }],
+		'/api/channels/channels/7/streams/': streams,
+		'/api/m3u/accounts/': { count: 3, results: accounts },
+	};
+	vi.stubGlobal('fetch', async (request: Request) => {
+		const answer = answers[new URL(request.url).pathname];
+		return Response.json(answer ?? {}, { status: answer ? 200 : 404 });
+	});
+	shows({}, { stream_id: 1 });
+	await screen.findAllByText('Abroad');
+	const entries = screen.getAllByRole('menuitem', { hidden: true });
+	expect(entries.map((it) => it.textContent?.trim())).toEqual([
+		'News Abroad',
+		'News Attic',
+		'News Attic',
+		'News added by hand',
+	]);
+});

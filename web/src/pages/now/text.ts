@@ -24,6 +24,7 @@ export const text = texts({
 		discovered: (n: number) => `limit ${number(n)} discovered`,
 		next: 'Next stream',
 		switchTo: 'Switch to a stream',
+		custom: 'added by hand',
 		stopChannel: 'Stop channel',
 		stopChannelAsk: (name: string) => `Stop “${name}”?`,
 		stopChannelText: (n: number) => `${plural(n, '1 viewer is', `${number(n)} viewers are`)} disconnected.`,
