@@ -46,6 +46,7 @@ pub mod slow {
             }
             let scrolls = web.browser.script(SCROLLS_SIDEWAYS).await;
             assert_eq!(scrolls, Value::Bool(false), "{path} scrolls sideways at {width}");
+            web.has_no_height_by_basis().await;
         }
         web.is_clean().await;
     }

@@ -13,6 +13,15 @@ use super::users::{TestUser, create_user};
 /// Password of the users who sign in to the interface.
 pub const PASSWORD: &str = "correct horse battery";
 
+/// Returns the visible elements of columns whose height is a basis of `flex` that was meant as a width, such as `1 1 12rem`.
+const HEIGHTS_BY_BASIS: &str = "
+    const isColumn = (it) => it.display.endsWith('flex') && it.flexDirection.startsWith('column');
+    const isLength = (basis) => /^[0-9.]+px$/.test(basis) && parseFloat(basis) > 0;
+    return [...document.querySelectorAll('body *')]
+        .filter((it) => it.checkVisibility() && isLength(getComputedStyle(it).flexBasis))
+        .filter((it) => isColumn(getComputedStyle(it.parentElement)))
+        .map((it) => `${it.outerHTML.slice(0, 200)}: ${it.offsetHeight} px`);";
+
 /// A browser that shows the interface of a gateway.
 pub struct Web {
     pub browser: Browser,
@@ -87,6 +96,12 @@ impl Web {
             Value::from(text)
         );
         self.browser.until(&format!("a button {text:?}"), &find, |it| *it == true).await;
+    }
+
+    /// Checks that no element of a column is as high as it would be wide in a line.
+    pub async fn has_no_height_by_basis(&self) {
+        let found = self.browser.script(HEIGHTS_BY_BASIS).await;
+        assert_eq!(found, Value::Array(Vec::new()));
     }
 
     /// Checks that nothing failed on the console, and that nothing was requested from elsewhere.

@@ -56,6 +56,7 @@ async fn the_printed_address_leads_from_an_empty_folder_to_moving_pictures() {
 
     page.shows("Which groups do you want?").await;
     page.lists("Groups", 2, &["News", "Shopping"]).await;
+    page.web.has_no_height_by_basis().await;
     page.selects("Groups", 2).await;
     page.shows("1 of 2 groups, 2 streams").await;
     page.presses("Continue").await;

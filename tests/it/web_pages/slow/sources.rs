@@ -37,6 +37,7 @@ async fn a_source_is_added_edited_and_asked_about_a_much_shorter_list() {
     page.presses("Fetch the streams").await;
     page.shows("100").await;
     page.lists("Groups", 2, &["News"]).await;
+    page.web.has_no_height_by_basis().await;
 
     // The address holds a password: it is shown on request only.
     page.clicks("[role=tab]", "Settings").await;
