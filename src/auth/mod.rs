@@ -3,13 +3,15 @@
 //! Credentials only identify a user. Permissions are looked up at every use in an in-memory view, so permission changes
 //! apply from the next request.
 //!
-//! Reading order: [`Auth`], `passwords` (slow hashes, few at a time), `tokens`, `keys`, `throttle` (delays after failures),
-//! `failures` (their reports).
+//! Reading order: [`Auth`], `passwords` (slow hashes, few at a time), `hash_memory` (where they are computed), `tokens`,
+//! `memory_logins` (those that the store refused), `keys`, `throttle` (delays after failures), `failures` (their reports).
 
 mod denied;
 mod failures;
+mod hash_memory;
 mod hs256;
 mod keys;
+mod memory_logins;
 mod passwords;
 mod player_secrets;
 mod setup_code;
@@ -29,6 +31,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use data_encoding::HEXLOWER;
 use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::event::Event;
+use domain::ids::DeviceLoginId;
 use domain::import_from::DjangoHash;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
@@ -43,6 +46,7 @@ use uuid::Uuid;
 pub(crate) use self::denied::Denied;
 use self::failures::{FailedLogin, FailureReports};
 pub(crate) use self::keys::random;
+pub(crate) use self::memory_logins::MemoryLogins;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 pub use self::passwords::hash_password;
 use self::passwords::{Lane, Passwords};
@@ -62,6 +66,7 @@ struct Inner {
     store: Store,
     users: View<Table<User>>,
     logins: View<Table<DeviceLogin>>,
+    memory_logins: MemoryLogins,
     settings: View<Table<CoreSetting>>,
     /// Follows the server keys, which the operator can replace.
     signer: View<Signer>,
@@ -130,6 +135,7 @@ impl Auth {
             store: store.clone(),
             users,
             logins: store.table()?,
+            memory_logins: MemoryLogins::new(signer.clone()),
             settings: store.table()?,
             signer,
             lookup: keys.lookup,
@@ -197,11 +203,30 @@ impl Auth {
         self.subject(token, TokenUse::Access, |expired| Denied::Token { expired }).ok()?.1
     }
 
-    /// Returns all logins of a user, by id.
+    /// Returns all logins of a user, by id: those of the store, then those in memory.
     pub(crate) fn logins_of(&self, user: &User) -> Vec<Arc<DeviceLogin>> {
         let logins = self.0.logins.load();
-        let of_user = logins.by("user", user.id.0.to_be_bytes());
-        of_user.filter(|it| it.generation == user.generation && !it.is_expired(now_ms())).cloned().collect()
+        let mut all: Vec<_> = logins.by("user", user.id.0.to_be_bytes()).cloned().collect();
+        let in_memory = self.0.memory_logins.of_user(user.id).into_iter().rev();
+        all.extend(in_memory.filter(|it| !self.is_stored(it.key)));
+        all.retain(|it| it.generation == user.generation && !it.is_expired(now_ms()));
+        all
+    }
+
+    /// Returns the login with this id.
+    pub(crate) fn login_with_id(&self, id: DeviceLoginId) -> Option<Arc<DeviceLogin>> {
+        let stored = self.0.logins.load().get(id.0).cloned();
+        stored.or_else(|| self.0.memory_logins.by_id(id))
+    }
+
+    /// Returns the logins that the store refused.
+    pub(crate) fn memory_logins(&self) -> &MemoryLogins {
+        &self.0.memory_logins
+    }
+
+    /// Returns whether the store has a login with this key.
+    pub(crate) fn is_stored(&self, key: Uuid) -> bool {
+        self.0.logins.load().one_by("key", key.as_bytes()).is_some()
     }
 
     /// Returns the remaining lifetime of the access token in these headers, or `None` if they have none. (An API key is
@@ -231,7 +256,8 @@ impl Auth {
             .map_err(|it| bad(it == TokenError::Expired))?;
         let login = match subject.login {
             Some(key) => {
-                let login = self.0.logins.load().one_by("key", key.as_bytes()).cloned();
+                let stored = self.0.logins.load().one_by("key", key.as_bytes()).cloned();
+                let login = stored.or_else(|| self.0.memory_logins.by_key(key));
                 Some(login.filter(|it| it.user == subject.user).ok_or_else(|| bad(false))?)
             }
             None => None,
@@ -393,7 +419,8 @@ impl Auth {
     /// Returns the hash of a value of a cookie, and the login and the active user to which it belongs.
     pub(crate) fn login_of_cookie(&self, value: &str) -> Option<([u8; 32], Arc<User>, Arc<DeviceLogin>)> {
         let digest = keys::lookup(&self.0.lookup, value)?;
-        let login = self.0.logins.load().by("cookie", digest).next().cloned()?;
+        let stored = self.0.logins.load().by("cookie", digest).next().cloned();
+        let login = stored.or_else(|| self.0.memory_logins.by_cookie(&digest))?;
         let user = self.0.users.load().get(login.user.0).cloned()?;
         let is_valid = user.is_active && user.generation == login.generation && !login.is_expired(now_ms());
         is_valid.then_some((digest, user, login))

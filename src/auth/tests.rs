@@ -1,9 +1,10 @@
 //! Tests of the whole module over a temporary store.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use domain::ids::{DeviceLoginId, UserId};
+use domain::ids::UserId;
 use domain::user::UserLevel;
 use http::header::HeaderName;
 use http_body_util::BodyExt as _;
@@ -207,6 +208,69 @@ async fn tokens_end_with_their_login_and_those_of_another_user_or_key_are_reject
     assert_eq!(state(&tokens), valid);
     fixture.write(|write| write.remove::<DeviceLogin>(1).map(drop));
     assert_eq!(state(&tokens), ended);
+}
+
+/// A login in memory of a user on a device.
+fn memory_login(user: u32, agent: &str, used_at: i64) -> DeviceLogin {
+    DeviceLogin {
+        id: DeviceLoginId(0),
+        user: UserId(user),
+        key: Uuid::new_v4(),
+        generation: 0,
+        created_at: used_at,
+        used_at,
+        address: ADDRESS,
+        agent: agent.to_owned(),
+        browser: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_the_store_refused_ends_as_a_stored_one_and_with_the_signing_key() {
+    let fixture = Fixture::new();
+    let (anna, memory) = (fixture.anna(), fixture.auth.memory_logins());
+    let mut ends = memory.ends();
+    let login = memory.add(memory_login(1, "agent", now_ms()), now_ms());
+    let tokens = fixture.auth.tokens(&anna, Some(&login));
+    let is_valid = || fixture.auth.user_of_token(&tokens.access).is_ok();
+    assert!(is_valid());
+    assert_eq!(fixture.auth.logins_of(&anna), [login.clone()]);
+    fixture.change(|it| it.generation += 1);
+    assert!(!is_valid() && fixture.auth.logins_of(&fixture.anna()).is_empty());
+    fixture.change(|it| it.generation -= 1);
+    assert!(is_valid());
+    ends.mark_unchanged();
+    memory.end(login.key);
+    assert!(!is_valid() && ends.has_changed().unwrap(), "open sockets are checked again");
+
+    let login = memory.add(memory_login(1, "agent", now_ms()), now_ms());
+    assert!(memory.by_key(login.key).is_some());
+    fixture.write(|write| {
+        let keys = write.get::<ServerKeys>(SERVER_KEYS)?.unwrap();
+        write.put(&ServerKeys { tokens: [9; 32], ..keys })
+    });
+    assert!(memory.by_key(login.key).is_none() && fixture.auth.logins_of(&anna).is_empty());
+    let tokens = fixture.auth.tokens(&anna, Some(&login));
+    assert!(fixture.auth.user_of_token(&tokens.access).is_err(), "also with a token of the new key");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_number_of_logins_in_memory_is_limited_for_each_device_each_user_and_all_users() {
+    let fixture = Fixture::new();
+    let memory = fixture.auth.memory_logins();
+    let is_there = |it: &Arc<DeviceLogin>| memory.by_key(it.key).is_some();
+    let now = now_ms();
+    let add = |user: u32, agent: &str, at: i64| memory.add(memory_login(user, agent, now + at), now + at);
+    let of_device: Vec<_> = (0..9).map(|n| add(1, "restless", n)).collect();
+    assert_eq!(of_device.iter().map(is_there).collect::<Vec<_>>(), [vec![false], vec![true; 8]].concat());
+    let of_user: Vec<_> = (0..64).map(|n| add(1, &format!("device {n}"), 100 + n)).collect();
+    assert!(of_user.iter().all(is_there) && !of_device.iter().any(is_there));
+    let others: Vec<_> = (2..=1_000).map(|user| add(user, "agent", 200 + i64::from(user))).collect();
+    assert!(others.iter().all(is_there));
+    let n_of_user = of_user.iter().filter(|it| is_there(it)).count();
+    assert_eq!(n_of_user, 1, "1,000 in all, without those not used for longest");
+    let ids: BTreeSet<_> = others.iter().map(|it| it.id).collect();
+    assert_eq!(ids.len(), others.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,7 +48,7 @@ pub(super) enum TokenUse {
 pub(super) struct Subject {
     pub(super) user: UserId,
     pub(super) generation: u32,
-    /// Key of the login; `None` if the store refused it.
+    /// Key of the login; `None` without a login that all nodes know.
     pub(super) login: Option<Uuid>,
     /// The film or episode that the token plays.
     pub(super) title: Option<Uuid>,

@@ -7,6 +7,7 @@ use domain::secret::ServerKeys;
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use storage::{Change, ChangeMessage, Changes, Record};
+use tokio::sync::watch;
 
 use crate::app::App;
 use crate::auth::Denied;
@@ -30,7 +31,7 @@ pub(super) enum AccessLoss {
     Level,
 }
 
-/// The user of a socket. Checked again when a user record changes and when the token expires.
+/// The user of a socket. Checked again when a user record changes, when a login ends, and when the token expires.
 pub(super) struct Access {
     app: Arc<App>,
     /// Credentials in the form of headers. Never printed.
@@ -38,6 +39,8 @@ pub(super) struct Access {
     changes: Changes,
     /// The store was closed, so nothing can change any more.
     is_closed: bool,
+    /// The ends of logins that are not in the store.
+    login_ends: watch::Receiver<()>,
     user: Arc<User>,
     caller: Caller,
 }
@@ -91,10 +94,10 @@ fn token_after_bearer(headers: &HeaderMap) -> Option<String> {
 impl Access {
     /// Subscribes to changes before it looks up the user, so that no change in between is missed.
     pub(super) fn of(app: &Arc<App>, credentials: HeaderMap, caller: Caller) -> Result<Self, Refusal> {
-        let changes = app.models.store.changes();
+        let (changes, login_ends) = (app.models.store.changes(), app.auth.memory_logins().ends());
         let user = app.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
         app.check_user(&user, &caller, NetworkClass::Ui, PATH)?;
-        Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, user, caller })
+        Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, login_ends, user, caller })
     }
 
     /// Returns the user as of the last check.
@@ -136,6 +139,7 @@ impl Access {
             let message = tokio::select! {
                 message = message => Some(message),
                 () = token_ends => None,
+                Ok(()) = self.login_ends.changed() => None,
             };
             match message {
                 Some(ChangeMessage::Changed(change)) if !may_end_access(&change) => continue,

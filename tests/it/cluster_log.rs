@@ -10,8 +10,9 @@ mod slow {
     use cluster::{Engine, LogState, ObjectInfo};
     use serde_json::json;
 
-    use crate::support::api::Api;
+    use crate::support::api::{ADMIN, Api, PASSWORD};
     use crate::support::binary::Binary;
+    use crate::support::client::Request;
     use crate::support::cluster::{Machine, Node, nats, two_nodes};
     use crate::support::until_async;
 
@@ -165,6 +166,16 @@ mod slow {
         })
         .await;
         assert_eq!(cellar.channels().await, ["One", "Two"]);
+        // An admin signs in to the page all the same, and all nodes accept the token.
+        let login = json!({ "username": ADMIN, "password": PASSWORD }).to_string();
+        let sign_in = Request::get("/api/accounts/auth/browser/").method("POST").header("Host", "headwater");
+        let sign_in = sign_in.header("Origin", "http://headwater").body("application/json", login);
+        let signed_in = cellar.api.without_credentials().ask(sign_in).await;
+        assert_eq!(signed_in.status, 200, "{signed_in:?}");
+        for node in [&attic, &cellar] {
+            let page = node.api.bearer(signed_in.text("access"));
+            assert_eq!(page.get("/api/accounts/users/me/").await.status, 200);
+        }
 
         let attic = attic.stops().await;
         let text = attic.succeeds(&["cluster", "reseed"]).await;

@@ -3,7 +3,7 @@
 use domain::stream::Stream;
 use serde_json::{Value, json};
 
-use crate::support::api::{ADMIN, Api, PASSWORD};
+use crate::support::api::{ADMIN, Api, ApiReply, PASSWORD};
 use crate::support::client::{Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::random::Random;
@@ -18,6 +18,32 @@ const NEWS: &str = "/live/anna/news.ts";
 async fn health(gateway: &TestGateway) -> (u16, String) {
     let answer = fetch(gateway.api, Request::get("/healthz")).await;
     (answer.status(), answer.text())
+}
+
+/// Sends a request of a page to the routes of the login that a browser keeps in a cookie.
+async fn of_page(gateway: &TestGateway, route: &str, cookie: &str, body: Value) -> ApiReply {
+    let request = Request::get(format!("/api/accounts/auth/browser/{route}")).method("POST");
+    let request = request.header("Origin", &format!("http://{}", gateway.address)).header("Cookie", cookie);
+    let request = request.body("application/json", body.to_string());
+    Api::stranger(gateway).ask(request).await
+}
+
+/// Signs the admin in to the page, and works with it until the log-out.
+async fn sign_in_to_the_page(gateway: &TestGateway) {
+    let login = json!({ "username": ADMIN, "password": PASSWORD });
+    let signed_in = of_page(gateway, "", "", login).await;
+    assert_eq!(signed_in.status, 200, "{}", signed_in.body);
+    let cookie = signed_in.answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let renewed = of_page(gateway, "renew/", &cookie, json!({})).await;
+    let page = Api::stranger(gateway).bearer(renewed.text("access"));
+    assert_eq!(page.get("/api/core/health/").await.body["status"], "error");
+    let path = format!("/ws/?token={}", renewed.text("access"));
+    let mut socket = WebSocketClient::open(gateway.address, &path, &[]).await.unwrap();
+    let signed_out = of_page(gateway, "logout/", &cookie, json!({})).await;
+    assert_eq!((signed_out.status, signed_out.body), (200, json!({ "access": null })));
+    assert_eq!(page.get("/api/core/health/").await.status, 401);
+    assert_eq!(socket.remaining().await.1, Some(1008), "the open socket ends too");
+    assert_eq!(of_page(gateway, "renew/", &cookie, json!({})).await.body, json!({ "access": null }));
 }
 
 // Holds T-disk.1.
@@ -61,6 +87,7 @@ async fn a_full_disk_is_reported_everywhere_and_writes_go_on_once_there_is_room(
     );
     player.more_bytes(500_000).await;
     assert_eq!(admin.get("/api/channels/channels/").await.status, 200);
+    sign_in_to_the_page(&gateway).await;
 
     std::fs::remove_file(other_data).unwrap();
     until_async("writes to go on", async || {

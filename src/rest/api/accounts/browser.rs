@@ -105,7 +105,7 @@ async fn sign_in(call: Call, body: SignIn) -> Result<WithCookie, Refusal> {
 async fn begin(call: &Call, user: &User, idle_seconds_max: i64) -> Result<WithCookie, Refusal> {
     let (value, digest) = call.app.auth.new_cookie();
     let browser = BrowserLogin { digest, previous: None, replaced_at: now_ms(), idle_seconds_max };
-    let login = logins::add(call, user, Some(browser)).await?;
+    let login = logins::begin_in_browser(call, user, browser).await?;
     Ok(answer(call, user, &login, Some(&value)))
 }
 
@@ -133,7 +133,7 @@ async fn renew(call: Call) -> Result<WithCookie, Refusal> {
     match used {
         CookieUse::Replayed => {
             warn!(user.id = user.id.0, client.address = %call.caller.address(), "a replaced cookie was used again, so its login has ended");
-            end(&call, &login).await?;
+            logins::end(&call, vec![login.key]).await?;
             Ok(signed_out(&call))
         }
         CookieUse::Current if !login.was_just_used(now) => {
@@ -147,20 +147,18 @@ async fn renew(call: Call) -> Result<WithCookie, Refusal> {
 async fn sign_out(call: Call) -> Result<WithCookie, Refusal> {
     check_page(&call)?;
     if let Some((_, _, login)) = cookie(&call).and_then(|it| call.app.auth.login_of_cookie(&it)) {
-        end(&call, &login).await?;
+        logins::end(&call, vec![login.key]).await?;
     }
     Ok(signed_out(&call))
-}
-
-async fn end(call: &Call, login: &DeviceLogin) -> Result<(), Refusal> {
-    let key = login.key;
-    call.write(move |write| logins::end(write, key)).await
 }
 
 /// Replaces the value of the cookie. Returns `None`, and the present one stays, if another request was faster or the store
 /// refuses writes.
 async fn replace(call: &Call, login: &DeviceLogin) -> Option<Secret> {
     let (value, digest) = call.app.auth.new_cookie();
+    if !call.app.auth.is_stored(login.key) {
+        return logins::continue_in_memory(call, login, digest).await.then_some(value);
+    }
     let (id, before, now) = (login.id.0, login.browser.as_ref()?.digest, now_ms());
     let (address, agent) = (call.caller.address().to_canonical(), call.caller.agent.clone());
     let written = call.write(move |write| {
@@ -181,7 +179,7 @@ async fn replace(call: &Call, login: &DeviceLogin) -> Option<Secret> {
 
 /// Returns an access token, with the cookie if it has a new value.
 fn answer(call: &Call, user: &User, login: &DeviceLogin, value: Option<&Secret>) -> WithCookie {
-    let access = call.app.auth.tokens(user, Some(login)).access;
+    let access = call.app.auth.tokens(user, logins::named_in_tokens(call, login)).access;
     let cookie = value.and_then(|it| set_cookie(call, it.expose(), login.idle_seconds_max()));
     WithCookie { answer: BrowserTokenView { access: Some(access) }, cookie }
 }
@@ -248,7 +246,11 @@ fn page_base(call: &Call) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use domain::ids::DeviceLoginId;
     use serde_json::{Value, json};
+    use uuid::Uuid;
 
     use super::*;
     use crate::rest::frame::testing::{Answer as TestAnswer, Rest};
@@ -400,5 +402,166 @@ mod tests {
         {
             assert_eq!(sign_in(foreign).await, (403, String::new()), "{foreign}");
         }
+    }
+
+    /// Signs anna in, and returns the access token and the cookie.
+    async fn sign_in(rest: &Rest) -> (String, String) {
+        let body = json!({ "username": "anna", "password": "right" }).to_string();
+        let answer = post(rest, PATH, "", HERE, &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        (answer.body["access"].as_str().unwrap().to_owned(), set(&answer).unwrap())
+    }
+
+    async fn me(rest: &Rest, access: &str) -> u16 {
+        status(rest, &json!(access)).await
+    }
+
+    /// The logins of the owner of an access token: whether each is the current one, and its id.
+    async fn logins(rest: &Rest, access: &str) -> Vec<(bool, u64)> {
+        let bearer = format!("Bearer {access}");
+        let listed = rest.send("GET", "/api/accounts/logins/", &[("authorization", &bearer)], "").await.body;
+        let view = |it: &Value| (it["is_current"].as_bool().unwrap(), it["id"].as_u64().unwrap());
+        listed.as_array().unwrap().iter().map(view).collect()
+    }
+
+    async fn end_login(rest: &Rest, access: &str, id: u64) -> u16 {
+        let path = format!("/api/accounts/logins/{id}/");
+        rest.send("DELETE", &path, &[("authorization", &format!("Bearer {access}"))], "").await.status
+    }
+
+    // With a full disk, nobody could sign in to the page to see why: the route answered 503, while a program got a token.
+    #[tokio::test]
+    async fn a_browser_signs_in_while_the_store_refuses_writes_and_the_login_obeys_all_rules() {
+        let rest = Rest::start().await;
+        signed_in(&rest, HERE).await;
+        rest.models.store.close();
+        let (access, first) = sign_in(&rest).await;
+        assert_eq!(me(&rest, &access).await, 200);
+        let listed = logins(&rest, &access).await;
+        assert_eq!(listed.iter().map(|it| it.0).collect::<Vec<_>>(), [false, true], "the stored one is kept");
+
+        // The cookie is replaced, and a copy of the former one ends the login.
+        let memory = rest.auth.memory_logins();
+        let reloaded = post(&rest, RENEW, &first, HERE, "").await;
+        assert_eq!((set(&reloaded), status(&rest, &reloaded.body["access"]).await), (None, 200));
+        memory.pass(120_000);
+        let renewed = post(&rest, RENEW, &first, HERE, "").await;
+        let second = set(&renewed).unwrap();
+        let other = post(&rest, RENEW, &first, HERE, "").await;
+        assert_eq!((set(&other), status(&rest, &other.body["access"]).await), (None, 200));
+        memory.pass(120_000);
+        assert_eq!(post(&rest, RENEW, &first, HERE, "").await.body, json!({ "access": null }));
+        assert_eq!(post(&rest, RENEW, &second, HERE, "").await.body, json!({ "access": null }));
+        assert_eq!(me(&rest, &access).await, 401);
+
+        // A log-out ends it, by the cookie and by the token.
+        let (access, cookie) = sign_in(&rest).await;
+        assert_eq!(post(&rest, LOGOUT, &cookie, HERE, "").await.body, json!({ "access": null }));
+        assert_eq!(me(&rest, &access).await, 401);
+        let (access, cookie) = sign_in(&rest).await;
+        let bearer = format!("Bearer {access}");
+        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        assert_eq!(rest.send("POST", "/api/accounts/auth/logout/", &headers, "{}").await.status, 200);
+        assert_eq!(post(&rest, RENEW, &cookie, HERE, "").await.body, json!({ "access": null }));
+
+        // So do its owner and admins, and nobody else.
+        let (one, _) = sign_in(&rest).await;
+        let (two, _) = sign_in(&rest).await;
+        let id = logins(&rest, &one).await.iter().find(|it| it.0).unwrap().1;
+        assert_eq!(
+            rest.standard("DELETE", &format!("/api/accounts/logins/{id}/"), Value::Null).await.status,
+            404
+        );
+        assert_eq!(end_login(&rest, &two, id).await, 204);
+        assert_eq!((me(&rest, &one).await, me(&rest, &two).await), (401, 200));
+        assert_eq!(end_login(&rest, &two, id).await, 404);
+
+        // A device that always signs in again ends only its own logins.
+        for _ in 0..8 {
+            sign_in(&rest).await;
+        }
+        assert_eq!(me(&rest, &two).await, 401);
+        // Without use, it ends.
+        let (_, cookie) = sign_in(&rest).await;
+        memory.pass(REFRESH_SECONDS * 1000 + 60_000);
+        assert_eq!(post(&rest, RENEW, &cookie, HERE, "").await.body, json!({ "access": null }));
+    }
+
+    /// Signs anna in as while the store refuses writes, and returns the access token and the cookie.
+    fn in_memory(rest: &Rest) -> (String, String, Uuid) {
+        let anna = rest.models.users.load().one_by("username", User::name_key("anna")).unwrap().clone();
+        let (value, digest) = rest.auth.new_cookie();
+        let browser =
+            BrowserLogin { digest, previous: None, replaced_at: now_ms(), idle_seconds_max: REFRESH_SECONDS };
+        let login = DeviceLogin {
+            id: DeviceLoginId(0),
+            user: anna.id,
+            key: Uuid::new_v4(),
+            generation: anna.generation,
+            created_at: now_ms(),
+            used_at: now_ms(),
+            address: Ipv4Addr::LOCALHOST.into(),
+            agent: String::new(),
+            browser: Some(browser),
+        };
+        let login = rest.auth.memory_logins().add(login, now_ms());
+        let cookie = format!("headwater_login_{}={}", rest.auth.installation(), value.expose());
+        (rest.auth.tokens(&anna, Some(&login)).access, cookie, login.key)
+    }
+
+    #[tokio::test]
+    async fn a_login_in_memory_is_stored_when_its_cookie_is_replaced_and_goes_on() {
+        let rest = Rest::start().await;
+        signed_in(&rest, HERE).await;
+        let (access, first, key) = in_memory(&rest);
+        rest.auth.memory_logins().pass(120_000);
+        assert!(!rest.auth.is_stored(key));
+        let renewed = post(&rest, RENEW, &first, HERE, "").await;
+        let second = set(&renewed).unwrap();
+        assert!(rest.auth.is_stored(key) && rest.auth.memory_logins().by_key(key).is_none());
+        assert_eq!((me(&rest, &access).await, status(&rest, &renewed.body["access"]).await), (200, 200));
+        for cookie in [&first, &second] {
+            assert_eq!(post(&rest, RENEW, cookie, HERE, "").await.body["access"].is_string(), true);
+        }
+        assert_eq!(logins(&rest, &access).await.len(), 2);
+        assert_eq!(post(&rest, LOGOUT, &second, HERE, "").await.status, 200);
+        assert_eq!((me(&rest, &access).await, rest.auth.is_stored(key)), (401, false));
+    }
+
+    #[tokio::test]
+    async fn a_new_password_ends_logins_in_memory_except_for_the_one_that_set_it() {
+        let rest = Rest::start().await;
+        signed_in(&rest, HERE).await;
+        let (own, own_cookie, key) = in_memory(&rest);
+        let (other, other_cookie, _) = in_memory(&rest);
+        let bearer = format!("Bearer {own}");
+        let body = json!({ "password": "new", "current_password": "right" }).to_string();
+        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        let changed = rest.send("PATCH", "/api/accounts/users/me/", &headers, body).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        assert!(rest.auth.is_stored(key), "stored with the password");
+        assert_eq!((me(&rest, &own).await, me(&rest, &other).await), (200, 401));
+        assert!(post(&rest, RENEW, &own_cookie, HERE, "").await.body["access"].is_string());
+        assert_eq!(post(&rest, RENEW, &other_cookie, HERE, "").await.body, json!({ "access": null }));
+        assert_eq!(logins(&rest, &own).await.len(), 1);
+
+        // An admin ends all of them by changing it, and by deactivating or deleting the user.
+        let (access, cookie, _) = in_memory(&rest);
+        let path = {
+            let anna = rest.models.users.load().one_by("username", User::name_key("anna")).unwrap().id;
+            format!("/api/accounts/users/{anna}/")
+        };
+        assert_eq!(rest.admin("PATCH", &path, json!({ "password": "newer" })).await.status, 200);
+        assert_eq!(me(&rest, &access).await, 401);
+        assert_eq!(post(&rest, RENEW, &cookie, HERE, "").await.body, json!({ "access": null }));
+        let (access, cookie, _) = in_memory(&rest);
+        assert_eq!(me(&rest, &access).await, 200);
+        assert_eq!(rest.admin("PATCH", &path, json!({ "is_active": false })).await.status, 200);
+        assert_ne!(me(&rest, &access).await, 200);
+        assert_eq!(post(&rest, RENEW, &cookie, HERE, "").await.body, json!({ "access": null }));
+        assert_eq!(rest.admin("PATCH", &path, json!({ "is_active": true })).await.status, 200);
+        assert_eq!(rest.admin("DELETE", &path, Value::Null).await.status, 204);
+        assert_eq!(me(&rest, &access).await, 401);
+        assert_eq!(post(&rest, RENEW, &cookie, HERE, "").await.body, json!({ "access": null }));
     }
 }

@@ -13,6 +13,7 @@ use storage::Write;
 use tracing::warn;
 use uuid::Uuid;
 
+use crate::auth::Auth;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
@@ -69,7 +70,7 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
         return Err(Refusal::no_permission());
     }
     let user = call.app.models.users.load().get(id.0).cloned().ok_or_else(Refusal::unknown::<User>)?;
-    let current = current(&call);
+    let current = current(&call).map(|it| it.key());
     let view = |login: &Arc<DeviceLogin>| DeviceLoginView {
         id: login.id,
         created_at: Time(login.created_at),
@@ -84,18 +85,36 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
-    let caller = Arc::clone(call.identity()?);
-    call.delete(move |_, login: &DeviceLogin| {
-        let may_end = login.user == caller.id || caller.may(UserLevel::Admin);
-        // The same answer as for an unknown login, which reveals nothing about others.
-        if may_end { Ok(()) } else { Err(Refusal::unknown::<DeviceLogin>()) }
-    })
-    .await
+    let caller = call.identity()?;
+    let may_end = |it: &Arc<DeviceLogin>| it.user == caller.id || caller.may(UserLevel::Admin);
+    let found = call.app.auth.login_with_id(DeviceLoginId(call.id()?)).filter(may_end);
+    // The same answer as for an unknown login, which reveals nothing about others.
+    let login = found.ok_or_else(Refusal::unknown::<DeviceLogin>)?;
+    end(&call, vec![login.key]).await?;
+    Ok(NoContent)
 }
 
-/// Returns the key of the login to which the request belongs. Requests with an API key have none.
-pub(super) fn current(call: &Call) -> Option<Uuid> {
-    call.app.auth.login_of(&call.headers).map(|it| it.key)
+/// The login to which a request belongs.
+pub(super) struct CurrentLogin {
+    login: Arc<DeviceLogin>,
+    auth: Auth,
+}
+
+impl CurrentLogin {
+    pub(super) fn key(&self) -> Uuid {
+        self.login.key
+    }
+
+    /// Returns the login as it is in memory, if it is not in the store and has not ended.
+    fn in_memory(&self) -> Option<Arc<DeviceLogin>> {
+        self.auth.memory_logins().by_key(self.login.key)
+    }
+}
+
+/// Returns the login to which the request belongs. Requests with an API key have none.
+pub(super) fn current(call: &Call) -> Option<CurrentLogin> {
+    let auth = call.app.auth.clone();
+    Some(CurrentLogin { login: auth.login_of(&call.headers)?, auth })
 }
 
 /// Returns the login of a user who has just logged in: the one that this device has just used, or a new one. Returns
@@ -120,38 +139,105 @@ pub(super) async fn begin(call: &Call, user: &User) -> Option<Arc<DeviceLogin>> 
     }
 }
 
-/// Stores a login of a user who has just logged in, and removes those that have ended or are too many.
-pub(super) async fn add(
+/// Returns the login of a user who has just logged in with a browser: stored or, while the store refuses writes, in memory.
+/// An admin has to sign in to the page in order to free the full disk.
+pub(super) async fn begin_in_browser(
     call: &Call,
     user: &User,
-    browser: Option<BrowserLogin>,
+    browser: BrowserLogin,
 ) -> Result<Arc<DeviceLogin>, Refusal> {
-    let (address, agent, now) = (call.caller.address().to_canonical(), call.caller.agent.clone(), now_ms());
-    let (user, generation) = (user.id, user.generation);
-    call.write(move |write| {
-        let mut stored = find::<User>(write, user.0)?;
-        stored.last_login = Some(now);
-        write.put(&stored)?;
-        let known = of_user(write, user)?;
-        for id in surplus(&known, stored.generation, address, &agent, now) {
-            write.remove::<DeviceLogin>(id.0)?;
+    match add(call, user, Some(browser.clone())).await {
+        Err(refusal) if is_refused_write(&refusal) => {
+            warn!(
+                user.id = user.id.0,
+                "failed to store a login, so it ends with the next restart: {refusal}"
+            );
+            let login = new_login(call, user, Some(browser));
+            Ok(call.app.auth.memory_logins().add(login, now_ms()))
         }
-        let login = DeviceLogin {
-            id: DeviceLoginId(write.next_id::<DeviceLogin>()?),
-            user,
-            key: Uuid::new_v4(),
-            // The generation of the password that was verified.
-            generation,
-            created_at: now,
-            used_at: now,
-            address,
-            agent,
-            browser,
-        };
-        write.put(&login)?;
-        Ok(Arc::new(login))
+        added => added,
+    }
+}
+
+/// Returns whether the store refused a write, and may take one later.
+fn is_refused_write(refusal: &Refusal) -> bool {
+    refusal.reason().0 == StatusCode::SERVICE_UNAVAILABLE
+}
+
+/// Returns a login that has no id yet.
+fn new_login(call: &Call, user: &User, browser: Option<BrowserLogin>) -> DeviceLogin {
+    let now = now_ms();
+    DeviceLogin {
+        id: DeviceLoginId(0),
+        user: user.id,
+        key: Uuid::new_v4(),
+        // The generation of the password that was verified.
+        generation: user.generation,
+        created_at: now,
+        used_at: now,
+        address: call.caller.address().to_canonical(),
+        agent: call.caller.agent.clone(),
+        browser,
+    }
+}
+
+/// Stores a login of a user who has just logged in, and removes those that have ended or are too many.
+async fn add(call: &Call, user: &User, browser: Option<BrowserLogin>) -> Result<Arc<DeviceLogin>, Refusal> {
+    let login = new_login(call, user, browser);
+    call.write(move |write| {
+        let mut stored = find::<User>(write, login.user.0)?;
+        stored.last_login = Some(login.created_at);
+        write.put(&stored)?;
+        put_new(write, login, stored.generation)
     })
     .await
+}
+
+/// Stores a login under a new id, and removes those of its user that have ended or are too many.
+fn put_new(write: &mut Write<'_>, login: DeviceLogin, generation: u32) -> Result<Arc<DeviceLogin>, Refusal> {
+    let known = of_user(write, login.user)?;
+    for id in surplus(&known, generation, login.address, &login.agent, login.used_at) {
+        write.remove::<DeviceLogin>(id.0)?;
+    }
+    let login = DeviceLogin { id: DeviceLoginId(write.next_id::<DeviceLogin>()?), ..login };
+    write.put(&login)?;
+    Ok(Arc::new(login))
+}
+
+/// Replaces the value of the cookie of a login that is in memory, and stores it if the store takes writes again. Returns
+/// `false` if another request was faster.
+pub(super) async fn continue_in_memory(call: &Call, login: &DeviceLogin, digest: [u8; 32]) -> bool {
+    let (auth, key) = (call.app.auth.clone(), login.key);
+    let Some(before) = login.browser.as_ref().map(|it| it.digest) else { return false };
+    let device = (call.caller.address().to_canonical(), &*call.caller.agent);
+    if !auth.memory_logins().replace_cookie(key, &before, digest, now_ms(), device) {
+        return false;
+    }
+    let written = call.write({
+        let auth = auth.clone();
+        move |write| {
+            // It may have ended meanwhile, and then it must not come back.
+            let Some(login) = auth.memory_logins().by_key(key) else { return Ok(false) };
+            let user = write.get::<User>(login.user.0)?.filter(|it| it.generation == login.generation);
+            let is_stored = !write.by::<DeviceLogin>("key", key.as_bytes())?.is_empty();
+            let Some(user) = user.filter(|_| !is_stored) else { return Ok(is_stored) };
+            put_new(write, DeviceLogin::clone(&login), user.generation)?;
+            Ok(true)
+        }
+    });
+    match written.await {
+        Ok(true) => auth.memory_logins().remove_stored(key),
+        Ok(false) => {}
+        Err(refusal) => warn!(login.id = login.id.0, "failed to store a login that is in memory: {refusal}"),
+    }
+    true
+}
+
+/// Returns the login if tokens can name it. The other nodes of a cluster would refuse tokens of a login that is only in the
+/// memory of this one.
+pub(super) fn named_in_tokens<'a>(call: &Call, login: &'a DeviceLogin) -> Option<&'a DeviceLogin> {
+    let is_in_cluster = call.app.models.store.log_status().borrow().is_some();
+    (!is_in_cluster || call.app.auth.is_stored(login.key)).then_some(login)
 }
 
 /// Records that a login got another token. A failure only lets the login expire earlier.
@@ -172,12 +258,24 @@ pub(super) async fn continue_login(call: &Call, login: &DeviceLogin) {
     }
 }
 
-/// Ends the login with this key.
-pub(super) fn end(write: &mut Write<'_>, key: Uuid) -> Result<(), Refusal> {
-    for login in write.by::<DeviceLogin>("key", key.as_bytes())? {
-        write.remove::<DeviceLogin>(login.id.0)?;
+/// Ends the logins with these keys.
+pub(super) async fn end(call: &Call, keys: Vec<Uuid>) -> Result<(), Refusal> {
+    let auth = &call.app.auth;
+    keys.iter().for_each(|it| auth.memory_logins().end(*it));
+    let ended = keys.clone();
+    let written = call.write(move |write| {
+        for key in ended {
+            for login in write.by::<DeviceLogin>("key", key.as_bytes())? {
+                write.remove::<DeviceLogin>(login.id.0)?;
+            }
+        }
+        Ok(())
+    });
+    match written.await {
+        // Those in memory have ended without it. One may just have been stored, so the write is tried in any case.
+        Err(refusal) if is_refused_write(&refusal) && !keys.iter().any(|it| auth.is_stored(*it)) => Ok(()),
+        written => written,
     }
-    Ok(())
 }
 
 /// Replaces the password of a user, which ends all logins except for `kept`.
@@ -185,17 +283,25 @@ pub(super) fn replace_password(
     write: &mut Write<'_>,
     user: &mut User,
     password: Option<PasswordHash>,
-    kept: Option<Uuid>,
+    kept: Option<CurrentLogin>,
 ) -> Result<(), Refusal> {
     let Some(password) = password else { return Ok(()) };
     user.set_password(password);
+    let kept = kept.filter(|it| it.login.user == user.id);
+    let mut is_kept = false;
     for mut login in of_user(write, user.id)? {
-        if Some(login.key) == kept {
+        if kept.as_ref().is_some_and(|it| it.key() == login.key) {
             login.generation = user.generation;
             write.put(&login)?;
+            is_kept = true;
         } else {
             write.remove::<DeviceLogin>(login.id.0)?;
         }
+    }
+    // Those in memory have the former generation, and end with it. The kept one is stored with the password.
+    if let Some(login) = kept.filter(|_| !is_kept).and_then(|it| it.in_memory()) {
+        let generation = user.generation;
+        put_new(write, DeviceLogin { generation, ..DeviceLogin::clone(&login) }, generation)?;
     }
     Ok(())
 }

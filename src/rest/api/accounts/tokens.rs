@@ -102,9 +102,10 @@ async fn logout(call: Call, body: Logout) -> Result<LoggedOutView, Refusal> {
     let caller = call.user()?.id;
     let sent = body.refresh.flatten().and_then(|it| call.app.auth.refresh(it.expose()).ok());
     let sent = sent.filter(|(user, _)| user.id == caller).map(|(_, login)| login.key);
-    let ended: Vec<Uuid> = sent.into_iter().chain(logins::current(&call)).collect();
+    let current = logins::current(&call).map(|it| it.key());
+    let ended: Vec<Uuid> = sent.into_iter().chain(current).collect();
     if !ended.is_empty() {
-        call.write(move |write| ended.into_iter().try_for_each(|it| logins::end(write, it))).await?;
+        logins::end(&call, ended).await?;
     }
     Ok(LoggedOutView { message: "Logout successful" })
 }
