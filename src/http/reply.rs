@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{Method, Response, StatusCode};
+use http::header::{
+    ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, Method, Response, StatusCode};
 use warp::reply::Response as Reply;
 
 /// Header in which HDHomeRun tuners report errors; media servers read it.
@@ -169,13 +171,23 @@ impl Refusal {
 
 /// Creates a JSON response.
 pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Reply {
-    with_type(status, "application/json", body.to_string())
+    json_text(status, body.to_string())
 }
 
-/// Creates a response with the given content type.
-pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: String) -> Reply {
-    let mut response: Reply = Response::new(body.into());
+/// Creates a response with this text, which is JSON.
+pub(crate) fn json_text(status: StatusCode, text: String) -> Reply {
+    let mut response: Reply = Response::new(text.into());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    declare_json(response.headers_mut());
     response
+}
+
+/// Media type of JSON.
+pub(crate) const JSON: &str = "application/json";
+
+/// Declares that a body is JSON, and that a browser must not take it for anything else: texts in it are written by
+/// providers.
+pub(crate) fn declare_json(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }

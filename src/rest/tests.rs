@@ -66,6 +66,40 @@ async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_an
     assert_eq!(answer.status, 200);
 }
 
+/// [`Rest`] checks the same in every answer of every test.
+#[tokio::test]
+async fn browsers_do_not_guess_the_type_of_json() {
+    let rest = Rest::start().await;
+    let login = rest.query_login(ADMIN);
+    let panel = ["", "&action=get_live_streams", "&action=get_vod_streams", "&action=get_series_categories"]
+        .map(|it| format!("/player_api.php?{login}{it}"));
+    let others = [
+        "/api/core/version/",
+        "/api/schema.json",
+        "/api/channels/channels/",
+        "/api/nothing/",
+        "/tuner/discover.json",
+        "/tuner/lineup.json",
+        "/healthz/x",
+        &format!("/panel_api.php?{login}"),
+        "/player_api.php?username=x&password=x",
+    ]
+    .map(str::to_owned);
+    for path in panel.into_iter().chain(others) {
+        for method in ["GET", "DELETE"] {
+            // Some are behind a login, and refuse this one.
+            let answer = rest.send(method, &path, &[], "").await;
+            assert_eq!(answer.headers["content-type"], "application/json", "{method} {path}");
+            assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{method} {path}");
+        }
+    }
+    let refused = rest.send("POST", GROUPS, &[("authorization", &rest.bearer(ADMIN))], "{").await;
+    assert_eq!(
+        (refused.status, &refused.headers["x-content-type-options"]),
+        (400, &"nosniff".parse().unwrap())
+    );
+}
+
 #[test]
 fn the_streams_of_players_are_routes_of_the_player_port_only_except_the_one_that_pages_play() {
     for (path, is_on_api_port) in [

@@ -451,8 +451,8 @@ fn is_connection_error(error: &io::Error) -> bool {
 async fn refuse(mut socket: TcpStream, limit: LimitReached) -> io::Result<()> {
     let body = format!("{{\"detail\":\"{limit}\"}}");
     let response = format!(
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-         Retry-After: 3\r\nConnection: close\r\n\r\n{body}",
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
+         X-Content-Type-Options: nosniff\r\nContent-Length: {}\r\nRetry-After: 3\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
     socket.write_all(response.as_bytes()).await?;

@@ -159,6 +159,7 @@ async fn a_connection_over_the_limit_gets_503_until_another_one_closes() {
     let refused = server.ask("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     assert!(refused.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{refused}");
     assert!(refused.contains("Retry-After: 3\r\n") && refused.ends_with("}"), "{refused}");
+    assert!(refused.contains("X-Content-Type-Options: nosniff\r\n"), "{refused}");
 
     drop(first);
     until("the connection is no longer counted", || server.admission.n_open() == 0).await;

@@ -13,7 +13,7 @@ mod titles;
 
 use bytes::Bytes;
 use domain::vod::TitleKind;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{Method, StatusCode};
 use resource_derive::Query;
 use serde_json::Value;
@@ -23,7 +23,7 @@ use warp::reply::Response as Reply;
 use self::account::AccountView;
 pub(crate) use self::titles::TitleTables;
 use super::elsewhere;
-use crate::http::reply::Refusal;
+use crate::http::reply::{Refusal, declare_json};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route, json_reply};
@@ -175,6 +175,6 @@ async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
     ];
     let parts = futures_util::stream::iter(parts.map(Ok::<_, std::io::Error>));
     let mut reply = warp::reply::stream(parts).into_response();
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    declare_json(reply.headers_mut());
     Ok(PanelAnswer::of_moment(reply))
 }

@@ -8,7 +8,7 @@ use domain::core_settings::LIBRARY_SETTINGS;
 use domain::library_settings::{LibrarySettings, PanelRows};
 use domain::vod::query::VodSnapshot;
 use domain::vod::{AccountCategory, Relation, Title, TitleKind, VodCategory};
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -19,7 +19,7 @@ use warp::reply::Response as Reply;
 use super::PanelAnswer;
 use crate::http::WarpBody;
 use crate::http::encoding::accepts_gzip;
-use crate::http::reply::Refusal;
+use crate::http::reply::{Refusal, declare_json};
 use crate::player::addresses::{backdrop_address, image_address};
 use crate::player::growing::{GrowingText, whole};
 use crate::player::prepared::AnswerTables;
@@ -280,7 +280,7 @@ async fn text_reply(text: GrowingText, is_packed: bool) -> Result<Reply, Refusal
         _ => warp::reply::stream(text.unpacked()).into_response(),
     };
     let headers = reply.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    declare_json(headers);
     if is_packed {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         if let Some(length) = length {

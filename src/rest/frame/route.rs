@@ -23,7 +23,7 @@ use super::input::{Input, Inputs, RequestInput};
 use super::value::Shape;
 use crate::config::NetworkClass;
 use crate::http::WarpBody;
-use crate::http::reply::{Refusal, with_type};
+use crate::http::reply::{JSON, Refusal, declare_json, json_text};
 
 /// One operation: method, path, access, input, answer and handler.
 #[derive(Clone)]
@@ -290,10 +290,11 @@ impl Route {
             match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
                 // The verb implies the record at the end of a path; other parameters are named. Outside `/api/` one
                 // path can answer with a list and, with a parameter, with one record.
-                // A key stands for several records, which the path without it selects too.
+                // A key stands for several records, which the path without it selects too, and a version for one that is at
+                // the path without it too.
                 Some(parameter)
                     if is_api
-                        && parameter != "key"
+                        && !["key", "version"].contains(&parameter)
                         && segments.peek().is_none()
                         && self.method != Method::POST =>
                 {
@@ -566,7 +567,10 @@ impl<M: MediaTypes> Answer for Document<M> {
         let mut reply = match self.text {
             Some(text) => {
                 let mut reply = Response::new(WarpBody::from(text));
-                reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+                match self.media_type {
+                    JSON => declare_json(reply.headers_mut()),
+                    other => drop(reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(other))),
+                }
                 reply
             }
             None => {
@@ -612,7 +616,7 @@ impl Answer for Redirect {
 /// Returns a JSON reply, in UTF-8 with no more escapes than JSON requires.
 pub(crate) fn json_reply(status: StatusCode, value: &impl Serialize) -> Reply {
     match serde_json::to_string(value) {
-        Ok(text) => with_type(status, "application/json", text),
+        Ok(text) => json_text(status, text),
         Err(error) => Refusal::fault(format_args!("write an answer as JSON: {error}")).into_response(),
     }
 }
