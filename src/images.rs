@@ -1,13 +1,22 @@
 //! Images: recognised by their content, and served so that a browser runs nothing in them.
+//!
+//! The last segment of the address of an image is its version, a [`PictureName`]. Some players encode every reserved
+//! character of the last segment, so it has none, and no query follows. It has no extension either: the type is known only
+//! after the image was fetched, is another one while the placeholder is served, and players trust an extension.
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use domain::query::Query;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, Response, StatusCode};
+use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
 
 use crate::http::WarpBody;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::PictureFormat;
 use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};
 
@@ -15,8 +24,13 @@ use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"];
 /// Number of bytes of a file in which the beginning of an SVG is searched.
 const SVG_HEAD_BYTES: usize = 4 << 10;
-/// Caching of an image: four hours. Its address changes with it.
+/// Caching of an image whose address stays when it changes: four hours.
 const MAX_AGE: &str = "public, max-age=14400";
+/// Caching of an image whose address names its present version: a week. A provider may replace the image at an address
+/// without a new version.
+const VERSION_AGE: &str = "public, max-age=604800";
+/// Length of the version of an image, in hexadecimal digits.
+const VERSION_DIGITS: usize = 8;
 /// Caching of the placeholder: the image may be there when the client asks again.
 const PLACEHOLDER_AGE: &str = "public, max-age=30";
 /// A screen without a picture, 128 by 128 pixels, grey on a transparent ground: made for this project, and a PNG because
@@ -70,6 +84,61 @@ fn is_svg(bytes: &[u8]) -> bool {
     rest.strip_prefix("<svg").is_some_and(name_ends)
 }
 
+/// Returns the version of an image: a text without reserved characters that changes with what the image is made from.
+pub(crate) fn image_version(about: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(about)[..VERSION_DIGITS / 2])
+}
+
+/// Returns the last segment of the address of a background picture, by its position and its address.
+pub(crate) fn backdrop_name(index: usize, url: &str) -> String {
+    format!("{BACKDROP}{index}-{}", image_version(url))
+}
+
+/// Start of the names of background pictures.
+const BACKDROP: &str = "backdrop-";
+
+/// The last segment of the address of an image.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PictureName {
+    /// Position among the background pictures; `None` for the main picture, and without meaning where there is only one.
+    pub(crate) backdrop: Option<usize>,
+    version: String,
+}
+
+impl PictureName {
+    /// Reads the parameter `{version}` of a path.
+    pub(crate) fn of_call(call: &Call) -> Result<Self, Refusal> {
+        Self::read(call.text("version")?).ok_or_else(|| Refusal::not_found("Not found."))
+    }
+
+    /// Reads a decoded segment. Players store addresses, and addresses of earlier versions had a query in place of a version:
+    /// a client that encodes it requests it as a segment.
+    fn read(segment: &str) -> Option<Self> {
+        if let Some(query) = segment.strip_prefix('?') {
+            let query = Query::parse(query);
+            let is_backdrop = query.single("kind") == Some("backdrop");
+            let index = || query.single("index").and_then(|it| it.parse().ok()).unwrap_or_default();
+            let version = query.single("v").unwrap_or_default().to_owned();
+            return Some(Self { backdrop: is_backdrop.then(index), version });
+        }
+        let (backdrop, version) = match segment.strip_prefix(BACKDROP) {
+            Some(rest) => {
+                let (index, version) = rest.split_once('-')?;
+                let is_index = !index.is_empty() && index.bytes().all(|it| it.is_ascii_digit());
+                (Some(index.parse().ok().filter(|_| is_index)?), version)
+            }
+            None => (None, segment),
+        };
+        let is_version = version.len() == VERSION_DIGITS && version.bytes().all(|it| it.is_ascii_hexdigit());
+        is_version.then(|| Self { backdrop, version: version.to_owned() })
+    }
+
+    /// Returns whether it names the version that is made from this.
+    pub(crate) fn is_version_of(&self, about: &str) -> bool {
+        self.version == image_version(about)
+    }
+}
+
 /// 200 with an image and an entity tag, or 304 if the client has it.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -87,6 +156,11 @@ impl Image {
         let tag = entity_tag(&bytes);
         let content = (!client_has(headers, &tag)).then_some((bytes, image_type));
         Some(Self { content, tag, max_age: MAX_AGE })
+    }
+
+    /// Lets clients keep an image for long whose address names its present version.
+    pub(crate) fn kept_long(self, is_present_version: bool) -> Self {
+        Self { max_age: if is_present_version { VERSION_AGE } else { self.max_age }, ..self }
     }
 
     /// Stands for an image that is not available, or not yet.
@@ -159,6 +233,55 @@ mod tests {
         let again = Image::new(svg, &HeaderMap::from_iter([(IF_NONE_MATCH, tag)])).unwrap().into_reply();
         assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
         assert!(Image::new(Bytes::from_static(b"<html>"), &HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn the_last_segment_of_an_address_names_a_picture_also_if_a_client_encoded_its_query() {
+        let name = |backdrop, version: &str| Some(PictureName { backdrop, version: version.to_owned() });
+        for (segment, expected) in [
+            ("7f34a1b2", name(None, "7f34a1b2")),
+            ("backdrop-0-7f34a1b2", name(Some(0), "7f34a1b2")),
+            ("backdrop-12-7f34a1b2", name(Some(12), "7f34a1b2")),
+            ("?v=7f34", name(None, "7f34")),
+            ("?kind=backdrop&index=3&v=7f34", name(Some(3), "7f34")),
+            ("?kind=backdrop&v=7f34", name(Some(0), "7f34")),
+            ("?kind=movie_image", name(None, "")),
+            ("?index=x&kind=backdrop", name(Some(0), "")),
+            ("?", name(None, "")),
+            ("7f34", None),
+            ("7f34a1b2.png", None),
+            ("7f34a1bx", None),
+            ("backdrop-7f34a1b2", None),
+            ("backdrop--7f34a1b2", None),
+            ("backdrop-+1-7f34a1b2", None),
+            ("backdrop-99999999999999999999-7f34a1b2", None),
+            ("", None),
+        ] {
+            assert_eq!(PictureName::read(segment), expected, "{segment:?}");
+        }
+        for (index, url) in [(0, ""), (7, "http://provider.example/a.jpg?token=x")] {
+            let (main, backdrop) = (image_version(url), backdrop_name(index, url));
+            assert!(PictureName::read(&main).unwrap().is_version_of(url));
+            let read = PictureName::read(&backdrop).unwrap();
+            assert!(read.backdrop == Some(index) && read.is_version_of(url) && !read.is_version_of("other"));
+            for name in [main, backdrop] {
+                let is_unreserved = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
+                assert!(name.bytes().all(is_unreserved), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_image_is_kept_long_if_its_address_names_its_version_and_a_placeholder_never_is() {
+        let png = || Image::new(Bytes::from_static(PLACEHOLDER), &HeaderMap::new()).unwrap();
+        for (image, expected) in [
+            (png(), "public, max-age=14400"),
+            (png().kept_long(false), "public, max-age=14400"),
+            (png().kept_long(true), "public, max-age=604800"),
+            (Image::placeholder(&HeaderMap::new()), "public, max-age=30"),
+        ] {
+            assert_eq!(image.into_reply().headers()[CACHE_CONTROL], expected);
+        }
     }
 
     #[test]

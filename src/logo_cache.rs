@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::images::ImageType;
+use crate::images::{ImageType, image_version};
 
 /// Maximum size of a logo, in bytes.
 pub(crate) const LOGO_BYTES_MAX: u64 = 5 << 20;
@@ -51,12 +51,15 @@ const FETCHES_WAITING_MAX: usize = 1_000;
 /// Maximum time of a fetch.
 const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Returns the address of the copy of a logo, which anybody may read. Its parameter changes with the logo, so that clients do not show
-/// an old one.
+/// Returns the address of the copy of a logo, which anybody may read. Its last segment changes with the logo, so that
+/// clients do not show an old one.
 pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
-    let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
-    let version = HEXLOWER.encode(&digest[..4]);
-    format!("{origin}{}?v={version}", logo_copy_path(logo.id))
+    format!("{origin}{}{}", logo_copy_path(logo.id), image_version(&logo_state(logo)))
+}
+
+/// Returns what the version of a logo is made from.
+pub(crate) fn logo_state(logo: &Logo) -> String {
+    format!("{} {}", logo.updated_at, logo.url)
 }
 
 /// The way to an image: how far its address may lead, through which proxy or node, and to which of an account's servers.

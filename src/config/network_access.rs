@@ -63,8 +63,9 @@ impl Default for ClassNetworks {
 /// players fetch from wherever they fetch the playlist.
 fn is_in_playlists(path: &str) -> bool {
     const LOGO: &str = "/api/channels/logos/{id}/cache/";
+    const LOGO_VERSION: &str = "/api/channels/logos/{id}/cache/{version}/";
     const POSTER: &str = "/api/epg/programs/{program}/poster/";
-    matches!(path, "/api/playlist.m3u" | LOGO | POSTER) || is_guide(path)
+    matches!(path, "/api/playlist.m3u" | LOGO | LOGO_VERSION | POSTER) || is_guide(path)
 }
 
 /// Returns whether a path is that of a guide.
@@ -281,6 +282,7 @@ mod tests {
             ("/api/playlist.m3u", Some(NetworkClass::M3uEpg)),
             ("/api/epg.xml.gz", Some(NetworkClass::M3uEpg)),
             ("/api/channels/logos/{id}/cache/", Some(NetworkClass::M3uEpg)),
+            ("/api/channels/logos/{id}/cache/{version}/", Some(NetworkClass::M3uEpg)),
             ("/api/epg/programs/{program}/poster/", Some(NetworkClass::M3uEpg)),
             ("/api/channels/logos/{id}/", Some(NetworkClass::Ui)),
             ("/hdhr/discover.json", Some(NetworkClass::Tuner)),

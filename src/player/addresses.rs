@@ -1,7 +1,6 @@
 //! The addresses of streams and logos that leave the gateway. Players store them for ever, so they contain nothing that
 //! changes. `origin` is always the address of the gateway as the caller reaches it, without a trailing slash.
 
-use data_encoding::HEXLOWER;
 use domain::channel::Channel;
 use domain::ids::RecordingId;
 use domain::logo::Logo;
@@ -10,11 +9,11 @@ use domain::secret::Secret;
 use domain::user::User;
 use domain::vod::{Episode, Title, TitleKind};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use sha2::{Digest, Sha256};
 use storage::Table;
 use url::Url;
 
 use crate::guide::EntryId;
+use crate::images::{backdrop_name, image_version};
 use crate::logo_cache::logo_copy_address;
 
 /// The characters to encode in a segment of a path: all but the unreserved ones.
@@ -158,22 +157,22 @@ impl TitleAddresses {
     }
 }
 
-/// Returns the address of the copy of the picture of a film or a series, which anybody may read. Its parameter changes with
-/// the picture.
+/// Returns the address of the copy of the picture of a film or a series, which anybody may read. Its last segment changes
+/// with the picture.
 pub(crate) fn image_address(origin: &str, title: &Title) -> String {
     let version = image_version(title.logo().unwrap_or_default());
-    format!("{origin}{}?v={version}", image_path(title.id.kind(), title.id.number()))
+    format!("{origin}{}{version}", image_path(title.id.kind(), title.id.number()))
 }
 
 /// Returns the address of a background picture of a title, by its position.
 pub(crate) fn backdrop_address(origin: &str, title: &Title, index: usize, url: &str) -> String {
     let path = image_path(title.id.kind(), title.id.number());
-    format!("{origin}{path}?kind=backdrop&index={index}&v={}", image_version(url))
+    format!("{origin}{path}{}", backdrop_name(index, url))
 }
 
 /// Returns the address of the copy of the picture of an episode.
 pub(crate) fn episode_image_address(origin: &str, episode: &Episode, url: &str) -> String {
-    format!("{origin}/api/vod/episodes/{}/image/?v={}", episode.id, image_version(url))
+    format!("{origin}/api/vod/episodes/{}/image/{}", episode.id, image_version(url))
 }
 
 fn image_path(kind: TitleKind, number: u32) -> String {
@@ -181,11 +180,6 @@ fn image_path(kind: TitleKind, number: u32) -> String {
         TitleKind::Movie => format!("/api/vod/movies/{number}/image/"),
         TitleKind::Series => format!("/api/vod/series/{number}/image/"),
     }
-}
-
-/// Returns a text that changes with an address.
-fn image_version(url: &str) -> String {
-    HEXLOWER.encode(&Sha256::digest(url)[..4])
 }
 
 /// Returns the address of the logo of a channel: that of the copy of the gateway, which needs no credentials and reveals

@@ -108,7 +108,7 @@ async fn every_channel_has_a_stable_number_a_category_and_the_classic_types() {
     let streams = list(&rest, ADMIN, "action=get_live_streams").await;
     let one = streams.iter().find(|it| it["stream_id"] == 1).unwrap();
     let icon = one["stream_icon"].as_str().unwrap();
-    assert!(icon.starts_with("http://192.0.2.1:9191/api/channels/logos/3/cache/?v="), "{icon}");
+    assert!(icon.starts_with("http://192.0.2.1:9191/api/channels/logos/3/cache/"), "{icon}");
     let expected = json!({
         "num": 7, "name": "One \"HD\"", "stream_type": "live", "stream_id": 1, "stream_icon": icon,
         "epg_channel_id": "7", "added": "1600000000", "is_adult": "0", "category_id": "1", "category_ids": [1],
@@ -236,7 +236,7 @@ async fn a_film_has_the_types_of_panels_and_only_addresses_of_the_gateway() {
     assert_eq!(films.len(), 2, "{films:?}");
     let mut film = films[0].clone();
     let icon = film["stream_icon"].take();
-    assert!(icon.as_str().unwrap().contains("/api/vod/movies/1/image/?v="), "{icon}");
+    assert!(icon.as_str().unwrap().contains("/api/vod/movies/1/image/"), "{icon}");
     assert_eq!(
         film,
         json!({

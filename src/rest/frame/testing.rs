@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Every request also checks that the answer conforms to the published schema (holds T-rest.2), that a refusal has
-//! changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), and that only admins receive secrets
-//! (holds T-acc.2).
+//! changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), that only admins receive secrets
+//! (holds T-acc.2), that browsers do not guess the type of JSON, and that no address of a picture has a query.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -22,6 +22,7 @@ use domain::query::Query;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::{User, UserLevel};
+use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use media::{Connection, Launcher, MemoryDial};
@@ -48,6 +49,7 @@ use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
 use crate::http::origin::Origins;
+use crate::http::reply::JSON;
 use crate::recent_log::RecentLog;
 use crate::rest::{openapi, routes};
 
@@ -378,6 +380,17 @@ impl Rest {
             format!("password={}", form_urlencoded::byte_serialize(own.as_bytes()).collect::<String>());
         let others = answer.text.replace(&format!("{own}\""), "\"").replace(&encoded, "");
         assert!(is_admin || !others.contains(SECRET), "the answer contains a secret: {said}");
+        let is_json = answer.headers.get(CONTENT_TYPE).is_some_and(|it| it == JSON);
+        let options = answer.headers.get(X_CONTENT_TYPE_OPTIONS);
+        assert!(
+            !is_json || options.is_some_and(|it| it == "nosniff"),
+            "a browser may guess the type: {said}"
+        );
+        for address in picture_addresses(&answer.text) {
+            let last = address.rsplit('/').next().unwrap_or_default();
+            let is_unreserved = |it: char| it.is_ascii_alphanumeric() || "-._~".contains(it);
+            assert!(last.chars().all(is_unreserved), "a player that encodes {last} breaks {address}");
+        }
 
         let path = path.split('?').next().unwrap_or_default();
         let method: Method = method.parse().unwrap();
@@ -386,6 +399,15 @@ impl Rest {
         let wrong = conform::check(&self.document, route, answer);
         assert!(wrong.is_empty(), "the answer differs from the schema: {wrong:#?}\n{said}");
     }
+}
+
+/// Returns the addresses of pictures of the gateway in an answer, up to the end of their attribute, text or line.
+fn picture_addresses(text: &str) -> impl Iterator<Item = &str> {
+    const PLACES: [&str; 5] = ["/cache/", "/image/", "/poster/", "/artwork/", "/avatars/"];
+    let parts = text.match_indices("/api/").map(|(at, _)| &text[at..]);
+    let addresses = parts.filter_map(|it| it.split(['"', '\'', '<', '`', '\\', '\n', ' ']).next());
+    // Not the paths of the published schema.
+    addresses.filter(|it| !it.contains('{') && PLACES.iter().any(|at| it.contains(at)))
 }
 
 fn sent_headers(headers: &[(&str, &str)]) -> HeaderMap {

@@ -13,7 +13,7 @@ use super::filters::{TitleFilters, TitlesFound};
 use super::titles::find_id;
 use super::view::{VodLogoView, VodLookup, unknown};
 use crate::http::reply::Refusal;
-use crate::images::Image;
+use crate::images::{Image, PictureName};
 use crate::logo_cache::ImageWay;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
@@ -42,6 +42,16 @@ struct WhichPicture {
     index: Option<usize>,
 }
 
+impl WhichPicture {
+    /// Returns the position of the background picture; `None` for the main picture.
+    fn backdrop(&self) -> Option<usize> {
+        match self.kind.as_ref().map(|it| it.0) {
+            None | Some(PictureKind::Main) => None,
+            Some(PictureKind::Backdrop) => Some(self.index.unwrap_or_default()),
+        }
+    }
+}
+
 pub(super) fn routes() -> Vec<Route> {
     const OF_TITLE: &str = "Returns a picture of a title, or a placeholder while there is none.";
     const OF_EPISODE: &str = "Returns the picture of an episode, or a placeholder while there is none.";
@@ -57,6 +67,14 @@ pub(super) fn routes() -> Vec<Route> {
         open(Route::get("/api/vod/movies/{id}/image/", Access::Anyone, OF_TITLE, of_movie)),
         open(Route::get("/api/vod/series/{id}/image/", Access::Anyone, OF_TITLE, of_series)),
         open(Route::get("/api/vod/episodes/{id}/image/", Access::Anyone, OF_EPISODE, of_episode)),
+        open(Route::get("/api/vod/movies/{id}/image/{version}/", Access::Anyone, OF_TITLE, movie_version)),
+        open(Route::get("/api/vod/series/{id}/image/{version}/", Access::Anyone, OF_TITLE, series_version)),
+        open(Route::get(
+            "/api/vod/episodes/{id}/image/{version}/",
+            Access::Anyone,
+            OF_EPISODE,
+            episode_version,
+        )),
         open(Route::get("/api/vod/vodlogos/{id}/cache/", Access::Anyone, OF_TITLE, of_logo)),
         Route::get(
             "/api/vod/vodlogos/",
@@ -70,54 +88,73 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn of_movie(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
     let id = TitleId::movie(call.id()?);
-    of_title(&call, id, TitleKind::Movie, which).await
+    of_title(&call, id, TitleKind::Movie, which.backdrop(), None).await
 }
 
 async fn of_series(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
     let id = TitleId::series(call.id()?);
-    of_title(&call, id, TitleKind::Series, which).await
+    of_title(&call, id, TitleKind::Series, which.backdrop(), None).await
+}
+
+async fn movie_version(call: Call) -> Result<Image, Refusal> {
+    let (id, name) = (TitleId::movie(call.id()?), PictureName::of_call(&call)?);
+    of_title(&call, id, TitleKind::Movie, name.backdrop, Some(&name)).await
+}
+
+async fn series_version(call: Call) -> Result<Image, Refusal> {
+    let (id, name) = (TitleId::series(call.id()?), PictureName::of_call(&call)?);
+    of_title(&call, id, TitleKind::Series, name.backdrop, Some(&name)).await
 }
 
 async fn of_logo(call: Call) -> Result<Image, Refusal> {
     let id = TitleId::of_key(call.id()?);
-    of_title(&call, Some(id), id.kind(), WhichPicture { kind: None, index: None }).await
+    of_title(&call, Some(id), id.kind(), None, None).await
 }
 
+/// Returns the main picture of a title, or the background picture at this position.
 async fn of_title(
     call: &Call,
     id: Option<TitleId>,
     kind: TitleKind,
-    which: WhichPicture,
+    backdrop: Option<usize>,
+    name: Option<&PictureName>,
 ) -> Result<Image, Refusal> {
     let id = id.ok_or_else(|| unknown(kind))?;
     let titles = call.app.models.vod.clone();
     let picture = reading(move || {
         let Some(title) = titles.get(id)? else { return Ok(None) };
-        let url = match which.kind.map(|it| it.0) {
-            None | Some(PictureKind::Main) => title.logo().map(str::to_owned),
-            Some(PictureKind::Backdrop) => {
+        let url = match backdrop {
+            None => title.logo().map(str::to_owned),
+            Some(n) => {
                 let opened = title.relations.first().map(|it| titles.details(it.id)).transpose()?.flatten();
                 let properties = Properties::of_title(&title, opened.as_ref());
                 let found = properties.backdrops();
                 let lists_only = Properties::of_title(&title, None);
                 // Addresses of lists count the pictures of lists, and those of one title all of its pictures.
-                let n = which.index.unwrap_or_default();
                 found.get(n).or(lists_only.backdrops().get(n)).map(|it| (*it).to_owned())
             }
         };
         Ok(Some(url.map(|it| (it, named_by(&title)))))
     });
     let picture = picture.await?.ok_or_else(|| unknown(kind))?;
-    Ok(image(call, picture).await)
+    Ok(image(call, picture, name).await)
 }
 
 async fn of_episode(call: Call) -> Result<Image, Refusal> {
+    show_episode(&call, None).await
+}
+
+async fn episode_version(call: Call) -> Result<Image, Refusal> {
+    show_episode(&call, Some(&PictureName::of_call(&call)?)).await
+}
+
+async fn show_episode(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal> {
     let (titles, id) = (call.app.models.vod.clone(), EpisodeId(call.id()?));
     let episode = reading(move || titles.episode(id)).await?;
     let episode = episode.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))?;
     let picture = episode.first(|it| it.logo.clone());
     let account = episode.offers.iter().find(|it| it.facts.logo.is_some()).map(|it| it.account);
-    Ok(image(&call, picture.map(|it| (it, account))).await)
+    Ok(image(call, picture.map(|it| (it, account)), name).await)
 }
 
 /// Returns the account that named the picture of a title; `None` for one that an admin chose.
@@ -128,11 +165,16 @@ fn named_by(title: &Title) -> Option<AccountId> {
     title.relations.iter().find(|it| it.first(|it| it.logo.as_ref()).is_some()).map(|it| it.account)
 }
 
-/// Returns the copy of a picture, which this account named.
-async fn image(call: &Call, picture: Option<(String, Option<AccountId>)>) -> Image {
+/// Returns the copy of a picture, which this account named. `name` is that of the requested version.
+async fn image(
+    call: &Call,
+    picture: Option<(String, Option<AccountId>)>,
+    name: Option<&PictureName>,
+) -> Image {
     let Some((url, account)) = picture else { return Image::placeholder(&call.headers) };
     let bytes = call.app.logo_cache.get(&url, way(call, account)).await;
-    let image = bytes.and_then(|it| Image::new(it, &call.headers));
+    let is_present = name.is_some_and(|it| it.is_version_of(&url));
+    let image = bytes.and_then(|it| Image::new(it, &call.headers)).map(|it| it.kept_long(is_present));
     image.unwrap_or_else(|| Image::placeholder(&call.headers))
 }
 

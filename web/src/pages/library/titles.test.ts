@@ -57,8 +57,8 @@ describe('addresses', () => {
 	});
 
 	test('pictures are loaded from the gateway only', () => {
-		const own = 'http://other.host:1/prefix/api/vod/movies/7/image/?v=1';
-		expect(imageUrl(own)).toBe('/api/vod/movies/7/image/?v=1');
+		const own = 'http://other.host:1/prefix/api/vod/movies/7/image/7f34a1b2';
+		expect(imageUrl(own)).toBe('/api/vod/movies/7/image/7f34a1b2');
 		expect(imageUrl('http://provider.example/poster.jpg')).toBeUndefined();
 	});
 });

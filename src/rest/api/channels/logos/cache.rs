@@ -1,24 +1,33 @@
-//! `/api/channels/logos/{id}/cache/`: the image of a logo. Every logo has one at once: a placeholder, where the gateway has
-//! no copy or none yet.
+//! `/api/channels/logos/{id}/cache/` and the same with a version: the image of a logo. Every logo has one at once: a
+//! placeholder, where the gateway has no copy or none yet.
 
 use bytes::Bytes;
 use domain::logo::Logo;
 
 use crate::files::Folder;
 use crate::http::reply::Refusal;
-use crate::images::Image;
-use crate::logo_cache::way_to_logo;
+use crate::images::{Image, PictureName};
+use crate::logo_cache::{logo_state, way_to_logo};
 use crate::node::files::fetch_upload;
 use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
+    show(&call, None).await
+}
+
+pub(super) async fn image_of_version(call: Call) -> Result<Image, Refusal> {
+    show(&call, Some(&PictureName::of_call(&call)?)).await
+}
+
+async fn show(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal> {
     let logo = call.app.models.logos.load().get(call.id()?).cloned();
     let logo = logo.ok_or_else(Refusal::unknown::<Logo>)?;
     let bytes = match &logo.file {
-        Some(file) => uploaded(&call, file).await,
+        Some(file) => uploaded(call, file).await,
         None => call.app.logo_cache.get(&logo.url, way_to_logo(&call.app.models, &logo)).await,
     };
-    let image = bytes.and_then(|it| Image::new(it, &call.headers));
+    let is_present = name.is_some_and(|it| it.is_version_of(&logo_state(&logo)));
+    let image = bytes.and_then(|it| Image::new(it, &call.headers)).map(|it| it.kept_long(is_present));
     Ok(image.unwrap_or_else(|| Image::placeholder(&call.headers)))
 }
 

@@ -28,7 +28,7 @@ use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Noun, Render};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::route::{Created, Handler, NoContent, Route};
 
 /// A logo of channels.
 #[derive(Clone, Debug, Serialize, View)]
@@ -97,17 +97,18 @@ pub(super) fn routes() -> Vec<Route> {
         Route::put(ONE, ADMIN, "Updates a logo.", update),
         Route::patch(ONE, ADMIN, "Partially updates a logo.", update),
         Route::delete(ONE, ADMIN, "Deletes a logo and removes it from its channels.", delete),
-        // Players and media servers fetch logos without credentials.
-        Route::get(
-            "/api/channels/logos/{id}/cache/",
-            Access::Anyone,
-            "Returns the image of a logo, or a placeholder while there is none.",
-            cache::image,
-        )
+        open("/api/channels/logos/{id}/cache/", cache::image),
+        open("/api/channels/logos/{id}/cache/{version}/", cache::image_of_version),
+    ]
+}
+
+/// Players and media servers fetch logos without credentials.
+fn open(path: &'static str, handler: impl Handler<(Call,)>) -> Route {
+    let summary = "Returns the image of a logo, or a placeholder while there is none.";
+    Route::get(path, Access::Anyone, summary, handler)
         .refuses(StatusCode::NOT_MODIFIED, "The client has the current image.")
         .refuses(StatusCode::NOT_FOUND, "The logo does not exist.")
-        .for_any_origin(),
-    ]
+        .for_any_origin()
 }
 
 impl Noun for Logo {

@@ -38,7 +38,9 @@ async fn a_logo_is_created_read_changed_and_deleted() {
     let id = make(&rest, "News").await;
     let shown = rest.standard("GET", &one(id), Value::Null).await.body;
     let cache_url = shown["cache_url"].as_str().unwrap();
-    assert!(cache_url.contains(&format!("/api/channels/logos/{id}/cache/?v=")), "{cache_url}");
+    let (path, version) = cache_url.rsplit_once('/').unwrap();
+    assert!(path.ends_with(&format!("/api/channels/logos/{id}/cache")), "{cache_url}");
+    assert!(version.len() == 8 && version.bytes().all(|it| it.is_ascii_hexdigit()), "{cache_url}");
     for (field, value) in [
         ("name", json!("News")),
         ("url", json!("http://tv.example/News.png")),
@@ -142,6 +144,48 @@ async fn logos_are_filtered_and_cleaned_up_and_the_cleanup_can_be_undone() {
     assert_eq!(rest.admin("DELETE", &delete, json!({ "logo_ids": [used] })).await.status, 204);
     assert_eq!(rest.admin("DELETE", &format!("{delete}?ids={free}"), Value::Null).await.status, 204);
     assert_eq!(ids("").await, [0; 0]);
+}
+
+/// pvr.iptvsimple encodes the last segment of `tvg-logo`. With `?v=…` in it, Kodi got 404 for every logo.
+#[tokio::test]
+async fn a_logo_is_at_every_address_that_players_may_have_stored_also_with_an_encoded_query() {
+    let rest = Rest::start().await;
+    let made = upload(&rest, "News.png", PNG).await.body;
+    let path = |record: &Value| {
+        let address = record["cache_url"].as_str().unwrap();
+        address[address.find("/api/").unwrap()..].to_owned()
+    };
+    let (present, cache) = (path(&made), format!("{}cache/", one(made["id"].as_u64().unwrap())));
+    let long = "public, max-age=604800";
+    let short = "public, max-age=14400";
+    for (path, caching) in [
+        (present.clone(), long),
+        (format!("{present}/"), long),
+        // The query of an earlier version, with the present version of the logo.
+        (present.replace("/cache/", "/cache/%3fv%3d"), long),
+        (cache.clone(), short),
+        (format!("{cache}?v=7f34"), short),
+        (format!("{cache}%3fv%3d7f34"), short),
+        (format!("{cache}%3Fv%3D7f34"), short),
+        (format!("{cache}00000000"), short),
+    ] {
+        let image = rest.send("GET", &path, &[], "").await;
+        assert_eq!((image.status, &image.headers["content-type"]), (200, &"image/png".parse().unwrap()));
+        assert_eq!(image.headers["cache-control"], caching, "{path}");
+        assert_eq!(image.headers["access-control-allow-origin"], "*", "{path}");
+        assert_eq!(rest.send("HEAD", &path, &[], "").await.status, 200, "{path}");
+    }
+    for path in ["7f34.png", "x", "00000000/x"].map(|it| format!("{cache}{it}")) {
+        assert_eq!(rest.send("GET", &path, &[], "").await.status, 404, "{path}");
+    }
+    assert_eq!(rest.send("GET", &format!("{}cache/00000000", one(99)), &[], "").await.status, 404);
+
+    // The image at a former address is the present one, and may be another one soon.
+    let id = made["id"].as_u64().unwrap();
+    let renamed = rest.admin("PATCH", &one(id), json!({ "name": "World" })).await.body;
+    assert_ne!(path(&renamed), present);
+    let image = rest.send("GET", &present, &[], "").await;
+    assert_eq!((image.status, &image.headers["cache-control"]), (200, &short.parse().unwrap()));
 }
 
 #[tokio::test]
