@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use actors::{check_cron, now_ms};
-use domain::plugin::{Field, Manifest, Plugin, PluginKey, PluginSettings, actions_of_plugin, fields_of};
+use domain::plugin::{
+    Field, Manifest, ManifestFault, Plugin, PluginKey, PluginSettings, actions_of, actions_of_plugin,
+    fields_of, fields_of_plugin,
+};
 use serde_json::{Map, Value};
 use storage::Write;
 use storage::plugin_files::{FolderError, PluginFiles};
@@ -73,9 +76,10 @@ impl PluginEntry {
         self.manifest.as_ref()?.as_ref().ok()
     }
 
-    /// Returns the fields of the manifest, else those that the code reported when it ran last.
+    /// Returns the fields of the manifest, else those that the code reported when it ran last; see [`fields_of_plugin`].
     pub(crate) fn fields(&self) -> Vec<Field> {
-        fields(self.manifest(), self.record.as_deref())
+        let reported = self.record.as_ref().and_then(|it| it.reported.as_ref());
+        fields_of_plugin(self.manifest(), reported)
     }
 
     /// Returns the actions of the manifest, else those that the code reported when it ran last.
@@ -85,7 +89,7 @@ impl PluginEntry {
         actions.iter().map(|it| it.json().clone()).collect()
     }
 
-    /// Returns what an admin has to know about the manifest, as sentences.
+    /// Returns what an admin has to know about the manifest, and about what the code reported, as sentences.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let Some(manifest) = self.manifest() else { return Vec::new() };
         let mut warnings = Vec::new();
@@ -96,31 +100,35 @@ impl PluginEntry {
             let text = "The plugin declares no permissions: it uses the whole API and the network.";
             warnings.push(text.to_owned());
         }
+        let ignored = |place: &str, it: &ManifestFault| format!("Ignored in {place}: {it}.");
+        warnings.extend(manifest.ignored.iter().map(|it| ignored("plugin.json", it)));
+        if let Some(reported) = self.record.as_ref().and_then(|it| it.reported.as_ref()) {
+            let (fields, actions) = (&manifest.fields, &manifest.actions);
+            let of_fields = fields.is_none().then(|| fields_of(&Value::from(reported.fields.clone())).1);
+            let of_actions = actions.is_none().then(|| actions_of(&Value::from(reported.actions.clone())).1);
+            let faults = of_fields.into_iter().chain(of_actions).flatten();
+            warnings.extend(faults.map(|it| ignored("the code of the plugin", &it)));
+        }
+        for field in self.fields().iter().filter(|it| it.lacks_options()) {
+            warnings.push(format!(
+                "The field \"{}\" has no options to choose from. Any value is accepted until the code of the plugin \
+                 lists some.",
+                field.id
+            ));
+        }
         for action in manifest.actions.iter().flatten() {
             for event in &action.unknown_events {
                 warnings.push(format!("The action \"{}\" asks for the unknown event {event}.", action.id));
             }
+            if let Some(Err(error)) = action.schedule.as_ref().map(|it| check_cron(it)) {
+                warnings.push(format!(
+                    "The action \"{}\" runs without its schedule, which is not valid: {error}",
+                    action.id
+                ));
+            }
         }
         warnings
     }
-}
-
-/// Returns the fields of a manifest, else those that the code reported when it ran last.
-pub(crate) fn fields(manifest: Option<&Manifest>, record: Option<&Plugin>) -> Vec<Field> {
-    let reported = || record?.reported.as_ref().map(|it| it.fields.clone());
-    match manifest.and_then(|it| it.fields.clone()) {
-        Some(fields) => fields,
-        None => fields_of(&Value::from(reported().unwrap_or_default())).0,
-    }
-}
-
-/// Returns the actions with a schedule that is no cron expression, with the reason.
-pub(crate) fn wrong_schedule(manifest: &Manifest) -> Option<String> {
-    let mut scheduled = manifest.actions.iter().flatten().filter_map(|it| Some((it, it.schedule.as_ref()?)));
-    scheduled.find_map(|(action, schedule)| {
-        let error = check_cron(schedule).err()?;
-        Some(format!("plugin.json: the schedule of the action {:?} is not valid: {error}", action.id))
-    })
 }
 
 /// Returns the record of a plugin for a write, a new one if it has none.

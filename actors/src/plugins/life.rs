@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plugin::{Lifetime, Limits, PluginGap, PluginKey, PluginState};
+use domain::plugin::{Lifetime, Limits, PluginGap, PluginKey, PluginState, fields_of_plugin};
 use media::source::PipedCommand;
 use media::{ProgramUser, find_program};
 use serde_json::Value;
@@ -645,12 +645,7 @@ fn own_command(command: &[String], code: &Path) -> Result<Vec<String>, String> {
 
 /// Returns the settings of a plugin with defaults, and the passwords among them.
 pub(super) fn settings_of(installed: &InstalledPlugin) -> (Value, Vec<String>) {
-    let reported = installed
-        .record
-        .reported
-        .as_ref()
-        .map(|it| domain::plugin::fields_of(&Value::from(it.fields.clone())).0);
-    let fields = installed.manifest.fields.clone().or(reported).unwrap_or_default();
+    let fields = fields_of_plugin(Some(&installed.manifest), installed.record.reported.as_ref());
     let settings = &installed.record.settings;
     let passwords = settings.passwords(&fields).map(str::to_owned).collect();
     (Value::Object(settings.with_defaults(&fields)), passwords)

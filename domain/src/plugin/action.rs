@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::manifest::{Faults, Manifest, actions_of, text_list};
+use super::manifest::{Faults, Manifest, actions_of, optional_texts};
 use super::record::ReportedParts;
 
 /// The events that actions can subscribe to.
@@ -83,55 +83,46 @@ pub struct Confirmation {
 }
 
 impl Action {
-    /// Returns the action as the manifest has it, with unknown members.
+    /// Returns the action as the manifest has it, with unknown members and without damaged ones.
     pub fn json(&self) -> &Map<String, Value> {
         &self.json
     }
 
     pub(super) fn read(value: &Value, path: &str, faults: &mut Faults) -> Option<Self> {
-        let Some(json) = value.as_object() else {
-            faults.add(path, "must be an object");
+        let Some(mut json) = value.as_object().cloned() else {
+            faults.ignore(path, "must be an object");
             return None;
         };
-        let text = |name: &str, faults: &mut Faults| match json.get(name) {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) => Some(text.clone()),
-            Some(_) => {
-                faults.add(format!("{path}.{name}"), "must be a text");
-                None
-            }
-        };
-        for name in ["description", "button_label", "button_variant", "button_color"] {
-            text(name, faults);
-        }
-        let label = text("label", faults);
-        let id = match json.contains_key("id") {
-            true => text("id", faults).filter(|it| !it.trim().is_empty()),
-            false => None,
-        };
-        let Some(id) = id else {
-            faults.add(format!("{path}.id"), "is required");
+        let Some(id) = text_of(&json, "id") else {
+            faults.ignore(format!("{path}.id"), "must be a text that is not blank");
             return None;
         };
+        let texts = ["label", "description", "button_label", "button_variant", "button_color", "schedule"];
+        remove_wrong_texts(&mut json, &texts, path, faults);
         let asked = match json.get("events") {
             None | Some(Value::Null) => Vec::new(),
-            Some(value) => text_list(value, &format!("{path}.events"), 64, faults),
+            Some(value) => {
+                let asked = optional_texts(value, &format!("{path}.events"), 64, faults);
+                json.insert("events".to_owned(), asked.clone().into());
+                asked
+            }
         };
         let (mut events, unknown_events): (Vec<_>, Vec<_>) =
             asked.into_iter().partition(|it| PLUGIN_EVENTS.contains(&it.as_str()));
         events.dedup();
-        let schedule = text("schedule", faults).map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
-        if schedule.as_ref().is_some_and(|it| it.len() > SCHEDULE_BYTES_MAX) {
-            faults.add(format!("{path}.schedule"), "is too long for a cron expression");
+        let mut schedule = text_of(&json, "schedule").map(|it| it.trim().to_owned());
+        if schedule.take_if(|it| it.len() > SCHEDULE_BYTES_MAX).is_some() {
+            json.remove("schedule");
+            faults.ignore(format!("{path}.schedule"), "is too long for a cron expression");
         }
         Some(Self {
-            label: label.filter(|it| !it.trim().is_empty()).unwrap_or_else(|| id.clone()),
-            confirm: read_confirm(json.get("confirm"), &format!("{path}.confirm"), faults),
+            label: text_of(&json, "label").unwrap_or_else(|| id.clone()),
+            confirm: read_confirm(&mut json, &format!("{path}.confirm"), faults),
             events,
             unknown_events,
             schedule,
-            timeout_s: read_timeout(json.get("timeout"), &format!("{path}.timeout"), faults),
-            json: json.clone(),
+            timeout_s: read_timeout(&mut json, &format!("{path}.timeout"), faults),
+            json,
             id,
         })
     }
@@ -145,48 +136,65 @@ pub fn actions_of_plugin(manifest: Option<&Manifest>, reported: Option<&Reported
     }
 }
 
-/// Reads `true` or an object with a title and a message.
-fn read_confirm(value: Option<&Value>, path: &str, faults: &mut Faults) -> Option<Confirmation> {
-    let mut text = |members: &Map<String, Value>, name: &str, default: &str| match members.get(name) {
-        None | Some(Value::Null) => default.to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(_) => {
-            faults.add(format!("{path}.{name}"), "must be a text");
-            default.to_owned()
-        }
-    };
-    let none = Map::new();
-    let members = match value {
-        None | Some(Value::Null | Value::Bool(false)) => return None,
-        Some(Value::Bool(true)) => &none,
-        Some(Value::Object(members)) => members,
-        Some(_) => {
-            faults.add(path, "must be an object, or true or false");
-            return None;
-        }
-    };
-    let confirmation = Confirmation {
-        title: text(members, "title", "Run this action?"),
-        message: text(members, "message", ""),
-    };
-    match members.get("required") {
-        None | Some(Value::Null | Value::Bool(true)) => Some(confirmation),
-        Some(Value::Bool(false)) => None,
-        Some(_) => {
-            faults.add(format!("{path}.required"), "must be true or false");
-            None
+/// Returns a member that is a text and not blank.
+pub(super) fn text_of(json: &Map<String, Value>, name: &str) -> Option<String> {
+    json.get(name).and_then(Value::as_str).filter(|it| !it.trim().is_empty()).map(str::to_owned)
+}
+
+/// Removes the members of these names that are not texts.
+pub(super) fn remove_wrong_texts(
+    json: &mut Map<String, Value>,
+    names: &[&str],
+    path: &str,
+    faults: &mut Faults,
+) {
+    for name in names {
+        if json.get(*name).is_some_and(|it| !it.is_string() && !it.is_null()) {
+            json.remove(*name);
+            faults.ignore(format!("{path}.{name}"), "must be a text");
         }
     }
 }
 
-fn read_timeout(value: Option<&Value>, path: &str, faults: &mut Faults) -> u32 {
-    let seconds = match value {
+/// Reads `true` or an object with a title and a message, and removes what is damaged in it. A damaged one asks: a run
+/// without the question of the author could be a mistake of the user.
+fn read_confirm(json: &mut Map<String, Value>, path: &str, faults: &mut Faults) -> Option<Confirmation> {
+    let confirm = json.get_mut("confirm")?;
+    match confirm {
+        Value::Null | Value::Bool(false) => return None,
+        Value::Bool(true) => {}
+        Value::Object(members) => {
+            remove_wrong_texts(members, &["title", "message"], path, faults);
+            match members.get("required") {
+                None | Some(Value::Null | Value::Bool(true)) => {}
+                Some(Value::Bool(false)) => return None,
+                Some(_) => {
+                    faults.ignore(format!("{path}.required"), "must be true or false, and is read as true");
+                    members.remove("required");
+                }
+            }
+        }
+        _ => {
+            faults.ignore(path, "must be an object, or true or false, and is read as true");
+            *confirm = true.into();
+        }
+    }
+    let text = |name: &str| confirm.get(name).and_then(Value::as_str);
+    Some(Confirmation {
+        title: text("title").unwrap_or("Run this action?").to_owned(),
+        message: text("message").unwrap_or_default().to_owned(),
+    })
+}
+
+fn read_timeout(json: &mut Map<String, Value>, path: &str, faults: &mut Faults) -> u32 {
+    let seconds = match json.get("timeout") {
         None | Some(Value::Null) => return ACTION_SECONDS_DEFAULT,
         Some(value) => value.as_u64().and_then(|it| u32::try_from(it).ok()),
     };
     seconds.filter(|it| ACTION_SECONDS.contains(it)).unwrap_or_else(|| {
         let (min, max) = (ACTION_SECONDS.start(), ACTION_SECONDS.end());
-        faults.add(path, format!("must be a whole number of seconds from {min} to {max}"));
+        faults.ignore(path, format!("must be a whole number of seconds from {min} to {max}"));
+        json.remove("timeout");
         ACTION_SECONDS_DEFAULT
     })
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::manifest::Faults;
+use super::action::{remove_wrong_texts, text_of};
+use super::manifest::{Faults, Manifest, fields_of};
+use super::record::ReportedParts;
 
 /// Displayed instead of a saved password. Sending it back keeps the password.
 pub const MASK: &str = "********";
@@ -33,6 +35,7 @@ pub enum FieldKind {
     /// A text on one line.
     String,
     Text,
+    /// Without options, any value is accepted: the code of the plugin may list some when it runs.
     Select(Vec<FieldOption>),
     /// A text for people, without a value.
     Info,
@@ -49,7 +52,7 @@ pub struct FieldOption {
 }
 
 impl Field {
-    /// Returns the field as the manifest has it, with unknown members.
+    /// Returns the field as the manifest has it, with unknown members and without damaged ones.
     pub fn json(&self) -> &Map<String, Value> {
         &self.json
     }
@@ -61,6 +64,11 @@ impl Field {
             json.insert("default".to_owned(), MASK.into());
         }
         json
+    }
+
+    /// States whether users choose among options that nobody knows yet.
+    pub fn lacks_options(&self) -> bool {
+        matches!(&self.kind, FieldKind::Select(options) if options.is_empty())
     }
 
     /// States whether it has a value.
@@ -80,6 +88,10 @@ impl Field {
             FieldKind::Number => Err("Must be a number.".to_owned()),
             FieldKind::String => check_text(value, STRING_BYTES_MAX),
             FieldKind::Text => check_text(value, TEXT_BYTES_MAX),
+            FieldKind::Select(options) if options.is_empty() => match is_scalar(value) {
+                true => Ok(()),
+                false => Err("Must be a text, a number, or true or false.".to_owned()),
+            },
             FieldKind::Select(options) if options.iter().any(|it| it.value == *value) => Ok(()),
             FieldKind::Select(_) => Err("Choose one of the options.".to_owned()),
             FieldKind::Info => Err("This field has no value.".to_owned()),
@@ -87,54 +99,70 @@ impl Field {
         }
     }
 
+    /// Takes over the options that the code of the plugin lists, if the manifest lists none.
+    fn fill_options(&mut self, of_code: &[Self]) {
+        let FieldKind::Select(options) = &mut self.kind else { return };
+        let same = of_code.iter().find(|it| it.id == self.id && options.is_empty());
+        let Some(Self { kind: FieldKind::Select(listed), json, .. }) = same else { return };
+        options.clone_from(listed);
+        self.json.extend(json.get("options").map(|it| ("options".to_owned(), it.clone())));
+    }
+
     pub(super) fn read(value: &Value, path: &str, faults: &mut Faults) -> Option<Self> {
-        let Some(json) = value.as_object() else {
-            faults.add(path, "must be an object");
+        let Some(mut json) = value.as_object().cloned() else {
+            faults.ignore(path, "must be an object");
             return None;
         };
-        let text = |name: &str, faults: &mut Faults| match json.get(name) {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) => Some(text.clone()),
-            Some(_) => {
-                faults.add(format!("{path}.{name}"), "must be a text");
-                None
-            }
-        };
-        for name in ["help_text", "description", "placeholder"] {
-            text(name, faults);
+        // An unreadable one could be that of a password.
+        let is_password =
+            json.get("input_type").is_some_and(|it| it == "password" || !it.is_string() && !it.is_null());
+        let texts = ["id", "label", "help_text", "description", "placeholder", "input_type", "type"];
+        remove_wrong_texts(&mut json, &texts, path, faults);
+        if is_password {
+            json.insert("input_type".to_owned(), "password".into());
         }
-        let is_password = text("input_type", faults).is_some_and(|it| it == "password");
-        let kind = match text("type", faults).as_deref() {
+        let kind = match text_of(&json, "type").as_deref() {
             None | Some("string" | "password") => FieldKind::String,
             Some("boolean") => FieldKind::Boolean,
             Some("number") => FieldKind::Number,
             Some("text") => FieldKind::Text,
-            Some("select") => FieldKind::Select(read_options(json.get("options"), path, faults)),
+            Some("select") => FieldKind::Select(read_options(&mut json, path, faults)),
             Some("info") => FieldKind::Info,
             Some(other) => FieldKind::Other(other.to_owned()),
         };
-        let id = match json.get("id") {
-            None | Some(Value::Null) => None,
-            Some(_) => text("id", faults).filter(|it| !it.trim().is_empty()),
-        };
+        let id = text_of(&json, "id");
         if id.is_none() && kind != FieldKind::Info {
-            faults.add(format!("{path}.id"), "is required");
+            faults.ignore(path, "has no id");
             return None;
         }
         let id = id.unwrap_or_default();
-        let default = json.get("default").filter(|it| !it.is_null()).cloned();
-        if let Some(default) = &default {
-            check_default(&kind, default, path, faults);
+        let default = json.get("default").filter(|it| !it.is_null());
+        if let Some(expected) = default.and_then(|it| wrong_default(&kind, it)) {
+            faults.ignore(format!("{path}.default"), expected);
+            json.remove("default");
         }
+        let default = json.get("default").filter(|it| !it.is_null() && kind != FieldKind::Info).cloned();
         Some(Self {
-            label: text("label", faults).filter(|it| !it.trim().is_empty()).unwrap_or_else(|| id.clone()),
+            label: text_of(&json, "label").unwrap_or_else(|| id.clone()),
             is_password: is_password || json.get("type").is_some_and(|it| it == "password"),
-            default: default.filter(|_| kind != FieldKind::Info),
-            json: json.clone(),
+            default,
+            json,
             kind,
             id,
         })
     }
+}
+
+/// Returns the fields of a plugin: those of its manifest, else those that its code reported when it was started last. A
+/// select field of the manifest without options has those that the code reported for it.
+pub fn fields_of_plugin(manifest: Option<&Manifest>, reported: Option<&ReportedParts>) -> Vec<Field> {
+    let of_code = || reported.map(|it| fields_of(&Value::from(it.fields.clone())).0).unwrap_or_default();
+    let Some(mut fields) = manifest.and_then(|it| it.fields.clone()) else { return of_code() };
+    if fields.iter().any(Field::lacks_options) {
+        let of_code = of_code();
+        fields.iter_mut().for_each(|it| it.fill_options(&of_code));
+    }
+    fields
 }
 
 fn check_text(value: &Value, bytes_max: usize) -> Result<(), String> {
@@ -151,8 +179,9 @@ fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
 }
 
-/// Checks the type of a default. Select fields may begin with a value that is no option, such as an empty text.
-fn check_default(kind: &FieldKind, default: &Value, path: &str, faults: &mut Faults) {
+/// Returns what a default must be if its type is wrong. Select fields may begin with a value that is no option, such as an
+/// empty text.
+fn wrong_default(kind: &FieldKind, default: &Value) -> Option<&'static str> {
     let (is_right, expected) = match kind {
         FieldKind::Boolean => (default.is_boolean(), "must be true or false"),
         FieldKind::Number => (default.is_number() || is_blank(default), "must be a number"),
@@ -160,30 +189,33 @@ fn check_default(kind: &FieldKind, default: &Value, path: &str, faults: &mut Fau
         FieldKind::Select(_) => (is_scalar(default), "must be a text, a number, or true or false"),
         FieldKind::Info | FieldKind::Other(_) => (true, ""),
     };
-    if !is_right {
-        faults.add(format!("{path}.default"), expected);
-    }
+    (!is_right).then_some(expected)
 }
 
 fn is_scalar(value: &Value) -> bool {
     value.is_string() || value.is_number() || value.is_boolean()
 }
 
-fn read_options(value: Option<&Value>, path: &str, faults: &mut Faults) -> Vec<FieldOption> {
-    let Some(list) = value.and_then(Value::as_array) else {
-        faults.add(format!("{path}.options"), "must be a list, because the type is select");
-        return Vec::new();
+/// Reads the options, and removes those that are damaged. Without any, the field still has a value.
+fn read_options(json: &mut Map<String, Value>, path: &str, faults: &mut Faults) -> Vec<FieldOption> {
+    let list = match json.remove("options") {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) => {
+            faults.ignore(format!("{path}.options"), "must be a list, because the type is select");
+            return Vec::new();
+        }
     };
-    let mut options = Vec::with_capacity(list.len());
-    for (index, option) in list.iter().enumerate() {
+    let (mut options, mut good) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
+    for (index, option) in list.into_iter().enumerate() {
         // Some plugins list bare values.
         let (value, label) = match option.as_object() {
             Some(members) => (members.get("value"), members.get("label")),
-            None => (Some(option), None),
+            None => (Some(&option), None),
         };
         let Some(value) = value.filter(|it| is_scalar(it)) else {
             let expected = "must have a value that is a text, a number, or true or false";
-            faults.add(format!("{path}.options[{index}]"), expected);
+            faults.ignore(format!("{path}.options[{index}]"), expected);
             continue;
         };
         let label = match label {
@@ -191,6 +223,8 @@ fn read_options(value: Option<&Value>, path: &str, faults: &mut Faults) -> Vec<F
             _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
         };
         options.push(FieldOption { value: value.clone(), label });
+        good.push(option);
     }
+    json.insert("options".to_owned(), good.into());
     options
 }

@@ -48,6 +48,8 @@ pub struct Manifest {
     pub concurrency: u8,
     /// The plugin has no manifest.
     pub is_legacy: bool,
+    /// Damaged elements that are ignored, because the plugin can be used without them.
+    pub ignored: Vec<ManifestFault>,
     /// All members, also unknown ones.
     pub json: Map<String, Value>,
 }
@@ -89,12 +91,25 @@ fn list_of_faults(faults: &[ManifestFault]) -> String {
 
 /// The faults that were found so far.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<ManifestFault>);
+pub(super) struct Faults {
+    /// Those with which a plugin would be unsafe or of no use.
+    errors: Vec<ManifestFault>,
+    /// Those that cost only the element that has them.
+    ignored: Vec<ManifestFault>,
+}
 
 impl Faults {
+    /// Adds a fault with which the manifest cannot be used.
     pub(super) fn add(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        if self.0.len() < FAULTS_MAX {
-            self.0.push(ManifestFault { path: path.into(), reason: reason.into() });
+        if self.errors.len() < FAULTS_MAX {
+            self.errors.push(ManifestFault { path: path.into(), reason: reason.into() });
+        }
+    }
+
+    /// Adds a fault of an element that the caller ignores.
+    pub(super) fn ignore(&mut self, path: impl Into<String>, reason: impl Into<String>) {
+        if self.ignored.len() < FAULTS_MAX {
+            self.ignored.push(ManifestFault { path: path.into(), reason: reason.into() });
         }
     }
 }
@@ -103,7 +118,8 @@ impl Manifest {
     /// Reads the content of a manifest.
     ///
     /// # Errors
-    /// It is too large or no JSON object, or members are missing or have wrong types.
+    /// It is too large or no JSON object, or a member without which the plugin would be unsafe or of no use is missing or
+    /// damaged. Other damaged elements are ignored, and named.
     pub fn parse(content: &[u8]) -> Result<Self, ManifestError> {
         if content.len() > MANIFEST_BYTES_MAX {
             return Err(ManifestError::TooLarge);
@@ -116,9 +132,9 @@ impl Manifest {
         };
         let mut faults = Faults::default();
         let manifest = Self::of_json(json, &mut faults);
-        match faults.0.is_empty() {
-            true => Ok(manifest),
-            false => Err(ManifestError::Faults(faults.0)),
+        match faults.errors.is_empty() {
+            true => Ok(Self { ignored: faults.ignored, ..manifest }),
+            false => Err(ManifestError::Faults(faults.errors)),
         }
     }
 
@@ -138,23 +154,39 @@ impl Manifest {
     }
 
     fn of_json(json: Map<String, Value>, faults: &mut Faults) -> Self {
-        let mut text = |name: &str, is_required: bool| match json.get(name) {
-            None | Some(Value::Null) if is_required => {
+        let mut needed = |name: &str| match json.get(name) {
+            None | Some(Value::Null) => {
                 faults.add(name, "is required");
                 String::new()
             }
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) if is_required && name != "description" && text.trim().is_empty() => {
+            Some(Value::String(text)) if text.trim().is_empty() => {
                 faults.add(name, "must not be blank");
                 String::new()
             }
             Some(Value::String(text)) => text.trim().to_owned(),
+            // As in `"version": 1.2`.
+            Some(Value::Number(number)) => {
+                faults.ignore(name, "should be a text, and is a number");
+                number.to_string()
+            }
             Some(_) => {
                 faults.add(name, "must be a text");
                 String::new()
             }
         };
-        let (name, version) = (text("name", true), text("version", true));
+        let (name, version) = (needed("name"), needed("version"));
+        let mut text = |name: &str, is_expected: bool| match json.get(name) {
+            None | Some(Value::Null) if is_expected => {
+                faults.ignore(name, "is missing");
+                String::new()
+            }
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.trim().to_owned(),
+            Some(_) => {
+                faults.ignore(name, "must be a text");
+                String::new()
+            }
+        };
         let (description, author) = (text("description", true), text("author", false));
         let help_url = text("help_url", false);
         let is_web = help_url.starts_with("https://") || help_url.starts_with("http://");
@@ -164,8 +196,8 @@ impl Manifest {
             description,
             author,
             help_url: if is_web { help_url } else { String::new() },
-            fields: json.get("fields").filter(|it| !it.is_null()).map(|it| read_fields(it, faults)),
-            actions: json.get("actions").filter(|it| !it.is_null()).map(|it| read_actions(it, faults)),
+            fields: json.get("fields").filter(|it| !it.is_null()).and_then(|it| read_fields(it, faults)),
+            actions: json.get("actions").filter(|it| !it.is_null()).and_then(|it| read_actions(it, faults)),
             permissions: match json.get("permissions") {
                 None => Permissions::undeclared(),
                 Some(value) => Permissions::read(value, faults),
@@ -179,73 +211,87 @@ impl Manifest {
             lifetime: read_lifetime(json.get("lifetime"), faults),
             concurrency: read_concurrency(json.get("concurrency"), faults),
             is_legacy: false,
+            ignored: Vec::new(),
             json,
         }
     }
 }
 
-/// Reads the fields that the code of a plugin lists. Those that cannot be used are left out, and named.
+/// Reads the fields that the code of a plugin lists. Damaged elements are ignored, and named.
 pub fn fields_of(value: &Value) -> (Vec<Field>, Vec<ManifestFault>) {
     let mut faults = Faults::default();
     let fields = read_fields(value, &mut faults);
-    (fields, faults.0)
+    (fields.unwrap_or_default(), faults.ignored)
 }
 
-/// Reads the actions that the code of a plugin lists. Those that cannot be used are left out, and named.
+/// Reads the actions that the code of a plugin lists. Damaged elements are ignored, and named.
 pub fn actions_of(value: &Value) -> (Vec<Action>, Vec<ManifestFault>) {
     let mut faults = Faults::default();
     let actions = read_actions(value, &mut faults);
-    (actions, faults.0)
+    (actions.unwrap_or_default(), faults.ignored)
 }
 
-fn read_fields(value: &Value, faults: &mut Faults) -> Vec<Field> {
+fn read_fields(value: &Value, faults: &mut Faults) -> Option<Vec<Field>> {
     read_list(value, "fields", faults, Field::read, |it| &it.id)
 }
 
-fn read_actions(value: &Value, faults: &mut Faults) -> Vec<Action> {
+fn read_actions(value: &Value, faults: &mut Faults) -> Option<Vec<Action>> {
     read_list(value, "actions", faults, Action::read, |it| &it.id)
 }
 
-/// Reads a list of entries with unique ids. Entries with an empty id are not compared.
+/// Reads a list of entries with unique ids; `None` if it is no list. Entries with an empty id are not compared.
 fn read_list<T>(
     value: &Value,
     name: &str,
     faults: &mut Faults,
     read: impl Fn(&Value, &str, &mut Faults) -> Option<T>,
     id: impl Fn(&T) -> &str,
-) -> Vec<T> {
+) -> Option<Vec<T>> {
     let Some(list) = value.as_array() else {
-        faults.add(name, "must be a list");
-        return Vec::new();
+        faults.ignore(name, "must be a list");
+        return None;
     };
     if list.len() > ENTRIES_MAX {
-        faults.add(name, format!("must have at most {ENTRIES_MAX} entries"));
-        return Vec::new();
+        faults.ignore(name, format!("must have at most {ENTRIES_MAX} entries; further ones are ignored"));
     }
     let mut ids = BTreeSet::new();
-    let mut entries = Vec::with_capacity(list.len());
-    for (index, value) in list.iter().enumerate() {
+    let mut entries = Vec::with_capacity(list.len().min(ENTRIES_MAX));
+    for (index, value) in list.iter().take(ENTRIES_MAX).enumerate() {
         let path = format!("{name}[{index}]");
         let Some(entry) = read(value, &path, faults) else { continue };
         match id(&entry).is_empty() || ids.insert(id(&entry).to_owned()) {
             true => entries.push(entry),
-            false => faults.add(format!("{path}.id"), format!("{:?} is used twice", id(&entry))),
+            false => faults.ignore(format!("{path}.id"), format!("{:?} is used twice", id(&entry))),
         }
     }
-    entries
+    Some(entries)
 }
 
-/// Reads a list of texts that are not blank.
+/// Reads a list of texts that are not blank, all of which are needed.
 pub(super) fn text_list(value: &Value, path: &str, len_max: usize, faults: &mut Faults) -> Vec<String> {
+    read_texts(value, path, len_max, |path, reason| faults.add(path, reason))
+}
+
+/// Reads a list of texts that are not blank, and ignores other entries.
+pub(super) fn optional_texts(value: &Value, path: &str, len_max: usize, faults: &mut Faults) -> Vec<String> {
+    read_texts(value, path, len_max, |path, reason| faults.ignore(path, reason))
+}
+
+fn read_texts(
+    value: &Value,
+    path: &str,
+    len_max: usize,
+    mut fault: impl FnMut(String, String),
+) -> Vec<String> {
     let Some(list) = value.as_array().filter(|it| it.len() <= len_max) else {
-        faults.add(path, format!("must be a list of at most {len_max} texts"));
+        fault(path.to_owned(), format!("must be a list of at most {len_max} texts"));
         return Vec::new();
     };
     let mut texts = Vec::with_capacity(list.len());
     for (index, value) in list.iter().enumerate() {
         match value.as_str().map(str::trim) {
             Some(text) if !text.is_empty() => texts.push(text.to_owned()),
-            _ => faults.add(format!("{path}[{index}]"), "must be a text that is not blank"),
+            _ => fault(format!("{path}[{index}]"), "must be a text that is not blank".to_owned()),
         }
     }
     texts
@@ -268,9 +314,9 @@ fn read_requirements(value: &Value, faults: &mut Faults) -> Vec<String> {
 }
 
 fn read_command(value: &Value, faults: &mut Faults) -> Option<Vec<String>> {
-    let before = faults.0.len();
+    let before = faults.errors.len();
     let command = text_list(value, "command", LIST_MAX, faults);
-    if faults.0.len() > before {
+    if faults.errors.len() > before {
         return None;
     }
     if command.is_empty() || command.iter().any(|it| it.contains('\0')) {
@@ -284,7 +330,7 @@ fn read_lifetime(value: Option<&Value>, faults: &mut Faults) -> Lifetime {
         None | Some(Some("resident")) => Lifetime::Resident,
         Some(Some("on_demand")) => Lifetime::OnDemand,
         Some(_) => {
-            faults.add("lifetime", "must be resident or on_demand");
+            faults.ignore("lifetime", "must be resident or on_demand");
             Lifetime::Resident
         }
     }
@@ -294,7 +340,7 @@ fn read_concurrency(value: Option<&Value>, faults: &mut Faults) -> u8 {
     let Some(value) = value else { return 1 };
     let number = value.as_u64().and_then(|it| u8::try_from(it).ok());
     number.filter(|it| (1..=CONCURRENCY_MAX).contains(it)).unwrap_or_else(|| {
-        faults.add("concurrency", format!("must be a whole number from 1 to {CONCURRENCY_MAX}"));
+        faults.ignore("concurrency", format!("must be a whole number from 1 to {CONCURRENCY_MAX}"));
         1
     })
 }
@@ -306,11 +352,11 @@ fn read_limits(value: Option<&Value>, faults: &mut Faults) -> Limits {
         Some(Value::Object(members)) => {
             for (name, value) in members {
                 if let Err(reason) = limits.set(name, value) {
-                    faults.add(format!("limits.{name}"), reason);
+                    faults.ignore(format!("limits.{name}"), reason);
                 }
             }
         }
-        Some(_) => faults.add("limits", "must be an object"),
+        Some(_) => faults.ignore("limits", "must be an object"),
     }
     limits
 }

@@ -23,7 +23,7 @@ pub use self::action::{
     actions_of_plugin,
 };
 pub use self::archive::{ArchiveNames, EntryName, NameFault, PluginRoot, RootFault, is_left_out};
-pub use self::field::{Field, FieldKind, FieldOption, MASK};
+pub use self::field::{Field, FieldKind, FieldOption, MASK, fields_of_plugin};
 pub use self::gap::{Enforcement, PluginGap};
 pub use self::key::{KEY_BYTES_MAX, PluginKey, WrongPluginKey};
 pub use self::limits::{Limits, LimitsEdit};

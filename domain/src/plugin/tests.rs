@@ -61,61 +61,185 @@ fn a_manifest_is_read_with_all_its_parts_and_unknown_members_stay() {
     assert_eq!(files, ["recordings", "/srv/guides:write"]);
 }
 
+/// Returns the sample with another value at a place, or with a new member.
+fn changed(pointer: &str, value: Value) -> Value {
+    let mut manifest = sample();
+    match manifest.pointer_mut(pointer) {
+        Some(member) => *member = value,
+        None => drop(manifest.as_object_mut().unwrap().insert(pointer[1..].to_owned(), value)),
+    }
+    manifest
+}
+
+fn paths(faults: &[ManifestFault]) -> Vec<&str> {
+    faults.iter().map(|it| &*it.path).collect()
+}
+
 #[test]
 fn each_wrong_or_missing_member_is_named_with_its_place() {
-    let check = |pointer: &str, value: Value, path: &str| {
-        let mut manifest = sample();
-        match manifest.pointer_mut(pointer) {
-            Some(member) => *member = value,
-            None => drop(manifest.as_object_mut().unwrap().insert(pointer[1..].to_owned(), value)),
-        }
-        match parse(&manifest) {
-            Err(ManifestError::Faults(faults)) => {
-                let paths: Vec<&str> = faults.iter().map(|it| &*it.path).collect();
-                assert_eq!(paths, [path], "{pointer}");
-            }
-            other => panic!("{pointer}: {other:?}"),
-        }
+    let check = |pointer: &str, value: Value, path: &str| match parse(&changed(pointer, value)) {
+        Err(ManifestError::Faults(faults)) => assert_eq!(paths(&faults), [path], "{pointer}"),
+        other => panic!("{pointer}: {other:?}"),
     };
     check("/name", json!(null), "name");
     check("/name", json!(" "), "name");
-    check("/version", json!(1), "version");
-    check("/description", json!([]), "description");
-    check("/author", json!({}), "author");
-    check("/fields", json!({}), "fields");
-    check("/fields/0", json!("n"), "fields[0]");
-    check("/fields/0/id", json!(null), "fields[0].id");
-    check("/fields/0/id", json!("sel"), "fields[1].id");
-    check("/fields/0/label", json!(5), "fields[0].label");
-    check("/fields/0/default", json!("five"), "fields[0].default");
-    check("/fields/1/options", json!("a"), "fields[1].options");
-    check("/fields/1/options/0", json!({ "label": "A" }), "fields[1].options[0]");
-    check("/fields/2/default", json!("yes"), "fields[2].default");
-    check("/actions/0/id", json!(""), "actions[0].id");
-    check("/actions/1/id", json!("go"), "actions[1].id");
-    check("/actions/0/events", json!("client_connect"), "actions[0].events");
-    check("/actions/0/confirm", json!(1), "actions[0].confirm");
-    check("/actions/0/confirm/required", json!("yes"), "actions[0].confirm.required");
-    check("/actions/0/timeout", json!(0), "actions[0].timeout");
-    check("/actions/0/timeout", json!(43_201), "actions[0].timeout");
+    check("/version", json!([1]), "version");
+    check("/version", json!(""), "version");
     check("/permissions", json!(["network"]), "permissions");
+    check("/permissions", json!(null), "permissions");
     check("/permissions/api/0", json!("channels"), "permissions.api[0]");
     check("/permissions/network", json!("yes"), "permissions.network");
     check("/permissions/listen/0", json!(80), "permissions.listen[0]");
     check("/permissions/programs/0", json!("/bin/sh"), "permissions.programs[0]");
     check("/permissions/files/1", json!("/srv/../etc"), "permissions.files[1]");
+    check("/requirements", json!("requests"), "requirements");
+    check("/requirements/0", json!(5), "requirements[0]");
     check("/requirements/0", json!("--index-url=http://x"), "requirements[0]");
     check("/requirements/0", json!("x @ http://host/x.whl"), "requirements[0]");
     check("/command", json!("run"), "command");
     check("/command", json!([]), "command");
-    check("/lifetime", json!("forever"), "lifetime");
-    check("/concurrency", json!(9), "concurrency");
-    check("/limits/memory_mib", json!(2_048), "limits.memory_mib");
+    check("/command", json!(["run", 5]), "command[1]");
     assert!(matches!(parse(&json!([])), Err(ManifestError::NotJson(_))));
     assert!(matches!(Manifest::parse(b"{\"name\":"), Err(ManifestError::NotJson(_))));
     assert_eq!(Manifest::parse(&vec![b' '; MANIFEST_BYTES_MAX + 1]), Err(ManifestError::TooLarge));
     let missing = parse(&json!({})).unwrap_err().to_string();
-    assert_eq!(missing, "plugin.json: name is required; version is required; description is required");
+    assert_eq!(missing, "plugin.json: name is required; version is required");
+}
+
+/// Two published plugins could not be installed, because a select field has no list of options: their class lists them when
+/// it runs.
+#[test]
+fn a_damaged_element_costs_only_itself_and_is_named_with_its_place() {
+    const FIELDS: [&str; 7] = ["n", "sel", "on", "key", "notes", "", "new"];
+    const ACTIONS: [&str; 2] = ["go", "other"];
+    let whole = parse(&sample()).unwrap();
+    assert_eq!(whole.ignored, []);
+    let check = |pointer: &str, value: Value, path: &str, lost: Option<&str>| {
+        let manifest = parse(&changed(pointer, value.clone())).unwrap();
+        assert_eq!(paths(&manifest.ignored), [path], "{pointer} {value}");
+        let left = |all: &'static [&str]| all.iter().copied().filter(move |it| Some(*it) != lost);
+        let fields = manifest.fields.iter().flatten().map(|it| &*it.id);
+        let actions = manifest.actions.iter().flatten().map(|it| &*it.id);
+        match path {
+            "fields" => assert_eq!(manifest.fields, None, "the class may list them"),
+            "actions" => assert_eq!(manifest.actions, None, "the class may list them"),
+            _ => assert!(fields.eq(left(&FIELDS)) && actions.eq(left(&ACTIONS)), "{pointer}"),
+        }
+        // No client gets a damaged member.
+        let name = pointer.rsplit('/').next().unwrap_or_default();
+        let members = manifest.fields.iter().flatten().map(Field::json);
+        let mut members = members.chain(manifest.actions.iter().flatten().map(Action::json));
+        assert!(members.all(|it| it.get(name) != Some(&value)), "{pointer} {value}");
+    };
+    check("/version", json!(1.5), "version", None);
+    check("/description", json!([]), "description", None);
+    check("/description", json!(null), "description", None);
+    check("/author", json!({}), "author", None);
+    check("/help_url", json!(5), "help_url", None);
+    check("/fields", json!({}), "fields", None);
+    check("/fields/0", json!("n"), "fields[0]", Some("n"));
+    check("/fields/0/id", json!(null), "fields[0]", Some("n"));
+    check("/fields/0/label", json!(5), "fields[0].label", None);
+    check("/fields/0/placeholder", json!(["x"]), "fields[0].placeholder", None);
+    check("/fields/0/default", json!("five"), "fields[0].default", None);
+    check("/fields/1/options", json!("a"), "fields[1].options", None);
+    check("/fields/1/options", json!({ "a": "A" }), "fields[1].options", None);
+    check("/fields/1/options/0", json!({ "label": "A" }), "fields[1].options[0]", None);
+    check("/fields/1/options/0", json!([1]), "fields[1].options[0]", None);
+    check("/fields/1/default", json!(["a"]), "fields[1].default", None);
+    check("/fields/2/default", json!("yes"), "fields[2].default", None);
+    check("/fields/3/input_type", json!(["password"]), "fields[3].input_type", None);
+    check("/actions", json!("go"), "actions", None);
+    check("/actions/0", json!("go"), "actions[0]", Some("go"));
+    check("/actions/0/id", json!(""), "actions[0].id", Some("go"));
+    check("/actions/0/id", json!(7), "actions[0].id", Some("go"));
+    check("/actions/0/label", json!(["Go"]), "actions[0].label", None);
+    check("/actions/0/button_label", json!(false), "actions[0].button_label", None);
+    check("/actions/0/events", json!("client_connect"), "actions[0].events", None);
+    check("/actions/0/events/0", json!(5), "actions[0].events[0]", None);
+    check("/actions/0/schedule", json!(5), "actions[0].schedule", None);
+    check("/actions/0/schedule", json!("*".repeat(300)), "actions[0].schedule", None);
+    check("/actions/0/confirm", json!(1), "actions[0].confirm", None);
+    check("/actions/0/confirm/required", json!("yes"), "actions[0].confirm.required", None);
+    check("/actions/0/confirm/title", json!(5), "actions[0].confirm.title", None);
+    check("/actions/0/timeout", json!(0), "actions[0].timeout", None);
+    check("/actions/0/timeout", json!(43_201), "actions[0].timeout", None);
+    check("/lifetime", json!("forever"), "lifetime", None);
+    check("/concurrency", json!(9), "concurrency", None);
+    check("/limits", json!([]), "limits", None);
+    check("/limits/memory_mib", json!(2_048), "limits.memory_mib", None);
+
+    // The first of two entries with an id stays.
+    let twice = parse(&changed("/fields/0/id", json!("sel"))).unwrap();
+    assert_eq!(paths(&twice.ignored), ["fields[1].id"]);
+    assert_eq!(twice.fields.unwrap()[0].kind, FieldKind::Number);
+    let twice = parse(&changed("/actions/1/id", json!("go"))).unwrap();
+    assert_eq!((paths(&twice.ignored), twice.actions.unwrap().len()), (vec!["actions[1].id"], 1));
+    let many = json!((0..501).map(|it| json!({ "id": it.to_string() })).collect::<Vec<_>>());
+    let many = parse(&changed("/actions", many)).unwrap();
+    assert_eq!((paths(&many.ignored), many.actions.unwrap().len()), (vec!["actions"], 500));
+}
+
+#[test]
+fn what_replaces_a_damaged_element_is_the_careful_choice() {
+    let parse = |pointer: &str, value: Value| parse(&changed(pointer, value)).unwrap();
+    // A question that cannot be read is asked.
+    for (pointer, value, title) in [
+        ("/actions/0/confirm", json!(1), "Run this action?"),
+        ("/actions/0/confirm/required", json!("no"), "t"),
+        ("/actions/0/confirm/title", json!({}), "Run this action?"),
+    ] {
+        let manifest = parse(pointer, value);
+        let go = manifest.action("go").unwrap();
+        assert_eq!(go.confirm.as_ref().unwrap().title, title, "{pointer}");
+        assert!(go.json()["confirm"] == true || go.json()["confirm"].get("required") != Some(&json!("no")));
+    }
+    // A field that may be a password is one.
+    let manifest = parse("/fields/3/input_type", json!(["password"]));
+    let key = &manifest.fields.as_ref().unwrap()[3];
+    assert!(key.is_password && key.shown()["default"] == MASK && key.json()["input_type"] == "password");
+    let manifest = parse("/limits/memory_mib", json!(2_048));
+    assert_eq!((manifest.limits, parse("/concurrency", json!(0)).concurrency), (Limits::DEFAULT, 1));
+    assert_eq!(parse("/lifetime", json!(5)).lifetime, Lifetime::Resident);
+    assert_eq!(parse("/version", json!(1.5)).version, "1.5");
+    assert_eq!(
+        parse("/actions/0/timeout", json!("60")).action("go").unwrap().timeout_s,
+        ACTION_SECONDS_DEFAULT
+    );
+}
+
+#[test]
+fn a_select_field_without_options_takes_any_value_until_the_code_lists_some() {
+    let object = |value: Value| value.as_object().cloned().unwrap();
+    let reported = ReportedParts {
+        fields: vec![
+            json!({ "id": "sel", "type": "select", "options": [{ "value": "x", "label": "X" }] }),
+            json!({ "id": "n", "type": "string" }),
+        ],
+        ..ReportedParts::default()
+    };
+    for options in [json!(null), json!([]), json!("from code"), json!([{ "label": "no value" }])] {
+        let mut manifest = sample();
+        manifest["fields"][1]["options"] = options.clone();
+        let manifest = parse(&manifest).unwrap();
+        let fields = fields_of_plugin(Some(&manifest), None);
+        assert!(fields[1].lacks_options() && fields[1].default == Some(json!("a")), "{options}");
+        let none = PluginSettings::default();
+        for value in [json!("b"), json!(2), json!(true)] {
+            assert!(none.replaced(object(json!({ "sel": value })), &fields).is_ok(), "{value}");
+        }
+        assert!(none.replaced(object(json!({ "sel": ["b"] })), &fields).is_err());
+
+        let fields = fields_of_plugin(Some(&manifest), Some(&reported));
+        let option = FieldOption { value: json!("x"), label: "X".to_owned() };
+        assert_eq!(fields[1].kind, FieldKind::Select(vec![option]));
+        assert_eq!(fields[1].json()["options"], json!([{ "value": "x", "label": "X" }]));
+        assert_eq!((fields.len(), &fields[0].kind), (7, &FieldKind::Number), "the manifest counts");
+        assert!(none.replaced(object(json!({ "sel": "b" })), &fields).is_err());
+    }
+    // Options of the manifest stay.
+    let manifest = parse(&sample()).unwrap();
+    assert_eq!(fields_of_plugin(Some(&manifest), Some(&reported)), manifest.fields.unwrap());
 }
 
 #[test]

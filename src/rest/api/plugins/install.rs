@@ -17,7 +17,7 @@ use super::{
 };
 use crate::files::Folder;
 use crate::http::reply::Refusal;
-use crate::plugins::{PLUGINS_MAX, record_of, share_plugin, wrong_schedule};
+use crate::plugins::{PLUGINS_MAX, record_of, share_plugin};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -87,9 +87,6 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
         app.plugins.files.stage(file.open().map_err(ArchiveError::Io)?, &name)
     });
     let staged = staged.await?.map_err(|error| refusal(&error))?;
-    if let Some(error) = wrong_schedule(&staged.manifest) {
-        return Err(refused(&error));
-    }
     let (key, version) = (staged.key.clone(), staged.manifest.version.clone());
     if installed(&call).files.exists(&key) && !overwrite {
         return Err(refused(&format!("Plugin '{key}' already exists")));

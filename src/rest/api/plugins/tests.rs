@@ -179,14 +179,71 @@ async fn refused_archives_name_the_entry_and_change_nothing() {
         assert!(refused.status == 400 && error.contains(&expected), "{expected}: {}", refused.text);
         assert_eq!(refused.body["success"], false);
     }
-    let wrong = manifest("1.1.0", json!({ "actions": [{ "id": "a", "schedule": "often" }] }));
+    let wrong = manifest("1.1.0", json!({ "requirements": ["--index-url=http://x"] }));
     let refused = import(&rest, &plugin(&wrong), true).await;
-    assert!(refused.body["error"].as_str().unwrap().contains("schedule of the action"), "{}", refused.text);
+    let error = refused.body["error"].as_str().unwrap_or_default();
+    assert!(refused.status == 400 && error.contains("requirements[0]"), "{}", refused.text);
     assert_eq!(listed(&rest).await, before);
     let names: Vec<_> = fs::read_dir(rest.data_dir().join("plugins")).unwrap().collect();
     assert_eq!(names.len(), 1, "{names:?}");
     let none = rest.admin("POST", IMPORT, json!({})).await;
     assert_eq!(none.status, 400, "{}", none.text);
+}
+
+#[tokio::test]
+async fn a_plugin_with_damaged_elements_is_imported_with_a_warning_for_each() {
+    let rest = Rest::start().await;
+    let damaged = json!({
+        "permissions": {},
+        "fields": [
+            { "id": "which", "label": "Which", "type": "select", "default": "" },
+            { "label": "no id" },
+            { "id": "n", "label": ["N"], "type": "number", "default": "five" },
+        ],
+        "actions": [
+            { "id": "go", "schedule": "often", "confirm": 1, "button_variant": "loud", "button_color": 7 },
+            "clean",
+        ],
+    });
+    let imported = import(&rest, &plugin(&manifest("1.0.0", damaged)), false).await;
+    assert_eq!(imported.status, 200, "{}", imported.text);
+    let shown = &imported.body["plugin"];
+    assert_eq!(shown["error"], Value::Null);
+    let fields = json!([
+        { "id": "which", "label": "Which", "type": "select", "default": "" },
+        { "id": "n", "type": "number" },
+    ]);
+    assert_eq!(shown["fields"], fields);
+    let actions = json!([{ "id": "go", "schedule": "often", "confirm": true, "button_variant": "loud" }]);
+    assert_eq!(shown["actions"], actions);
+    let warnings = shown["warnings"].as_array().unwrap();
+    let places = [
+        "fields[1] has no id",
+        "fields[2].label",
+        "fields[2].default",
+        "actions[0].button_color",
+        "actions[0].confirm",
+        "actions[1]",
+        "The field \"which\" has no options",
+        "The action \"go\" runs without its schedule",
+    ];
+    assert_eq!(warnings.len(), places.len(), "{warnings:?}");
+    for (warning, place) in warnings.iter().zip(places) {
+        assert!(warning.as_str().unwrap().contains(place), "{place}: {warning}");
+    }
+
+    // A value is kept although no option has it. When the code has run, it is one of its options.
+    let save =
+        async |value: &str| post(&rest, "settings", json!({ "settings": { "which": value } })).await.status;
+    assert_eq!((save("b").await, listed(&rest).await[0]["settings"]["which"].clone()), (200, json!("b")));
+    let mut record = (**rest.models.plugins.load().one_by("key", "my_plugin").unwrap()).clone();
+    let options = json!([{ "value": "a", "label": "A" }]);
+    let of_code = json!({ "id": "which", "type": "select", "options": options.clone() });
+    record.reported = Some(ReportedParts { fields: vec![of_code], ..ReportedParts::default() });
+    rest.put([record]).await;
+    let shown = listed(&rest).await.remove(0);
+    assert_eq!((&shown["fields"][0]["options"], save("b").await, save("a").await), (&options, 400, 200));
+    assert!(!shown["warnings"].to_string().contains("no options"), "{}", shown["warnings"]);
 }
 
 #[tokio::test]
@@ -223,6 +280,8 @@ async fn plugins_put_into_the_folder_by_hand_are_listed_even_if_they_cannot_be_u
         ..ReportedParts::default()
     });
     rest.put([record]).await;
+    let warnings = listed(&rest).await[1]["warnings"].to_string();
+    assert!(warnings.contains("the code of the plugin: fields[1] must be an object"), "{warnings}");
     fs::remove_dir_all(folder("old")).unwrap();
     let old = listed(&rest).await[1].clone();
     assert_eq!((&old["missing"], &old["name"]), (&json!(true), &json!("Old One")));

@@ -64,11 +64,11 @@ pub(crate) struct PluginView {
     enabled: bool,
     /// Whether it has ever been enabled.
     ever_enabled: bool,
-    /// Schema of its settings, as the plugin describes it.
+    /// Schema of its settings, as the plugin describes it, without what is damaged in it.
     fields: Vec<Map<String, Value>>,
     /// Saved settings; passwords are masked. Missing ones have the defaults of `fields`.
     settings: Map<String, Value>,
-    /// Actions, as the plugin describes them.
+    /// Actions, as the plugin describes them, without what is damaged in them.
     actions: Vec<Map<String, Value>>,
     /// Whether its folder is missing.
     missing: bool,
@@ -140,7 +140,7 @@ pub(crate) struct PluginView {
     gaps: Vec<&'static str>,
     /// Those of the gaps that no admin has accepted yet.
     unaccepted_gaps: Vec<&'static str>,
-    /// Facts to know before enabling it.
+    /// Facts to know before enabling it, such as damaged elements of the manifest, which are ignored.
     warnings: Vec<String>,
     /// Why it cannot be used.
     error: Option<String>,

@@ -38,6 +38,18 @@ test('fields are read as the gateway reads them', () => {
 	expect(fields.filter((it) => !isEditable(it, {})).map((it) => it.type)).toEqual(['info', 'constructor']);
 });
 
+test('a value of a field without options is typed', () => {
+	for (const options of [undefined, null, [], 'from code', [{ label: 'no value' }]]) {
+		const field = readField({ id: 'which', type: 'select', default: '', options });
+		expect([field.kind, isEditable(field, {}), valuesOf([field], { which: 'b' })]).toEqual([
+			'string',
+			true,
+			{ which: 'b' },
+		]);
+		expect(settingsOf([field], {}, { which: 'c' })).toEqual({ which: 'c' });
+	}
+});
+
 test('the form shows saved settings, else defaults', () => {
 	expect(valuesOf(fields, {})).toEqual({
 		on: true,

@@ -67,7 +67,8 @@ export function readField(it: Members): PluginField {
 	return {
 		id,
 		label: textIn(it, 'label') ?? id,
-		kind,
+		// Until the code of the plugin lists options, the value is typed.
+		kind: kind === 'select' && options.length === 0 ? 'string' : kind,
 		type,
 		isPassword: it.input_type === 'password' || type === 'password',
 		hint: textIn(it, 'help_text', 'description'),
