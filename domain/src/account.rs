@@ -128,7 +128,8 @@ pub enum PlaylistLocation {
     /// A panel, which lists its live streams itself.
     Panel(PanelLogin),
     /// A file that an admin uploaded, by its name in the data folder. What it names is treated like a playlist from the
-    /// internet, because admins upload files that they were given.
+    /// internet, because admins upload files that they were given. [`Account::allowed_networks`] allows more, and an
+    /// admin sees the [`local_hosts`](crate::local_hosts) that it names.
     Upload(String),
 }
 

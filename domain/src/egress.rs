@@ -113,6 +113,16 @@ impl Reach {
             Some(_) => Err(EgressError::FromPublicToPrivate),
         }
     }
+
+    /// Returns whether a host with these addresses is refused unless the account allows private networks, and
+    /// permitted if it does. The answer does not depend on what the account allows now.
+    pub fn needs_private_networks(self, addresses: &[IpAddr]) -> bool {
+        let permits = |allowed| {
+            let rule = Self { allowed, ..self };
+            addresses.iter().any(|it| rule.check(*it).is_ok())
+        };
+        !permits(AllowedNetworks::OfPlaylist) && permits(AllowedNetworks::Private)
+    }
 }
 
 impl Default for Reach {
@@ -365,6 +375,38 @@ mod tests {
         check(Reach::named_by(Private, OfPlaylist).after(ip("127.0.0.1")), [false, true, true, false]);
         check(Reach::named_by(Loopback, OfPlaylist).after(ip("203.0.113.1")), [false, false, true, false]);
         check(Reach::typed(AllowPrivate).after(ip("203.0.113.1")), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_host_needs_private_networks_if_it_is_refused_without_them_and_permitted_with_them() {
+        use Distance::*;
+        let of_internet = Reach::named_by(Public, AllowedNetworks::OfPlaylist);
+        for (addresses, expected) in [
+            (&["10.255.255.1"][..], true),
+            (&["fd12::1", "192.168.1.2"], true),
+            (&["100.64.0.1", "127.0.0.1"], true),
+            // It plays without permission.
+            (&["192.168.1.2", "203.0.113.1"], false),
+            (&["203.0.113.1"], false),
+            // Private networks do not include them.
+            (&["127.0.0.1"], false),
+            (&["::1", "0.0.0.0"], false),
+            (&["169.254.169.254"], false),
+            (&["fd00:ec2::254", "100.100.100.200", "fe80::1"], false),
+            (&[], false),
+        ] {
+            let addresses: Vec<_> = addresses.iter().copied().map(ip).collect();
+            assert_eq!(of_internet.needs_private_networks(&addresses), expected, "{addresses:?}");
+        }
+        let private = [ip("192.168.1.2")];
+        assert!(Reach::named_by(Public, AllowedNetworks::Loopback).needs_private_networks(&private));
+        for reach in [
+            Reach::typed(AllowedNetworks::OfPlaylist),
+            Reach::named_by(Private, AllowedNetworks::OfPlaylist),
+            Reach::named_by(Loopback, AllowedNetworks::OfPlaylist),
+        ] {
+            assert!(!reach.needs_private_networks(&private), "{reach:?}");
+        }
     }
 
     fn account(list: PlaylistLocation) -> Account {

@@ -7,7 +7,7 @@
 //! The records know no file format; [`playlist`] converts between both. In reading order:
 //!
 //! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
-//!    [`stream_ids`] records to which stream an id belongs; a [`stream_profile`] determines its delivery; an account may have several addresses ([`account_addresses`]) and a [`proxy`]; a [`user_agent`] names a program to providers; a [`group`] sorts
+//!    [`stream_ids`] records to which stream an id belongs; a [`stream_profile`] determines its delivery; an account may have several addresses ([`account_addresses`]) and a [`proxy`], may lead into some networks ([`egress`]), and names [`local_hosts`] there; a [`user_agent`] names a program to providers; a [`group`] sorts
 //!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, a
 //!    [`personal_playlist`] those that a user has chosen, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
@@ -55,6 +55,7 @@ pub mod integration;
 pub mod library_settings;
 pub mod limits;
 pub mod lineup;
+pub mod local_hosts;
 pub mod login;
 pub mod logo;
 pub mod notice;

@@ -10,7 +10,8 @@ use crate::support::api::{Api, ApiReply};
 use crate::support::client::{Player, Request};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::panel::{Panel, listed};
-use crate::support::upstream::{Cut, MockResponse};
+use crate::support::signal::Picture;
+use crate::support::upstream::{Cut, MockResponse, Provider};
 use crate::support::users::create_user;
 use crate::support::{eventually, until_async};
 
@@ -371,6 +372,57 @@ async fn an_uploaded_playlist_is_imported_like_one_from_the_internet_and_removed
     assert_eq!((refused.status, &refused.body["file"].is_array()), (400, &true), "{refused:?}");
     assert_eq!(fixture.admin.delete(&account).await.status, 204);
     assert_eq!(files(), 0);
+}
+
+/// A list of the local network that an admin uploaded never played, and nothing but the API could change that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_uploaded_list_plays_from_the_networks_that_are_allowed_with_it_and_from_no_nearer_ones() {
+    let fixture = PanelFixture::new().await;
+    let provider = Provider::start();
+    provider.path("/one.ts").plays(Picture::new("one"));
+    let local = "http://10.255.255.1:9/1";
+    let list = provider.playlist(&[("one", "One", "/one.ts")]) + "#EXTINF:-1,Local\n" + local + "\n";
+    let upload = async |name: &str, networks: Option<&str>| {
+        let mut fields = vec![("name", name)];
+        fields.extend(networks.map(|it| ("allowed_networks", it)));
+        let body = multipart(&fields, &list);
+        let made = fixture.admin.ask(Request::get(ACCOUNTS).method("POST").body(BOUNDARY, body)).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let account = format!("{ACCOUNTS}{}/", made.body["id"]);
+        fixture.ended(&account).await;
+        account
+    };
+    let channels = async |account: &str| {
+        let id = account.trim_end_matches('/').rsplit('/').next().unwrap();
+        let streams = fixture.admin.get(&format!("{STREAMS}&m3u_account={id}")).await.body["results"].clone();
+        let mut paths = Vec::new();
+        for stream in streams.as_array().unwrap() {
+            paths.push(fixture.channel_from(stream).await);
+        }
+        paths
+    };
+    let is_refused = async |path: &str, reason: &str| {
+        let answer = fixture.watch(path).await.answer().await;
+        assert!(answer.status() == 503 && answer.text().contains(reason), "{}", answer.text());
+    };
+
+    let strict = upload("Strict", None).await;
+    let hosts = fixture.admin.get(&format!("{strict}local-hosts/")).await.body;
+    assert_eq!(hosts, json!({ "count": 1, "hosts": ["10.255.255.1"] }), "not this machine");
+    let [one, local] = channels(&strict).await.try_into().unwrap();
+    is_refused(&one, "may not lead to this machine").await;
+    is_refused(&local, "may not lead into a private network").await;
+
+    let private = upload("Private", Some("private")).await;
+    let one = &channels(&private).await[0];
+    is_refused(one, "may not lead to this machine").await;
+    assert_eq!(provider.accepted(), 0, "nothing was connected to");
+
+    let loopback = upload("Loopback", Some("loopback")).await;
+    let one = &channels(&loopback).await[0];
+    let player = fixture.watch(one).await;
+    player.sees("one").await;
+    player.leave().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,6 +11,7 @@ mod expiry;
 mod files;
 mod filters;
 mod guide;
+mod local_hosts;
 mod location;
 mod logins;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
         account_groups::routes(),
         files::routes(),
         filters::routes(),
+        local_hosts::routes(),
         logins::routes(),
         profiles::routes(),
         refresh::routes(),

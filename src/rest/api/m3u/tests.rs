@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use actors::{ApiCall, PluginCaller};
 use domain::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation, RefreshRecord};
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
 use domain::plan::{PlanContext, PlanRecords, plan_channel};
+use domain::plugin::{ApiAccess, ApiScope, Permissions, PluginKey};
 use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
@@ -15,7 +17,8 @@ use uuid::Uuid;
 use super::accounts::{LIST, remove_some};
 use super::profiles::PatternTrial;
 use super::view::{M3UAccountProfileView, M3UAccountView};
-use crate::rest::frame::testing::{Rest, SECRET};
+use crate::rest::frame::testing::{ADMIN, Rest, SECRET};
+use crate::rest::plugin_calls;
 
 async fn make(rest: &Rest, body: Value) -> u32 {
     let made = rest.admin("POST", LIST, body).await;
@@ -285,6 +288,74 @@ async fn the_time_zone_of_a_provider_has_to_exist() {
         assert!(refused.body.get("custom_properties").is_some(), "{}", refused.text);
     }
     assert_eq!(rest.admin("PATCH", &path, body(Value::Null)).await.status, 200);
+}
+
+/// Only the field allows nearer networks, for people, API keys and plugins alike: an upload alone does not.
+#[tokio::test]
+async fn only_the_field_allows_networks_for_every_kind_of_caller() {
+    const MULTIPART: &str = "multipart/form-data; boundary=XX";
+    let rest = Rest::start().await;
+    let strict = "of_playlist";
+    let (token, key) = (rest.bearer(ADMIN), rest.user(ADMIN).api_key.clone().unwrap());
+    let credentials = [("authorization", &*token), ("x-api-key", key.key.expose())];
+    for (caller, credential) in credentials.into_iter().enumerate() {
+        let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://10.255.255.1:9/1\n";
+        let upload = async |method: &str, path: &str, fields: &[(&str, &str)]| {
+            let field = |(name, value): &(&str, &str)| {
+                format!("--XX\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+            };
+            let file = "--XX\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.m3u\"\r\n\r\n";
+            let body = fields.iter().map(field).collect::<String>() + file + list + "\r\n--XX--\r\n";
+            rest.send(method, path, &[credential, ("content-type", MULTIPART)], body).await
+        };
+        for (networks, expected) in [
+            (None, strict),
+            (Some(strict), strict),
+            (Some("private"), "private"),
+            (Some("loopback"), "loopback"),
+        ] {
+            let name = format!("{caller} {networks:?}");
+            let mut fields = vec![("name", &*name)];
+            fields.extend(networks.map(|it| ("allowed_networks", it)));
+            let made = upload("POST", LIST, &fields).await;
+            assert_eq!(
+                (made.status, &made.body["allowed_networks"]),
+                (201, &json!(expected)),
+                "{}",
+                made.text
+            );
+            // The next file changes nothing about it.
+            let path = format!("{LIST}{}/", made.body["id"]);
+            for (method, path) in [("POST", format!("{path}upload/")), ("PATCH", path)] {
+                let replaced = upload(method, &path, &[]).await;
+                assert_eq!((replaced.status, &replaced.body["allowed_networks"]), (200, &json!(expected)));
+            }
+        }
+        let made = upload("POST", LIST, &[("name", "wrong"), ("allowed_networks", "public")]).await;
+        assert_eq!((made.status, made.body["allowed_networks"].is_array()), (400, true), "{}", made.text);
+    }
+
+    // A plugin sends no files.
+    let scopes = [ApiScope::parse("accounts:write").unwrap()].into();
+    let permissions = Permissions { api: ApiAccess::Scopes(scopes), ..Permissions::none() };
+    let plugin = Arc::new(PluginCaller { key: PluginKey::of_folder("demo").unwrap(), permissions });
+    let call = async |method: &str, path: &str, body: Value| {
+        let call = ApiCall {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: String::new(),
+            body: Some(body),
+        };
+        let answer = plugin_calls(rest.app()).answer(Arc::clone(&plugin), call).await;
+        (answer.status, serde_json::from_str::<Value>(&answer.body).unwrap())
+    };
+    let (status, made) =
+        call("POST", LIST, json!({ "name": "plugin", "server_url": "http://tv.example/list" })).await;
+    assert_eq!((status, &made["allowed_networks"]), (201, &json!(strict)), "{made}");
+    let path = format!("{LIST}{}/", made["id"]);
+    let (status, changed) = call("PATCH", &path, json!({ "priority": 1 })).await;
+    assert_eq!((status, &changed["allowed_networks"]), (200, &json!(strict)), "{changed}");
+    assert_eq!(call("POST", &format!("{path}upload/"), json!({})).await.0, 403);
 }
 
 #[tokio::test]
