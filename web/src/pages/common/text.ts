@@ -23,6 +23,7 @@ export const text = texts({
 		withKey: (header: string) => `Programs send the API key in the header ${header}.`,
 		loopback: (url: string) =>
 			`${url} is reached from this machine only. Open this page under the address of the machine in your network, or set the public address in the settings.`,
+		allowNetworks: 'Change the allowed networks',
 		favourite: (name: string) => `Favourite: ${name}`,
 		batch: (done: number, of: number) =>
 			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)}`,

@@ -3,6 +3,7 @@
 import { ApiError, type Schemas } from '$lib/api';
 
 export type Account = Schemas['M3UAccount'];
+export type LocalHosts = Schemas['M3UAccountLocalHosts'];
 export type Profile = Schemas['M3UAccountProfile'];
 
 /** Limit of a profile: its own, otherwise that of the panel; 0 is none. */
@@ -48,6 +49,7 @@ export interface AccountValues {
 	proxy: string;
 	/** One per line. */
 	further_addresses: string;
+	allowed_networks: Account['allowed_networks'];
 	auto_enable_new_groups_live: boolean;
 	enable_vod: boolean;
 	auto_enable_new_groups_vod: boolean;
@@ -74,6 +76,7 @@ export function valuesOf(account: Account): AccountValues {
 		user_agent: account.user_agent ?? '',
 		proxy: account.proxy ?? '',
 		further_addresses: account.further_addresses.join('\n'),
+		allowed_networks: account.allowed_networks,
 		auto_enable_new_groups_live: account.auto_enable_new_groups_live,
 		enable_vod: account.enable_vod,
 		auto_enable_new_groups_vod: account.auto_enable_new_groups_vod,

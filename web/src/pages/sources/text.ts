@@ -102,6 +102,30 @@ export const text = texts({
 		furtherAddresses: 'Further addresses',
 		furtherAddressesHint:
 			'Other servers of the same provider, one per line. The next one is used when a server is dead.',
+		networks: 'Networks that the list may lead into',
+		networksHint:
+			'Lists can name addresses near the gateway, such as routers and cameras. A list from the internet or an uploaded file therefore leads to the internet only, unless you allow more. Metadata services and the gateway itself are never allowed.',
+		networksOf: {
+			of_playlist: 'None that is nearer than the list',
+			private: 'The local network too',
+			loopback: 'The local network and the machine of the gateway too',
+		},
+		localTitle: 'Hosts in the local network',
+		localText: (n: number) =>
+			plural(
+				n,
+				'The list names a host in the local network. Its streams play only if you allow it.',
+				`The list names ${number(n)} hosts in the local network. Their streams play only if you allow it.`,
+			),
+		localHosts: (hosts: string[], n: number) =>
+			hosts.join(', ') + (n > hosts.length ? ` + ${number(n - hosts.length)}` : ''),
+		localRefused: (hosts: string) =>
+			`The list names these hosts in the local network, which are refused: ${hosts}`,
+		localAllowed: (hosts: string) => `The list names these hosts in the local network: ${hosts}`,
+		allowLocal: 'Allow streams of this source to come from the local network',
+		allowLocalHint:
+			'Allow it if you know these hosts. It is valid for all private addresses, and you can change it in the settings of the source.',
+		goOn: 'Continue',
 		activeAddress: (address: string) => `In use: ${address}`,
 		useFirstAddress: 'Use the first address again',
 		newGroups: 'Import groups that are new in the list',

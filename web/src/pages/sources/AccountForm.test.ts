@@ -1,0 +1,52 @@
+import { fireEvent, render, screen, waitFor } from '@testing-library/svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { session } from '$lib/auth';
+import { router } from '$lib/router';
+import AccountForm from './AccountForm.svelte';
+import type { Account } from './accounts';
+
+const ACCOUNT = {
+	id: 7,
+	name: 'Home',
+	uploaded_file: 'a.m3u',
+	allowed_networks: 'of_playlist',
+	account_type: 'STD',
+	further_addresses: [],
+	custom_properties: {},
+} as unknown as Account;
+
+let changes: unknown[];
+
+beforeEach(() => {
+	session.user = { id: 1, username: 'anna', user_level: 10, is_superuser: true } as typeof session.user;
+	changes = [];
+	vi.stubGlobal('fetch', async (input: Request | string, init?: RequestInit) => {
+		const request = input instanceof Request ? input : new Request(new URL(input, location.href), init);
+		if (request.method === 'PATCH') {
+			const body = (await request.json()) as object;
+			changes.push(body);
+			return Response.json({ ...ACCOUNT, ...body });
+		}
+		return Response.json({ count: 1, hosts: ['10.255.255.1'] });
+	});
+});
+afterEach(() => {
+	vi.unstubAllGlobals();
+	session.user = null;
+});
+
+test('the form says what a list may lead to, and an admin allows more', async () => {
+	history.replaceState(null, '', '/sources/7?field=allowed_networks');
+	router.read();
+	render(AccountForm, { account: ACCOUNT, onsaved: vi.fn(), ondeleted: vi.fn() });
+	const field = screen.getByLabelText<HTMLSelectElement>(/Networks that the list may lead into/);
+	await screen.findByText(/refused: 10\.255\.255\.1/);
+	// A message about a refused address has led here.
+	await waitFor(() => expect(document.activeElement).toBe(field));
+	expect(router.query.get('field')).toBeNull();
+	await fireEvent.change(field, { target: { selectedIndex: 1 } });
+	expect(screen.queryByText(/refused: /)).toBeNull();
+	expect(screen.getByText(/10\.255\.255\.1/)).toBeTruthy();
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await waitFor(() => expect(changes).toEqual([{ allowed_networks: 'private' }]));
+});
