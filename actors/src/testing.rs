@@ -236,11 +236,16 @@ impl Scenario {
         Self { system, provider, dial, plans: None }
     }
 
-    /// Starts another system with the same provider and the same plans.
-    pub(crate) async fn beside(&self, settings: Settings) -> Self {
+    /// Starts another system with the same provider and the same plans, whose leases come from another table than that of
+    /// the node.
+    pub(crate) async fn beside(
+        &self,
+        settings: Settings,
+        leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
+    ) -> Self {
         let plans = self.plans.clone().expect("a scenario with plans of its own");
-        let other =
-            Self::with_provider(settings, plans.clone(), self.dial.clone(), self.provider.clone()).await;
+        let (dial, provider) = (self.dial.clone(), self.provider.clone());
+        let other = Self::with_parts(settings, plans.clone(), dial, provider, leases).await;
         Self { plans: Some(plans), ..other }
     }
 

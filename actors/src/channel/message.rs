@@ -23,8 +23,9 @@ pub(crate) struct Join {
 /// The reason to start a channel without a viewer of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostFor {
-    /// Another node needs it, and this one may become its origin, in place of the one of the epoch.
-    Node { replaces: Option<u64> },
+    /// Another node needs it, and this one may become its origin, in place of the one of the epoch. `is_watched`: viewers
+    /// of other nodes have watched it.
+    Node { replaces: Option<u64>, is_watched: bool },
     /// The process before this one plays it, and other nodes read it here.
     Predecessor,
 }

@@ -16,12 +16,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::clock::BootClock;
-use super::{ChannelParts, Cluster, NodeConnecting, NodeDialer, NodeDrain, NodeSocket, SharedChannels};
+use super::{
+    BootTimeReader, ChannelParts, Cluster, ClusterLeases, ClusterParts, NodeConnecting, NodeDialer,
+    NodeDrain, NodeSocket, SharedChannels,
+};
 use crate::channel::{ChannelNode, SwitchOutcome, SwitchTo, WatchReply};
+use crate::slots::{LeaseTable, SlotTable};
 use crate::testing::{Scenario, Stream, TestViewer, channel, settings, stream};
 use crate::timeline::RunEntryKind;
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// After this time in a new cluster, nodes may become origins.
 const SETTLED: Duration = Duration::from_secs(30);
 /// Time for which viewers of a drained node keep their streams.
@@ -29,14 +33,14 @@ const DRAIN_TIME: Duration = Duration::from_secs(300);
 
 /// The nodes that can be reached, and the connections to each.
 #[derive(Default)]
-struct Network {
+pub(super) struct Network {
     nodes: Mutex<HashMap<NodeId, (&'static str, Arc<SharedChannels>)>>,
     connections: Mutex<Vec<(NodeId, JoinHandle<io::Result<()>>)>>,
 }
 
 impl Network {
     /// Closes all connections to a node, and lets nobody connect any more.
-    fn cut(&self, name: &str) {
+    pub(super) fn cut(&self, name: &str) {
         self.nodes.lock().remove(&node_id(name));
         self.break_connections(name);
     }
@@ -82,28 +86,45 @@ impl NodeDialer for MemoryNetworkDialer {
     }
 }
 
+/// Grants the leases of a node through the cluster.
+type Leases = Box<dyn FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>>;
+
 /// A node with its system.
-struct Node {
+pub(super) struct Node {
     name: &'static str,
-    scenario: Scenario,
-    engine: MemoryEngine,
+    pub(super) scenario: Scenario,
+    pub(super) engine: MemoryEngine,
     cluster: Cluster,
-    drain: Arc<NodeDrain>,
+    pub(super) drain: Arc<NodeDrain>,
 }
 
 /// Nodes with one provider and one engine.
-struct Nodes {
-    network: Arc<Network>,
+pub(super) struct Nodes {
+    pub(super) network: Arc<Network>,
     store: MemoryStore,
 }
 
 impl Nodes {
-    /// Adds a node; one with `edge` in its name is an edge node.
-    fn join(&self, name: &'static str, scenario: Scenario) -> Node {
+    /// Adds a node; one with `edge` in its name is an edge node. `start` starts its system with these leases.
+    async fn join<S: Future<Output = Scenario>>(
+        &self,
+        name: &'static str,
+        start: impl FnOnce(Leases) -> S,
+    ) -> Node {
         let (may_originate, drain) = (!name.contains("edge"), Arc::new(NodeDrain::new(DRAIN_TIME)));
-        let engine = self.store.connect();
+        let (engine, begin) = (self.store.connect(), Instant::now());
         let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
         let (link, ends, receivers) = super::link();
+        let parts = ClusterParts {
+            link: link.clone(),
+            slots: receivers.slots,
+            tables: receivers.tables,
+            engine: Arc::new(engine.clone()),
+            node: node_id(name),
+        };
+        let leases: Leases =
+            Box::new(move |local| ClusterLeases::start(local, parts, BootTimeReader::Tokio(begin)));
+        let scenario = start(leases).await;
         scenario.system.share_channels(ChannelParts {
             name: name.to_owned(),
             link: link.clone(),
@@ -117,7 +138,7 @@ impl Nodes {
         let shared = scenario.system.shared_channels().unwrap();
         self.network.nodes.lock().insert(node_id(name), (name, shared));
         let load = Arc::new(NodeLoad::default);
-        let clock = BootClock::Tokio(Instant::now());
+        let clock = BootClock::Tokio(begin);
         let connection: Arc<dyn Engine> = Arc::new(engine.clone());
         let events = scenario.system.events();
         let cluster =
@@ -128,19 +149,28 @@ impl Nodes {
 }
 
 /// Starts nodes that share channel 1 with these streams, and waits until they may be origins.
-async fn nodes<const N: usize>(names: [&'static str; N], streams: &[Stream]) -> (Nodes, [Node; N]) {
+pub(super) async fn nodes<const N: usize>(
+    names: [&'static str; N],
+    streams: &[Stream],
+) -> (Nodes, [Node; N]) {
+    nodes_of(names, [streams]).await
+}
+
+/// Does the same for channels 1, 2, ….
+pub(super) async fn nodes_of<const N: usize, const M: usize>(
+    names: [&'static str; N],
+    channels: [&[Stream]; M],
+) -> (Nodes, [Node; N]) {
     let nodes = Nodes { network: Arc::default(), store: MemoryStore::default() };
-    let mut first = Some(Scenario::of(settings(), [streams]).await);
-    let mut all = Vec::new();
+    let mut all: Vec<Node> = Vec::new();
     for name in names {
-        let scenario = match first.take() {
-            Some(it) => it,
-            None => {
-                let before: &Node = all.last().unwrap();
-                before.scenario.beside(settings()).await
-            }
+        let before = all.last().map(|it| &it.scenario);
+        let start = async |leases: Leases| match before {
+            Some(before) => before.beside(settings(), leases).await,
+            None => Scenario::of_table(settings(), channels, leases).await,
         };
-        all.push(nodes.join(name, scenario));
+        let node = nodes.join(name, start).await;
+        all.push(node);
     }
     sleep(SETTLED).await;
     let Ok(all) = all.try_into() else { unreachable!("as many as names") };
@@ -148,16 +178,16 @@ async fn nodes<const N: usize>(names: [&'static str; N], streams: &[Stream]) -> 
 }
 
 impl Node {
-    async fn watch(&self) -> TestViewer {
+    pub(super) async fn watch(&self) -> TestViewer {
         self.scenario.watch(channel(1)).await
     }
 
-    async fn part(&self) -> Option<ChannelNode> {
+    pub(super) async fn part(&self) -> Option<ChannelNode> {
         self.scenario.status(channel(1)).await.and_then(|it| it.node)
     }
 
     /// Returns the name of the origin, as this node shows it.
-    async fn origin(&self) -> Option<String> {
+    pub(super) async fn origin(&self) -> Option<String> {
         self.part().await.map(|it| it.origin.to_string())
     }
 
@@ -167,7 +197,7 @@ impl Node {
     }
 
     /// Ends the node without a word, as a killed process does.
-    fn kill(self, nodes: &Nodes) {
+    pub(super) fn kill(self, nodes: &Nodes) {
         nodes.network.cut(self.name);
         self.engine.disconnect();
         drop(self.cluster);
@@ -175,12 +205,12 @@ impl Node {
     }
 }
 
-fn part(origin: &str, is_origin: bool, epoch: u64) -> ChannelNode {
+pub(super) fn part(origin: &str, is_origin: bool, epoch: u64) -> ChannelNode {
     ChannelNode { origin: origin.into(), is_origin, epoch }
 }
 
 /// Reads everything that a viewer gets in this time.
-async fn reads(viewer: &mut TestViewer, time: Duration, into: &mut BytesMut) {
+pub(super) async fn reads(viewer: &mut TestViewer, time: Duration, into: &mut BytesMut) {
     let until = Instant::now() + time;
     while let Ok(chunk) = tokio::time::timeout_at(until, viewer.tail.chunk()).await {
         into.extend_from_slice(&chunk.unwrap_or_else(|end| panic!("the stream ended: {end}")));

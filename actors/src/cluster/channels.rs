@@ -33,7 +33,7 @@ use uuid::Uuid;
 
 use super::drain::{self, NodeDrain};
 use super::link::ClusterLink;
-use super::origins::{self, Origins};
+use super::origins::{self, Origins, WantedOrigin};
 use crate::channel;
 use crate::plans::Target;
 use crate::switchboard::Switchboard;
@@ -111,6 +111,8 @@ struct Claimed {
     may_originate: bool,
     /// Present while another node is asked to be the origin.
     seeker: Option<AbortOnDropHandle<()>>,
+    /// Viewers of this node have seen something of another node.
+    is_watched: bool,
     served: Option<ServedRing>,
 }
 
@@ -192,9 +194,10 @@ impl SharedChannels {
         let mut claimed = self.claimed.lock();
         let Some(it) = claimed.get_mut(&uuid) else { return };
         let (shared, target, actor) = (Arc::clone(self), it.target, it.actor.clone());
+        let wanted = WantedOrigin { target, replaces, is_watched: it.is_watched };
         it.seeker = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             loop {
-                let reason = shared.origins.seek(target, replaces).await;
+                let reason = shared.origins.seek(wanted).await;
                 // Fails when the channel has ended, and with it its claim.
                 let _ = actor.cast(channel::Message::NobodyOpens(reason));
                 sleep(SEEK_PAUSE).await;
@@ -260,15 +263,14 @@ impl SharedChannels {
     pub(super) async fn open(
         &self,
         switchboard: &Switchboard,
-        target: Target,
-        replaces: Option<u64>,
+        WantedOrigin { target, replaces, is_watched }: WantedOrigin,
     ) -> Result<(), String> {
         if !self.may_originate() {
             return Err(
                 if self.may_originate { "it is being drained" } else { "it opens no channels" }.to_owned()
             );
         }
-        switchboard.host(target, replaces).await.unwrap_or_else(|it| Err(it.to_string()))
+        switchboard.host(target, replaces, is_watched).await.unwrap_or_else(|it| Err(it.to_string()))
     }
 
     pub(super) fn origins(&self) -> &Origins {
@@ -299,7 +301,8 @@ impl SharedChannels {
         may_originate: bool,
     ) -> ChannelClaim {
         let uuid = target.uuid();
-        let claimed = Claimed { serial, target, actor, may_originate, seeker: None, served: None };
+        let claimed =
+            Claimed { serial, target, actor, may_originate, seeker: None, is_watched: false, served: None };
         self.claimed.lock().insert(uuid, claimed);
         self.want(uuid, true, may_originate);
         ChannelClaim { shared: Arc::clone(self), uuid, serial }
@@ -424,6 +427,15 @@ impl ChannelClaim {
             it.seeker = None;
         }
         self.shared.link.send(NodeInput::Pulled { channel: self.uuid, epoch });
+    }
+
+    /// Notes that viewers of this node have seen something of another node. A node that is asked to be the origin later
+    /// knows by that that they wait.
+    pub(crate) fn watched(&self) {
+        let mut claimed = self.shared.claimed.lock();
+        if let Some(it) = claimed.get_mut(&self.uuid).filter(|it| it.serial == self.serial) {
+            it.is_watched = true;
+        }
     }
 
     /// Reports that the origin of this epoch has not answered for a second.

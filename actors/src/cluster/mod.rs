@@ -35,6 +35,8 @@ mod slots;
 #[cfg(test)]
 mod snapshot_tests;
 mod snapshots;
+#[cfg(test)]
+mod take_over_tests;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 #[cfg(test)]

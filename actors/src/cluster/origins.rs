@@ -49,6 +49,9 @@ enum OriginMessage {
         target: Target,
         /// The epoch of the origin that it is to replace; `None`: nobody plays the channel.
         replaces: Option<u64>,
+        /// Viewers have watched the channel, and wait for an origin. Nodes of the version before do not say so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_watched: bool,
     },
     /// The sender becomes the origin, or there is another one.
     Opening {
@@ -67,6 +70,16 @@ impl OriginMessage {
             .inspect_err(|it| debug!("a message about the origin of a channel is unknown: {it}"))
             .ok()
     }
+}
+
+/// A channel that another node is asked to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WantedOrigin {
+    pub(super) target: Target,
+    /// The epoch of the origin that it is to replace.
+    pub(super) replaces: Option<u64>,
+    /// Viewers have watched the channel, and wait for an origin.
+    pub(super) is_watched: bool,
 }
 
 fn subject(node: NodeId) -> Key {
@@ -93,10 +106,10 @@ impl Origins {
     }
 
     /// Asks one node after the other. Returns why none has become the origin; the caller drops this future when one has.
-    pub(super) async fn seek(&self, target: Target, replaces: Option<u64>) -> String {
+    pub(super) async fn seek(&self, wanted: WantedOrigin) -> String {
         let mut reasons = Vec::new();
         for node in self.dialer.full_nodes().into_iter().take(ASKED_MAX) {
-            let reason = match self.ask(node, target, replaces).await {
+            let reason = match self.ask(node, wanted).await {
                 Ok(()) => {
                     sleep(RECORD_TIMEOUT).await;
                     "it did not become the origin".to_owned()
@@ -111,12 +124,14 @@ impl Origins {
         reasons.join("; ")
     }
 
-    async fn ask(&self, node: NodeId, target: Target, replaces: Option<u64>) -> Result<(), String> {
+    async fn ask(&self, node: NodeId, wanted: WantedOrigin) -> Result<(), String> {
+        let WantedOrigin { target, replaces, is_watched } = wanted;
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, answered) = oneshot::channel();
         self.asked.lock().insert(number, answer);
         let _asked = Asked { origins: self, number };
-        self.send(node, &OriginMessage::Open { from: self.node, number, target, replaces }).await;
+        let message = OriginMessage::Open { from: self.node, number, target, replaces, is_watched };
+        self.send(node, &message).await;
         match timeout(ANSWER_TIMEOUT, answered).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => Err("it does not answer".to_owned()),
@@ -161,10 +176,13 @@ pub(super) async fn serve(
     while let Some(message) = messages.recv().await {
         while opening.try_join_next().is_some() {}
         match OriginMessage::read(&message.payload) {
-            Some(OriginMessage::Open { from, number, target, replaces }) if opening.len() < OPENING_MAX => {
+            Some(OriginMessage::Open { from, number, target, replaces, is_watched })
+                if opening.len() < OPENING_MAX =>
+            {
+                let wanted = WantedOrigin { target, replaces, is_watched };
                 let (shared, switchboard) = (Arc::clone(&shared), switchboard.clone());
                 opening.spawn(async move {
-                    let answer = match shared.open(&switchboard, target, replaces).await {
+                    let answer = match shared.open(&switchboard, wanted).await {
                         Ok(()) => OriginMessage::Opening { number },
                         Err(reason) => OriginMessage::Refused { number, reason },
                     };
@@ -196,6 +214,7 @@ mod tests {
                 number: u64::MAX,
                 target: Target::Stream(StreamId(3)),
                 replaces: Some(2),
+                is_watched: true,
             },
             OriginMessage::Opening { number: 1 },
             OriginMessage::Refused { number: 1, reason: "full".to_owned() },
@@ -206,6 +225,7 @@ mod tests {
         // Nodes of neighbouring versions understand each other: a change needs another version of the cluster.
         for golden in [
             r#"{"open":{"from":7,"number":18446744073709551615,"target":{"Stream":3},"replaces":2}}"#,
+            r#"{"open":{"from":7,"number":1,"target":{"Stream":3},"replaces":null,"is_watched":true}}"#,
             r#"{"opening":{"number":1}}"#,
             r#"{"refused":{"number":1,"reason":"full"}}"#,
         ] {

@@ -187,7 +187,8 @@ impl Switchboard {
     }
 
     /// Starts a live channel for the viewers of another node, which has some seconds to read it. With an epoch, this node
-    /// takes the place of the origin of that epoch. The error of the reply is a reason for people.
+    /// takes the place of the origin of that epoch. `is_watched`: these viewers have watched it before. The error of the
+    /// reply is a reason for people.
     ///
     /// # Errors
     /// The switchboard does not reply in time, or the gateway is stopping.
@@ -195,8 +196,9 @@ impl Switchboard {
         &self,
         target: Target,
         replaces: Option<u64>,
+        is_watched: bool,
     ) -> Result<Result<(), String>, AskError> {
-        let host = HostFor::Node { replaces };
+        let host = HostFor::Node { replaces, is_watched };
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, host, reply }).await
     }
 

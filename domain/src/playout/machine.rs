@@ -16,7 +16,10 @@ impl Playout {
         }
         match input {
             Input::Start if state == PlayoutState::Idle => self.start(now),
-            Input::Start => state,
+            Input::TakeOver { silent_since } if state == PlayoutState::Idle => {
+                self.take_over(silent_since, now)
+            }
+            Input::Start | Input::TakeOver { .. } => state,
             Input::Granted { attempt, index } => self.granted(state, attempt, index, now),
             Input::Full { attempt } => self.full(state, attempt, now),
             Input::Opened { attempt } => self.opened(state, attempt, now),
@@ -45,10 +48,24 @@ impl Playout {
         self.ask_first(now)
     }
 
+    /// Starts a channel whose clients have watched it at another node. They wait no longer than after a loss here.
+    fn take_over(&mut self, silent_since: Instant, now: Instant) -> PlayoutState {
+        self.session = Session::taking_over();
+        self.incident = Incident::new(Some(silent_since.min(now)), self.candidates.len());
+        if self.give_up_at().is_some_and(|at| at <= now) {
+            return self.give_up_silent();
+        }
+        self.ask_first(now)
+    }
+
     /// Sends the first request after a start. Until a client was told to wait for packets, the first candidate that
-    /// would play may be a redirect, so candidates behind a redirect are not requested yet.
+    /// would play may be a redirect, so candidates behind a redirect are not requested yet. A client that has watched the
+    /// channel at another node cannot be redirected.
     pub(super) fn ask_first(&mut self, now: Instant) -> PlayoutState {
-        let mut order = self.candidates.sorted(None, now, &self.settings, |_| true);
+        let is_take_over = self.session.is_taking_over();
+        let mut order = self
+            .candidates
+            .sorted(None, now, &self.settings, |it| !is_take_over || self.candidates.can_play(it));
         if let Some(chosen) = self.first_choice {
             let is_chosen = |it: usize| {
                 self.candidates.get(it).profile == chosen
@@ -65,7 +82,7 @@ impl Playout {
             None if order.is_empty() => return self.give_up(GiveUp::NoStreams),
             None => {}
         }
-        PlayoutState::Opening(self.ask(order, AttemptReason::Start, None, false, now))
+        PlayoutState::Opening(self.ask(order, self.reason(), None, false, now))
     }
 
     fn granted(&mut self, state: PlayoutState, attempt: Attempt, index: usize, now: Instant) -> PlayoutState {
@@ -108,6 +125,9 @@ impl Playout {
         if next.why == AttemptReason::Switch {
             // Only the candidates of the switch were requested.
             return self.try_next(now);
+        }
+        if self.session.is_taking_over() && !self.candidates.playable().any(|it| self.incident.is_tried(it)) {
+            return self.wait_for_slot(now);
         }
         // A candidate that had its turn in this round may play in the next one.
         let may_recover =
@@ -402,14 +422,30 @@ impl Playout {
         if !self.session.has_played() && self.incident.is_hopeless() {
             return self.give_up(GiveUp::NothingPlays);
         }
+        let (shortest, longest) = self.backoffs();
+        let pause = self.incident.next_backoff(shortest, longest);
+        self.back_off_for(pause, now)
+    }
+
+    /// No slot came free for a channel that another node has lost. No provider was asked in this round, so no longer pause
+    /// is needed, and the slot of that node may come free at any time.
+    fn wait_for_slot(&mut self, now: Instant) -> PlayoutState {
+        let (shortest, _) = self.backoffs();
+        self.back_off_for(shortest, now)
+    }
+
+    /// Returns the shortest and the longest backoff.
+    fn backoffs(&self) -> (Duration, Duration) {
         let settings = &self.settings;
-        let (shortest, longest) = if self.candidates.is_single() {
+        if self.candidates.is_single() {
             (settings.single_backoff_min, settings.single_backoff_max)
         } else {
             (settings.backoff_min, settings.backoff_max)
-        };
-        let pause = self.incident.next_backoff(shortest, longest);
-        let until = after(now, pause.mul_f64(self.jitter.factor(settings.backoff_jitter)));
+        }
+    }
+
+    fn back_off_for(&mut self, pause: Duration, now: Instant) -> PlayoutState {
+        let until = after(now, pause.mul_f64(self.jitter.factor(self.settings.backoff_jitter)));
         self.report(PlayoutChange::BackingOff { until });
         PlayoutState::Backoff { until }
     }

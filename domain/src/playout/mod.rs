@@ -4,7 +4,7 @@
 //! the returned [`Action`]s. Time is an argument, so a test runs a day of failures within a millisecond.
 //!
 //! ```text
-//!            Start               Granted, Opened, Playing
+//!            Start, TakeOver     Granted, Opened, Playing
 //!   Idle ───────────▶ Opening ─────────────────────────────▶ Playing ◀────────┐
 //!    ▲                 ▲  │ ▲                                 │  │  │          │ the new source failed,
 //!    │            Tick │  │ └────────────── Lost ─────────────┘  │  │ Switch,  │ or the old one sends again
@@ -126,6 +126,11 @@ pub enum SwitchTarget {
 pub enum Input {
     /// A client wants to watch. Has an effect in Idle only.
     Start,
+    /// The channel played at another node until now, and its clients have seen nothing since `silent_since`. It looks for
+    /// a source as after a loss: a full account does not end it before its time. Has an effect in Idle only.
+    TakeOver {
+        silent_since: Instant,
+    },
     /// The owner holds a lease for this candidate under this attempt.
     Granted {
         attempt: Attempt,
@@ -428,6 +433,11 @@ impl Playout {
             }
             _ => None,
         }
+    }
+
+    /// Returns whether clients have seen something of the channel since it was started, here or at another node before.
+    pub fn has_played(&self) -> bool {
+        self.session.has_played()
     }
 
     /// Returns the candidates that indices refer to: those of the plan in its order, followed by those that left the

@@ -16,6 +16,8 @@ use crate::ids::{ProfileId, StreamId};
 #[derive(Debug, Clone, Copy)]
 pub enum Op {
     Start,
+    /// The channel played at another node, and has been silent for this many seconds.
+    TakeOver(u8),
     /// The attempt in progress succeeds one step further: granted (the nth requested candidate), opened, ready, playing.
     Good(u8),
     /// The attempt in progress is answered with "full", or fails.
@@ -54,7 +56,8 @@ impl Op {
             just_released: a & 12 == 12,
         };
         match kind % 32 {
-            0..=2 => Self::Start,
+            0 | 1 => Self::Start,
+            2 => Self::TakeOver(a),
             3..=10 => Self::Good(a),
             11..=15 => Self::Bad(failure),
             16 | 17 => Self::Lose(failure),
@@ -196,6 +199,11 @@ impl World {
     fn happens(&mut self, op: Op) {
         match op {
             Op::Start => self.requested(Input::Start),
+            Op::TakeOver(seconds) => {
+                let silence = Duration::from_secs(u64::from(seconds));
+                let silent_since = self.now.checked_sub(silence).unwrap_or(self.now);
+                self.requested(Input::TakeOver { silent_since });
+            }
             Op::Yield => self.requested(Input::Yield),
             Op::Switch(to) => self.requested(Input::Switch(to)),
             Op::Stop => self.requested(Input::Stop),
@@ -413,6 +421,7 @@ impl World {
             (Input::Start, PlayoutState::Idle) => {
                 (self.starting_since, self.may_recover) = (Some(self.now), false);
             }
+            (Input::TakeOver { .. }, PlayoutState::Idle) => self.starting_since = None,
             // The next round begins.
             (Input::Tick, PlayoutState::Backoff { .. }) => self.may_recover = false,
             // A pause before the next request is over: the failure before it counts like any other.

@@ -3,6 +3,8 @@
 /// Progress since the last start, which replaces it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Session {
+    /// The channel played at another node before the start.
+    is_take_over: bool,
     /// A lease was granted, so the waiting client was told to expect packets.
     has_lease_been_granted: bool,
     /// The candidate that plays, or played last.
@@ -12,6 +14,10 @@ pub(super) struct Session {
 }
 
 impl Session {
+    pub(super) fn taking_over() -> Self {
+        Self { is_take_over: true, ..Self::default() }
+    }
+
     pub(super) fn lease_granted(&mut self) {
         self.has_lease_been_granted = true;
     }
@@ -32,11 +38,17 @@ impl Session {
 
     /// Everything was released. The position stays, for a switch that is requested before the next start.
     pub(super) fn end(&mut self) {
-        self.last_played = None;
+        (self.is_take_over, self.last_played) = (false, None);
     }
 
+    /// Returns whether clients have seen something, so that their streams outlast a full account.
     pub(super) fn has_played(&self) -> bool {
-        self.last_played.is_some()
+        self.is_take_over || self.last_played.is_some()
+    }
+
+    /// Returns whether the channel played at another node before the start, and has not played here yet.
+    pub(super) fn is_taking_over(&self) -> bool {
+        self.is_take_over && self.last_played.is_none()
     }
 
     pub(super) fn last_played(&self) -> Option<usize> {

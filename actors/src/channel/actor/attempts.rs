@@ -45,8 +45,9 @@ impl State {
                 }
             }
             SlotMessage::Full { attempt, full } => {
-                self.history.no_slot(full.clone());
-                self.push_reported(Input::Full { attempt }, ChannelChange::NoSlot { full });
+                let is_watched = self.upstream.has_played() && self.upstream.playing().is_none();
+                let begins_to_wait = self.history.no_slot(full.clone()) && is_watched;
+                self.push_reported(Input::Full { attempt }, ChannelChange::NoSlot { full, begins_to_wait });
             }
             SlotMessage::Yield { asked_by, viewer, claim } => {
                 self.yield_slot(asked_by, viewer.as_ref(), claim.as_ref());
@@ -88,6 +89,7 @@ impl State {
             self.audience.kick_all("a recording needs the connection");
         }
         self.audience.stop_admitting();
+        self.sharing.viewers_left();
         self.push_reported(Input::Yield, ChannelChange::Yielded { is_replaced });
     }
 

@@ -26,8 +26,8 @@ pub(super) const FAILED: &str = "the channel failed";
 pub(super) enum ChannelChange {
     /// A slot was requested for an attempt.
     SlotRequested { why: AttemptReason },
-    /// No slot came free in time.
-    NoSlot { full: FullPool },
+    /// No slot came free in time. `begins_to_wait`: viewers have watched the channel, and wait for a slot from now on.
+    NoSlot { full: FullPool, begins_to_wait: bool },
     /// The channel gives its slot to another one. `is_replaced`: its only viewer asked for the other channel.
     Yielded { is_replaced: bool },
     /// A slot was granted, and the stream is being opened. `is_speculative`: because the one that plays is silent.
@@ -102,9 +102,16 @@ impl State {
                     AttemptReason::Silence => "silence",
                 }));
             }
-            ChannelChange::NoSlot { full } => {
+            ChannelChange::NoSlot { full, begins_to_wait } => {
                 debug!(channel.target = %target, channel.name = name, account = full.account, "no slot came free");
-                self.write(RunEntry::new(RunEntryKind::NoSlot).detail(WatchRefusal::Full(full)));
+                let refusal = WatchRefusal::Full(full);
+                if begins_to_wait {
+                    info!(
+                        channel.target = %target, channel.name = name,
+                        "channel waits for a connection to its provider: {refusal}"
+                    );
+                }
+                self.write(RunEntry::new(RunEntryKind::NoSlot).detail(refusal));
             }
             ChannelChange::Yielded { is_replaced } => {
                 info!(channel.target = %target, channel.name = name, "channel gives its slot to another channel");

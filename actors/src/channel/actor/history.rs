@@ -116,6 +116,16 @@ impl History {
         }
     }
 
+    /// Returns since when viewers miss something.
+    pub(super) fn gap_since(&self) -> Option<Instant> {
+        self.gap.as_ref().map(|it| it.since)
+    }
+
+    /// Notes that this node looks for a source from now on: the failures of the node before do not explain its own.
+    pub(super) fn take_over(&mut self) {
+        self.last_cause = None;
+    }
+
     /// Notes that this stream plays from now on; ends the gap.
     pub(super) fn plays(&mut self, stream: StreamRef) {
         self.gap = None;
@@ -144,8 +154,9 @@ impl History {
         self.n_failovers += 1;
     }
 
-    pub(super) fn no_slot(&mut self, full: FullPool) {
-        self.last_full = Some(full);
+    /// Notes that no slot came free. Returns whether that is new since something played.
+    pub(super) fn no_slot(&mut self, full: FullPool) -> bool {
+        self.last_full.replace(full).is_none()
     }
 
     /// Returns the refusal for viewers when no slot came free.

@@ -90,6 +90,9 @@ pub(super) struct Sharing {
     hosting: Option<AbortOnDropHandle<()>>,
     /// Other nodes read here what the process before this one plays.
     relays_predecessor: bool,
+    /// Viewers have seen something of the channel that was not of a source of this node, or that was before another node
+    /// became the origin. Their streams do not end because no slot is free for a moment.
+    continues: bool,
     last_pull: u64,
 }
 
@@ -101,6 +104,7 @@ impl Default for Sharing {
             n_edges: 0,
             hosting: None,
             relays_predecessor: false,
+            continues: false,
             last_pull: FIRST_PULL,
         }
     }
@@ -150,6 +154,12 @@ impl Sharing {
     pub(super) fn end(&mut self) {
         self.role = Role::Unasked;
         self.claim = None;
+        self.continues = false;
+    }
+
+    /// Notes that nobody watches the channel any more who has seen something of it.
+    pub(super) fn viewers_left(&mut self) {
+        self.continues = false;
     }
 }
 
@@ -168,9 +178,19 @@ impl State {
             return;
         }
         match self.sharing.role {
-            Role::Unasked | Role::Alone | Role::Origin { .. } => self.push(Input::Start),
+            Role::Unasked | Role::Alone | Role::Origin { .. } => self.look_for_source(),
             Role::Asked { .. } | Role::Edge(_) => {}
         }
+    }
+
+    /// Lets the playout look for a source. Viewers who have watched the channel already wait for a slot, with filler.
+    fn look_for_source(&mut self) {
+        if !self.sharing.continues {
+            return self.push(Input::Start);
+        }
+        self.history.take_over();
+        let silent_since = self.history.gap_since().unwrap_or_else(Instant::now).into_std();
+        self.push(Input::TakeOver { silent_since });
     }
 
     /// Returns whether other nodes may read the channel: whether this node is in a cluster, and sends no player to the
@@ -199,9 +219,9 @@ impl State {
 
     /// Starts the channel for another node, or for the process before this one. The error is a reason for people.
     pub(super) fn host(&mut self, number: u64, host: HostFor) -> Result<(), String> {
-        let (replaces, relays) = match host {
-            HostFor::Node { replaces } => (replaces, false),
-            HostFor::Predecessor => (None, true),
+        let (replaces, is_watched, relays) = match host {
+            HostFor::Node { replaces, is_watched } => (replaces, is_watched, false),
+            HostFor::Predecessor => (None, false, true),
         };
         self.audience.join_arrived(number);
         let refused = |reason: &str| Err(reason.to_owned());
@@ -226,6 +246,8 @@ impl State {
         } else {
             self.sharing.hosting = Some(self.context.after(HOST_TIMEOUT, Message::HostedInVain));
         }
+        // An origin that is to be replaced has viewers, too.
+        self.sharing.continues |= is_watched || replaces.is_some();
         if self.upstream.is_idle() && self.sharing.claim.is_none() {
             self.history.start_requested();
             self.upstream.choose_first(self.audience.forecast_profile());
@@ -275,7 +297,7 @@ impl State {
         let (Role::Asked { .. }, Some(claim)) = (&self.sharing.role, &self.sharing.claim) else { return };
         if claim.shared().may_originate() && self.may_open() {
             self.sharing.role = Role::Alone;
-            return self.push(Input::Start);
+            return self.look_for_source();
         }
         self.refuse_all("no other node plays it, and this one may not open it".to_owned());
     }
@@ -300,7 +322,7 @@ impl State {
         self.report(ChannelChange::Originates { epoch });
         if self.upstream.is_idle() {
             self.upstream.choose_first(self.audience.forecast_profile());
-            self.push(Input::Start);
+            self.look_for_source();
         }
     }
 
@@ -309,6 +331,7 @@ impl State {
         claim.stop_serving();
         let node: Arc<str> = claim.shared().dialer().name(from).into();
         let attempt = Attempt(self.sharing.last_pull);
+        self.sharing.continues |= self.upstream.has_played();
         self.sharing.role = Role::Edge(Edge {
             epoch,
             node: node.clone(),
@@ -324,6 +347,7 @@ impl State {
     /// Connects to the origin, until it answers.
     fn connect(&mut self, is_again: bool) {
         let has_source = !self.upstream.is_idle();
+        let silent_since = self.history.gap_since().unwrap_or_else(Instant::now);
         let Sharing { claim: Some(claim), role: Role::Edge(edge), last_pull, .. } = &mut self.sharing else {
             return;
         };
@@ -340,7 +364,7 @@ impl State {
             upstream: env.upstream(),
             has_source,
             is_again,
-            give_up_after: env.settings().give_up_after,
+            give_up_at: silent_since + env.settings().give_up_after,
             to: self.context.myself.clone(),
         };
         edge.connecting = Some(AbortOnDropHandle::new(env.packets.spawn(connector.run())));
@@ -370,6 +394,10 @@ impl State {
         let Some(edge) = self.sharing.edge(attempt) else { return };
         edge.has_played = true;
         let node = edge.node.clone();
+        self.sharing.continues = true;
+        if let Some(claim) = &self.sharing.claim {
+            claim.watched();
+        }
         let gap = self.history.gap();
         self.history.pull_plays();
         let took = self.history.started_playing();
@@ -450,7 +478,8 @@ struct Connector {
     has_source: bool,
     /// A connection to this origin has just ended.
     is_again: bool,
-    give_up_after: Duration,
+    /// Viewers wait no longer than this, however many origins were tried.
+    give_up_at: Instant,
     to: ActorRef<Message>,
 }
 
@@ -474,7 +503,7 @@ impl Connector {
             if began.elapsed() >= LOST_AFTER && !std::mem::replace(&mut is_reported, true) {
                 let _ = self.to.cast(Message::PullUnanswered(self.attempt, cause));
             }
-            if !self.has_source && began.elapsed() >= self.give_up_after {
+            if !self.has_source && Instant::now() >= self.give_up_at {
                 let _ = self.to.cast(Message::PullGaveUp(self.attempt));
                 return;
             }

@@ -207,6 +207,11 @@ impl ChannelUpstream {
         matches!(self.playout.state(), PlayoutState::Idle)
     }
 
+    /// Returns whether viewers have seen something since the playout was started, here or at another node before.
+    pub(super) fn has_played(&self) -> bool {
+        self.playout.has_played()
+    }
+
     /// Returns the candidate that plays.
     pub(super) fn playing(&self) -> Option<&Candidate> {
         self.playing.as_ref().map(|it| &it.1)

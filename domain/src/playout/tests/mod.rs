@@ -11,3 +11,4 @@ mod script;
 mod silence;
 mod start;
 mod switch;
+mod take_over;

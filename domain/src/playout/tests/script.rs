@@ -86,6 +86,11 @@ impl Script {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["start"] => self.send(Input::Start),
+            ["take", "over"] => self.send(Input::TakeOver { silent_since: self.now }),
+            ["take", "over", "after", number, "s"] => {
+                let silence = Duration::from_secs(number.parse().expect("a number"));
+                self.send(Input::TakeOver { silent_since: self.now - silence })
+            }
             ["yield"] => self.send(Input::Yield),
             ["stop"] => self.send(Input::Stop),
             ["tick"] => self.send(Input::Tick),
