@@ -1,14 +1,13 @@
 //! The data folder, which contains the store and its key file.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use domain::account::{Account, PlaylistLocation};
 use domain::guide::source::GuideSource;
-use storage::Store;
 use storage::records::schema;
+use storage::{Store, create_folder};
 use tracing::{error, info, warn};
 
 use crate::backups::PendingRestore;
@@ -83,14 +82,20 @@ impl DataFolder {
         pending.discard().map_err(unusable)?;
         // In a cluster, the node that writes the configuration does it.
         if store.writes_shared() {
-            complete(&store)?;
+            match complete(&store) {
+                // On a full disk. The records are written when there is room: see `store_watch.rs`.
+                Err(storage::Error::Stopped(why)) => {
+                    warn!("records that this version adds are missing until there is room: {why}");
+                }
+                completed => completed?,
+            }
         }
         self.remove_leftovers(&store)?;
         Ok(store)
     }
 
-    /// Removes what a crash can leave: uploaded playlists and guides that nothing uses, and uploads that were not
-    /// finished. Nobody else may use the folder.
+    /// Removes what a crash can leave: uploaded playlists and guides that nothing uses, and uploads and back-ups that were
+    /// not finished. Nobody else may use the folder.
     fn remove_leftovers(&self, store: &Store) -> Result<(), DataError> {
         let accounts = store.collection::<Account>().all()?;
         let guides = store.collection::<GuideSource>().all()?;
@@ -99,7 +104,7 @@ impl DataFolder {
             _ => accounts.iter().any(|it| matches!(&it.list, PlaylistLocation::Upload(used) if used == name)),
         };
         let files = Files::new(&self.root);
-        let removed = Folder::UPLOADS.into_iter().try_for_each(|it| files.remove_unfinished(it));
+        let removed = Folder::ALL.into_iter().try_for_each(|it| files.remove_unfinished(it));
         let removed = removed.and_then(|()| {
             [Folder::Playlists, Folder::Guides].into_iter().try_for_each(|folder| {
                 let names = files.names(folder)?.into_iter();
@@ -108,21 +113,21 @@ impl DataFolder {
         });
         // They only take room.
         if let Err(error) = removed {
-            warn!("failed to remove uploads that nothing uses: {error}");
+            warn!("failed to remove files that nothing uses: {error}");
         }
         Ok(())
     }
 
     /// Creates the data folder itself, if it does not exist.
     pub(crate) fn create_root(&self) -> Result<(), DataError> {
-        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
+        let created = create_folder(&self.root, 0o700);
         created.map_err(|source| DataError::Folder { root: self.root.clone(), source })
     }
 
     /// Creates the folders with access for the owner only, and checks that they are writable, because later errors do
     /// not name the folder.
     fn create(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.store())?;
+        create_folder(&self.store(), 0o700)?;
         File::options().create(true).append(true).open(self.store().join("lock")).map(drop)
     }
 }
@@ -137,13 +142,85 @@ pub(crate) fn complete(store: &Store) -> Result<(), storage::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::process::{Command, Stdio};
 
     use domain::account::AccountProfile;
     use domain::guide::source::GuideSourceKind;
     use domain::ids::{AccountId, GuideSourceId, ProfileId};
+    use storage::guide::{GUIDES_FOLDER, GuideFiles};
 
     use super::*;
+
+    /// Environment variable with the data folder of [`child`].
+    const FOLDER: &str = "HEADWATER_NEW_FOLDERS";
+
+    #[test]
+    #[ignore = "started as a child process by the next test"]
+    fn child() {
+        let Some(folder) = std::env::var_os(FOLDER) else { return };
+        let folder = DataFolder::new(Path::new(&folder));
+        drop(folder.open().unwrap());
+        GuideFiles::open(&folder.root().join(GUIDES_FOLDER)).unwrap();
+        for kind in Folder::ALL {
+            Files::new(folder.root()).save(kind, "a", &b"x"[..]).unwrap();
+        }
+    }
+
+    /// The first back-up was confirmed, and a power cut took it with its folder.
+    #[test]
+    fn a_power_cut_takes_no_new_folder_of_the_data_folder() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().canonicalize().unwrap();
+        let (folder, trace) = (root.join("new/data"), root.join("trace"));
+        let done = Command::new("strace")
+            .args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=mkdir,mkdirat,fsync", "-o"])
+            .arg(&trace)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "data::tests::child", "--ignored"])
+            .env(FOLDER, &folder)
+            .stdout(Stdio::null())
+            .status()
+            .expect("strace is installed: apt-get install strace");
+        assert!(done.success());
+        let trace = fs::read_to_string(trace).unwrap();
+        let calls: Vec<_> = trace.lines().filter_map(|it| it.split_once(' ')).collect();
+        let mut created = Vec::new();
+        for (n, (thread, call)) in calls.iter().enumerate() {
+            let path =
+                call.trim_start().strip_prefix("mkdir").and_then(|it| it.split('"').nth(1)).map(Path::new);
+            // The store syncs the folders of its databases when they are complete; its own tests cut the power.
+            let is_meant = |it: &&Path| it.starts_with(&root) && it.parent() != Some(&folder.join("store"));
+            let Some(path) = path.filter(|it| call.ends_with("= 0") && is_meant(it)) else { continue };
+            let next = calls[n + 1..].iter().find(|it| it.0 == *thread).map_or("", |it| it.1.trim_start());
+            let above = format!("<{}>", path.parent().unwrap().display());
+            assert!(next.starts_with("fsync(") && next.contains(&above), "{call} is followed by {next}");
+            created.push(path.strip_prefix(&root).unwrap().display().to_string());
+        }
+        for name in
+            ["new", "new/data", "new/data/store", "new/data/uploads", "new/data/backups", "new/data/guides"]
+        {
+            assert!(created.iter().any(|it| it == name), "{name} is not in {created:?}");
+        }
+    }
+
+    /// A back-up that a crash interrupted stayed for ever.
+    #[test]
+    fn files_that_were_not_finished_are_removed_from_every_folder_at_the_next_start() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::new(parent.path());
+        let files = Files::new(parent.path());
+        let paths = Folder::ALL.map(|it| files.folder(it));
+        for path in &paths {
+            fs::create_dir_all(path).unwrap();
+            fs::write(path.join("b.part~"), "x").unwrap();
+        }
+        files.save(Folder::Backups, "a.tar.gz", &b"x"[..]).unwrap();
+        drop(folder.open().unwrap());
+        assert!(paths.iter().all(|it| !it.join("b.part~").exists()));
+        assert_eq!(files.names(Folder::Backups).unwrap(), ["a.tar.gz"]);
+    }
 
     #[test]
     fn uploads_that_nothing_uses_are_removed_at_the_next_start() {

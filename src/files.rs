@@ -2,11 +2,12 @@
 //!
 //! A file is written whole or not at all, and is never changed: a new content gets a new name or replaces the old file.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use storage::create_folder;
 use uuid::Uuid;
 
 /// Maximum length of the name of a file, in bytes.
@@ -40,8 +41,8 @@ impl Folder {
     /// The folders of files that users upload.
     pub(crate) const UPLOADS: [Self; 6] =
         [Self::Logos, Self::Avatars, Self::Playlists, Self::Guides, Self::Comskip, Self::Plugins];
-    #[cfg(test)]
-    const ALL: [Self; 7] = [
+    /// All folders.
+    pub(crate) const ALL: [Self; 7] = [
         Self::Logos,
         Self::Avatars,
         Self::Playlists,
@@ -120,7 +121,7 @@ impl Files {
     ) -> Result<T, E> {
         let path = self.path(folder, name)?;
         let parent = self.root.join(folder.path());
-        DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
+        create_folder(&parent, 0o700)?;
         let unfinished = parent.join(format!("{}.{UNFINISHED}", Uuid::new_v4()));
         let written = (|| {
             let mut file =
@@ -140,7 +141,7 @@ impl Files {
 
     /// Returns a new file without a name on the file system of the data folder. It disappears when it is closed.
     pub(crate) fn unnamed(&self) -> io::Result<File> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        create_folder(&self.root, 0o700)?;
         tempfile::tempfile_in(&self.root)
     }
 

@@ -8,9 +8,8 @@
 //! A node of a cluster replaces its store alone in this way, by a snapshot. Then the start also moves the records of this node
 //! from the old store into the new one.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
@@ -21,7 +20,7 @@ use storage::backup::{BackupError, UnlockedArchive};
 use storage::guide::GUIDES_FOLDER;
 use storage::log::{LogKeys, LogPosition, copy_local_records, copy_records, restore_snapshot};
 use storage::records::schema;
-use storage::{Record, Store};
+use storage::{Record, Store, create_folder};
 use tracing::warn;
 
 use crate::data::DataFolder;
@@ -125,11 +124,7 @@ impl PendingRestore {
     ) -> Result<LogPosition, BackupError> {
         self.replaces(|| {
             let folder = self.folder();
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&folder)
-                .map_err(io_error("create a folder"))?;
+            create_folder(&folder, 0o700).map_err(io_error("create a folder"))?;
             let mut save = |_: &str, _: &str, _: &[u8]| Ok(());
             let store = folder.join("store");
             let position = restore_snapshot(path, keys, &store, key_file, &schema(), &mut save)?;
@@ -150,7 +145,7 @@ impl PendingRestore {
 
     fn restore(&self, archive: &UnlockedArchive, key_file: &Path) -> Result<(), BackupError> {
         let folder = self.folder();
-        let create = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let create = |path: &Path| create_folder(path, 0o700);
         create(&folder)
             .and_then(|()| create(&folder.join("uploads")))
             // Empty: the numbers of guide files can be those of other guides in another store.
@@ -289,7 +284,7 @@ fn append(files: &Files, folder: &str, name: &str, part: &[u8]) -> io::Result<()
     let folder = folder.ok_or_else(|| io::Error::other("the back-up has an unknown folder of files"))?;
     let path = files.path(folder, name)?;
     if let Some(parent) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        create_folder(parent, 0o700)?;
     }
     let mut file = File::options().create(true).append(true).open(path)?;
     file.write_all(part)

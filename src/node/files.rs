@@ -10,7 +10,6 @@
 //! shares files that it has from before the cluster, and guides that it imported, and removes what nothing names.
 
 use std::collections::HashSet;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -28,7 +27,7 @@ use domain::undo::UndoEntry;
 use domain::user::User;
 use parking_lot::Mutex;
 use storage::guide::{GuideFiles, parse_file_name};
-use storage::{ChangeMessage, Changes, Models, Record, Table, View};
+use storage::{ChangeMessage, Changes, Models, Record, Table, View, create_folder};
 use tokio::sync::{RwLock, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -438,7 +437,9 @@ impl SharedFiles {
             Shared::Upload(folder, _) => {
                 let folder = self.files.folder(*folder);
                 let of_folder = folder.clone();
-                spawn_blocking(move || create_folder(&of_folder)).await.map_err(io::Error::other)??;
+                spawn_blocking(move || create_folder(&of_folder, 0o700))
+                    .await
+                    .map_err(io::Error::other)??;
                 folder.join(format!("{}.{UNFINISHED}", Uuid::new_v4()))
             }
             Shared::Programmes(..) => self.guides.unfinished_path()?,
@@ -531,11 +532,6 @@ impl SharedFiles {
             warn!("{problem}");
         }
     }
-}
-
-/// Creates a folder that only the owner can access. Blocks.
-fn create_folder(folder: &std::path::Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Gives a complete and durable file its name. Blocks.

@@ -16,6 +16,7 @@ pub mod backup;
 mod changes;
 mod engine;
 mod error;
+mod folders;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod guide;
@@ -35,6 +36,7 @@ mod write;
 
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
 pub use self::error::{Error, Fault, Result, StopReason};
+pub use self::folders::create_folder;
 pub use self::models::stream_index::{NotReady, StreamIndex};
 pub use self::models::vod::{
     EPISODES_MAX, FoundEpisodes, FoundTitles, LandError, LandedEpisodes, LandedTitles, PackedList, TitleSync,

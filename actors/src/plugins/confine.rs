@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use domain::plugin::{FilePlace, Limits, Permissions};
 use media::{Confinement, ProgramLimits, ProgramUser, Strictness, find_program};
 use rustix::process::{geteuid, getuid};
+use storage::create_folder;
 
 use super::usage::{threads_of_user, users_with_processes};
 use super::{PluginFolders, Python};
@@ -104,7 +105,7 @@ impl OwnFolders {
         let failed = |path: &Path, error: &io::Error| {
             format!("the folder {} cannot be prepared: {}", path.display(), error.kind())
         };
-        fs::create_dir_all(&self.temporary).map_err(|error| failed(&self.temporary, &error))?;
+        create_folder(&self.temporary, 0o777).map_err(|error| failed(&self.temporary, &error))?;
         let Some(user) = user else { return Ok(()) };
         let own = self.data.parent().unwrap_or(&self.data);
         for folder in [

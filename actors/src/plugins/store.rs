@@ -3,16 +3,15 @@
 //! Until all nodes of a cluster read such records, and in earlier versions of the gateway, the values are in a JSON
 //! file of one node, which the plugin itself cannot open. The next start of the process makes records of them.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use domain::plugin::{PluginKey, PluginValue};
 use domain::secret::Secret;
 use serde_json::{Map, Value};
-use storage::Store;
 use storage::records::set_plugin_value;
+use storage::{Store, create_folder};
 use tokio::task::spawn_blocking;
 
 /// Maximum size of all values with their keys as JSON, in bytes.
@@ -163,14 +162,14 @@ fn read_file(path: &Path) -> io::Result<Map<String, Value>> {
 
 /// Replaces a file. Blocks.
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
+    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
+    create_folder(folder, 0o700)?;
     let new = path.with_extension("new");
     let mut file = File::create(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&new, path)
+    fs::rename(&new, path)?;
+    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Writing of guide files: blocks with checksums, and files without a name for parts that are sorted.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::engine::space::ensure_room;
 use crate::error::{Error, Result};
+use crate::folders;
 
 /// Extension of a file that is being written. Those that exist at a start are left over from a crash.
 pub(super) const UNFINISHED: &str = "part~";
@@ -28,7 +29,7 @@ pub(super) fn check_room(folder: &Path, n_bytes: u64) -> Result<()> {
 
 /// Creates the folder of guide files, with access for the owner only.
 pub(super) fn create_folder(folder: &Path) -> Result<()> {
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let created = folders::create_folder(folder, 0o700);
     created.map_err(|error| Error::disk("create the folder of guide files", error))
 }
 

@@ -17,9 +17,8 @@ pub mod testing;
 mod tests;
 mod zip;
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use domain::plugin::{MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, ManifestError, PluginKey};
@@ -27,6 +26,7 @@ use uuid::Uuid;
 
 use self::archive::UnpackFolder;
 pub use self::archive::{ArchiveError, ArchiveTarget, ENTRIES_MAX, UNPACKED_BYTES_MAX, unpack};
+use crate::folders::create_folder;
 
 const STAGED: &str = ".staged-";
 const OLD: &str = ".old-";
@@ -155,7 +155,7 @@ impl PluginFiles {
     /// The archive is refused; nothing of it is kept then.
     pub fn stage(&self, archive: impl Read + Seek, file_name: &str) -> Result<StagedPlugin, ArchiveError> {
         let folder = self.root.join(format!("{STAGED}{}", Uuid::new_v4()));
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        create_folder(&folder, 0o700)?;
         let remove = RemovedOnDrop(&folder);
         let key = unpack(archive, file_name, &mut UnpackFolder::new(&folder))?;
         let manifest = read_manifest(&folder, &key).map_err(|error| match error {

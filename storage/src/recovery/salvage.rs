@@ -10,6 +10,7 @@ use crate::engine::slice_writer::SliceWriter;
 use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
+use crate::folders::create_folder;
 use crate::log::LogPosition;
 use crate::record::{Record, Schema};
 use crate::recovery::damage::{Damage, print_lines};
@@ -74,7 +75,7 @@ fn save(
     inspector: &RecordInspector<'_>,
     salvaged: &mut SalvageReport,
 ) -> Result<()> {
-    fs::create_dir_all(into).map_err(|error| Error::disk("create the folder of the new store", error))?;
+    create_folder(into, 0o777).map_err(|error| Error::disk("create the folder of the new store", error))?;
     let _lock = lock(into)?;
     if !database_folders(into)?.is_empty() || into.join(commit_file::FILE).exists() {
         return Err(Error::disk("salvage", "the target folder already contains a store"));

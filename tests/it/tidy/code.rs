@@ -316,3 +316,32 @@ fn the_check_of_imports_finds_every_fault() {
     assert_eq!(public_type("pub(crate) struct Name<T> {"), Some("Name"));
     assert_eq!(public_type("struct Name {"), None);
 }
+
+/// Files that create folders without a sync, and why that is right.
+const UNSYNCED_FOLDERS: [(&str, &str); 14] = [
+    ("actors/src/plugins/environment.rs", "packages that can be installed again"),
+    ("actors/src/plugins/groups.rs", "groups of processes, which the kernel keeps"),
+    ("actors/src/plugins/log.rs", "a log, whose lines are not synced"),
+    ("actors/src/recorder/after/comskip.rs", "files of a program while it runs"),
+    ("actors/src/recorder/after/remux.rs", "files of a program while it runs"),
+    ("actors/src/vod/disk.rs", "a cache"),
+    ("src/logo_cache.rs", "a cache"),
+    ("src/player/screen/clips.rs", "a cache"),
+    ("src/strm_export/folder.rs", "the next export writes everything again"),
+    ("storage/src/engine/folder.rs", "copies of databases, which are synced whole before they count"),
+    ("storage/src/engine/memory_copy.rs", "a folder of links to a copy in memory"),
+    ("storage/src/folders.rs", "the function that syncs"),
+    ("storage/src/plugin_files/archive.rs", "an unpacked plugin, which is synced whole before it counts"),
+    ("storage/src/store.rs", "temporary stores"),
+];
+
+/// A power cut took a new folder, and with it a back-up that was confirmed.
+#[test]
+fn folders_of_data_are_created_by_the_function_that_syncs_them() {
+    let creates = |file: &Path| ["create_dir", "DirBuilder::"].iter().any(|it| code_of(file).contains(it));
+    let found: Vec<_> = SOURCES.into_iter().flat_map(rust_files).filter(|it| creates(it)).collect();
+    let found: Vec<_> = found.iter().map(|it| relative(it)).collect();
+    let wrong: Vec<_> =
+        found.iter().filter(|it| UNSYNCED_FOLDERS.iter().all(|(path, _)| path != it)).collect();
+    assert!(wrong.is_empty(), "use `storage::create_folder`, or add a reason to the table: {wrong:#?}");
+}
