@@ -17,7 +17,9 @@ use rustix::io::{Errno, pwritev};
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::folder::RecordingsFolder;
 use super::index::IndexWriter;
+use super::loss::{FileLoss, FilePlace};
 
 /// How much of the end of a file is read to continue it, in bytes: some seconds of any stream.
 const SEED_BYTES_MAX: u64 = 16 << 20;
@@ -43,6 +45,8 @@ pub(crate) struct RecordingFile {
     out: Vec<u8>,
     /// `None` if it cannot be written: a recording needs no index.
     index: Option<IndexWriter>,
+    /// Set if it matters whether the file is still at its path.
+    place: Option<FilePlace>,
     opened_at: Instant,
 }
 
@@ -67,7 +71,16 @@ pub(crate) struct Arrived {
 impl RecordingFile {
     pub(crate) fn new(file: File) -> Self {
         let opened_at = Instant::now();
-        Self { file, length: 0, synced: 0, joined: None, out: Vec::new(), index: None, opened_at }
+        Self {
+            file,
+            length: 0,
+            synced: 0,
+            joined: None,
+            out: Vec::new(),
+            index: None,
+            place: None,
+            opened_at,
+        }
     }
 
     /// Writes an index, too.
@@ -75,9 +88,19 @@ impl RecordingFile {
         Self { index, ..self }
     }
 
+    /// Looks whether the file is still the one at this path.
+    pub(super) fn at_place(self, folder: RecordingsFolder, path: String) -> Self {
+        Self { place: Some(FilePlace::new(folder, path)), ..self }
+    }
+
+    /// Returns how the file was lost since it was opened; `None` if it was not. See [`FilePlace::loss`].
+    pub(super) fn loss(&mut self, is_thorough: bool) -> Option<FileLoss> {
+        self.place.as_mut()?.loss(&self.file, self.length, is_thorough)
+    }
+
     /// Continues in another file, which is empty.
     pub(crate) fn continue_in(&mut self, file: File, index: Option<IndexWriter>) {
-        (self.file, self.index, self.length, self.synced) = (file, index, 0, 0);
+        (self.file, self.index, self.length, self.synced, self.place) = (file, index, 0, 0, None);
     }
 
     /// Continues a file that an earlier process has written. Cuts it to whole packets, and what is none off its end: after a

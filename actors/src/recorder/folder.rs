@@ -13,8 +13,9 @@ use std::sync::Arc;
 use domain::ids::RecordingId;
 use domain::recording::RecordedFile;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fsync, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
+use storage::create_folder;
 
 /// Name of the marker file.
 const MARKER: &str = ".headwater-recordings";
@@ -99,7 +100,7 @@ impl RecordingsFolder {
     /// Creates the folder and its marker. To be called only while no recording has a file here, because a folder without its
     /// marker is otherwise one whose disk is not mounted.
     pub(crate) fn mark(&self) -> Result<(), FolderError> {
-        std::fs::create_dir_all(&self.root)?;
+        create_folder(&self.root, 0o777)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = self.open_root()?;
         openat(&root, MARKER, flags, FILE_MODE)?;
@@ -156,6 +157,16 @@ impl RecordingsFolder {
             }
         }
         Err(FolderError::Io(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Returns the status of what is at a path, of a link that of the link itself. `None` if nothing is there.
+    pub(super) fn status(&self, path: &str) -> Result<Option<Stat>, FolderError> {
+        let Some((folder, name)) = parent(self.marked_root()?, path, false)? else { return Ok(None) };
+        match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => Ok(Some(status)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens a file to continue it. `None` if it does not exist.
@@ -306,7 +317,7 @@ impl RecordingsFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(FolderError::NotMarked),
             Err(error) => return Err(error.into()),
         };
-        match rustix::fs::statat(&root, MARKER, AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(&root, MARKER, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(root),
             Err(Errno::NOENT) => Err(FolderError::NotMarked),
             Err(error) => Err(error.into()),

@@ -16,6 +16,9 @@ mod forecast;
 pub(crate) mod index;
 pub(crate) mod intake;
 mod keeper;
+mod loss;
+#[cfg(test)]
+mod lost_tests;
 mod missed;
 mod node_files;
 mod permission;

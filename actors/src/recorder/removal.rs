@@ -33,17 +33,26 @@ impl Recorder {
         write: &mut Write<'_>,
         recording: &Recording,
     ) -> storage::Result<RemovalReport> {
-        let growing = recording.file.as_ref().filter(|it| it.ended_at.is_none());
-        let has_begun = !matches!(recording.status, RecordingStatus::Scheduled | RecordingStatus::Failed);
-        let Some(file) = growing.filter(|_| has_begun) else { return Ok(RemovalReport(None)) };
+        let is_open = match &recording.file {
+            Some(file) => {
+                file.ended_at.is_none()
+                    && !matches!(recording.status, RecordingStatus::Scheduled | RecordingStatus::Failed)
+            }
+            // It has lost its file.
+            None => recording.status == RecordingStatus::Recording,
+        };
+        if !is_open {
+            return Ok(RemovalReport(None));
+        }
         let at = now_ms();
+        let file = recording.file.as_ref();
         let bytes = self.progress(recording.id).map_or(0, |it| it.bytes);
-        let length_ms = at.min(recording.ends_at()).saturating_sub(file.started_at);
+        let length_ms = file.map_or(0, |it| at.min(recording.ends_at()).saturating_sub(it.started_at));
         let body = EventBody::RecordingEnd {
             channel: channel_ref(recording),
             recording: recording_ref(recording, self.folder()),
             duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
-            file_size_bytes: bytes.max(file.bytes),
+            file_size_bytes: file.map_or(0, |it| bytes.max(it.bytes)),
             interrupted: matches!(
                 recording.status,
                 RecordingStatus::Recording | RecordingStatus::Interrupted

@@ -40,7 +40,7 @@ pub(super) struct Studio {
 
 impl Studio {
     /// Creates a gateway with channel 1, whose stream is `a`.
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         Self::of([&[stream(1, "a")]]).await
     }
 
@@ -116,7 +116,7 @@ impl Studio {
     }
 
     /// Records channel 1.
-    async fn record(&self, id: u32, start: i64, end: i64) {
+    pub(super) async fn record(&self, id: u32, start: i64, end: i64) {
         self.record_channel(1, id, start..end, |_| {}).await;
     }
 
@@ -177,11 +177,15 @@ impl Studio {
         }
     }
 
-    fn path(&self, recording: &Recording) -> PathBuf {
-        self.folder.path().join("recordings").join(&recording.file.as_ref().expect("a file").path)
+    pub(super) fn root(&self) -> PathBuf {
+        self.folder.path().join("recordings")
     }
 
-    fn bytes(&self, id: u32) -> Vec<u8> {
+    pub(super) fn path(&self, recording: &Recording) -> PathBuf {
+        self.root().join(&recording.file.as_ref().expect("a file").path)
+    }
+
+    pub(super) fn bytes(&self, id: u32) -> Vec<u8> {
         std::fs::read(self.path(&self.get(id).expect("a recording"))).expect("a file")
     }
 
@@ -212,9 +216,11 @@ impl Studio {
     }
 
     /// Waits until the end of a recording is reported, which may be after its record says so.
-    async fn until_end_is_reported(&self) {
+    pub(super) async fn until_end_is_reported(&self, id: u32) {
         let deadline = Instant::now() + WAIT_MAX;
-        while self.n_events("recording_end") == 0 {
+        let is_end =
+            |it: &EventBody| matches!(it, EventBody::RecordingEnd { recording, .. } if recording.id == id);
+        while !self.scenario.system.events().recent().iter().any(|it| is_end(&it.body)) {
             assert!(Instant::now() < deadline, "the end is not reported");
             sleep(Duration::from_millis(20)).await;
         }
@@ -224,7 +230,7 @@ impl Studio {
 /// Checks that a file is a transport stream without null packets whose clock never goes back, and that counters only jump
 /// where that is declared. Returns the length of its programme.
 #[track_caller]
-fn check(bytes: &[u8]) -> Duration {
+pub(super) fn check(bytes: &[u8]) -> Duration {
     assert_eq!(bytes.len() % PACKET, 0);
     let mut counters = std::collections::HashMap::new();
     let (mut first, mut last) = (None, 0);
@@ -264,7 +270,7 @@ async fn a_recording_is_made_without_a_seat_and_reported_once() {
     assert!(check(&bytes) > Duration::from_secs(1));
     assert!(labels_in(&bytes).iter().all(|it| it == "a"));
     studio.scenario.is_quiet().await;
-    studio.until_end_is_reported().await;
+    studio.until_end_is_reported(1).await;
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
     let ended = studio.scenario.system.events().recent().into_iter().find_map(|it| match &it.body {
         EventBody::RecordingEnd { recording, file_size_bytes, interrupted, .. } => {
@@ -318,7 +324,7 @@ async fn stopping_the_channel_does_not_end_a_recording() {
     studio.until(1, |it| it.file.as_ref().is_some_and(|it| it.ended_at.is_some())).await;
     assert!(studio.scenario.provider.n_accepted() >= 2, "it has joined again");
     check(&studio.bytes(1));
-    studio.until_end_is_reported().await;
+    studio.until_end_is_reported(1).await;
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
 }
 
@@ -398,7 +404,7 @@ async fn a_recording_that_was_ended_before_a_power_cut_is_finished_afterwards() 
     assert_eq!(done.file.as_ref().unwrap().bytes, bytes.len() as u64);
     check(&bytes);
     studio.scenario.is_quiet().await;
-    studio.until_end_is_reported().await;
+    studio.until_end_is_reported(1).await;
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (0, 1));
 }
 
@@ -595,7 +601,7 @@ async fn a_new_file_counts_from_the_moment_on_at_which_it_is_in_its_place() {
         let root = studio.folder.path().join("recordings");
         std::fs::write(root.join(path), vec![0x47; if is_in_place { 400 } else { 300 } * PACKET]).unwrap();
         folder.create_beside(RecordingId(1)).unwrap();
-        let gap = Gap { start: start + 1_000, end: Some(end), reason: "lost".to_owned() };
+        let gap = Gap { start: start + 1_000, end: Some(end), reason: "lost".to_owned(), is_lost: false };
         let new =
             FilledFile { bytes: 400 * PACKET as u64, started_at: start, ended_at: end, gaps: Vec::new() };
         studio

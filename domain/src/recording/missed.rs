@@ -132,7 +132,12 @@ mod tests {
         it.status = RecordingStatus::Interrupted;
         let file = it.file.as_mut().unwrap();
         (file.started_at, file.ended_at) = (begin + 60 * SECOND, Some(end - 60 * SECOND));
-        let gap = |start, end, reason: &str| Gap { start, end: Some(end), reason: reason.to_owned() };
+        let gap = |start, end, reason: &str| Gap {
+            start,
+            end: Some(end),
+            reason: reason.to_owned(),
+            is_lost: false,
+        };
         let middle = begin + 200 * SECOND;
         it.gaps = vec![
             gap(begin, begin + 60 * SECOND, "late"),

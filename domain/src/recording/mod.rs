@@ -7,6 +7,7 @@ mod cut;
 mod file_name;
 pub mod forecast;
 mod hash;
+mod lost;
 mod missed;
 mod nfo;
 mod parts;
@@ -31,6 +32,7 @@ pub use self::after::{
 };
 pub use self::cut::{KeptPart, kept_parts};
 pub use self::file_name::{FILE_EXTENSION, NameFields, NameTemplate, TemplateError};
+pub use self::lost::time_at;
 pub use self::missed::{FetchedFile, FilledFile, MISSED_MS_MIN, MissedWork};
 pub use self::parts::{LeftFiles, PARTS_MAX};
 pub use self::player_id::{FILM_CATEGORY, RECORDING_NUMBER_FIRST, SERIES_CATEGORY, stable_hash};
@@ -156,6 +158,9 @@ pub struct Gap {
     /// `None` while it lasts.
     pub end: Option<i64>,
     pub reason: String,
+    /// Whether the data of this time were recorded, and lost with their file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lost: bool,
 }
 
 /// The file of a recording.
@@ -331,7 +336,7 @@ impl Recording {
         match self.gaps.last_mut() {
             Some(last) if last.end.is_none() => {}
             Some(last) if n >= GAPS_MAX || last.end.is_some_and(|it| it >= start) => last.end = None,
-            _ => self.gaps.push(Gap { start, end: None, reason: reason.to_owned() }),
+            _ => self.gaps.push(Gap { start, end: None, reason: reason.to_owned(), is_lost: false }),
         }
     }
 
@@ -342,12 +347,14 @@ impl Recording {
         }
     }
 
-    /// Returns how the recording ends when its time is over: without a file it has failed; a missing end or gaps of more
-    /// than a tenth of its time interrupt it.
+    /// Returns how the recording ends when its time is over: without a file it has failed; a missing end, gaps of more than
+    /// a tenth of its time, or data that were lost with their file interrupt it.
     pub fn outcome(&self, ended_at: i64) -> (RecordingInput, Option<String>) {
+        let lost = self.gaps.iter().find(|it| it.is_lost);
         let Some(file) = &self.file else {
-            let reason = self.reason.clone().or_else(|| Some("nothing could be recorded".to_owned()));
-            return (RecordingInput::EndedWithoutFile, reason);
+            let reason = lost.map(|it| it.reason.clone()).or_else(|| self.reason.clone());
+            let reason = reason.unwrap_or_else(|| "nothing could be recorded".to_owned());
+            return (RecordingInput::EndedWithoutFile, Some(reason));
         };
         let end = self.ends_at();
         let length = |gap: &Gap| gap.end.unwrap_or(end).min(end).saturating_sub(gap.start).max(0);
@@ -359,8 +366,9 @@ impl Recording {
         if end.saturating_sub(ended_at) > MISSING_END_MS_MAX {
             return (RecordingInput::EndedIncomplete, Some("the end is missing".to_owned()));
         }
-        if missing.saturating_mul(10) > end.saturating_sub(self.begins_at().min(file.started_at)) {
-            let reason = last.map_or("", |it| it.reason.as_str());
+        let is_much = missing.saturating_mul(10) > end.saturating_sub(self.begins_at().min(file.started_at));
+        if is_much || lost.is_some() {
+            let reason = lost.or(last).map_or("", |it| it.reason.as_str());
             let seconds = missing / 1000;
             return (RecordingInput::EndedIncomplete, Some(format!("{seconds} s are missing: {reason}")));
         }
@@ -473,7 +481,7 @@ mod tests {
         it.close_gap(5);
         it.close_gap(6);
         it.open_gap(9, "lost again");
-        let gap = |start, end, reason: &str| Gap { start, end, reason: reason.to_owned() };
+        let gap = |start, end, reason: &str| Gap { start, end, reason: reason.to_owned(), is_lost: false };
         assert_eq!(it.gaps, [gap(1, Some(5), "lost"), gap(9, None, "lost again")]);
     }
 
@@ -499,6 +507,7 @@ mod tests {
                 start: start * MINUTE,
                 end: end.map(|it| it * MINUTE),
                 reason: "lost".into(),
+                is_lost: false,
             });
             it
         };

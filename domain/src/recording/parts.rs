@@ -125,15 +125,15 @@ impl Recording {
     /// Gives the gap before a part the end of the part before it as its start.
     fn correct_gap(&mut self, ended_at: i64, next_started_at: i64) {
         let found = self.gaps.iter().position(|it| it.end == Some(next_started_at));
-        let reason = match found {
-            Some(n) => self.gaps.remove(n).reason,
-            None => "another node has continued the recording".to_owned(),
+        let (reason, is_lost) = match found.map(|n| self.gaps.remove(n)) {
+            Some(gap) => (gap.reason, gap.is_lost),
+            None => ("another node has continued the recording".to_owned(), false),
         };
         // Gaps that the lost node did not see the end of.
         self.gaps.retain(|it| it.start < ended_at || it.start >= next_started_at);
         if next_started_at.saturating_sub(ended_at) >= MISSED_MS_MIN {
             let n = self.gaps.partition_point(|it| it.start < ended_at);
-            self.gaps.insert(n, Gap { start: ended_at, end: Some(next_started_at), reason });
+            self.gaps.insert(n, Gap { start: ended_at, end: Some(next_started_at), reason, is_lost });
         }
     }
 }

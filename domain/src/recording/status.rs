@@ -4,7 +4,7 @@
 //!             first packet               its time is over ─► completed, or interrupted if much is missing
 //!  scheduled ──────────────► recording ─┬► stop ─► stopped
 //!      │                                └► complete ─► completed
-//!      └ its time is over, or stop, without a file ─► failed
+//!      └ its time is over, or stop, without a file ─► failed ◄─ its time is over, and its file was lost ─ recording
 //!  interrupted ─► filled from the archive ─► completed
 //! ```
 
@@ -40,7 +40,7 @@ pub enum RecordingInput {
     Stop,
     /// A user ends it and declares it complete.
     Complete,
-    /// Its time is over and nothing was recorded.
+    /// Its time is over and nothing was recorded, or nothing is left of it.
     EndedWithoutFile,
     /// Its time is over.
     EndedWhole,

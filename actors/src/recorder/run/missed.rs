@@ -7,7 +7,7 @@ use domain::recording::{FetchedFile, Recording, RecordingInput, RecordingStatus}
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{Fault, GAP_MS, NOT_RUNNING, RETRY_MAX, Run, SYNC_PERIOD, WRITE_PERIOD, blocking};
+use super::{Fault, GAP_MS, NOT_RUNNING, RETRY_MAX, RETRY_MIN, Run, SYNC_PERIOD, WRITE_PERIOD, blocking};
 use crate::clock::now_ms;
 use crate::recorder::file::{Arrived, RecordingFile};
 use crate::recorder::folder::FolderError;
@@ -60,6 +60,14 @@ impl Run {
                             self.pause_fetch(RETRY_MAX).await;
                             return false;
                         }
+                        Err(Fault::Lost(loss)) => {
+                            // The archive still has what was in it.
+                            if let Err(cause) = self.lose(loss).await {
+                                warn!(recording.id = %self.id, "failed to begin the file of a recording again: {cause}");
+                            }
+                            self.pause_fetch(RETRY_MIN).await;
+                            return false;
+                        }
                         Err(Fault::Disk(reason)) => {
                             warn!(recording.id = %self.id, "a recording ends early: {reason}");
                             self.end(RecordingInput::EndedIncomplete, Some(reason)).await;
@@ -80,6 +88,9 @@ impl Run {
             }
         };
         drop(part);
+        if let Ok(true) = self.look(true).await {
+            return false;
+        }
         if let Some(reason) = why {
             self.note_missing(reason).await;
         }
@@ -145,7 +156,7 @@ impl Run {
         }
         let file = match self.file.take() {
             Some(file) => file,
-            None => self.create().await?,
+            None => self.create(first_at).await?,
         };
         self.use_file(file, move |file| {
             file.begin_anywhere(first_at);
@@ -220,10 +231,14 @@ impl Run {
             file.set_len(if is_kept { fetched.bytes } else { 0 })?;
             let (file, _) = RecordingFile::reopened(file)?;
             let index = index::reopen(&folder, id, &path);
-            Ok::<_, FolderError>(Some(file.with_index(index)))
+            Ok::<_, FolderError>(Some(file.with_index(index).at_place(folder, path)))
         });
         let opened = opened.await??;
         let reached = opened.as_ref().filter(|it| it.length() > 0).map(|_| fetched.reached);
+        if reached.is_none() && !recording.gaps.is_empty() {
+            // They come again with the rest.
+            self.change(|it| it.gaps.clear()).await;
+        }
         self.last_at = reached;
         self.file = opened;
         Ok(())

@@ -1,9 +1,11 @@
 //! One recording, from the start of its channel to the end of its file.
 
+mod lost;
 mod missed;
 mod refill;
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use tracing::{info, warn};
 use super::file::{Arrived, RecordingFile};
 use super::folder::{FolderError, RecordingsFolder};
 use super::intake::{Batch, Intake, IntakeEnd, WRITE_PERIOD};
+use super::loss::FileLoss;
 use super::node_files::leave;
 use super::permission::owner_refusal;
 use super::{Parts, ReadingRecording, RunCounters, Shared, index};
@@ -45,7 +48,7 @@ pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunC
     if shared.parts.get().is_none() {
         return;
     }
-    let mut run = Run { shared, id, counters, file: None, last_at: None, is_over: false };
+    let mut run = Run::new(shared, id, counters);
     if run.lacks_parts() {
         return run.refill().await;
     }
@@ -81,6 +84,13 @@ pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunC
                 run.wait(pause).await;
                 pause = (pause * 2).min(RETRY_MAX);
             }
+            Err(Fault::Lost(loss)) => {
+                if let Err(cause) = run.lose(loss).await {
+                    run.note(&cause.to_string()).await;
+                }
+                run.wait(pause).await;
+                pause = (pause * 2).min(RETRY_MAX);
+            }
             Err(Fault::Disk(reason)) => {
                 warn!(recording.id = %id, "a recording ends early: {reason}");
                 return run.end(RecordingInput::EndedIncomplete, Some(reason)).await;
@@ -98,6 +108,10 @@ struct Run {
     last_at: Option<i64>,
     /// Whether the record of a finished file was written.
     is_over: bool,
+    /// Whether the next packet may not be one at which playing can begin, because the reader lost its file.
+    begins_anywhere: bool,
+    /// Whether the first file of this node creates the folder.
+    may_mark: bool,
 }
 
 enum Step {
@@ -130,6 +144,9 @@ enum Fault {
     /// The file cannot be written.
     #[error("{0}")]
     Disk(String),
+    /// Nobody would find what is written to the file.
+    #[error("{0}")]
+    Lost(FileLoss),
 }
 
 impl From<FolderError> for Fault {
@@ -148,6 +165,11 @@ fn disk_fault(error: &io::Error) -> Fault {
 }
 
 impl Run {
+    fn new(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunCounters>) -> Self {
+        let (file, last_at) = (None, None);
+        Self { shared, id, counters, file, last_at, is_over: false, begins_anywhere: false, may_mark: true }
+    }
+
     fn parts(&self) -> &Parts {
         self.shared.parts.get().expect("a run starts after the recorder")
     }
@@ -186,13 +208,17 @@ impl Run {
         self.recording().is_some_and(|it| it.fetched(now_ms()).is_some())
     }
 
-    /// Waits, but not longer than until the recording is over, ended, deleted or the gateway stops.
-    async fn wait(&self, time: Duration) {
+    /// Waits, but not longer than until the recording is over, ended, deleted or the gateway stops. The file is looked at
+    /// meanwhile.
+    async fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until && matches!(self.next_step(), Step::Play) {
             tokio::select! {
                 () = sleep_until(until.min(Instant::now() + WRITE_PERIOD)) => {}
                 () = self.shared.stop.cancelled() => return,
+            }
+            if let Err(cause) = self.look(false).await {
+                self.note(&cause.to_string()).await;
             }
         }
     }
@@ -211,18 +237,10 @@ impl Run {
             return self.reopen_fetched(&recording, fetched).await;
         }
         let Some(recorded) = &recording.file else { return Ok(()) };
-        let (folder, path, id) = (self.parts().folder.clone(), recorded.path.clone(), self.id);
-        let opened = blocking(move || {
-            let Some(file) = folder.reopen(&path)? else { return Ok(None) };
-            let (file, written_at) = RecordingFile::reopened(file)?;
-            let index = index::reopen(&folder, id, &path);
-            Ok::<_, FolderError>(Some((file.with_index(index), written_at)))
-        });
-        let Some((file, written_at)) = opened.await?? else {
-            // A power cut took it before its first packets were on the disk.
-            let began_at = recorded.started_at;
-            if recording.status == RecordingStatus::Recording {
-                self.change(move |it| it.open_gap(began_at, NOT_RUNNING)).await;
+        let Some((file, written_at)) = self.reopened(&recorded.path).await? else {
+            // A power cut took it before its first packets were on the disk, or somebody removed it.
+            if self.note_lost(FileLoss::Missing).await {
+                self.may_mark = false;
             }
             return Ok(());
         };
@@ -256,8 +274,18 @@ impl Run {
         let (forecasts, id) = (self.parts().forecasts.clone(), self.id);
         blocking(move || forecasts.prepare(id)).await?;
         let reading = ReadingRecording::new(self.id, self.parts().forecasts.clone());
-        let (switchboard, stop) = (&self.shared.switchboard, &self.shared.stop);
-        match Intake::join(switchboard, recording.channel_uuid, reading, stop).await.map_err(Fault::Retry)? {
+        let shared = self.shared.clone();
+        let joining = Intake::join(&shared.switchboard, recording.channel_uuid, reading, &shared.stop);
+        let mut joining = pin!(joining);
+        // A channel may take a while to play.
+        let joined = loop {
+            tokio::select! {
+                joined = &mut joining => break joined,
+                () = sleep(WRITE_PERIOD), if self.file.is_some() => {}
+            }
+            self.look(false).await?;
+        };
+        match joined.map_err(Fault::Retry)? {
             Some(intake) => self.store(intake).await,
             None => Ok(false),
         }
@@ -277,7 +305,11 @@ impl Run {
             return Ok(false);
         }
         let now = now_ms();
-        if let (Some(file), Some(last_at)) = (self.file.take(), self.last_at) {
+        self.look(false).await?;
+        self.begins_anywhere = false;
+        if let Some(last_at) = self.last_at
+            && let Some(file) = self.file.take()
+        {
             self.use_file(file, move |file| file.change_reader(last_at, now)).await?;
         }
         let (mut has_stored, mut synced_at, reading_since) = (false, Instant::now(), now_ms());
@@ -302,7 +334,10 @@ impl Run {
             if synced_at.elapsed() >= SYNC_PERIOD {
                 synced_at = Instant::now();
                 if let Some(file) = self.file.take() {
-                    self.use_file(file, RecordingFile::sync).await?;
+                    match self.use_file(file, RecordingFile::sync).await {
+                        Err(Fault::Lost(loss)) => self.lose(loss).await?,
+                        synced => synced?,
+                    }
                 }
             }
             if !matches!(self.next_step(), Step::Play) {
@@ -334,16 +369,34 @@ impl Run {
     async fn append(&mut self, batch: Vec<Arrived>) -> Result<(), Fault> {
         let Some(first_at) = batch.first().map(|it| it.at) else {
             if let Some(file) = self.file.take() {
-                self.use_file(file, |file| file.append(&[], now_ms())).await?;
+                match self.use_file(file, |file| file.append(&[], now_ms())).await {
+                    Err(Fault::Lost(loss)) => self.lose(loss).await?,
+                    appended => appended?,
+                }
             }
             return Ok(());
         };
         let latest = batch.last().map(|it| it.at);
-        let (file, is_new) = match self.file.take() {
-            Some(file) => (file, false),
-            None => (self.create().await?, true),
+        let batch = Arc::new(batch);
+        let mut has_lost = false;
+        let is_new = loop {
+            let file = match self.file.take() {
+                Some(file) => file,
+                None => self.create(first_at).await?,
+            };
+            let (is_new, packets) = (file.length() == 0, Arc::clone(&batch));
+            match self.use_file(file, move |file| file.append(&packets, now_ms())).await {
+                // The same packets go to the next file. If that is lost at once, there is a pause.
+                Err(Fault::Lost(loss)) if !has_lost => {
+                    has_lost = true;
+                    self.lose(loss).await?;
+                }
+                appended => {
+                    appended?;
+                    break is_new;
+                }
+            }
         };
-        self.use_file(file, move |file| file.append(&batch, now_ms())).await?;
         let before = self.last_at;
         self.last_at = latest;
         let status = self.recording().map(|it| it.status);
@@ -365,8 +418,8 @@ impl Run {
         self.recording().is_some_and(|it| it.gaps.last().is_some_and(|it| it.end.is_none()))
     }
 
-    /// Creates the file, and notes its path before anything is in it.
-    async fn create(&mut self) -> Result<RecordingFile, Fault> {
+    /// Creates the file for a first packet of this time, and notes its path before anything is in it.
+    async fn create(&mut self, first_at: i64) -> Result<RecordingFile, Fault> {
         let recording =
             self.recording().ok_or_else(|| Fault::Retry("the recording was deleted".to_owned()))?;
         let (settings, zone) = self.shared.settings();
@@ -380,15 +433,16 @@ impl Run {
         }
         // The first file of this node creates the folder. Later a folder without its marker is one whose disk is not mounted.
         let recordings = parts.models.recordings.load();
-        let is_first = !recordings.iter().flat_map(|it| it.parts()).any(|it| folder.has(it));
+        let is_first = self.may_mark && !recordings.iter().flat_map(|it| it.parts()).any(|it| folder.has(it));
         let id = self.id;
-        let (file, path) = blocking(move || {
+        let (mut file, path) = blocking(move || {
             if is_first && !folder.is_marked() {
                 folder.mark()?;
             }
             let (file, path) = folder.create(&stem, FILE_EXTENSION)?;
             let index = index::create(&folder, id, &path);
-            Ok::<_, FolderError>((RecordingFile::new(file).with_index(index), path))
+            let file = RecordingFile::new(file).with_index(index);
+            Ok::<_, FolderError>((file.at_place(folder, path.clone()), path))
         })
         .await??;
         let node = parts.folder.node().map(str::to_owned);
@@ -404,6 +458,9 @@ impl Run {
             // Nobody would find the file.
             self.remove(path).await;
             return Err(Fault::Retry("the record of the recording cannot be written".to_owned()));
+        }
+        if self.begins_anywhere {
+            file.begin_anywhere(first_at);
         }
         Ok(file)
     }
@@ -426,6 +483,8 @@ impl Run {
                 it.open_gap(wanted, &reason);
             }
             it.close_gap(first_at);
+            // Why it did not continue at once.
+            it.reason = None;
             if let Some(file) = &mut it.file {
                 file.started_at = first_at;
             }
@@ -486,6 +545,7 @@ impl Run {
 
     /// The time of the recording is over, or somebody has ended it.
     async fn finish(&mut self) {
+        self.look_at_last().await;
         let Some(recording) = self.recording() else { return };
         match recording.status.is_final() {
             true => self.end(RecordingInput::Stop, None).await,
@@ -502,6 +562,7 @@ impl Run {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
+        self.look_at_last().await;
         // A file whose disk is gone is as long as it was when it was closed.
         let known = Some(self.counters.bytes.load(Ordering::Relaxed)).filter(|it| *it > 0);
         let bytes = self.close_file().await.or(known);
@@ -516,7 +577,7 @@ impl Run {
                 recording,
                 duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
                 file_size_bytes: file.map_or(0, |it| it.bytes),
-                interrupted: record.status == RecordingStatus::Interrupted,
+                interrupted: matches!(record.status, RecordingStatus::Interrupted | RecordingStatus::Failed),
             }
         });
         let changed = self.change_and_report(event, move |it| {
@@ -529,8 +590,16 @@ impl Run {
                 let own = it.file.take().filter(|it| folder.has(it));
                 return (Ended::WithoutFile(own.map(|it| it.path)), false);
             }
+            let (input, reason) = match &it.file {
+                // It has lost its file, and no other one has begun.
+                None => it.outcome(it.begins_at()),
+                Some(_) => (input, reason),
+            };
             // The status is final already if somebody has ended it.
             let _ = it.apply(input, reason, now_ms());
+            if it.file.is_none() {
+                return (Ended::Now, true);
+            }
             let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else {
                 return (Ended::Before, false);
             };
@@ -595,21 +664,35 @@ impl Run {
         if !opened_at.is_some_and(|it| self.shared.room.lock().lacks_disk_since(it)) {
             return Ok(());
         }
+        // A folder may also lack its marker because it was deleted with everything in it.
+        if self.look(true).await? {
+            return Err(Fault::Retry(FileLoss::Deleted.to_string()));
+        }
         self.close_file().await;
         Err(FolderError::NotMarked.into())
     }
 
-    /// Uses the file on a thread that may block. After an error it is closed.
+    /// Uses the file on a thread that may block, unless it was lost. After an error it is closed.
     async fn use_file(
         &mut self,
         mut file: RecordingFile,
         work: impl FnOnce(&mut RecordingFile) -> io::Result<()> + Send + 'static,
     ) -> Result<(), Fault> {
-        let done = blocking(move || {
-            let done = work(&mut file);
-            (file, done)
+        let done = blocking(move || match file.loss(false) {
+            Some(loss) => (file, Err(loss)),
+            None => {
+                let done = work(&mut file);
+                (file, Ok(done))
+            }
         });
         let (file, done) = done.await?;
+        let done = match done {
+            Ok(done) => done,
+            Err(loss) => {
+                self.file = Some(file);
+                return Err(Fault::Lost(loss));
+            }
+        };
         self.counters.bytes.store(file.length(), Ordering::Relaxed);
         self.counters.synced.store(file.synced(), Ordering::Relaxed);
         let Err(error) = done else {

@@ -74,6 +74,7 @@ impl From<Fault> for Stopped {
         match fault {
             Fault::Retry(reason) => Self::Later(reason),
             Fault::Disk(reason) => Self::Never(reason),
+            Fault::Lost(loss) => Self::Later(loss.to_string()),
         }
     }
 }
