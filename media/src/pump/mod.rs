@@ -14,6 +14,7 @@
 mod clock;
 mod handle;
 mod pacer;
+mod segment_counters;
 mod silence;
 #[cfg(test)]
 mod tests;
@@ -34,10 +35,11 @@ use crate::hls::StreamBreak;
 use crate::node::RingPosition;
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
+use crate::pump::segment_counters::SegmentCounters;
 use crate::pump::silence::SilenceMonitor;
 use crate::ring::Writer;
 use crate::source::payload::PayloadFilter;
-use crate::source::{NodeChunk, Source, Supply};
+use crate::source::{NodeChunk, SegmentStart, Source, Supply};
 use crate::splice::{Continuation, Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
@@ -217,13 +219,15 @@ struct SourceReader {
     source: Box<Source>,
     /// Bytes that were read and not processed yet.
     pending: Bytes,
-    /// How the bytes that were read last relate to those before them, if they do not continue them.
-    breaks: Option<StreamBreak>,
+    /// Present if the bytes that were read last begin a segment.
+    segment_start: Option<SegmentStart>,
     /// The chunk of another process whose packets were read last.
     chunk: Option<NodeChunk>,
     /// Whether the chunks of another process keep their numbers.
     adopts: Option<bool>,
     aligner: Aligner,
+    /// Present if the source arrives in segments.
+    counters: Option<SegmentCounters>,
     pacer: Pacer,
     silence: SilenceMonitor,
     payload: PayloadFilter,
@@ -237,13 +241,15 @@ struct SourceReader {
 
 impl SourceReader {
     fn new(source: Box<Source>, pacer: Pacer, settings: &PumpSettings, now: Instant) -> Self {
+        let counters = (source.supply() == Supply::Segments).then(SegmentCounters::new);
         Self {
             source,
             pending: Bytes::new(),
-            breaks: None,
+            segment_start: None,
             chunk: None,
             adopts: None,
             aligner: Aligner::new(),
+            counters,
             pacer,
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
             payload: PayloadFilter::default(),
@@ -258,7 +264,7 @@ impl SourceReader {
     async fn read(&mut self) -> Result<Bytes, UpstreamError> {
         if self.pending.is_empty() {
             self.pending = self.source.read().await?;
-            self.breaks = self.source.take_break();
+            self.segment_start = self.source.take_segment_start();
             self.chunk = self.source.take_chunk();
         }
         let n_bytes = if self.pacer.is_paced() { PACED_BYTES } else { usize::MAX };
@@ -296,14 +302,31 @@ impl SourceReader {
         is_stalled.then(|| self.payload.cause_of_silence())
     }
 
-    /// Returns how the bytes that were read last relate to those before them, once. After a break no packet continues.
+    /// Returns how the bytes that were read last relate to those before them, once; `None` if they continue them, at most
+    /// with other continuity counters. After a break no packet continues.
     fn take_break(&mut self) -> Option<StreamBreak> {
-        let breaks = self.breaks.take()?;
+        let SegmentStart { breaks } = self.segment_start.take()?;
+        let Some(breaks) = breaks else {
+            if let Some(counters) = &mut self.counters {
+                counters.begin_segment(self.aligner.has_partial_packet());
+            }
+            return None;
+        };
         debug!(?breaks, "the segments of a source do not continue");
         self.aligner = Aligner::new();
+        self.counters = self.counters.as_ref().map(|_| SegmentCounters::new());
         self.picture = None;
         self.pacer.forget_clock();
         Some(breaks)
+    }
+
+    /// Returns the next run of whole packets of the bytes that were read; `None` until more are read.
+    fn next_run(&mut self) -> Option<Bytes> {
+        let run = self.aligner.next()?;
+        Some(match &mut self.counters {
+            Some(counters) => counters.run(run),
+            None => run,
+        })
     }
 
     /// Notes that a whole chunk of another process was read, and returns whether that ends a silence that was reported.
@@ -633,7 +656,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         reader.aligner.push(bytes);
         let mut batch = self.writer.batch(now);
         let mut has_payload = false;
-        while let Some(run) = reader.aligner.next() {
+        while let Some(run) = reader.next_run() {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.packet(packet, at, &mut batch);
                 // The splice does not pass these tables on after a change of source.
@@ -824,7 +847,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut has_payload = false;
-        while let Some(run) = reader.aligner.next() {
+        while let Some(run) = reader.next_run() {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.prepared_packet(packet, at);
                 let Some(tables) = self.splice.prepared_tables() else { continue };

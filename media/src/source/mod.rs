@@ -36,7 +36,7 @@ use crate::closer::Closer;
 use crate::dial::proxy::ProxyDial;
 use crate::dial::{BoxedSocket, Dial, Proxy};
 use crate::error::{Cause, UpstreamError};
-use crate::hls::{StreamBreak, VariantLimits};
+use crate::hls::VariantLimits;
 use crate::launcher::Launcher;
 use crate::meter::InputCounts;
 use crate::permit::Permit;
@@ -51,6 +51,7 @@ use crate::source::target::{HttpTarget, program_address};
 use crate::source::udp::{UdpSource, UdpTarget};
 use crate::udp::Interface;
 
+pub(crate) use crate::source::hls::SegmentStart;
 pub(crate) use crate::source::node::NodeChunk;
 pub use crate::source::node::NodeRequest;
 pub use crate::source::process::{
@@ -352,12 +353,13 @@ pub async fn open_with_output(
             if format == PlaylistFormat::Hls && !prefers_program {
                 let mut hls = Box::new(HlsSource::new(http, &upstream, &request, response));
                 match first_payload_of(&mut hls, started + upstream.settings.program_start_timeout).await {
-                    Ok(read_ahead) => {
+                    Ok(()) => {
                         let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
                         let kind = SourceKind::Hls(hls);
                         return Ok(Source {
                             info,
-                            read_ahead,
+                            // The source of the playlist keeps it.
+                            read_ahead: VecDeque::new(),
                             supply: Supply::Segments,
                             kind,
                             is_whole: false,
@@ -490,18 +492,14 @@ async fn open_program(
     })
 }
 
-/// Reads an HLS source until its first payload packet.
-async fn first_payload_of(hls: &mut HlsSource, deadline: Instant) -> Result<VecDeque<Bytes>, UpstreamError> {
+/// Reads an HLS source ahead until its first payload packet.
+async fn first_payload_of(hls: &mut HlsSource, deadline: Instant) -> Result<(), UpstreamError> {
     let mut probe = Probe::new(None);
     let reading = async {
-        let mut read_ahead = ReadAhead::default();
         loop {
-            let bytes = hls.read().await?;
-            let probed = probe.push(&bytes)?;
-            read_ahead.push(bytes);
-            match probed {
+            match probe.push(&hls.read_ahead(READ_AHEAD_BYTES_MAX).await?)? {
                 Probed::More => {}
-                Probed::Payload => return Ok::<_, UpstreamError>(read_ahead.pieces),
+                Probed::Payload => return Ok::<_, UpstreamError>(()),
                 Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
             }
         }
@@ -751,10 +749,10 @@ impl Source {
         }
     }
 
-    /// Returns how the bytes that were returned last relate to those before them, once; `None` if they continue them.
-    pub(crate) fn take_break(&mut self) -> Option<StreamBreak> {
+    /// Returns the start of the segment that the bytes that were returned last begin, once; `None` if they begin none.
+    pub(crate) fn take_segment_start(&mut self) -> Option<SegmentStart> {
         match &mut self.kind {
-            SourceKind::Hls(hls) => hls.take_break(),
+            SourceKind::Hls(hls) => hls.take_segment_start(),
             _ => None,
         }
     }

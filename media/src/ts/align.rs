@@ -78,6 +78,12 @@ impl Aligner {
         self.stride.is_some()
     }
 
+    /// Returns whether a packet has begun whose end was not pushed yet. To be called when [`Aligner::next`] has returned
+    /// `None`.
+    pub fn has_partial_packet(&self) -> bool {
+        self.in_sync() && !self.carry.is_empty()
+    }
+
     /// Returns the number of bytes that belonged to no packet.
     pub fn n_skipped(&self) -> u64 {
         self.n_skipped
@@ -270,6 +276,17 @@ mod tests {
             assert_eq!(aligned(&m2ts, piece).0, expected[..19 * PACKET]);
             assert_eq!(aligned(&fec, piece).0, expected);
         }
+    }
+
+    #[test]
+    fn a_packet_without_its_end_is_reported() {
+        let bytes = stream(6);
+        for (n_bytes, expected) in [(5 * PACKET, false), (5 * PACKET + 1, true), (6 * PACKET - 1, true)] {
+            let (_, aligner) = aligned(&bytes[..n_bytes], bytes.len());
+            assert_eq!(aligner.has_partial_packet(), expected, "{n_bytes} bytes");
+        }
+        // Out of sync, nothing is known about packets.
+        assert!(!aligned(&bytes[1..PACKET], PACKET).1.has_partial_packet());
     }
 
     #[test]

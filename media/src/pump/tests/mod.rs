@@ -3,6 +3,7 @@
 mod beside;
 mod node;
 mod pacing;
+mod segments;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -14,6 +14,7 @@ use http::{Response, StatusCode};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info};
 
+use super::SegmentStart;
 use super::client::{HlsAnswer, HlsClient, NamedTarget};
 use super::decrypt::Decryptor;
 use super::outlet::Outlet;
@@ -381,9 +382,9 @@ impl Driver {
                 Err(cause) => return Err(SegmentFailure::Source(cause.into())),
             }
         }
-        let breaks = it.job.breaks.filter(|_| !it.has_sent);
-        it.has_sent = true;
-        self.outlet.send(breaks, bytes).await;
+        let is_first = !std::mem::replace(&mut it.has_sent, true);
+        let start = is_first.then_some(SegmentStart { breaks: it.job.breaks });
+        self.outlet.send(start, bytes).await;
         Ok(())
     }
 

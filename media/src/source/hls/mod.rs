@@ -11,6 +11,7 @@ mod outlet;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
@@ -42,10 +43,20 @@ pub(super) struct HlsSource {
     outlet: Outlet,
     /// The client and the reason, after the driver has ended.
     end: Option<(HlsClient, UpstreamError)>,
-    /// The relation of the piece that was returned last to the data before it.
-    breaks: Option<StreamBreak>,
+    /// The pieces that were read ahead, and the number of their bytes.
+    ahead: VecDeque<(Option<SegmentStart>, Bytes)>,
+    n_bytes_ahead: usize,
+    /// The start of a segment, if the piece that was returned last begins one.
+    start: Option<SegmentStart>,
     /// The counts when [`Self::take_counts`] was called last.
     reported: InputCounts,
+}
+
+/// The start of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentStart {
+    /// How the segment relates to the one before it; `None` if it continues that, at most with other continuity counters.
+    pub(crate) breaks: Option<StreamBreak>,
 }
 
 /// A response that is a playlist, whose body was read in part.
@@ -76,18 +87,46 @@ impl HlsSource {
             driver: Box::pin(driver.run(first)),
             outlet,
             end: None,
-            breaks: None,
+            ahead: VecDeque::new(),
+            n_bytes_ahead: 0,
+            start: None,
             reported: InputCounts::default(),
         }
     }
 
-    /// Reads the next bytes. Cancel-safe.
+    /// Reads the next bytes, starting with those that were read ahead. Cancel-safe.
     pub(super) async fn read(&mut self) -> Result<Bytes, UpstreamError> {
+        let (start, bytes) = match self.pop_ahead() {
+            Some(piece) => piece,
+            None => self.next_piece().await?,
+        };
+        self.start = start;
+        Ok(bytes)
+    }
+
+    /// Reads the next bytes and keeps them for [`Self::read`], with at most `bytes_max` of those before them. Cancel-safe.
+    pub(super) async fn read_ahead(&mut self, bytes_max: usize) -> Result<Bytes, UpstreamError> {
+        let piece = self.next_piece().await?;
+        let bytes = piece.1.clone();
+        self.n_bytes_ahead += bytes.len();
+        self.ahead.push_back(piece);
+        while self.n_bytes_ahead > bytes_max && self.ahead.len() > 1 {
+            self.pop_ahead();
+        }
+        Ok(bytes)
+    }
+
+    fn pop_ahead(&mut self) -> Option<(Option<SegmentStart>, Bytes)> {
+        let piece = self.ahead.pop_front()?;
+        self.n_bytes_ahead -= piece.1.len();
+        Some(piece)
+    }
+
+    async fn next_piece(&mut self) -> Result<(Option<SegmentStart>, Bytes), UpstreamError> {
         poll_fn(|cx| {
             loop {
-                if let Some((breaks, bytes)) = self.outlet.take() {
-                    self.breaks = breaks;
-                    return Poll::Ready(Ok(bytes));
+                if let Some(piece) = self.outlet.take() {
+                    return Poll::Ready(Ok(piece));
                 }
                 if let Some((_, error)) = &self.end {
                     return Poll::Ready(Err(error.clone()));
@@ -108,9 +147,9 @@ impl HlsSource {
         counts.since(std::mem::replace(&mut self.reported, counts))
     }
 
-    /// Returns how the bytes that were returned last relate to those before them; `None` if they continue them.
-    pub(super) fn take_break(&mut self) -> Option<StreamBreak> {
-        self.breaks.take()
+    /// Returns the start of the segment that the bytes that were returned last begin; `None` if they begin none.
+    pub(super) fn take_segment_start(&mut self) -> Option<SegmentStart> {
+        self.start.take()
     }
 
     /// Returns whether the stream was a recording, and was read to its end.

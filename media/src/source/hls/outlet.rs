@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::SegmentStart;
 use crate::error::UpstreamError;
-use crate::hls::StreamBreak;
 use crate::meter::InputCounts;
 
 /// The place for one piece of data, and what is known of the source.
@@ -19,7 +19,7 @@ pub(super) struct Outlet(Arc<Mutex<OutletState>>);
 #[derive(Default)]
 struct OutletState {
     /// At most one piece; the next one is fetched after it was taken.
-    piece: Option<(Option<StreamBreak>, Bytes)>,
+    piece: Option<(Option<SegmentStart>, Bytes)>,
     target: Option<Duration>,
     n_read: u64,
     n_skipped: u64,
@@ -28,14 +28,14 @@ struct OutletState {
 }
 
 impl Outlet {
-    /// Puts a piece, and waits until it is taken. `breaks` is its relation to the data before it.
-    pub(super) async fn send(&self, breaks: Option<StreamBreak>, bytes: Bytes) {
-        self.0.lock().piece = Some((breaks, bytes));
+    /// Puts a piece, and waits until it is taken. `start` is present if a segment begins with it.
+    pub(super) async fn send(&self, start: Option<SegmentStart>, bytes: Bytes) {
+        self.0.lock().piece = Some((start, bytes));
         // Nobody has to be woken: the reader takes the piece before it polls this future again.
         poll_fn(|_| if self.0.lock().piece.is_some() { Poll::Pending } else { Poll::Ready(()) }).await;
     }
 
-    pub(super) fn take(&self) -> Option<(Option<StreamBreak>, Bytes)> {
+    pub(super) fn take(&self) -> Option<(Option<SegmentStart>, Bytes)> {
         self.0.lock().piece.take()
     }
 
