@@ -521,7 +521,7 @@ mod tests {
         assert!(rest.auth.is_stored(key) && rest.auth.memory_logins().by_key(key).is_none());
         assert_eq!((me(&rest, &access).await, status(&rest, &renewed.body["access"]).await), (200, 200));
         for cookie in [&first, &second] {
-            assert_eq!(post(&rest, RENEW, cookie, HERE, "").await.body["access"].is_string(), true);
+            assert!(post(&rest, RENEW, cookie, HERE, "").await.body["access"].is_string());
         }
         assert_eq!(logins(&rest, &access).await.len(), 2);
         assert_eq!(post(&rest, LOGOUT, &second, HERE, "").await.status, 200);
