@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use argon2::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
-use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::import_from::DjangoHash;
@@ -17,10 +17,12 @@ use sha2::Sha256;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+use super::hash_memory::HashMemory;
 use super::keys::random;
 
 /// Maximum number of passwords hashed at the same time that are not from known devices: half of the cores, at most this
-/// many. Each takes one core for about 40 ms, and 19 MiB. One more is hashed for known devices.
+/// many. Each takes one core for about 40 ms, and 19 MiB, which are kept for the next one. One more is hashed for known
+/// devices.
 const HASHING_NEW_MAX: usize = 4;
 /// Maximum number of passwords waiting to be hashed, in each lane but [`Lane::Delayed`]: all apps of a large installation
 /// that start at the same moment. With one core, the last of them waits for about 40 s.
@@ -42,9 +44,13 @@ const DUMMY: &str =
 
 /// Hashes a password and returns the hash in PHC format. Blocks for about 40 ms.
 pub fn hash_password(password: &str) -> Secret {
-    let hash = Argon2::default()
-        .hash_password(password.as_bytes())
-        .expect("the operating system provides random bytes, and a password is shorter than 4 GiB");
+    hash_in(&HashMemory::new(0), password)
+}
+
+fn hash_in(memory: &HashMemory, password: &str) -> Secret {
+    let hash = memory.hash(password.as_bytes());
+    let hash =
+        hash.expect("the system provides random bytes and memory, and a password is shorter than 4 GiB");
     Secret::new(hash.to_string())
 }
 
@@ -77,6 +83,7 @@ pub(super) struct Passwords {
     waiting_known: Semaphore,
     waiting_new: Semaphore,
     waiting_delayed: Semaphore,
+    memory: Arc<HashMemory>,
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     cache_for: Duration,
     /// Random key of this process. Without it, the cached digests reveal nothing.
@@ -98,6 +105,7 @@ impl Passwords {
             waiting_known: Semaphore::new(WAITING_MAX),
             waiting_new: Semaphore::new(WAITING_MAX),
             waiting_delayed: Semaphore::new(WAITING_DELAYED_MAX),
+            memory: Arc::new(HashMemory::new(n_new + 1)),
             verified: Mutex::new(HashMap::new()),
             cache_for,
             cache_key: random(),
@@ -105,7 +113,8 @@ impl Passwords {
     }
 
     pub(super) async fn hash(&self, password: String) -> Result<Secret, TooMany> {
-        self.work(Lane::Known, move || hash_password(&password)).await
+        let memory = Arc::clone(&self.memory);
+        self.work(Lane::Known, move || hash_in(&memory, &password)).await
     }
 
     /// Returns true if this is the password of the user. An unknown user, or one without a password, takes equally long
@@ -120,7 +129,8 @@ impl Passwords {
         let can_fit = real.is_some() && password.len() <= PASSWORD_BYTES_MAX;
         let hash = real.filter(|_| can_fit).cloned().unwrap_or_else(|| Secret::new(DUMMY));
         let password = if can_fit { password } else { "" }.to_owned();
-        let fits = self.work(lane, move || verify(&hash, &password)).await?;
+        let memory = Arc::clone(&self.memory);
+        let fits = self.work(lane, move || verify(&memory, &hash, &password)).await?;
         Ok(fits && can_fit)
     }
 
@@ -207,12 +217,12 @@ impl Passwords {
 }
 
 /// An unreadable hash matches no password.
-fn verify(hash: &Secret, password: &str) -> bool {
+fn verify(memory: &HashMemory, hash: &Secret, password: &str) -> bool {
     if let Some(hash) = DjangoHash::parse(hash.expose()) {
         return verify_django(hash, password);
     }
     PasswordHash::new(hash.expose())
-        .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
+        .is_ok_and(|hash| memory.verify_password(password.as_bytes(), &hash).is_ok())
 }
 
 /// Verifies a password against an imported hash.
@@ -263,7 +273,7 @@ mod tests {
     // Computed with Python's hashlib.
     #[test]
     fn a_password_that_was_hashed_by_django_is_verified() {
-        let verify = |hash: &str, password| verify(&Secret::new(hash), password);
+        let verify = |hash: &str, password| verify(&HashMemory::new(0), &Secret::new(hash), password);
         let hash = "pbkdf2_sha256$1000$NaCl5alt$MlmomxqXGQhInoXk/NqysBBV10xayKUH0R/SXYbKjEA=";
         assert!(verify(hash, "correct horse"));
         for (hash, password) in [
@@ -285,6 +295,30 @@ mod tests {
         let work = |hash: &str| hash.rsplitn(3, '$').nth(2).map(str::to_owned);
         assert_eq!(work(DUMMY), work(real.expose()));
         assert!(PasswordHash::new(DUMMY).is_ok());
+    }
+
+    /// Each failed login took 19 MiB for good, until every thread that can hash had its own: 375 MiB after twenty of them.
+    /// Holds T-guess.1.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn passwords_are_hashed_in_the_same_memory_again() {
+        let passwords = Arc::new(Passwords::with(Duration::ZERO, 1));
+        let anna = Arc::new(user("right"));
+        let tasks = (0..30).map(|n| {
+            let (passwords, anna) = (Arc::clone(&passwords), Arc::clone(&anna));
+            tokio::spawn(async move {
+                match n % 5 {
+                    0 => drop(passwords.hash(n.to_string()).await.unwrap()),
+                    1 => assert_eq!(passwords.verify(Lane::Known, Some(&anna), "right").await, Ok(true)),
+                    2 => assert_eq!(passwords.verify(Lane::Delayed, None, "wrong").await, Ok(false)),
+                    _ => assert_eq!(passwords.verify(Lane::New, Some(&anna), "wrong").await, Ok(false)),
+                }
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        let n_made = passwords.memory.n_made();
+        assert!((1..=2).contains(&n_made), "{n_made} areas of memory for two passwords at the same time");
     }
 
     #[tokio::test]
