@@ -53,6 +53,10 @@ pub struct Channel {
     /// Hidden from users who hide adult content.
     #[serde(default)]
     pub is_adult: bool,
+    /// The mark of its streams that `is_adult` follows. If the two differ, a person decided so, and the marks of the streams
+    /// no longer count.
+    #[serde(default)]
+    pub adult_by_streams: bool,
     /// When its past is kept; `None` leaves it to the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeshift: Option<TimeShiftMode>,
@@ -125,6 +129,7 @@ impl Channel {
             enabled: true,
             user_level: UserLevel::default(),
             is_adult: false,
+            adult_by_streams: false,
             timeshift: None,
             udp_output: None,
             custom_properties: Map::new(),
@@ -132,6 +137,27 @@ impl Channel {
             created_at: at,
             updated_at: at,
         }
+    }
+
+    /// Returns whether a person decided, against its streams, whether it is adult content.
+    pub fn is_adult_by_hand(&self) -> bool {
+        self.is_adult != self.adult_by_streams
+    }
+
+    /// Takes over whether one of its streams is marked as adult content, unless a person decided otherwise. Returns whether
+    /// anything changed.
+    pub fn follow_adult_mark(&mut self, is_marked: bool) -> bool {
+        if self.is_adult_by_hand() || self.is_adult == is_marked {
+            return false;
+        }
+        (self.is_adult, self.adult_by_streams) = (is_marked, is_marked);
+        true
+    }
+
+    /// Applies the decision of a person. `is_marked` is whether one of its streams is marked as adult content. The channel
+    /// follows its streams again if the decision is the same.
+    pub fn set_adult_by_hand(&mut self, is_adult: bool, is_marked: bool) {
+        (self.is_adult, self.adult_by_streams) = (is_adult, is_marked);
     }
 }
 
@@ -248,6 +274,40 @@ mod tests {
 
     fn number(text: &str) -> ChannelNumber {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_channel_follows_the_adult_mark_of_its_streams_until_a_person_decides() {
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "a", 0);
+        assert!(!channel.follow_adult_mark(false));
+        assert!(channel.follow_adult_mark(true) && channel.is_adult && !channel.is_adult_by_hand());
+        assert!(channel.follow_adult_mark(false) && !channel.is_adult);
+
+        channel.follow_adult_mark(true);
+        channel.set_adult_by_hand(false, true);
+        for is_marked in [true, false, true] {
+            assert!(!channel.follow_adult_mark(is_marked) && !channel.is_adult, "a person unmarked it");
+        }
+        channel.set_adult_by_hand(true, true);
+        assert!(channel.follow_adult_mark(false) && !channel.is_adult, "it follows again");
+
+        channel.set_adult_by_hand(true, false);
+        for is_marked in [true, false] {
+            assert!(!channel.follow_adult_mark(is_marked) && channel.is_adult, "a person marked it");
+        }
+        // The streams are marked by now.
+        channel.set_adult_by_hand(false, true);
+        assert!(!channel.follow_adult_mark(true) && !channel.is_adult, "a person unmarked it");
+    }
+
+    #[test]
+    fn a_channel_that_was_adult_before_its_streams_had_marks_stays_so() {
+        let mut stored = serde_json::to_value(Channel::new(ChannelId(1), Uuid::nil(), "a", 0)).unwrap();
+        stored["is_adult"] = true.into();
+        stored.as_object_mut().unwrap().remove("adult_by_streams");
+        let mut channel: Channel = serde_json::from_value(stored).unwrap();
+        assert!(channel.is_adult_by_hand());
+        assert!(!channel.follow_adult_mark(true) && !channel.follow_adult_mark(false) && channel.is_adult);
     }
 
     #[test]

@@ -69,6 +69,9 @@ pub struct StreamProperties {
     /// The archive that the provider keeps of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<Box<Archive>>,
+    /// Whether the provider marks it as adult content.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_adult: bool,
 }
 
 impl StreamProperties {
@@ -84,6 +87,7 @@ impl StreamProperties {
             number: None,
             content: StreamContent::default(),
             archive: None,
+            is_adult: false,
         }
     }
 }
@@ -160,6 +164,11 @@ impl Stream {
     /// Returns the address of the logo.
     pub fn logo(&self) -> Option<&str> {
         text(&self.manual.logo, &self.rule.logo, &self.provider.logo)
+    }
+
+    /// Returns whether the provider marks it as adult content.
+    pub fn is_adult(&self) -> bool {
+        self.provider.is_adult
     }
 
     /// Returns the depth of the archive of the provider in days; 0 without an archive that can be played.

@@ -40,8 +40,8 @@ fuzz_target!(|data: &[u8]| {
             assert!(stream.id > 0 && !stream.name.is_empty() && stream.name.chars().count() <= 512);
             assert!(!stream.name.contains(char::is_control));
         }
-        if let Ok((id, name)) = read_category(json) {
-            assert!(!id.is_empty() && !name.is_empty() && name.chars().count() <= 255);
+        if let Ok((id, category)) = read_category(json) {
+            assert!(!id.is_empty() && !category.name.is_empty() && category.name.chars().count() <= 255);
         }
     }
     if let Ok(answer) = PanelAnswer::read(answer) {

@@ -9,7 +9,8 @@ use domain::egress::Reach;
 use domain::ids::VodCategoryId;
 use domain::panel::vod::{SkippedElements, VodListParser, read_movie, read_series};
 use domain::panel::{
-    CATEGORIES_MAX, Element, ElementParser, ElementProblem, PanelLogin, VodQuestion, read_category,
+    CATEGORIES_MAX, Element, ElementParser, ElementProblem, PanelCategory, PanelLogin, VodQuestion,
+    read_category,
 };
 use domain::vod::category::UNCATEGORISED;
 use domain::vod::{AccountCategory, FoundCategory, FoundTitle, TitleKind};
@@ -78,10 +79,7 @@ impl Panel<'_> {
     }
 
     /// Returns the categories of a kind, with the one of titles without a category.
-    pub(super) async fn categories(
-        &self,
-        kind: TitleKind,
-    ) -> Result<(Vec<FoundCategory>, SkippedElements), VodError> {
+    pub(super) async fn categories(&self, kind: TitleKind) -> Result<ListedCategories, VodError> {
         let question = match kind {
             TitleKind::Movie => VodQuestion::MovieCategories,
             TitleKind::Series => VodQuestion::SeriesCategories,
@@ -116,22 +114,33 @@ impl ReadTitles {
     }
 }
 
+/// The answer of a panel to the question for its categories.
+pub(super) struct ListedCategories {
+    pub(super) found: Vec<FoundCategory>,
+    /// The ids of those that the panel marks as adult content.
+    pub(super) adult: HashSet<String>,
+    pub(super) skipped: SkippedElements,
+}
+
 /// The categories of an account by the ids of its panel.
 #[derive(Clone, Default)]
 pub(super) struct Categories {
     enabled: HashMap<String, VodCategoryId>,
     known: HashSet<String>,
+    /// Those that are marked as adult content.
+    adult: HashSet<String>,
     /// The category whose titles are asked for.
     asked: Option<String>,
 }
 
 impl Categories {
-    pub(super) fn of(links: &[AccountCategory]) -> Self {
+    pub(super) fn of(links: &[AccountCategory], adult: HashSet<String>) -> Self {
         let ids = |it: &AccountCategory| it.provider_ids.clone();
         let enabled = links.iter().filter(|it| it.enabled);
         Self {
             enabled: enabled.flat_map(|it| ids(it).into_iter().map(|id| (id, it.category))).collect(),
             known: links.iter().flat_map(ids).collect(),
+            adult,
             asked: None,
         }
     }
@@ -149,15 +158,21 @@ impl Categories {
         let is_without = own.iter().all(|it| !self.known.contains(it));
         self.enabled.get("").copied().filter(|_| is_without)
     }
+
+    /// Returns whether one of the categories of a title is marked as adult content.
+    fn is_adult(&self, own: &[String]) -> bool {
+        let asked = self.asked.as_ref().filter(|_| own.is_empty());
+        own.iter().chain(asked).any(|it| self.adult.contains(it))
+    }
 }
 
 fn read_categories(
     kind: TitleKind,
     bytes: PlaylistBytes,
     stop: &CancellationToken,
-) -> Result<(Vec<FoundCategory>, SkippedElements), VodError> {
+) -> Result<ListedCategories, VodError> {
     let (_, what) = words_of(kind);
-    let mut found = Vec::new();
+    let (mut found, mut adult) = (Vec::new(), HashSet::new());
     let mut skipped = SkippedElements::default();
     let mut is_refusal = false;
     let end = read_elements(bytes, stop, |element| {
@@ -171,7 +186,12 @@ fn read_categories(
         };
         match read {
             Ok(_) if found.len() >= CATEGORIES_MAX => skipped.add(ElementProblem::TooMany),
-            Ok((provider_id, name)) => found.push(FoundCategory { kind, provider_id, name }),
+            Ok((provider_id, PanelCategory { name, is_adult })) => {
+                if is_adult {
+                    adult.insert(provider_id.clone());
+                }
+                found.push(FoundCategory { kind, provider_id, name });
+            }
             Err(problem) => skipped.add(problem),
         }
         Ok(())
@@ -182,7 +202,7 @@ fn read_categories(
     check_end(end, what)?;
     let name = UNCATEGORISED.to_owned();
     found.push(FoundCategory { kind, provider_id: String::new(), name });
-    Ok((found, skipped))
+    Ok(ListedCategories { found, adult, skipped })
 }
 
 fn read_titles(
@@ -208,12 +228,14 @@ fn read_titles(
             }
         };
         let read = match kind {
-            TitleKind::Movie => read_movie(json).map(|it| {
+            TitleKind::Movie => read_movie(json).map(|mut it| {
                 let category = categories.of_title(&it.categories);
+                it.facts.is_adult |= categories.is_adult(&it.categories);
                 category.map(|category| it.into_found(category))
             }),
-            TitleKind::Series => read_series(json).map(|it| {
+            TitleKind::Series => read_series(json).map(|mut it| {
                 let category = categories.of_title(&it.categories);
+                it.facts.is_adult |= categories.is_adult(&it.categories);
                 category.map(|category| it.into_found(category))
             }),
         };
@@ -287,7 +309,7 @@ mod tests {
     fn a_title_is_imported_under_its_first_enabled_category() {
         let links = [link(1, &["21", "23"], true), link(2, &["22"], false), link(3, &[""], true)];
         let own = |ids: &[&str]| ids.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let all = Categories::of(&links);
+        let all = Categories::of(&links, HashSet::from(["23".to_owned()]));
         for (ids, expected) in [
             (&["21"][..], Some(1)),
             (&["22"], None),
@@ -297,6 +319,7 @@ mod tests {
             (&["99", "22"], None),
         ] {
             assert_eq!(all.of_title(&own(ids)).map(|it| it.0), expected, "{ids:?}");
+            assert_eq!(all.is_adult(&own(ids)), ids.contains(&"23"), "{ids:?}");
         }
         let single = Categories { asked: Some("23".to_owned()), ..all };
         assert_eq!(
@@ -305,7 +328,8 @@ mod tests {
             "a panel that names no category in such a list"
         );
         assert_eq!(single.of_title(&own(&["22"])), None, "a panel that ignores the question for one");
-        let closed = Categories::of(&links[..2]);
+        assert!(single.is_adult(&[]) && !single.is_adult(&own(&["22"])));
+        let closed = Categories::of(&links[..2], HashSet::new());
         assert_eq!(closed.of_title(&own(&["99"])), None);
     }
 }

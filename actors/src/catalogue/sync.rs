@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::Parts;
 use super::error::{VodError, words_of};
-use super::lists::{CATEGORY_QUESTIONS_MAX, Categories, Panel, ReadTitles};
+use super::lists::{CATEGORY_QUESTIONS_MAX, Categories, ListedCategories, Panel, ReadTitles};
 use super::progress::{VodPhase, VodProgress, VodRefreshStatus};
 use super::queue::SyncRequest;
 use crate::addresses::AccountAddresses;
@@ -80,7 +80,7 @@ impl SyncJob<'_> {
         self.report(|it| it.phase = VodPhase::Categories);
         let fetch = self.parts.fetch.of_account(&self.account);
         let panel = Panel { fetch: &fetch, account: &self.account, login, stop: &self.stop };
-        let (found, mut skipped) = panel.categories(kind).await?;
+        let ListedCategories { found, adult, mut skipped } = panel.categories(kind).await?;
         self.check_account()?;
         let (models, account, now) = (self.parts.models.clone(), self.account.clone(), (self.parts.now)());
         let links = blocking(move || super::land::categories(&models, &account, kind, found, now)).await?;
@@ -94,7 +94,7 @@ impl SyncJob<'_> {
             let landed = LandedTitles::default();
             return Ok(KindSummary { kind, n_categories, n_enabled, landed, skipped });
         }
-        let categories = Categories::of(&links);
+        let categories = Categories::of(&links, adult);
         let ids: Vec<(&str, &AccountCategory)> =
             enabled.iter().flat_map(|link| link.provider_ids.iter().map(|id| (id.as_str(), *link))).collect();
         let is_singly = ids.len() <= CATEGORY_QUESTIONS_MAX && ids.iter().all(|(id, _)| !id.is_empty());

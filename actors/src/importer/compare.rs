@@ -13,6 +13,7 @@ use domain::playlist::rules::Rules;
 use domain::stream::Stream;
 use storage::Table;
 
+use super::adult::AdultStreams;
 use super::error::ImportError;
 use super::job::{ImportSummary, Job, SyncSummary};
 use super::reading::ReadList;
@@ -41,6 +42,8 @@ pub(super) struct Compared {
     pub(super) fingerprint: u64,
     /// Number of entries that are films and episodes, and not streams.
     n_titles: u64,
+    /// The streams that are marked as adult content.
+    pub(super) adult: AdultStreams,
     /// How many streams of the last good playlist this one contains.
     seen_again: SeenAgain,
     /// The same for the streams of a week ago, by their records, and by the size of the playlists.
@@ -99,7 +102,11 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let fingerprint = streams.fingerprint_of(owner);
     let mut known = KnownStreams::new(account.id, account.identity_in_force(), Rules::new(&account.rules)?);
     known.reserve(streams.len_of(owner));
-    streams.for_each_of(owner, |stream: Stream| known.add(&stream))?;
+    let mut adult = AdultStreams::default();
+    streams.for_each_of(owner, |stream: Stream| {
+        adult.note(stream.id, stream.is_adult());
+        known.add(&stream);
+    })?;
 
     let mut selection = Selection::of(job)?;
     let mut few = Some(Vec::new());
@@ -111,6 +118,9 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
             n_titles += u64::from(selection.is_title(&taken.properties));
             known.leave_out(&taken);
             return Ok(());
+        }
+        if let EntryChange::Unchanged(id) | EntryChange::Changed(id) = taken.change {
+            adult.note(id, taken.properties.is_adult);
         }
         if matches!(taken.change, EntryChange::Unchanged(_)) {
             return Ok(());
@@ -151,6 +161,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         channels,
         fingerprint,
         n_titles,
+        adult,
     })
 }
 

@@ -361,6 +361,7 @@ mod tests {
             number: None,
             content: Default::default(),
             archive: None,
+            is_adult: false,
         };
         for n in [1_000, 30_000] {
             let mut entries = Spool::new(u64::MAX);

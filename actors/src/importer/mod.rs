@@ -5,6 +5,7 @@
 //! refreshes; it outlives both.
 
 mod actor;
+mod adult;
 mod compare;
 mod error;
 mod job;

@@ -70,7 +70,7 @@ fn read_categories(bytes: PlaylistBytes) -> Result<(Categories, PlaylistFindings
             Ok(_) if categories.len() >= CATEGORIES_MAX => {
                 problem(&mut problems, number, "category", ElementProblem::TooMany);
             }
-            Ok((id, name)) => drop(categories.entry(id).or_insert(name)),
+            Ok((id, category)) => drop(categories.entry(id).or_insert(category)),
             Err(error) => problem(&mut problems, number, "category", error),
         }
     })?;
@@ -173,15 +173,48 @@ fn problem(findings: &mut PlaylistFindings, number: u64, what: &str, error: Elem
 
 /// Returns the properties of a stream of a panel.
 fn properties(stream: PanelStream, login: &PanelLogin, categories: &Categories) -> StreamProperties {
+    let category = stream.category.and_then(|it| categories.get(&it));
     StreamProperties {
         url: login.stream_url(stream.id),
         name: stream.name,
         headers: RequestHeaders::default(),
         tvg_id: stream.tvg_id,
-        group: stream.category.and_then(|it| categories.get(&it).cloned()),
+        group: category.map(|it| it.name.clone()),
+        is_adult: stream.is_adult || category.is_some_and(|it| it.is_adult),
         logo: stream.logo,
         number: stream.number,
         archive: stream.archive.filter(|_| stream.content.is_live()).map(Box::new),
         content: stream.content,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::secret::Secret;
+    use domain::source_url::SourceUrl;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_adult_if_it_or_its_category_is_marked() {
+        let server = SourceUrl::new("http://panel.example");
+        let login = PanelLogin { server, username: "u".to_owned(), password: Secret::new("p") };
+        let category = |id: &str, is_adult| {
+            let json = json!({ "category_id": id, "category_name": id, "is_adult": is_adult });
+            read_category(json.to_string().as_bytes()).unwrap()
+        };
+        let categories = Categories::from([category("1", "0"), category("2", "1")]);
+        for (element, group, is_adult) in [
+            (json!({ "stream_id": 7, "category_id": "1", "is_adult": "1" }), Some("1"), true),
+            (json!({ "stream_id": 7, "category_id": "2", "is_adult": "0" }), Some("2"), true),
+            (json!({ "stream_id": 7, "category_id": "1", "is_adult": "0" }), Some("1"), false),
+            (json!({ "stream_id": 7, "category_id": "9" }), None, false),
+            (json!({ "stream_id": 7 }), None, false),
+        ] {
+            let stream = read_stream(element.to_string().as_bytes()).unwrap();
+            let properties = properties(stream, &login, &categories);
+            assert_eq!((properties.group.as_deref(), properties.is_adult), (group, is_adult), "{element}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Until the last step no stored data changes, so a failure before it leaves everything unchanged. After it, channels
-//! follow the streams that were written: see [`sync`].
+//! follow the streams that were written: see [`adult`] and [`sync`].
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
-use super::{compare, panel, sync};
+use super::{adult, compare, panel, sync};
 use crate::addresses::AccountAddresses;
 use crate::catalogue::playlist::{TitleImport, has_titles};
 use crate::fetch::Fetch;
@@ -162,10 +162,12 @@ pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, I
             it.n_gone = imported.n_stale + imported.n_removed;
         });
         // The event of the refresh is stored with its last change.
-        let is_last = !sync::is_needed(job) && !has_titles(&job.account);
+        let outdated = compared.adult.outdated(job, &compared.channels);
+        let is_last = outdated.is_empty() && !sync::is_needed(job) && !has_titles(&job.account);
         let event = if is_last { job.event(&imported) } else { None };
         match landing::land(job, list, compared, &imported, (bulk, event))? {
             Landing::Done(selection) => {
+                adult::mark(job, &outdated)?;
                 sync::sync(job, list, &selection, vanishing, &mut imported)?;
                 import_titles(job, list);
                 if !is_last && let Some(event) = job.event(&imported) {

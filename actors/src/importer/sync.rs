@@ -3,7 +3,7 @@
 //! The plan is made from the tables in memory, and written in bounded commits. Each commit reads the channels that it
 //! changes again, and skips what does not fit any more; another round then plans the rest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -78,33 +78,29 @@ pub(super) fn sync(
     };
     for round in 0..ROUNDS_MAX {
         job.check_stop()?;
-        let input = SyncInput {
+        let (streams, adult) = streams(
+            &job.models,
             account,
-            cleanup: OrphanCleanup::of(&job.account),
-            groups: &groups,
-            streams: streams(
-                &job.models,
-                account,
-                &groups,
-                |stream| {
-                    let is_wanted =
-                        stream.content().is_live() && selection.would_keep(&stream.provider, &stream.rule);
-                    is_wanted && stream.last_seen.is_none_or(|then| !at.is_over(then))
-                },
-                |stream| positions.get(&key(&stream.provider)).copied(),
-            )?,
-            packed: None,
-        };
+            &groups,
+            |stream| {
+                let is_wanted =
+                    stream.content().is_live() && selection.would_keep(&stream.provider, &stream.rule);
+                is_wanted && stream.last_seen.is_none_or(|then| !at.is_over(then))
+            },
+            |stream| positions.get(&key(&stream.provider)).copied(),
+        )?;
+        let cleanup = OrphanCleanup::of(&job.account);
+        let input = SyncInput { account, cleanup, groups: &groups, streams, packed: None };
         let channels = job.models.channels.load();
         let plan = plan_sync(input, channels.iter().map(|it| &**it));
         let of_groups = groups.iter().filter_map(|it| Some((it.0, it.1.channel_profiles.clone()?)));
-        let lineups: ChosenLineups = of_groups.collect();
+        let new = NewChannels { lineups: of_groups.collect(), adult };
         if round == 0 {
             (imported.sync.n_without_number, imported.sync.n_beyond_max) =
                 (plan.n_without_number, plan.n_beyond_max);
         }
         let is_written = plan.is_empty()
-            || carry_out(&job.models, (account, &lineups), plan, &mut imported.sync, || job.check_stop())?;
+            || carry_out(&job.models, (account, &new), plan, &mut imported.sync, || job.check_stop())?;
         if is_written {
             break;
         }
@@ -153,25 +149,21 @@ pub fn repack_group(models: &Models, account: AccountId, group: GroupId) -> Resu
             .collect();
         of_group.sort_unstable();
         let positions: HashMap<StreamId, u32> = of_group.iter().map(|it| it.1).zip(0..).collect();
-        let input = SyncInput {
+        let (streams, _) = streams(
+            models,
             account,
-            // Nothing is removed or created: only streams with a channel take part.
-            cleanup: OrphanCleanup::Never,
-            groups: &groups,
-            streams: streams(
-                models,
-                account,
-                &groups,
-                |it| positions.contains_key(&it.id),
-                |it| positions.get(&it.id).copied(),
-            )?,
-            packed: Some(group),
-        };
+            &groups,
+            |it| positions.contains_key(&it.id),
+            |it| positions.get(&it.id).copied(),
+        )?;
+        // Nothing is removed or created: only streams with a channel take part.
+        let cleanup = OrphanCleanup::Never;
+        let input = SyncInput { account, cleanup, groups: &groups, streams, packed: Some(group) };
         let plan = plan_sync(input, channels.iter().map(|it| &**it));
         let plan = SyncPlan { creations: Vec::new(), ..plan };
-        let lineups = ChosenLineups::new();
+        let new = NewChannels::default();
         let is_written = plan.is_empty()
-            || carry_out(models, (account, &lineups), plan, &mut summary, || Ok::<_, RepackError>(()))?;
+            || carry_out(models, (account, &new), plan, &mut summary, || Ok::<_, RepackError>(()))?;
         if is_written {
             break;
         }
@@ -225,14 +217,15 @@ fn key(properties: &StreamProperties) -> u64 {
     hasher.finish()
 }
 
-/// Returns the selected streams of these groups, by id. A stale stream is missing.
+/// Returns the selected streams of these groups, by id, and those that are marked as adult content. A stale stream is
+/// missing.
 fn streams(
     models: &Models,
     account: AccountId,
     groups: &[(GroupId, SyncSettings)],
     is_selected: impl Fn(&Stream) -> bool,
     position: impl Fn(&Stream) -> Option<u32>,
-) -> Result<Vec<SyncStream>, storage::Error> {
+) -> Result<(Vec<SyncStream>, HashSet<StreamId>), storage::Error> {
     let table = models.groups.load();
     let names: HashMap<&str, GroupId> = groups
         .iter()
@@ -240,10 +233,13 @@ fn streams(
         .flat_map(|group| group.names().map(|name| (name, group.id)))
         .collect();
     let guides = GroupGuides::of(models, groups);
-    let mut streams = Vec::new();
+    let (mut streams, mut adult) = (Vec::new(), HashSet::new());
     models.store.collection::<Stream>().for_each_of(u64::from(account.0), |stream: Stream| {
         let group = stream.group().and_then(|it| names.get(it));
         if let Some(group) = group.filter(|_| is_selected(&stream)) {
+            if stream.is_adult() {
+                adult.insert(stream.id);
+            }
             streams.push(SyncStream {
                 id: stream.id,
                 group: *group,
@@ -259,7 +255,7 @@ fn streams(
         }
     })?;
     streams.sort_unstable_by_key(|it| it.id);
-    Ok(streams)
+    Ok((streams, adult))
 }
 
 /// The guide sources that the settings of groups choose.
@@ -313,22 +309,32 @@ impl GroupGuides {
 /// The ids of the lineups in which the new channels of a group are; 0 is all. Elsewhere each lineup decides.
 type ChosenLineups = HashMap<GroupId, Vec<u32>>;
 
+/// Values of new channels that are not in their plan.
+#[derive(Default)]
+struct NewChannels {
+    lineups: ChosenLineups,
+    /// Streams that are marked as adult content.
+    adult: HashSet<StreamId>,
+}
+
 /// Writes a plan. Returns whether all of it was written; the rest needs another plan.
 fn carry_out<E: From<storage::Error> + Send + 'static>(
     models: &Models,
-    (account, lineups): (AccountId, &ChosenLineups),
+    (account, new): (AccountId, &NewChannels),
     plan: SyncPlan,
     summary: &mut SyncSummary,
     check_stop: impl Fn() -> Result<(), E>,
 ) -> Result<bool, E> {
-    let SyncPlan { mut removals, mut updates, mut creations, .. } = plan;
+    let SyncPlan { mut removals, mut updates, creations, .. } = plan;
+    let with_mark = |it: AutoChannel| (new.adult.contains(&it.stream), it);
+    let mut creations: Vec<(bool, AutoChannel)> = creations.into_iter().map(with_mark).collect();
     let mut is_complete = true;
     while !(removals.is_empty() && updates.is_empty() && creations.is_empty()) {
         check_stop()?;
         // In one commit, so that a group whose streams were all replaced is never without channels.
         let (removed, updated, created) = (some(&mut removals), some(&mut updates), some(&mut creations));
         let (n_updates, n_creations) = (updated.len() as u64, created.len() as u64);
-        let lineups = lineups.clone();
+        let lineups = new.lineups.clone();
         let (n_removed, n_updated, n_created) = models.store.write_blocking(move |write| {
             let n_removed = remove(write, account, &removed)?;
             let n_updated = update(write, account, updated)?;
@@ -404,16 +410,16 @@ fn update(
     Ok(n)
 }
 
-/// Creates channels. Returns how many; a number may be taken by now.
+/// Creates channels, each with the adult mark of its stream. Returns how many; a number may be taken by now.
 fn create(
     write: &mut Write<'_>,
-    creations: Vec<AutoChannel>,
+    creations: Vec<(bool, AutoChannel)>,
     chosen: &ChosenLineups,
 ) -> Result<u64, storage::Error> {
     let at = now_ms();
     let mut lineups: Vec<Lineup> = if chosen.is_empty() { Vec::new() } else { write.all()? };
     let mut n = 0;
-    for auto in creations {
+    for (is_adult, auto) in creations {
         if let Some(number) = auto.synced.number
             && !write.by::<Channel>("number", number.to_string())?.is_empty()
         {
@@ -432,6 +438,7 @@ fn create(
         }
         let auto = with_group(write, auto)?;
         let mut channel = Channel::automatic(id, uuid, auto, at);
+        channel.follow_adult_mark(is_adult);
         link_logo(write, &mut channel)?;
         write.put(&channel)?;
         n += 1;

@@ -329,7 +329,7 @@ impl Channel {
             || self.streams != [auto.stream]
             || !self.enabled
             || self.user_level != UserLevel::default()
-            || self.is_adult
+            || self.is_adult_by_hand()
             || self.timeshift.is_some()
             || self.healthiest_first
             || !self.custom_properties.is_empty()

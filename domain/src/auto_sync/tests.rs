@@ -186,6 +186,11 @@ fn values_that_an_admin_changed_survive_and_all_others_follow_the_provider() {
     lineup.sync(&settings);
     let channel = lineup.channel(1);
     assert!(!channel.is_customized() && channel.edited_values().is_empty());
+    let mut adult = channel.clone();
+    adult.follow_adult_mark(true);
+    assert!(!adult.is_customized(), "nobody changed it");
+    adult.set_adult_by_hand(false, true);
+    assert!(adult.is_customized());
     channel.name = "Mine".to_owned();
     channel.number = Some(number("77"));
     assert_eq!(lineup.channel(1).edited_values(), ["name", "channel_number"]);

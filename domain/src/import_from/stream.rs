@@ -31,6 +31,7 @@ pub struct SourceStream {
     logo: Option<String>,
     group: Option<u32>,
     number: Option<ChannelNumber>,
+    is_adult: bool,
     stream_profile: Option<u32>,
     /// When a stale stream was last seen, in milliseconds since 1970; 0 if that is unknown.
     stale_since: Option<i64>,
@@ -64,6 +65,7 @@ impl SourceStream {
             logo: row.text("logo_url").and_then(web_address),
             group: row.first_id(["channel_group_id", "channel_group"]),
             number: row.number("stream_chno").and_then(|it| it.parse().ok()),
+            is_adult: row.flag("is_adult") == Some(true),
             stream_profile: row.id("stream_profile_id"),
             stale_since: is_stale.then(|| row.time_ms("last_seen").unwrap_or_default()),
             updated_at: row.time_ms("updated_at").unwrap_or_default(),
@@ -85,6 +87,7 @@ impl SourceStream {
             number: self.number,
             // The next refresh finds it.
             archive: None,
+            is_adult: self.is_adult,
         };
         let mut stream = Stream::new(id, account, provider, self.updated_at);
         stream.nth = nth;
@@ -120,6 +123,7 @@ mod tests {
             ("url", json!("http://p.example/live/u/p/9.ts")),
             ("m3u_account_id", json!("2")),
             ("stream_chno", json!("2.1")),
+            ("is_adult", json!("t")),
             ("is_stale", json!("t")),
             ("last_seen", json!("1970-01-01 00:00:01+00")),
             ("logo_url", json!("/data/logos/9.png")),
@@ -127,6 +131,7 @@ mod tests {
         .unwrap();
         assert_eq!((stream.id, stream.account, stream.name.as_str()), (9, Some(2), "News  HD"));
         assert_eq!((stream.number, stream.stale_since, stream.logo), ("2.1".parse().ok(), Some(1000), None));
+        assert!(stream.is_adult);
     }
 
     #[test]

@@ -225,6 +225,7 @@ const TABLES: [TableProperties; 30] = [
             "stream_profile_id",
             "is_custom",
             "is_stale",
+            "is_adult",
             "last_seen",
             "stream_chno",
             "updated_at",

@@ -20,8 +20,16 @@ const NAME_CHARS_MAX: usize = 512;
 const ID_CHARS_MAX: usize = 512;
 const LOGO_BYTES_MAX: usize = 4096;
 
-/// The names of categories by id.
-pub type Categories = HashMap<String, String>;
+/// Categories by id.
+pub type Categories = HashMap<String, PanelCategory>;
+
+/// A category of a panel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PanelCategory {
+    pub name: String,
+    /// Whether the panel marks it as adult content.
+    pub is_adult: bool,
+}
 
 /// Why an element of a list cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -51,6 +59,8 @@ pub struct PanelStream {
     pub category: Option<String>,
     pub content: StreamContent,
     pub archive: Option<Archive>,
+    /// Whether the panel marks it as adult content. Its category may be marked, too.
+    pub is_adult: bool,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +69,10 @@ struct RawCategory {
     category_id: LooseValue,
     #[serde(default)]
     category_name: LooseValue,
+    #[serde(default)]
+    is_adult: LooseValue,
+    #[serde(default)]
+    censored: LooseValue,
 }
 
 /// The fields of a stream as panels call them.
@@ -84,17 +98,23 @@ struct RawStream {
     tv_archive: LooseValue,
     #[serde(default)]
     tv_archive_duration: LooseValue,
+    #[serde(default)]
+    is_adult: LooseValue,
+    /// The mark of portals, which panels pass on.
+    #[serde(default)]
+    censored: LooseValue,
 }
 
-/// Reads a category: its id and its name.
+/// Reads a category and its id.
 ///
 /// # Errors
 /// It cannot be used.
-pub fn read_category(json: &[u8]) -> Result<(String, String), ElementProblem> {
+pub fn read_category(json: &[u8]) -> Result<(String, PanelCategory), ElementProblem> {
     let raw: RawCategory = read(json)?;
     let id = raw.category_id.text().filter(|it| is_short(it)).ok_or(ElementProblem::NoId)?;
     let name = raw.category_name.text().ok_or(ElementProblem::NoName)?;
-    Ok((id, truncated(name, GROUP_NAME_CHARS_MAX)))
+    let is_adult = raw.is_adult.is_yes() || raw.censored.is_yes();
+    Ok((id, PanelCategory { name: truncated(name, GROUP_NAME_CHARS_MAX), is_adult }))
 }
 
 /// Reads a live stream. A stream without a name gets one from its id.
@@ -117,6 +137,7 @@ pub fn read_stream(json: &[u8]) -> Result<PanelStream, ElementProblem> {
         category: category(raw.category_id).or_else(|| category(raw.category_ids)),
         content: content::of_panel(raw.stream_type.text().as_deref(), &name),
         archive: Archive::of_panel(raw.tv_archive.is_yes(), raw.tv_archive_duration.whole()),
+        is_adult: raw.is_adult.is_yes() || raw.censored.is_yes(),
         name,
     })
 }
@@ -170,6 +191,7 @@ mod tests {
             "num": 1, "name": "News", "stream_type": "live", "stream_id": 7, "stream_icon": "http://l.example/7.png",
             "epg_channel_id": "news.example", "added": "1600000000", "category_id": "3", "category_ids": [3],
             "custom_sid": "", "tv_archive": 0, "direct_source": "", "tv_archive_duration": 0,
+            "is_adult": "0", "censored": 0,
         })
     }
 
@@ -205,6 +227,7 @@ mod tests {
             category: Some("3".to_owned()),
             content: StreamContent::Live,
             archive: None,
+            is_adult: false,
         };
         assert_eq!(read, expected);
         let archived = json!({ "stream_id": 7, "tv_archive": "1", "tv_archive_duration": "3" });
@@ -229,15 +252,39 @@ mod tests {
     }
 
     #[test]
+    fn streams_and_categories_are_adult_if_the_panel_says_so_in_any_type() {
+        for (value, expected) in [
+            (json!("1"), true),
+            (json!(1), true),
+            (json!(true), true),
+            (json!("true"), true),
+            (json!("0"), false),
+            (json!(0), false),
+            (json!(false), false),
+            (json!(null), false),
+            (json!("None"), false),
+            (json!(""), false),
+            (json!([]), false),
+        ] {
+            for field in ["is_adult", "censored"] {
+                let stream = json!({ "stream_id": 7, (field): value }).to_string();
+                assert_eq!(read_stream(stream.as_bytes()).unwrap().is_adult, expected, "{stream}");
+                let category = json!({ "category_id": 3, "category_name": "A", (field): value }).to_string();
+                assert_eq!(read_category(category.as_bytes()).unwrap().1.is_adult, expected, "{category}");
+            }
+        }
+    }
+
+    #[test]
     fn a_category_needs_an_id_and_a_name() {
         let read = |it: Value| read_category(it.to_string().as_bytes());
         let long = "é".repeat(300);
         assert_eq!(
             read(json!({ "category_id": 3, "category_name": " News ", "parent_id": 0 })),
-            Ok(("3".to_owned(), "News".to_owned()))
+            Ok(("3".to_owned(), PanelCategory { name: "News".to_owned(), is_adult: false }))
         );
         assert_eq!(
-            read(json!({ "category_id": "3", "category_name": long })).unwrap().1.chars().count(),
+            read(json!({ "category_id": "3", "category_name": long })).unwrap().1.name.chars().count(),
             255
         );
         assert_eq!(read(json!({ "category_name": "News" })), Err(ElementProblem::NoId));

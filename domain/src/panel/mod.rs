@@ -17,6 +17,8 @@ pub use self::info::{
     EXPIRY_NOTICE_DAYS, ExpiryNotice, INFO_BYTES_MAX, LoginState, PanelAnswer, PanelInfoError, ProfileInfo,
     due_notice,
 };
-pub use self::lists::{CATEGORIES_MAX, Categories, ElementProblem, PanelStream, read_category, read_stream};
+pub use self::lists::{
+    CATEGORIES_MAX, Categories, ElementProblem, PanelCategory, PanelStream, read_category, read_stream,
+};
 pub use self::login::{PanelAction, PanelAddress, PanelAddressError, PanelLogin, VodQuestion};
 pub use self::loose::LooseValue;

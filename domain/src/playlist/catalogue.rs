@@ -93,6 +93,8 @@ impl CatalogueBuilder {
         // A later stream provides the values that the first one lacks.
         channel.group = channel.group.or(group);
         channel.logo = channel.logo.take().or_else(|| stream.logo().map(str::to_owned));
+        let is_adult = channel.is_adult || stream.is_adult();
+        channel.follow_adult_mark(is_adult);
         if channel.number.is_none()
             && let Some(number) = stream.provider.number
             && self.numbers.insert(number)
@@ -253,6 +255,12 @@ mod tests {
         let channel = &catalogue.channels[0];
         assert_eq!((channel.group, channel.logo.as_deref()), (Some(GroupId(1)), Some("L")));
         assert_eq!(catalogue.groups.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["G", "H"]);
+    }
+
+    #[test]
+    fn a_channel_is_adult_if_one_of_its_streams_is_marked() {
+        let catalogue = catalogue(&[&[",A", ",B"], &[r#"is_adult="1",A"#]]);
+        assert_eq!(catalogue.channels.iter().map(|it| it.is_adult).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Playlists: the parser ([`m3u`]), the changes of a refresh ([`delta`]) and the [`rules`] of an account, records built
 //! without a store ([`catalogue`]), and the writer ([`write`](mod@write)) with its additional [`tags`].
 
+pub mod adult;
 pub mod catalogue;
 pub mod content;
 pub mod delta;

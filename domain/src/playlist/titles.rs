@@ -62,7 +62,7 @@ pub fn listed_title(properties: StreamProperties, rule: StreamOverrides) -> Opti
     let extension = extension(&address);
     let file_id = film_id(&address).map_or_else(|| id_of(&address_key(&address)), str::to_owned);
     if properties.content == StreamContent::Movie {
-        let facts = TitleFacts { name, logo, ..TitleFacts::default() };
+        let facts = TitleFacts { name, logo, is_adult: properties.is_adult, ..TitleFacts::default() };
         return Some(ListedTitle {
             kind: TitleKind::Movie,
             category: group,
@@ -76,7 +76,12 @@ pub fn listed_title(properties: StreamProperties, rule: StreamOverrides) -> Opti
     // Marks of language and quality stay, because such versions are series of their own.
     let series = names.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
     let key = format!("{}\n{group}", words(series).join(" "));
-    let facts = TitleFacts { name: series.to_owned(), logo: logo.clone(), ..TitleFacts::default() };
+    let facts = TitleFacts {
+        name: series.to_owned(),
+        logo: logo.clone(),
+        is_adult: properties.is_adult,
+        ..TitleFacts::default()
+    };
     let title = parsed.map_or("", |it| it.title);
     let own = if title.is_empty() { &name } else { title };
     let episode = FoundEpisode {
@@ -152,6 +157,20 @@ mod tests {
         assert_ne!(
             film("http://tv.example/play?id=1").provider_id,
             film("http://tv.example/play?id=2").provider_id
+        );
+    }
+
+    #[test]
+    fn marked_films_and_series_are_adult_content() {
+        for content in [StreamContent::Movie, StreamContent::Series] {
+            let address = SourceUrl::new("http://tv.example/files/one.mkv");
+            let properties =
+                StreamProperties { content, is_adult: true, ..StreamProperties::new("A S01E01", address) };
+            let title = listed_title(properties, StreamOverrides::default()).unwrap();
+            assert!(title.facts.is_adult, "{content:?}");
+        }
+        assert!(
+            !listed("A", "http://tv.example/files/one.mkv", StreamContent::Movie).unwrap().facts.is_adult
         );
     }
 

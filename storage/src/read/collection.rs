@@ -140,6 +140,11 @@ impl<'a, T: Record> Collection<'a, T> {
         partitions.any(|it| it.ids.has_in(&ids))
     }
 
+    /// Returns the owner of a record of a paged collection, if the record exists. Does not read the disk.
+    pub fn owner_of(&self, id: u32) -> Option<u64> {
+        self.shared.state.read().directories[self.type_number].locate(id).map(|it| it.0)
+    }
+
     /// Lists the owners of a paged collection that have records.
     pub fn owners(&self) -> Vec<u64> {
         self.shared.state.read().directories[self.type_number].partitions.keys().copied().collect()

@@ -23,9 +23,9 @@ use crate::account::StreamIdentity;
 use crate::catchup::Archive;
 use crate::ids::{AccountId, StreamId};
 use crate::playlist::catalogue::is_id;
-use crate::playlist::content;
 use crate::playlist::m3u::PlaylistEntry;
 use crate::playlist::rules::Rules;
+use crate::playlist::{adult, content};
 use crate::source_url::SourceUrl;
 use crate::stream::{Stream, StreamOverrides, StreamProperties};
 
@@ -442,6 +442,7 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     let archive =
         content.is_live().then(|| Archive::of_attributes(&entry.attributes)).flatten().map(Box::new);
     StreamProperties {
+        is_adult: adult::is_marked(&entry.attributes),
         name: entry.name,
         url: entry.url,
         headers: entry.headers,
@@ -482,8 +483,9 @@ fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash 
 fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     // By name, so that a new field does not compile until it is handled here.
-    let StreamProperties { name, url, headers, tvg_id, group, logo, number, content, archive } = properties;
-    (name, url, tvg_id, group, logo, number, content, archive, nth).hash(&mut hasher);
+    let StreamProperties { name, url, headers, tvg_id, group, logo, number, content, archive, is_adult } =
+        properties;
+    (name, url, tvg_id, group, logo, number, content, archive, is_adult, nth).hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
     let StreamOverrides { name, url, tvg_id, group, logo } = rule;
     (name, url, tvg_id, group, logo).hash(&mut hasher);

@@ -349,3 +349,21 @@ fn an_entry_that_is_left_out_counts_as_seen_and_its_stream_is_removed_unless_use
     use MissingAction::{MarkStale, Remove};
     assert_eq!(actions, [(2, MarkStale), (3, MarkStale), (4, Remove)]);
 }
+
+#[test]
+fn a_stream_that_is_marked_as_adult_content_later_is_changed() {
+    let entry = |mark: &str| {
+        let text = format!("#EXTINF:-1{mark},a\nhttp://h/1\n");
+        let entry = |it| match it {
+            PlaylistItem::Entry(entry) => Some(entry),
+            _ => None,
+        };
+        parse(text.as_bytes(), PlaylistLimits::default()).0.into_iter().find_map(entry).unwrap()
+    };
+    let case = RefreshCase::new(StreamIdentity::Url, 100 * DAY);
+    let (mut streams, mut last_id) = (Vec::new(), 0);
+    for (mark, is_adult) in [("", false), (" is_adult=\"1\"", true), ("", false)] {
+        streams = refresh(&streams, &[entry(mark)], &case, &mut last_id);
+        assert_eq!((streams.len(), streams[0].id, streams[0].is_adult()), (1, StreamId(1), is_adult));
+    }
+}

@@ -3,6 +3,8 @@
 //! The format cannot escape a quote inside a value, but some playlists contain one. Therefore a quote ends a value only
 //! if a valid continuation follows: the end, a comma, or another `key=`.
 
+use crate::playlist::adult;
+
 /// The remainder after the attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remainder<'a> {
@@ -65,7 +67,8 @@ fn begins_known_attribute(text: &str) -> bool {
         ["tvg-", "tv-chno", "group-title", "channel-", "catchup", "radio", "timeshift"];
     key(text).is_some_and(|(key, behind)| {
         let key = key.to_ascii_lowercase();
-        BEGINNINGS.iter().any(|it| key.starts_with(it)) && behind.trim_start().starts_with(['"', '\''])
+        (BEGINNINGS.iter().any(|it| key.starts_with(it)) || adult::is_mark(&key))
+            && behind.trim_start().starts_with(['"', '\''])
     })
 }
 

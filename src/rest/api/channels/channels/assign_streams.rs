@@ -8,6 +8,7 @@ use resource_derive::Body;
 use serde_json::Value;
 use storage::Write;
 
+use super::adult::AdultMarks;
 use super::bulk::{BulkResultView, item};
 use super::edit::{STREAMS_MAX, check_streams};
 use super::numbers::{Changes, put_all};
@@ -91,14 +92,16 @@ pub(super) async fn assign_streams(
     call.write(move |write| {
         let pairs = targets.load(write)?;
         let mut errors = FieldErrors::default();
-        let mut changes = Changes::new();
+        let (mut changes, mut marks) = (Changes::new(), AdultMarks::default());
         for (n, (before, streams)) in pairs.into_iter().enumerate() {
             let order = combined(mode, &before.streams, &streams);
             if order.len() > STREAMS_MAX {
                 let message = format!("A channel has at most {STREAMS_MAX} streams.");
                 errors.add("stream_ids", item(n, &message));
             }
-            changes.push((before.clone(), Channel { streams: order, ..before }));
+            let mut channel = Channel { streams: order, ..before.clone() };
+            marks.follow(write, &before, &mut channel)?;
+            changes.push((before, channel));
         }
         errors.or(())?;
         let mut log = UndoLog::default();

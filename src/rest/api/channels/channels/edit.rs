@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use storage::Write;
 use uuid::Uuid;
 
+use super::adult::AdultMarks;
 use super::changed_fields::ChannelOverride;
 use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
@@ -85,7 +86,8 @@ pub(crate) struct NewChannel {
     r#override: Option<Option<ChannelOverride>>,
     /// Hides the channel from users of a lower level.
     user_level: Option<UserLevel>,
-    /// Hides the channel from users who hide adult content.
+    /// Hides the channel from users who hide adult content. Without a decision, or if the decision is the same, it follows
+    /// the marks of the streams; another value than the present one is a decision, which stays.
     is_adult: Option<bool>,
     /// When the gateway keeps the past of the channel itself; `null` leaves it to `timeshift_settings`.
     timeshift: Option<Option<Named<TimeShiftMode>>>,
@@ -183,9 +185,9 @@ impl ChannelEdit {
         set(&mut channel.enabled, self.enabled.or(self.hidden_from_output.map(|it| !it)));
         set(&mut channel.healthiest_first, self.healthiest_first);
         set(&mut channel.user_level, self.user_level);
-        set(&mut channel.is_adult, self.is_adult);
         set(&mut channel.timeshift, self.timeshift.map(|it| it.map(|it| it.0)));
         set(&mut channel.udp_output, self.udp_output.map(|it| it.map(|it| Box::new(it.into()))));
+        AdultMarks::default().apply(write, before, &mut channel, self.is_adult)?;
         if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {
             set_guide(write, &mut channel, wanted, "epg_data_id", &mut errors, log)?;
         }

@@ -342,6 +342,7 @@ fn make(
         streams: vec![stream.id],
         ..Channel::new(id, Uuid::new_v4(), name, now_ms())
     };
+    channel.follow_adult_mark(stream.is_adult());
     if let Some(url) = stream.logo() {
         let is_typed = stream.account == CUSTOM_ACCOUNT;
         let named_by = if is_typed { NamedBy::Admin } else { NamedBy::Account(stream.account) };

@@ -97,6 +97,9 @@ impl MergeTargets {
         }
         let mut channel = Channel { updated_at: now_ms(), ..before.clone() };
         channel.streams.push(stream.id);
+        if stream.is_adult() {
+            channel.follow_adult_mark(true);
+        }
         write.put(&channel)?;
         match self.created.get_mut(&id) {
             Some(created) => *created = channel.clone(),

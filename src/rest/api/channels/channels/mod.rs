@@ -1,5 +1,6 @@
 //! `/api/channels/channels/`, also available under `/api/channels/`: the channels of the lineup.
 
+mod adult;
 mod assign_streams;
 mod bulk;
 mod changed_fields;

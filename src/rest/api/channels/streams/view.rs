@@ -68,6 +68,9 @@ pub(crate) struct StreamView {
     local_file: Option<String>,
     /// Whether the stream is missing from the latest playlist.
     is_stale: bool,
+    /// Whether the provider marks the stream as adult content. Channels that play it are then hidden from users who hide
+    /// adult content, unless an admin decided otherwise.
+    is_adult: bool,
     /// Whether the provider keeps an archive, so that past programmes can be watched.
     is_catchup: bool,
     /// Depth of that archive in days; 0 without one.
@@ -173,6 +176,7 @@ impl Render for Stream {
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,
             is_stale: self.is_stale(),
+            is_adult: self.is_adult(),
             is_catchup: catchup_days > 0,
             catchup_days,
             last_seen: last_seen.map(Time),

@@ -463,3 +463,75 @@ async fn a_filter_makes_no_channels_of_films_and_series_unless_it_names_them() {
     assert_eq!(made(json!({ "filter": { "content_type": "movie" } })).await, 1);
     assert_eq!(made(json!({ "stream_ids": [6] })).await, 1);
 }
+
+/// Adds a stream that its provider marks as adult content.
+async fn adult_stream(rest: &Rest) {
+    let mut adult = stream(9, "Grown up", Some("News"), None);
+    adult.provider.is_adult = true;
+    rest.put([adult]).await;
+}
+
+/// Users who hide adult content saw the channels of streams that their providers mark, because nothing read the marks.
+#[tokio::test]
+async fn channels_of_marked_streams_are_adult_however_they_are_made() {
+    let rest = stage().await;
+    adult_stream(&rest).await;
+    let listed = rest.admin("GET", "/api/channels/streams/9/", Value::Null).await.body;
+    assert_eq!(listed["is_adult"], true);
+    let plain = rest.admin("GET", "/api/channels/streams/1/", Value::Null).await.body;
+    assert_eq!(plain["is_adult"], false);
+
+    let made = rest.admin("POST", &format!("{LIST}from-stream/"), json!({ "stream_id": 9 })).await;
+    assert_eq!((made.status, &made.body["is_adult"]), (201, &json!(true)), "{}", made.text);
+    let bulk = format!("{LIST}from-stream/bulk/");
+    let done = rest.admin("POST", &bulk, json!({ "stream_ids": [1, 9] })).await;
+    assert_eq!(done.status, 201, "{}", done.text);
+    assert_eq!(names(&rest, "is_adult=true&ordering=id").await, ["Grown up", "Grown up"]);
+    let of_streams = make(&rest, json!({ "name": "made", "streams": [1, 9] })).await;
+    assert_eq!(of_streams["is_adult"], true);
+    let decided = make(&rest, json!({ "name": "decided", "streams": [9], "is_adult": false })).await;
+    assert_eq!(decided["is_adult"], false, "the client decided");
+
+    let target = make(&rest, json!({ "name": "target" })).await;
+    let assign = format!("{LIST}assign-streams/");
+    let mut body = json!({ "ids": [target["id"], decided["id"]], "stream_ids": [9] });
+    for mode in ["append", "remove", "replace"] {
+        body["mode"] = mode.into();
+        assert_eq!(rest.admin("POST", &assign, body.clone()).await.status, 200);
+        let channel = rest.admin("GET", &one(&target), Value::Null).await.body;
+        assert_eq!(channel["is_adult"], mode != "remove", "{mode}");
+        let channel = rest.admin("GET", &one(&decided), Value::Null).await.body;
+        assert_eq!(channel["is_adult"], false, "{mode}");
+    }
+
+    // The channel with the lowest number gets the stream.
+    make(&rest, json!({ "name": "GROWN  up", "channel_number": 0.5, "streams": [2] })).await;
+    let merged = json!({ "stream_id": 9, "merge_by": "name" });
+    let merged = rest.admin("POST", &format!("{LIST}from-stream/"), merged).await;
+    let result = (merged.status, &merged.body["streams"], &merged.body["is_adult"]);
+    assert_eq!(result, (201, &json!([2, 9]), &json!(true)), "{}", merged.text);
+}
+
+#[tokio::test]
+async fn what_a_person_decides_about_adult_content_stays() {
+    let rest = stage().await;
+    adult_stream(&rest).await;
+    let channel = make(&rest, json!({ "name": "a", "streams": [9] })).await;
+    let change = async |body: Value| {
+        let changed = rest.admin("PATCH", &one(&channel), body).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        let stored = rest.models.channels.load().get(1).cloned().unwrap();
+        assert_eq!(changed.body["is_adult"], stored.is_adult);
+        (stored.is_adult, stored.is_adult_by_hand())
+    };
+    assert_eq!(change(json!({ "is_adult": true })).await, (true, false), "no other value, so no decision");
+    assert_eq!(change(json!({ "is_adult": false })).await, (false, true));
+    assert_eq!(change(json!({ "streams": [1, 9] })).await, (false, true), "other streams change nothing");
+    assert_eq!(change(json!({ "is_adult": true })).await, (true, false), "it follows its streams again");
+    assert_eq!(change(json!({ "streams": [1] })).await, (false, false));
+    assert_eq!(change(json!({ "is_adult": true })).await, (true, true));
+    assert_eq!(change(json!({ "streams": [1, 2] })).await, (true, true));
+    // A client that sends the whole object back.
+    assert_eq!(change(json!({ "is_adult": true, "streams": [9] })).await, (true, true));
+    assert_eq!(change(json!({ "is_adult": false })).await, (false, true), "its stream is marked by now");
+}

@@ -1,0 +1,218 @@
+//! Marks the channels of streams that the provider marks as adult content.
+//!
+//! The marks of all streams of the list are compared with the channels at every refresh, not only those that changed, so
+//! that a refresh that was interrupted before its channels were written is made up for by the next one.
+
+use std::collections::HashSet;
+
+use domain::channel::Channel;
+use domain::ids::{ChannelId, StreamId};
+use domain::stream::Stream;
+use storage::{Table, Write};
+use tracing::info;
+
+use super::error::ImportError;
+use super::job::Job;
+use crate::clock::now_ms;
+
+/// Maximum number of channels that one commit changes.
+const CHANNELS_AT_ONCE: usize = 500;
+
+/// The streams of an account that are marked as adult content after its refresh.
+#[derive(Default)]
+pub(super) struct AdultStreams(HashSet<StreamId>);
+
+impl AdultStreams {
+    /// Notes the mark of a stream; the last one counts.
+    pub(super) fn note(&mut self, stream: StreamId, is_adult: bool) {
+        if is_adult {
+            self.0.insert(stream);
+        } else if !self.0.is_empty() {
+            self.0.remove(&stream);
+        }
+    }
+
+    /// Returns the channels whose mark probably differs from that of their streams. Others are left alone: those of which
+    /// a person decided, and those without a stream of this account.
+    pub(super) fn outdated(&self, job: &Job, channels: &Table<Channel>) -> Vec<ChannelId> {
+        let owner = u64::from(job.account.id.0);
+        let streams = job.models.store.collection::<Stream>();
+        let is_own = |id: &StreamId| streams.owner_of(id.0) == Some(owner);
+        let is_outdated = |it: &Channel| match it.is_adult {
+            _ if it.is_adult_by_hand() => false,
+            false => it.streams.iter().any(|id| self.0.contains(id)),
+            true => !it.streams.iter().any(|id| self.0.contains(id)) && it.streams.iter().any(is_own),
+        };
+        channels.iter().filter(|it| is_outdated(it)).map(|it| it.id).collect()
+    }
+}
+
+/// Gives these channels the marks of their streams.
+pub(super) fn mark(job: &Job, outdated: &[ChannelId]) -> Result<(), ImportError> {
+    let mut n_changed = 0;
+    for ids in outdated.chunks(CHANNELS_AT_ONCE) {
+        job.check_stop()?;
+        let ids = ids.to_vec();
+        n_changed += job.models.store.write_blocking(move |write| mark_some(write, &ids))?;
+    }
+    if n_changed > 0 {
+        info!(account.id = %job.account.id, channels = n_changed, "channels got the adult marks of their streams");
+    }
+    Ok(())
+}
+
+/// Reads the channels and all their streams again, which may be of several accounts. Returns how many channels changed.
+fn mark_some(write: &mut Write<'_>, ids: &[ChannelId]) -> Result<u64, ImportError> {
+    let mut n_changed = 0;
+    for id in ids {
+        let Some(mut channel) = write.get::<Channel>(id.0)? else { continue };
+        let mut is_marked = false;
+        for stream in &channel.streams {
+            is_marked = is_marked || write.get::<Stream>(stream.0)?.is_some_and(|it| it.is_adult());
+        }
+        if channel.follow_adult_mark(is_marked) {
+            channel.updated_at = now_ms();
+            write.put(&channel)?;
+            n_changed += 1;
+        }
+    }
+    Ok(n_changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use domain::account::{Account, AccountProfile, PlaylistLocation};
+    use domain::account_group::AccountGroup;
+    use domain::group::Group;
+    use domain::ids::{AccountGroupId, AccountId, GroupId, ProfileId};
+    use domain::source_url::SourceUrl;
+    use domain::stream::StreamProperties;
+    use storage::{Models, Record, Store};
+    use tempfile::TempDir;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::fetch::{Fetch, FetchLimits};
+    use crate::importer::{ImportOptions, ImportSummary, import};
+
+    const ACCOUNT: AccountId = AccountId(2);
+
+    /// A store with an account, whose list is a file.
+    struct Fixture {
+        models: Models,
+        fetch: Fetch,
+        folder: TempDir,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            // Fails at the second call.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let folder = tempfile::tempdir().unwrap();
+            let models = tokio::task::spawn_blocking(|| {
+                Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap()
+            });
+            let (models, fetch) = (models.await.unwrap(), Fetch::new(FetchLimits::default()).unwrap());
+            let fixture = Self { models, fetch, folder };
+            let list = PlaylistLocation::File(fixture.list().to_string_lossy().into_owned());
+            let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
+            fixture.put(Account::new(ACCOUNT, "a", list, profile, 0)).await;
+            fixture
+        }
+
+        fn list(&self) -> PathBuf {
+            self.folder.path().join("list.m3u")
+        }
+
+        async fn put<T: Record + Send + Sync + 'static>(&self, record: T) {
+            let done = self.models.store.write(move |write| write.put(&record));
+            let done: Result<(), storage::Error> = done.await;
+            done.unwrap();
+        }
+
+        /// Imports a list of entries: the name, with `!` if it is marked, and `/` before it if it is in the group "Live".
+        async fn import(&self, entries: &[&str]) -> ImportSummary {
+            let mut list = "#EXTM3U\n".to_owned();
+            for entry in entries {
+                let name = entry.trim_matches(['/', '!']);
+                let group = if entry.starts_with('/') { " group-title=\"Live\"" } else { "" };
+                let mark = if entry.ends_with('!') { " is_adult=\"1\"" } else { "" };
+                list += &format!("#EXTINF:-1{group}{mark},{name}\nhttp://tv.example/{name}.ts\n");
+            }
+            fs::write(self.list(), list).unwrap();
+            import(&self.models, &self.fetch, ACCOUNT, ImportOptions::default(), |_| {}).await.unwrap()
+        }
+
+        async fn stream(&self, name: &str) -> StreamId {
+            let (models, name) = (self.models.clone(), name.to_owned());
+            let found =
+                tokio::task::spawn_blocking(move || models.store.collection::<Stream>().all().unwrap());
+            found.await.unwrap().into_iter().find(|it| it.name() == name).unwrap().id
+        }
+
+        async fn channel(&self, id: u32, streams: &[StreamId]) {
+            let channel = Channel::new(ChannelId(id), Uuid::from_u128(id.into()), id.to_string(), 0);
+            self.put(Channel { streams: streams.to_vec(), ..channel }).await;
+        }
+
+        /// Lists the channels that are adult content.
+        fn adult(&self) -> Vec<String> {
+            let channels = self.models.channels.load();
+            channels.iter().filter(|it| it.is_adult).map(|it| it.name.clone()).collect()
+        }
+    }
+
+    /// Channels of streams that the provider marked showed up for users who hide adult content.
+    #[tokio::test]
+    async fn a_refresh_gives_channels_the_marks_of_their_streams_unless_a_person_decided() {
+        let fixture = Fixture::new().await;
+        fixture.import(&["a", "b"]).await;
+        let (a, b) = (fixture.stream("a").await, fixture.stream("b").await);
+        let properties = StreamProperties::new("c", SourceUrl::new("http://other.example/c"));
+        let mut other = Stream::new(StreamId(900), AccountId(3), properties, 0);
+        fixture.put(other.clone()).await;
+        for (id, streams) in [(1, vec![a]), (2, vec![b]), (3, vec![b, a]), (4, vec![a, other.id])] {
+            fixture.channel(id, &streams).await;
+        }
+        fixture.import(&["a", "b"]).await;
+        assert_eq!(fixture.adult(), [""; 0]);
+
+        // Channels that exist follow a mark that is new.
+        assert_eq!(fixture.import(&["a!", "b"]).await.n_changed, 1);
+        assert_eq!(fixture.adult(), ["1", "3", "4"]);
+
+        // The same list again changes nothing that a person decided.
+        let mut decided = (**fixture.models.channels.load().get(1).unwrap()).clone();
+        decided.set_adult_by_hand(false, true);
+        fixture.put(decided).await;
+        assert_eq!(fixture.import(&["a!", "b"]).await.n_changed, 0);
+        assert_eq!(fixture.adult(), ["3", "4"]);
+
+        // It also marks a channel that an interrupted refresh has left out.
+        fixture.channel(5, &[a]).await;
+        assert_eq!(fixture.import(&["a!", "b"]).await.n_changed, 0);
+        assert_eq!(fixture.adult(), ["3", "4", "5"]);
+
+        // A mark that is gone is taken back, unless a stream of another account has one.
+        other.provider.is_adult = true;
+        fixture.put(other).await;
+        fixture.import(&["a", "b"]).await;
+        assert_eq!(fixture.adult(), ["4"]);
+    }
+
+    #[tokio::test]
+    async fn channels_that_a_refresh_creates_have_the_marks_of_their_streams() {
+        let fixture = Fixture::new().await;
+        fixture.put(Group::new(GroupId(7), "Live")).await;
+        let link = AccountGroup::new(AccountGroupId(1), ACCOUNT, GroupId(7), true);
+        fixture.put(AccountGroup { auto_channel_sync: true, ..link }).await;
+        fixture.import(&["/a!", "/b", "c!"]).await;
+        assert_eq!(fixture.adult(), ["a"]);
+        assert_eq!(fixture.models.channels.load().len(), 2);
+        fixture.import(&["/a", "/b!", "c!"]).await;
+        assert_eq!(fixture.adult(), ["b"]);
+    }
+}
