@@ -48,6 +48,7 @@ pub(crate) enum ConditionKind {
     StoreStopped,
     StoreDamaged,
     GuideDamaged,
+    GuideUnscheduled,
     DiskLow,
     RecordingsDiskLow,
     RecordingsUnmounted,
@@ -124,6 +125,7 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         let state = states.get(source.id.0);
         found.extend(state.and_then(|it| guide_condition(source, it, now)));
     }
+    found.extend(schedule_condition(models.guide_sources.load().iter().map(|it| &**it)));
     let integrations = models.integrations.load();
     for status in app.integrations.statuses() {
         let integration = integrations.get(status.id.0).filter(|it| it.is_enabled);
@@ -451,6 +453,35 @@ fn guide_condition(source: &GuideSource, state: &GuideState, now: i64) -> Option
     })
 }
 
+/// Asks about guides that are never refreshed only because that was the default of earlier versions.
+fn schedule_condition<'a>(sources: impl Iterator<Item = &'a GuideSource>) -> Option<Condition> {
+    const NAMES_MAX: usize = 3;
+    let open: Vec<&GuideSource> = sources.filter(|it| it.needs_schedule()).collect();
+    let ids: Vec<String> = open.iter().map(|it| it.id.to_string()).collect();
+    let mut names: Vec<String> = open.iter().take(NAMES_MAX).map(|it| format!("\"{}\"", it.name)).collect();
+    if open.len() > NAMES_MAX {
+        names.push(format!("{} more", open.len() - NAMES_MAX));
+    }
+    let last = names.pop()?;
+    let all = match names.is_empty() {
+        true => last,
+        false => format!("{} and {last}", names.join(", ")),
+    };
+    let (noun, verb) = if open.len() == 1 { ("Guide", "is") } else { ("Guides", "are") };
+    Some(Condition {
+        key: format!("guide_unscheduled:{}", ids.join(",")),
+        kind: ConditionKind::GuideUnscheduled,
+        severity: Severity::Warning,
+        title: format!("{noun} {all} {verb} never refreshed"),
+        message: format!(
+            "{noun} {all} {verb} never refreshed, because that was the default of an earlier version. Without refreshes, \
+             a guide is empty after some days."
+        ),
+        advice: "In the list of guides, choose to refresh every 24 hours or never; or set an interval for each guide."
+            .to_owned(),
+    })
+}
+
 fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Option<Condition> {
     let at = profile.expires_at.filter(|it| *it < now + EXPIRY_NOTICE_MS)?;
     let is_expired = at <= now;
@@ -477,6 +508,7 @@ mod tests {
     use domain::cluster::record::NodeId;
     use domain::guide::source::GuideSourceKind;
     use domain::ids::{AccountId, GuideSourceId, IntegrationId, ProfileId};
+    use domain::source_url::SourceUrl;
 
     use super::*;
 
@@ -518,6 +550,25 @@ mod tests {
                 "{status:?} {good_at:?}"
             );
         }
+    }
+
+    #[test]
+    fn guides_that_nobody_scheduled_are_one_question_until_it_is_answered() {
+        let url = Some(SourceUrl::new("http://guide.example/guide.xml"));
+        let source = |id: u32| {
+            let new = GuideSource::new(GuideSourceId(id), format!("G{id}"), GuideSourceKind::Xmltv, 0);
+            GuideSource { url: url.clone(), ..new }
+        };
+        let title = |sources: &[GuideSource]| schedule_condition(sources.iter()).map(|it| it.title);
+        assert_eq!(title(&[]), None);
+        assert_eq!(title(&[source(1)]).unwrap(), "Guide \"G1\" is never refreshed");
+        assert_eq!(title(&[source(1), source(2)]).unwrap(), "Guides \"G1\" and \"G2\" are never refreshed");
+        let many: Vec<_> = (1..=5).map(source).collect();
+        assert_eq!(title(&many).unwrap(), "Guides \"G1\", \"G2\", \"G3\" and 2 more are never refreshed");
+        let answered = GuideSource { is_schedule_chosen: true, ..source(1) };
+        assert_eq!(title(std::slice::from_ref(&answered)), None);
+        let rest = schedule_condition([answered, source(2)].iter()).unwrap();
+        assert_eq!(rest.key, "guide_unscheduled:2");
     }
 
     #[test]

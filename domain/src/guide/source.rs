@@ -10,6 +10,8 @@ use crate::source_url::SourceUrl;
 
 /// Days for which past programmes are kept if nothing else is configured.
 pub const HISTORY_DAYS: u32 = 7;
+/// Hours between two refreshes of a guide with an address if nothing else is configured.
+pub const REFRESH_INTERVAL_HOURS: u32 = 24;
 
 /// An origin of programmes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,10 @@ pub struct GuideSource {
     pub is_active: bool,
     #[serde(default)]
     pub schedule: RefreshSchedule,
+    /// Whether somebody chose the schedule, or it got the default. Otherwise an earlier version created the source, in which
+    /// "never" was the default.
+    #[serde(default)]
+    pub is_schedule_chosen: bool,
     /// Decides between sources with a channel of the same key: the larger value wins.
     #[serde(default)]
     pub priority: i32,
@@ -66,12 +72,43 @@ impl GuideSource {
             file: None,
             is_active: true,
             schedule: RefreshSchedule::default(),
+            is_schedule_chosen: false,
             priority: 0,
             history_days: HISTORY_DAYS,
             custom_properties: Map::new(),
             created_at: at,
             updated_at: at,
         }
+    }
+
+    /// Returns whether its guide is fetched from an address: `url`, or that of a panel or a service.
+    pub fn has_address(&self) -> bool {
+        match self.kind {
+            GuideSourceKind::Xmltv => self.url.is_some(),
+            GuideSourceKind::Panel => self.account.is_some(),
+            GuideSourceKind::SchedulesDirect => true,
+            GuideSourceKind::Generated | GuideSourceKind::Stream | GuideSourceKind::Written => false,
+        }
+    }
+
+    /// Sets the default schedule of a source that has got an address, unless a schedule was chosen. A source that had an
+    /// address before keeps its schedule, because nobody knows whether "never" was chosen.
+    pub fn schedule_by_default(&mut self, had_address: bool) {
+        if self.has_address() && !had_address && !self.is_schedule_chosen {
+            if self.is_never_refreshed() {
+                self.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
+            }
+            self.is_schedule_chosen = true;
+        }
+    }
+
+    /// Returns whether an admin has to be asked for a schedule: the guide is never refreshed, and nobody chose that.
+    pub fn needs_schedule(&self) -> bool {
+        self.is_active && self.has_address() && self.is_never_refreshed() && !self.is_schedule_chosen
+    }
+
+    fn is_never_refreshed(&self) -> bool {
+        self.schedule.interval_hours == 0 && self.schedule.cron.is_empty()
     }
 }
 
@@ -113,5 +150,64 @@ impl GuideSourceKind {
     /// Returns whether refreshes replace its programmes.
     pub fn is_refreshed(self) -> bool {
         matches!(self, Self::Xmltv | Self::Panel | Self::SchedulesDirect | Self::Stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(kind: GuideSourceKind) -> GuideSource {
+        GuideSource::new(GuideSourceId(1), "a", kind, 0)
+    }
+
+    #[test]
+    fn a_guide_that_gets_an_address_is_refreshed_daily_unless_a_schedule_was_chosen() {
+        let url = Some(SourceUrl::new("http://guide.example/guide.xml"));
+        let of_url = GuideSource { url: url.clone(), ..source(GuideSourceKind::Xmltv) };
+        let of_file = GuideSource { file: Some("a".to_owned()), ..source(GuideSourceKind::Xmltv) };
+        let of_panel = GuideSource { account: Some(AccountId(2)), ..source(GuideSourceKind::Panel) };
+        let chosen = GuideSource { is_schedule_chosen: true, ..of_url.clone() };
+        let cron = RefreshSchedule { interval_hours: 0, cron: "0 4 * * *".to_owned() };
+        let by_cron = GuideSource { schedule: cron, ..of_url.clone() };
+        for (source, expected) in [
+            (of_url.clone(), 24),
+            (of_panel, 24),
+            (source(GuideSourceKind::SchedulesDirect), 24),
+            (of_file.clone(), 0),
+            (source(GuideSourceKind::Xmltv), 0),
+            (source(GuideSourceKind::Generated), 0),
+            (source(GuideSourceKind::Stream), 0),
+            (source(GuideSourceKind::Written), 0),
+            (chosen, 0),
+            (by_cron, 0),
+        ] {
+            let mut new = source.clone();
+            new.schedule_by_default(false);
+            assert_eq!(new.schedule.interval_hours, expected, "{source:?}");
+            assert!(!new.needs_schedule(), "{source:?}");
+        }
+        let mut replaced = GuideSource { file: None, url, ..of_file };
+        replaced.schedule_by_default(false);
+        assert_eq!(replaced.schedule.interval_hours, 24, "an address after a file");
+        let mut old = of_url;
+        old.schedule_by_default(true);
+        assert_eq!(old.schedule.interval_hours, 0, "nothing changes without being asked for");
+    }
+
+    #[test]
+    fn admins_are_asked_for_the_schedule_of_guides_that_nobody_scheduled() {
+        let url = Some(SourceUrl::new("http://guide.example/guide.xml"));
+        let old = GuideSource { url, ..source(GuideSourceKind::Xmltv) };
+        let daily = RefreshSchedule { interval_hours: 24, cron: String::new() };
+        assert!(old.needs_schedule());
+        for answered in [
+            GuideSource { is_schedule_chosen: true, ..old.clone() },
+            GuideSource { schedule: daily, ..old.clone() },
+            GuideSource { is_active: false, ..old.clone() },
+            GuideSource { url: None, file: Some("a".to_owned()), ..old },
+        ] {
+            assert!(!answered.needs_schedule(), "{answered:?}");
+        }
     }
 }

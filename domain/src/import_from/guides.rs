@@ -99,24 +99,29 @@ fn guide_source(id: GuideSourceId, name: String, row: &SourceRow, rules: &Rules<
         _ => GuideSourceKind::Xmltv,
     };
     let is_web = |it: &&str| it.starts_with("http://") || it.starts_with("https://");
-    let interval = row.integer("refresh_interval").unwrap_or_default().clamp(0, INTERVAL_HOURS_MAX);
+    let interval = row.integer("refresh_interval").map(|it| it.clamp(0, INTERVAL_HOURS_MAX));
     let text = |column| row.text(column).filter(|it| !it.is_empty());
     let mut custom_properties = row.object("custom_properties");
     if serde_json::to_string(&custom_properties).map_or(usize::MAX, |it| it.len()) > JSON_BYTES_MAX {
         custom_properties.clear();
     }
-    GuideSource {
+    let mut source = GuideSource {
         url: text("url").filter(is_web).map(SourceUrl::new),
         username: text("username").map(|it| plain(it, NAME_CHARS_MAX)),
         password: text("password").map(Secret::new),
         is_active: row.flag("is_active") != Some(false),
         schedule: RefreshSchedule {
-            interval_hours: u32::try_from(interval).unwrap_or_default(),
+            interval_hours: interval.and_then(|it| u32::try_from(it).ok()).unwrap_or_default(),
             ..RefreshSchedule::default()
         },
         priority: row.integer("priority").and_then(|it| i32::try_from(it).ok()).unwrap_or_default(),
         custom_properties,
         created_at: row.time_ms("created_at").unwrap_or(rules.now),
         ..GuideSource::new(id, name, kind, rules.now)
+    };
+    // Of an interval of 0, nobody knows whether it was chosen: an admin is asked.
+    if interval.is_none() {
+        source.schedule_by_default(false);
     }
+    source
 }

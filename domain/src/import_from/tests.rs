@@ -519,3 +519,25 @@ fn titles_and_episodes_never_have_the_numbers_of_recordings() {
     assert!(next < 100 && numbers.iter().all(|it| (1..100).contains(it)), "{numbers:?}");
     assert!(report.to_string().contains("one of recordings"), "{report}");
 }
+
+#[test]
+fn an_imported_guide_without_an_interval_is_refreshed_daily_and_one_with_0_is_asked_about() {
+    let guide = |id: u32, more: Value| {
+        let mut row = json!({ "id": id.to_string(), "name": id.to_string(), "source_type": "xmltv" });
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (SourceTable::EpgSources, row)
+    };
+    let url = "http://tv.example/guide.xml";
+    let rows = [
+        guide(1, json!({ "url": url })),
+        guide(2, json!({ "url": url, "refresh_interval": null })),
+        guide(3, json!({ "url": url, "refresh_interval": "0" })),
+        guide(4, json!({ "url": url, "refresh_interval": "6" })),
+        guide(5, json!({ "url": "/data/guide.xml" })),
+        guide(6, json!({ "source_type": "dummy" })),
+    ];
+    let (foundation, _, _) = convert(&household(&rows), &empty(), &[]);
+    let intervals: Vec<_> =
+        foundation.guide_sources.iter().map(|it| (it.schedule.interval_hours, it.needs_schedule())).collect();
+    assert_eq!(intervals, [(24, false), (24, false), (0, true), (6, false), (0, false), (0, false)]);
+}

@@ -110,6 +110,7 @@ choice!(ConditionKind {
     StoreStopped = "store_stopped",
     StoreDamaged = "store_damaged",
     GuideDamaged = "guide_damaged",
+    GuideUnscheduled = "guide_unscheduled",
     DiskLow = "disk_low",
     RecordingsDiskLow = "recordings_disk_low",
     RecordingsUnmounted = "recordings_unmounted",

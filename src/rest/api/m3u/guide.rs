@@ -11,7 +11,7 @@ use crate::rest::api::epg::sources::new_source;
 use crate::rest::frame::call::Call;
 
 /// Creates a guide source for the panel of an account, unless the account has one. It is refreshed as often as the
-/// playlist.
+/// playlist, and daily if the playlist is never refreshed.
 pub(super) fn create(write: &mut Write<'_>, account: &Account) -> Result<Option<GuideSource>, Refusal> {
     if account.list.panel().is_none() {
         return Err(Refusal::field("create_epg", "Only an account of the type XC has a guide."));
@@ -26,6 +26,7 @@ pub(super) fn create(write: &mut Write<'_>, account: &Account) -> Result<Option<
     source.name = names.find(|name| known.iter().all(|it| it.name != *name)).unwrap_or_default();
     source.account = Some(account.id);
     source.schedule = account.schedule.clone();
+    source.schedule_by_default(false);
     write.put(&source)?;
     Ok(Some(source))
 }

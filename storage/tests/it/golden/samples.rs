@@ -109,12 +109,18 @@ pub(super) fn guide_source() -> GuideSource {
         file: Some("guide.xml".to_owned()),
         is_active: true,
         schedule: RefreshSchedule { interval_hours: 24, cron: "0 4 * * *".to_owned() },
+        is_schedule_chosen: false,
         priority: 5,
         history_days: 3,
         custom_properties: json!({ "timezone": "UTC" }).as_object().cloned().unwrap(),
         created_at: 1_700_000_000_000,
         updated_at: 1_700_000_000_001,
     }
+}
+
+/// A guide source whose schedule was chosen.
+pub(super) fn guide_source_with_schedule() -> GuideSource {
+    GuideSource { is_schedule_chosen: true, ..guide_source() }
 }
 
 pub(super) fn guide_state() -> GuideState {
@@ -279,6 +285,11 @@ pub(super) fn channel_with_udp_output() -> Channel {
     Channel { udp_output: Some(Box::new(output)), ..channel() }
 }
 
+/// A channel that a person unmarked as adult content.
+pub(super) fn channel_of_adult_streams() -> Channel {
+    Channel { is_adult: false, adult_by_streams: true, ..channel() }
+}
+
 pub(super) fn account_addresses() -> AddressRecord {
     AddressRecord {
         active: Some(SourceUrl::new("http://second.example:8080")),
@@ -352,6 +363,13 @@ pub(super) fn stream(id: u32) -> Stream {
         last_seen: (id == 2).then_some(1_700_000_000_000),
         ..Stream::new(StreamId(id), AccountId(2), provider, 1_600_000_000_000)
     }
+}
+
+/// A stream that its provider marks as adult content.
+pub(super) fn adult_stream() -> Stream {
+    let mut stream = stream(1);
+    stream.provider.is_adult = true;
+    stream
 }
 
 pub(super) fn stream_ids() -> StreamIdPage {
@@ -433,6 +451,7 @@ pub(super) fn recording() -> Recording {
             start: 1_700_000_001_000,
             end: Some(1_700_000_009_000),
             reason: "no data arrived".to_owned(),
+            is_lost: false,
         }],
         file: Some(RecordedFile {
             path: "TV_Shows/Evening/S03E07.ts".to_owned(),

@@ -44,6 +44,8 @@ impl SourceChange {
         let edit = self.0;
         // Every stored source has a name.
         let is_new = source.name.is_empty();
+        let had_address = !is_new && source.has_address();
+        source.is_schedule_chosen |= edit.refresh_interval.is_some();
         set(&mut source.name, edit.name);
         let url = edit.url.map(|it| it.filter(|it| !it.is_empty()).map(SourceUrl::new));
         if url.as_ref().is_some_and(Option::is_some) {
@@ -67,6 +69,7 @@ impl SourceChange {
         if source.kind == GuideSourceKind::Generated {
             generated_guide(&source.custom_properties)?;
         }
+        source.schedule_by_default(had_address);
         check_login(source, is_new || changes_login)?;
         check_account(write, source)
     }

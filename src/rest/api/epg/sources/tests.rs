@@ -44,7 +44,7 @@ async fn a_source_is_created_updated_by_field_and_deleted() {
     let id = u32::try_from(made.body["id"].as_u64().unwrap()).unwrap();
     let mut expected = json!({
         "id": id, "name": "Guide", "source_type": "xmltv", "url": null, "username": null, "account": null,
-        "is_active": true, "file_path": null, "refresh_interval": 0, "cron_expression": "", "priority": 0,
+        "is_active": true, "file_path": null, "refresh_interval": 0, "needs_interval": false, "cron_expression": "", "priority": 0,
         "history_days": 7, "status": "idle", "last_message": null, "created_at": made.body["created_at"],
         "updated_at": null, "custom_properties": {}, "epg_data_count": 0, "program_count": 0,
         "has_channels": false,
@@ -52,6 +52,7 @@ async fn a_source_is_created_updated_by_field_and_deleted() {
     assert_eq!(made.body, expected);
     for (field, value) in [
         ("name", json!("Other")),
+        ("refresh_interval", json!(12)),
         ("url", json!("https://u:p@guide.example/guide.xml?key=k")),
         ("username", json!("anna")),
         ("is_active", json!(false)),
@@ -77,6 +78,84 @@ async fn a_source_is_created_updated_by_field_and_deleted() {
     assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
     let gone = rest.admin("GET", &one(id), Value::Null).await;
     assert_eq!(gone.body, json!({ "detail": "No EPGSource matches the given query." }));
+}
+
+/// Guides that were added by their address were never refreshed, and empty after some days.
+#[tokio::test]
+async fn a_guide_with_an_address_is_refreshed_daily_unless_the_client_chose_otherwise() {
+    let rest = Rest::start().await;
+    let url = json!("http://guide.example/guide.xml");
+    let login = PanelLogin {
+        server: SourceUrl::new("http://panel.example"),
+        username: "u".to_owned(),
+        password: Secret::new("p"),
+    };
+    rest.put([account(5, PlaylistLocation::Panel(login))]).await;
+    for (more, expected) in [
+        (json!({ "source_type": "xmltv", "url": url }), 24),
+        (json!({ "source_type": "xmltv", "url": url, "refresh_interval": 6 }), 6),
+        (json!({ "source_type": "xmltv", "url": url, "refresh_interval": 0 }), 0),
+        (json!({ "source_type": "xmltv", "url": url, "cron_expression": "30 4 * * *" }), 0),
+        (json!({ "source_type": "xmltv", "url": "" }), 0),
+        (json!({ "source_type": "panel", "account": 5 }), 24),
+        (json!({ "source_type": "schedules_direct", "username": "u", "password": "p" }), 24),
+        (json!({ "source_type": "dummy" }), 0),
+        (json!({ "source_type": "stream" }), 0),
+        (json!({ "source_type": "written" }), 0),
+    ] {
+        let mut body = json!({ "name": more.to_string() });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = rest.admin("POST", LIST, body).await;
+        assert_eq!((made.status, &made.body["refresh_interval"]), (201, &json!(expected)), "{more}");
+        assert_eq!(made.body["needs_interval"], false, "{more}");
+    }
+    let late = make(&rest, xmltv("late")).await;
+    let changed = rest.admin("PATCH", &one(late), json!({ "url": url })).await;
+    assert_eq!(changed.body["refresh_interval"], 24, "an address that was added later");
+    let changed = rest.admin("PATCH", &one(late), json!({ "refresh_interval": 0 })).await;
+    let changed = (changed.status, rest.admin("PATCH", &one(late), json!({ "name": "later" })).await);
+    assert_eq!(
+        (changed.0, &changed.1.body["refresh_interval"]),
+        (200, &json!(0)),
+        "it stays as it was chosen"
+    );
+}
+
+#[tokio::test]
+async fn admins_are_asked_once_about_guides_that_an_earlier_version_never_refreshed() {
+    let rest = Rest::start().await;
+    let old = |id: u32| GuideSource {
+        url: Some(SourceUrl::new("http://guide.example/guide.xml")),
+        ..GuideSource::new(GuideSourceId(id), format!("Old {id}"), GuideSourceKind::Xmltv, 0)
+    };
+    rest.put([old(1), old(2)]).await;
+    let asked = async || {
+        let told = rest.admin("GET", "/api/core/notifications/", Value::Null).await.body;
+        let told = told["notifications"].as_array().unwrap().clone();
+        let is_question =
+            |it: &&Value| it["notification_key"].as_str().unwrap().starts_with("guide_unscheduled");
+        let titles: Vec<_> = told.iter().filter(is_question).map(|it| it["title"].to_string()).collect();
+        let health = rest.admin("GET", "/api/core/health/", Value::Null).await.body;
+        let kinds = health["problems"].as_array().unwrap();
+        assert_eq!(kinds.iter().filter(|it| it["kind"] == "guide_unscheduled").count(), titles.len());
+        titles
+    };
+    assert_eq!(asked().await, [r#""Guides \"Old 1\" and \"Old 2\" are never refreshed""#]);
+    // Another change is no answer.
+    let changed = rest.admin("PATCH", &one(1), json!({ "name": "First", "priority": 3 })).await;
+    assert_eq!(
+        (&changed.body["refresh_interval"], &changed.body["needs_interval"]),
+        (&json!(0), &json!(true))
+    );
+    let accepted = rest.admin("PATCH", &one(1), json!({ "refresh_interval": 24 })).await.body;
+    assert_eq!((&accepted["refresh_interval"], &accepted["needs_interval"]), (&json!(24), &json!(false)));
+    assert_eq!(asked().await, [r#""Guide \"Old 2\" is never refreshed""#]);
+    let declined = rest.admin("PATCH", &one(2), json!({ "refresh_interval": 0 })).await.body;
+    assert_eq!((&declined["refresh_interval"], &declined["needs_interval"]), (&json!(0), &json!(false)));
+    assert_eq!(asked().await, [""; 0]);
+    // Nobody is asked again when a schedule is removed later.
+    rest.admin("PATCH", &one(1), json!({ "refresh_interval": 0 })).await;
+    assert_eq!(asked().await, [""; 0]);
 }
 
 #[tokio::test]

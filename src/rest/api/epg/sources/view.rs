@@ -58,9 +58,12 @@ pub(crate) struct EPGSourceView {
     /// Name of the uploaded file that is the guide. Visible to admins only.
     #[field(example = "")]
     file_path: Option<String>,
-    /// Hours between two refreshes; 0 disables them.
+    /// Hours between two refreshes; 0 disables them. By default 24 for a new source with an address, and 0 for others.
     #[field(edit, at_most = 8_760, example = "24")]
     refresh_interval: u32,
+    /// Whether the guide is never refreshed although nobody chose that: 0 was the default of earlier versions. Sending
+    /// `refresh_interval`, also 0, answers it.
+    needs_interval: bool,
     /// Cron expression that replaces the interval: minute, hour, day of month, month, day of week.
     #[field(edit, blank, chars_max = 256, example = "30 4 * * *")]
     cron_expression: String,
@@ -164,6 +167,7 @@ impl Render for GuideSource {
             is_active: self.is_active,
             file_path: for_admins(&self.file),
             refresh_interval: self.schedule.interval_hours,
+            needs_interval: self.needs_schedule(),
             cron_expression: self.schedule.cron.clone(),
             priority: self.priority,
             history_days: self.history_days,

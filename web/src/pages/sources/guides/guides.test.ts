@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isFetched, nameFor, progressOf } from './guides';
+import { EMPTY_GUIDE, isFetched, nameFor, progressOf, unscheduled, type Guide } from './guides';
 
 describe('guide sources', () => {
 	it('are named after the file or the host', () => {
@@ -18,6 +18,12 @@ describe('guide sources', () => {
 			share: 0,
 			programmes: 0,
 		});
+	});
+
+	it('are refreshed every 24 hours unless the admin says otherwise', () => {
+		expect(EMPTY_GUIDE.refresh_interval).toBe(24);
+		const guides = [{ needs_interval: true }, { needs_interval: false }] as Guide[];
+		expect(unscheduled(guides)).toEqual([guides[0]]);
 	});
 
 	it('of computed kinds are not fetched', () => {

@@ -8,6 +8,9 @@ export type GuideWay = 'url' | 'file' | 'panel' | 'schedules_direct' | 'dummy';
 /** Uploads beyond this size are refused by the gateway, in bytes. */
 export const FILE_BYTES_MAX = 512 * 1024 * 1024;
 
+/** Hours between two refreshes of a new guide with an address. */
+export const INTERVAL_HOURS = 24;
+
 /** The values of the form of a guide. */
 export interface GuideValues {
 	name: string;
@@ -27,7 +30,7 @@ export const EMPTY_GUIDE: GuideValues = {
 	url: '',
 	username: '',
 	password: '',
-	refresh_interval: 0,
+	refresh_interval: INTERVAL_HOURS,
 	cron_expression: '',
 	priority: 0,
 	history_days: 7,
@@ -54,6 +57,9 @@ export function nameFor(url: string, file: File | null): string {
 		return '';
 	}
 }
+
+/** Guides that are never refreshed because that was the default of an earlier version: the admin is asked about them. */
+export const unscheduled = (guides: readonly Guide[]): Guide[] => guides.filter((it) => it.needs_interval);
 
 /** What a refresh reports while it runs. */
 export interface GuideProgress {

@@ -7,6 +7,11 @@ export const guideText = texts({
 		addTitle: 'Add a guide',
 		list: 'Guides',
 		match: 'Match channels',
+		unscheduledTitle: 'Guides that are never refreshed',
+		unscheduled: (names: string[]) =>
+			`${names.join(', ')}: never refreshed, because that was the default of an earlier version. Without refreshes, a guide is empty after some days.`,
+		refreshDaily: 'Refresh every 24 hours',
+		refreshNever: 'Never refresh',
 		emptyTitle: 'No guide yet',
 		emptyText:
 			'A guide lists the programmes of channels. A panel account can bring one; others are XMLTV files.',
