@@ -117,7 +117,8 @@ mod tests {
         assert_eq!(input, RecordingInput::EndedIncomplete, "22 s of 33 minutes, and yet not whole");
         assert_eq!(reason.as_deref(), Some("22 s are missing: deleted"));
         // The archive has them.
-        it.gaps = it.gaps_without(&[begin..begin + 22 * SECOND]);
+        let fetched = begin..begin + 22 * SECOND;
+        it.gaps = it.gaps_without(&[fetched]);
         assert_eq!(it.outcome(end), (RecordingInput::EndedWhole, None));
     }
 
