@@ -2,13 +2,18 @@
 
 use actors::{Events, now_ms};
 use domain::event::{Event, EventBody};
-use storage::StopReason;
-use tokio::sync::watch;
+use storage::Store;
+use tokio::task::spawn_blocking;
+use tracing::warn;
 
+use crate::data::complete;
 use crate::rest::frame::refuse::refused_writes;
 
-/// Emits an event for each change, until the store is dropped.
-pub(crate) async fn follow(mut stop_reason: watch::Receiver<Option<StopReason>>, events: Events) {
+/// Emits an event for each change, until the store is dropped. After a start on a full disk, adds the records that the start
+/// could not add.
+pub(crate) async fn follow(store: Store, events: Events) {
+    let mut stop_reason = store.stop_reason();
+    let mut incomplete = stop_reason.borrow().is_some().then_some(store);
     let mut was_stopped = false;
     loop {
         let why = stop_reason.borrow_and_update().clone();
@@ -19,6 +24,18 @@ pub(crate) async fn follow(mut stop_reason: watch::Receiver<Option<StopReason>>,
         was_stopped = why.is_some();
         if let Some(body) = body {
             events.emit(Event { at: now_ms(), body });
+        }
+        if !was_stopped && let Some(store) = incomplete.take() {
+            // Does not keep the events waiting.
+            spawn_blocking(move || {
+                if store.writes_shared()
+                    && let Err(error) = complete(&store)
+                {
+                    warn!(
+                        "failed to add the records that every store needs; the next start adds them: {error}"
+                    );
+                }
+            });
         }
         if stop_reason.changed().await.is_err() {
             return;

@@ -233,7 +233,7 @@ impl Gateway {
         };
         let (api, player) = (open(api_listener, api_routes), open(player_listener, player_routes));
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
-        let store_watch = store_watch::follow(app.models.store.stop_reason(), app.events.clone());
+        let store_watch = store_watch::follow(app.models.store.clone(), app.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
         let (models, events) = (app.models.clone(), app.events.clone());
         let matching = async move { matching::follow(models, &events).await };

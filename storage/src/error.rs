@@ -121,6 +121,11 @@ impl Error {
         Self::Disk { what, fault, cause: fault.text().map_or(cause, str::to_owned) }
     }
 
+    /// Returns true if the disk has no room for what was to be written.
+    pub(crate) fn is_full(&self) -> bool {
+        StopReason::of(self).fault == Fault::Full
+    }
+
     /// Returns true if the operating system refused to read or write, which says nothing about the data.
     pub(crate) fn is_of_system(&self) -> bool {
         matches!(self, Self::Disk { fault, .. } if *fault != Fault::Other)

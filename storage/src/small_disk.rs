@@ -1,6 +1,7 @@
 //! A small file system for tests of a full disk.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -19,6 +20,25 @@ impl SmallDisk {
     pub(crate) fn available_mib(&self) -> usize {
         let room = rustix::fs::statvfs(&self.0).unwrap();
         ((room.f_bavail * room.f_frsize) >> 20) as usize
+    }
+
+    /// Allows this many files and folders, the file system itself included.
+    pub(crate) fn limit_files(&self, n: u32) {
+        let limit = format!("remount,nr_inodes={n}");
+        assert!(Command::new("mount").args(["-o", &limit]).arg(&self.0).status().unwrap().success());
+    }
+
+    /// Writes another file that leaves no byte.
+    pub(crate) fn fill_up(&self) -> PathBuf {
+        let path = self.0.join("other data");
+        let mut file = File::create(&path).unwrap();
+        loop {
+            match file.write(&[7; 4096]) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => return path,
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     /// Writes another file of this size.

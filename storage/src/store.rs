@@ -7,31 +7,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::changes::{BACKLOG, Change, Changes};
-use crate::engine::block_cache::BlockCache;
+use crate::changes::{Change, Changes};
 use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX};
-use crate::engine::disk_watch::DiskWatch;
-use crate::engine::folder::{database_folder, database_folders, lock, remove_folder};
+use crate::engine::folder::{database_folders, lock, remove_folder};
 use crate::engine::shared::Shared;
-use crate::engine::state::{Directory, State};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
+use crate::folders::create_folder;
 use crate::read::collection::Collection;
 use crate::read::table::{self, Table};
 use crate::read::view::{self, Built, Reader, View};
 use crate::record::{CollectionKind, Record, Schema};
 use crate::recovery::migration::{FORMATS, Formats, refuse_newer};
-use crate::recovery::open::open_database;
 use crate::recovery::scan::COPY_FOLDER;
 use crate::write::Write;
 use crate::write::bulk::{BulkWrite, EncodedBulk};
 use crate::write::handle::WriterHandle;
-use crate::write::writer::{Job, Writer};
+use crate::write::start::Start;
+use crate::write::writer::Job;
 
 /// Maximum wait for reads in progress before the folder is unlocked.
 const RELEASE_MAX: Duration = Duration::from_secs(10);
@@ -82,13 +79,16 @@ impl StoreStatistics {
 impl Store {
     /// Opens the store in a folder, or creates it. Takes a while; blocks.
     ///
+    /// If the disk is full, an existing store is read from a copy in memory. It refuses writes then until there is room: see
+    /// [`Store::stop_reason`].
+    ///
     /// The key file is outside of the store. It is created together with the store and required ever after.
     pub fn open(folder: &Path, key_file: &Path, schema: Schema) -> Result<Self> {
         Self::open_as(folder, key_file, schema, &FORMATS)
     }
 
     pub(crate) fn open_as(folder: &Path, key_file: &Path, schema: Schema, formats: &Formats) -> Result<Self> {
-        fs::create_dir_all(folder).map_err(|error| Error::disk("create the folder of the store", error))?;
+        create_folder(folder, 0o777).map_err(|error| Error::disk("create the folder of the store", error))?;
         let lock = lock(folder)?;
         let vault = |is_new: bool| Vault::open(key_file, is_new);
         Self::start(folder, lock, vault, schema, None, formats)
@@ -111,7 +111,7 @@ impl Store {
         temporary: Option<PathBuf>,
         formats: &Formats,
     ) -> Result<Self> {
-        let (mut commit_file, mut mark) = match CommitFile::open(folder)? {
+        let (commit_file, mark) = match CommitFile::open(folder)? {
             Some(opened) => opened,
             None => {
                 if let Some(database) = database_folders(folder)?.first() {
@@ -128,49 +128,13 @@ impl Store {
         let vault = vault(is_new)?;
         // An interrupted check leaves its copy behind.
         remove_folder(&folder.join(COPY_FOLDER))?;
-        let disk = if is_new {
-            let database = database_folder(folder, mark.generation);
-            remove_folder(&database)?;
-            Disk::open(&database)?
-        } else {
-            let opened = open_database(folder, mark, &mut commit_file, &vault, formats)?;
-            mark = opened.1;
-            opened.0
+        let start = Start { folder, lock: &lock, schema: &schema, vault: &vault, formats };
+        let writer = match is_new {
+            true => start.create(commit_file, &mark)?,
+            false => start.open()?,
         };
-        let stop = watch::channel(None).0;
-        let disk_watch = DiskWatch::new(stop.clone());
-        let directories = schema.record_types.iter().map(|it| Directory::new(it.kind)).collect();
-        let shared = Arc::new(Shared {
-            folder: folder.to_owned(),
-            schema,
-            format: formats.now,
-            state: RwLock::new(State { directories, commit: 0, set_aside: Vec::new() }),
-            disk: RwLock::new(Some(Arc::new(disk.watched_by(&disk_watch)))),
-            vault,
-            cache: Mutex::new(BlockCache::default()),
-            changes: broadcast::channel(BACKLOG).0,
-            n_scans: 0.into(),
-            is_compacting: false.into(),
-            n_compactions: 0.into(),
-            n_reads: 0.into(),
-            kept: Mutex::default(),
-            backing_up: Mutex::default(),
-            disk_watch,
-            last_statistics: Mutex::default(),
-            stop,
-            committed_at: Mutex::new(Instant::now()),
-            log_status: watch::channel(None).0,
-            following: Mutex::default(),
-            lock: Mutex::new(Some(lock)),
-        });
-        let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation);
-        if is_new {
-            writer.first_commit()?;
-        } else {
-            writer.load(&mark)?;
-        }
-        writer.load_log()?;
-        let store = Self { shared, writer: WriterHandle::start(writer, temporary)? };
+        let store =
+            Self { shared: Arc::clone(&writer.shared), writer: WriterHandle::start(writer, temporary)? };
         store.statistics();
         Ok(store)
     }

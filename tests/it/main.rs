@@ -55,6 +55,7 @@ mod failover;
 mod films;
 mod first_start;
 mod full_disk;
+mod full_disk_start;
 mod guessing;
 mod guide;
 mod hls_failover;

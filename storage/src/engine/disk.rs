@@ -97,6 +97,8 @@ pub(crate) struct Disk {
     watch: Option<Arc<DiskWatch>>,
     /// Keys that were put or removed since a compaction began.
     journal: Mutex<Option<BTreeSet<Vec<u8>>>>,
+    /// Size of the database that this is a copy of, in bytes, if the copy is in memory and has no folder any more.
+    copied_bytes: Option<u64>,
     /// The last field, because sled has to close its files first.
     cleanup: Cleanup,
 }
@@ -198,6 +200,7 @@ impl Disk {
             pieces: Mutex::new(HashMap::new()),
             watch: None,
             journal: Mutex::new(None),
+            copied_bytes: None,
             cleanup: Cleanup { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
         };
         disk.count_pieces()
@@ -214,6 +217,17 @@ impl Disk {
     pub(crate) fn watched_by(mut self, watch: &Arc<DiskWatch>) -> Self {
         self.watch = Some(Arc::clone(watch));
         self
+    }
+
+    /// Notes that this is a copy in memory of a database of this size, and that its folder is removed.
+    pub(crate) fn in_memory(mut self, copied_bytes: u64) -> Self {
+        self.copied_bytes = Some(copied_bytes);
+        self
+    }
+
+    /// Returns whether this is a copy in memory, because the disk of the store was full.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.copied_bytes.is_some()
     }
 
     /// Counts the pieces of all long values, so that those of a replaced value can be removed.
@@ -348,7 +362,7 @@ impl Disk {
 
     /// Size of the database on the disk, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        folder_bytes(&self.cleanup.folder)
+        self.copied_bytes.unwrap_or_else(|| folder_bytes(&self.cleanup.folder))
     }
 
     /// Notes from now on which keys change.
@@ -374,7 +388,7 @@ impl Disk {
     /// Removes the files of this replaced database once its last reader is done. sled stores large values in separate
     /// files and opens them on each read, so the files must exist until then.
     pub(crate) fn remove_with_last_reader(&self) {
-        self.cleanup.is_replaced.store(true, Ordering::SeqCst);
+        self.cleanup.is_replaced.store(!self.is_in_memory(), Ordering::SeqCst);
     }
 
     /// Keeps the files of a database that was to be removed.

@@ -8,6 +8,7 @@ pub(crate) mod disk;
 pub(crate) mod disk_watch;
 pub(crate) mod folder;
 pub(crate) mod kept_values;
+pub(crate) mod memory_copy;
 pub(crate) mod pieces;
 pub(crate) mod shared;
 pub(crate) mod slice_writer;

@@ -54,9 +54,13 @@ impl GuideFiles {
         Ok(files)
     }
 
-    /// Opens the folder, or creates it. No source has a file before [`GuideFiles::adopt`]. Blocks.
+    /// Opens the folder, or creates it; on a full disk, the first file creates it. No source has a file before
+    /// [`GuideFiles::adopt`]. Blocks.
     pub fn open(folder: &Path) -> Result<Self> {
-        create_folder(folder)?;
+        match create_folder(folder) {
+            Err(error) if error.is_full() => tracing::warn!("{error}"),
+            created => created?,
+        }
         Ok(Self::of(folder.to_owned(), false))
     }
 
@@ -71,6 +75,7 @@ impl GuideFiles {
     /// Returns a new file without a name in the folder, for a download for example. It disappears when it is closed.
     /// Blocks.
     pub fn unnamed(&self) -> Result<File> {
+        create_folder(&self.0.path)?;
         output::unnamed(&self.0.path)
     }
 
@@ -151,6 +156,7 @@ impl GuideFiles {
     /// # Errors
     /// If the disk has no room for a file like the present one.
     pub fn begin(&self, source: GuideSourceId) -> Result<GuideWriter> {
+        create_folder(&self.0.path)?;
         let (generation, expected_bytes) = {
             let mut sources = self.0.sources.write();
             let present = sources.entry(source).or_default();
@@ -188,6 +194,7 @@ impl GuideFiles {
     /// # Errors
     /// If the system has no random bytes.
     pub fn unfinished_path(&self) -> Result<PathBuf> {
+        create_folder(&self.0.path)?;
         let n = getrandom::u64().map_err(|error| Error::disk("get random bytes from the system", error))?;
         Ok(self.0.path.join(format!("{n:016x}.{UNFINISHED}")))
     }
@@ -251,7 +258,12 @@ impl Folder {
     fn names(&self) -> Result<Vec<String>> {
         let failed = |error| Error::disk("read the folder of guide files", error);
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
+        let entries = match fs::read_dir(&self.path) {
+            // On a full disk, until the first file is written.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
             // Other names cannot be ours.
             names.extend(entry.map_err(failed)?.file_name().into_string().ok());
         }

@@ -546,3 +546,18 @@ fn the_content_of_a_channel_changes_with_its_programmes_only() {
         assert_eq!((other[0], other[2], other[3]), (first[0], first[2], first[3]));
     }
 }
+
+// A folder that an earlier version did not have kept the gateway from starting on a full disk.
+#[test]
+fn a_missing_folder_on_a_full_disk_is_created_with_the_first_file() {
+    let disk = SmallDisk::new(8);
+    disk.limit_files(1);
+    let files = GuideFiles::open(&disk.0.join("guides")).unwrap();
+    files.adopt([(SOURCE, 1)]).unwrap();
+    assert_eq!((files.damaged(), files.present().len()), (vec![SOURCE], 0));
+    let refused = files.begin(SOURCE).err().unwrap();
+    assert!(refused.is_full(), "{refused}");
+    disk.limit_files(100);
+    write(&files, &many()[..5]);
+    assert_eq!(files.damaged(), []);
+}

@@ -16,6 +16,7 @@ use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
 
 /// The current format, and the steps that lead to it.
+#[derive(Clone, Copy)]
 pub(crate) struct Formats {
     pub(crate) now: u8,
     /// One step for each older format that was ever released.

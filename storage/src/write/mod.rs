@@ -7,7 +7,7 @@ pub(crate) mod handle;
 mod memory_update;
 pub(crate) mod overlay;
 mod stage;
-mod start;
+pub(crate) mod start;
 mod stop;
 mod sweep;
 pub(crate) mod writer;

@@ -1,7 +1,7 @@
 //! The store refuses writes while the disk cannot take them, and goes on by itself once it can.
 //!
 //! ```text
-//!            too little room                       failed disk operation
+//!            too little room              failed disk operation, or a start on a full disk
 //!   WRITABLE ───────────────► REFUSING   WRITABLE ──────────────────────► REFUSING, the disk is unknown
 //!      ▲                         │          ▲                                 │
 //!      └──── room again ─────────┘          └── the files were copied, and ───┘
@@ -12,6 +12,9 @@
 //! differ then, and a failed sync may have lost what a later one reports as written. So the files are copied, which
 //! writes all bytes again, and the copy is opened and compared with the commit file as after a restart. A change whose
 //! write failed is in the copy or not; readers, views and subscribers get the state of the copy.
+//!
+//! A start on a full disk reads a copy in memory. Then the database itself is opened, as that start would have done, or a
+//! copy of it if it was not stopped properly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,12 +25,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::changes::Change;
-use crate::engine::commit_file::CommitFile;
+use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::Disk;
 use crate::engine::folder::{database_folder, open_copy, remove_folder, sync_whole};
 use crate::engine::space::{SpaceMonitor, ensure_room};
 use crate::engine::state::State;
 use crate::error::{Error, Result, StopReason};
+use crate::recovery::open::open_database;
 use crate::write::compact::Worth;
 use crate::write::start::{LoadedDatabase, load_and_clean};
 use crate::write::writer::{Job, Writer};
@@ -95,7 +99,8 @@ impl Writer {
         }
     }
 
-    fn refuse(&mut self, error: &Error, is_unknown: bool) {
+    /// Refuses all further writes. If the disk is unknown, until the database was read again.
+    pub(crate) fn refuse(&mut self, error: &Error, is_unknown: bool) {
         self.abandon_compaction();
         self.worth = Worth::No;
         let refusing = self.refusing.get_or_insert_with(|| Refusing {
@@ -142,15 +147,20 @@ impl Writer {
         let Some(refusing) = self.refusing.as_mut().filter(|it| Instant::now() >= it.try_at) else { return };
         if refusing.is_unknown {
             let shared = Arc::clone(&self.shared);
+            let was_in_memory = shared.disk().is_ok_and(|it| it.is_in_memory());
             let reloaded = {
                 // Those who wait for the writer need not wait for a copy that takes long.
                 let _operation = shared.disk_watch.begin();
                 self.reload()
             };
             match reloaded {
-                Ok(change) => {
+                Ok((change, is_sealing)) => {
                     self.go_on();
                     self.notify(change);
+                    // What the start left out.
+                    if was_in_memory && let Err(error) = self.compact_if_needed(is_sealing) {
+                        tracing::warn!("failed to compact the store: {error}");
+                    }
                 }
                 Err(error) => {
                     let has_room = !matches!(error, Error::NoRoom { .. });
@@ -168,8 +178,9 @@ impl Writer {
         }
     }
 
-    /// Copies the database, opens the copy, and replaces everything in memory by its content.
-    fn reload(&mut self) -> Result<Change> {
+    /// Opens the database or a copy of it, and replaces everything in memory by its content. Returns also whether it contained
+    /// secrets that were not encrypted.
+    fn reload(&mut self) -> Result<(Change, bool)> {
         let shared = Arc::clone(&self.shared);
         // Not flushed: after some failures sled would wait for ever, and everything answered is on the disk.
         let old = shared.disk()?;
@@ -177,13 +188,24 @@ impl Writer {
             let what = "the commit file is missing".to_owned();
             return Err(Error::Damaged { at: shared.folder.clone(), what });
         };
-        ensure_room(&shared.folder, "copy the database", old.bytes())?;
         // A compaction that failed at its last step may have been switched to.
         let current = database_folder(&shared.folder, mark.generation);
-        let generation = mark.generation.max(self.generation) + 1;
+        let (new, mark) = if old.is_in_memory() {
+            match mark.closed {
+                Some(_) => ensure_room(&shared.folder, "write", 0)?,
+                None => ensure_room(&shared.folder, "copy the database", old.bytes())?,
+            }
+            open_database(&shared.folder, mark, &mut commit_file, &shared.vault, &self.formats)?
+        } else {
+            ensure_room(&shared.folder, "copy the database", old.bytes())?;
+            let generation = mark.generation.max(self.generation) + 1;
+            let new = open_copy(&current, &database_folder(&shared.folder, generation))?;
+            (new, CommitMark { generation, ..mark })
+        };
+        let generation = mark.generation;
         let folder = database_folder(&shared.folder, generation);
-        let new = open_copy(&current, &folder)?.watched_by(&shared.disk_watch);
-        let LoadedDatabase { state, last, .. } = load_and_clean(&shared, &new, &mark)?;
+        let new = new.watched_by(&shared.disk_watch);
+        let LoadedDatabase { state, last, is_sealing } = load_and_clean(&shared, &new, &mark)?;
         sync_whole(&folder)?;
         // If this write fails, it is unknown which of the two databases the commit file names.
         new.keep();
@@ -199,10 +221,11 @@ impl Writer {
         self.stages.clear();
         self.leftovers.clear();
         old.remove_with_last_reader();
-        if current != old.folder() {
+        if current != old.folder() && current != folder {
             drop(remove_folder(&current));
         }
-        Ok(Change::of_all(version, shared.schema.record_types.iter().map(|it| it.name)))
+        let all = shared.schema.record_types.iter().map(|it| it.name);
+        Ok((Change::of_all(version, all), is_sealing))
     }
 
     /// Replaces state and database while no reader scans, because a scan reads blocks that the copy may not have.
@@ -236,6 +259,8 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
+    use crate::changes::ChangeMessage;
+    use crate::engine::memory_copy::names;
     use crate::error::Fault;
     use crate::record::{CollectionKind, Record, Schema, Sharing};
     use crate::small_disk::SmallDisk;
@@ -356,6 +381,104 @@ mod tests {
         drop((store, table));
         assert_eq!(databases(&disk.0), 1);
         complete(&open(&disk));
+    }
+
+    fn wait_until_writable(store: &Store, id: u32) {
+        let deadline = Instant::now() + WAIT_MAX;
+        while put(store, id).is_err() {
+            assert!(
+                Instant::now() < deadline,
+                "the store does not go on: {:?}",
+                store.stop_reason().borrow()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(*store.stop_reason().borrow(), None);
+    }
+
+    /// Leaves the store of a disk as a kill does.
+    fn kill(disk: &SmallDisk, store: Store) {
+        let (folder, killed) = (disk.0.join("store"), disk.0.join("killed"));
+        assert!(Command::new("cp").arg("-r").args([&folder, &killed]).status().unwrap().success());
+        drop(store);
+        fs::remove_dir_all(&folder).unwrap();
+        fs::rename(killed, folder).unwrap();
+    }
+
+    // The gateway did not start on a full disk, not even after a clean stop.
+    #[test]
+    fn a_store_on_a_full_disk_is_read_from_a_copy_and_goes_on_when_there_is_room() {
+        for is_killed in [false, true] {
+            let disk = SmallDisk::new(32);
+            let folder = disk.0.join("store");
+            let store = open(&disk);
+            (1..=50).try_for_each(|id| put(&store, id)).unwrap();
+            let mut bulk = store.bulk_write::<Item>(0).unwrap();
+            (1..=90).try_for_each(|id| bulk.put(&Item { id, text: note(id).text })).unwrap();
+            bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
+            let version = store.version();
+            let complete = |store: &Store| {
+                (1..=50)
+                    .for_each(|id| assert_eq!(store.collection::<Note>().get(id).unwrap(), Some(note(id))));
+                assert_eq!(store.collection::<Item>().len_of(0), 90);
+                assert_eq!(store.collection::<Item>().get(90).unwrap().unwrap().text, note(90).text);
+            };
+            if is_killed {
+                kill(&disk, store)
+            } else {
+                drop(store)
+            }
+            let other_data = disk.fill_up();
+
+            // Also once more after a stop, and after a kill that left a folder behind.
+            let has_left_nothing = || names(&folder).unwrap().iter().all(|it| !it.exists());
+            for n in 0..3 {
+                if n > 0 {
+                    fs::create_dir_all(names(&folder).unwrap()[0].join("blobs")).unwrap();
+                }
+                let store = open(&disk);
+                assert!(has_left_nothing(), "start {n}");
+                assert_eq!(store.stop_reason().borrow().as_ref().map(|it| it.fault), Some(Fault::Full));
+                assert_eq!(store.version(), version);
+                complete(&store);
+                assert_eq!(store.table::<Note>().unwrap().load().len(), 50);
+                let refused = put(&store, 51);
+                let is_full = matches!(&refused, Err(Error::Stopped(why)) if why.fault == Fault::Full);
+                assert!(is_full, "{refused:?}");
+                assert!(store.bulk_write::<Item>(0).is_err());
+                assert!(store.statistics().disk_bytes > 0);
+            }
+
+            let store = open(&disk);
+            let table = store.table::<Note>().unwrap();
+            let mut changes = store.changes();
+            fs::remove_file(other_data).unwrap();
+            wait_until_writable(&store, 5_000);
+            complete(&store);
+            assert_eq!((table.load().len(), table.load().get(5_000).map(|it| it.id)), (51, Some(5_000)));
+            let first = changes.try_next();
+            assert!(matches!(first, Some(ChangeMessage::Changed(it)) if it.version == version));
+            kill(&disk, store);
+            let store = open(&disk);
+            complete(&store);
+            assert_eq!(store.collection::<Note>().len(), 51);
+            assert!(databases(&disk.0) == 1 && has_left_nothing());
+        }
+    }
+
+    #[test]
+    fn a_first_start_on_a_full_disk_and_a_store_without_its_database_are_refused() {
+        let disk = SmallDisk::new(8);
+        let try_open = || Store::open(&disk.0.join("store"), &disk.0.join("key"), schema()).map(drop);
+        let other_data = disk.fill_up();
+        let refused = try_open().unwrap_err();
+        assert!(refused.to_string().ends_with("the disk is full"), "{refused}");
+        fs::remove_file(&other_data).unwrap();
+        try_open().unwrap();
+        fs::remove_file(disk.0.join("store/db-000001/db")).unwrap();
+        disk.fill_up();
+        let refused = try_open().unwrap_err();
+        assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
     }
 
     #[test]

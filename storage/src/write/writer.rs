@@ -64,6 +64,7 @@ use crate::engine::state::Partition;
 use crate::error::{Error, Result, StopReason};
 use crate::log::LogWriter;
 use crate::read::view::{Reader, RegisterView, RegisteredView};
+use crate::recovery::migration::Formats;
 use crate::write::Write;
 use crate::write::compact::{Compaction, Worth};
 use crate::write::stop::{Next, Refusing};
@@ -148,6 +149,7 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) commit_file: CommitFile,
     pub(crate) generation: u64,
+    pub(crate) formats: Formats,
     /// The last number given to a commit or a stage.
     pub(crate) last: u64,
     /// Keys of replaced values, in the order in which they have to be removed.
@@ -168,11 +170,17 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>, commit_file: CommitFile, generation: u64) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        commit_file: CommitFile,
+        generation: u64,
+        formats: Formats,
+    ) -> Self {
         Self {
             shared,
             commit_file,
             generation,
+            formats,
             last: 0,
             leftovers: BTreeSet::new(),
             stages: BTreeMap::new(),

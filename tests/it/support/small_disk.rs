@@ -1,6 +1,7 @@
 //! A small file system of its own, as a disk that is full or read-only.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -35,6 +36,19 @@ impl SmallDisk {
         let file = self.folder.join("other data");
         fs::write(&file, vec![7; mib << 20]).expect("the disk has room");
         file
+    }
+
+    /// Writes a file that leaves no byte, which replaces an earlier one, and returns its path.
+    pub fn fill_up(&self) -> PathBuf {
+        let path = self.folder.join("other data");
+        let mut file = File::create(&path).expect("the disk has room");
+        loop {
+            match file.write(&[7; 4096]) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => return path,
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     /// Mounts the disk at a second place, from which it can be taken and to which it can come back with its files.
