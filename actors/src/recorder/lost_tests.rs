@@ -40,6 +40,12 @@ fn lost<'a>(it: &'a Recording, reason: &str) -> Option<&'a Gap> {
     it.gaps.iter().find(|it| it.is_lost && it.reason.contains(reason))
 }
 
+/// Records channel 1. No other recording takes the name of its file when that is free again.
+async fn record(studio: &Studio, id: u32) {
+    let now = now_ms();
+    studio.record_channel(1, id, now..now + HOUR, |it| it.channel_name = format!("News {id}")).await;
+}
+
 /// Sets the end of a recording to this moment, and returns it once its end is reported.
 async fn end(studio: &Studio, id: u32) -> Recording {
     studio.change(id, |it| it.end = now_ms()).await;
@@ -64,10 +70,9 @@ fn ends(studio: &Studio, id: u32) -> Vec<(u64, bool)> {
 #[tokio::test]
 async fn a_file_that_is_lost_while_it_is_recorded_is_a_gap_and_the_rest_is_recorded() {
     let studio = Studio::new().await;
-    let now = now_ms();
     let ids = || (1..).zip(DAMAGES);
     for (id, _) in ids() {
-        studio.record(id, now, now + HOUR).await;
+        record(&studio, id).await;
     }
     let mut paths = Vec::new();
     for (id, _) in ids() {
@@ -107,9 +112,8 @@ async fn a_file_that_is_lost_while_it_is_recorded_is_a_gap_and_the_rest_is_recor
 #[tokio::test]
 async fn a_file_that_is_lost_while_the_source_is_away_is_noticed_then_and_the_rest_is_recorded() {
     let studio = Studio::of([&[stream(1, "a"), stream(2, "b")]]).await;
-    let now = now_ms();
     for id in 1..=3 {
-        studio.record(id, now, now + HOUR).await;
+        record(&studio, id).await;
     }
     for id in 1..=3 {
         studio.until(id, |it| it.status == RecordingStatus::Recording).await;
@@ -120,6 +124,9 @@ async fn a_file_that_is_lost_while_the_source_is_away_is_noticed_then_and_the_re
         studio.scenario.provider.set(path, Behaviour::NoAnswer);
     }
     studio.scenario.system.switchboard().stop(channel(1)).await.unwrap();
+    for id in 1..=3 {
+        studio.until(id, |it| it.gaps.last().is_some_and(|it| it.end.is_none())).await;
+    }
     for (id, (reason, damage)) in [(1, DAMAGES[0]), (2, DAMAGES[5])] {
         damage(&studio.path(&studio.get(id).unwrap()));
         studio.until(id, |it| lost(it, reason).is_some_and(|it| it.end.is_none())).await;
@@ -147,10 +154,9 @@ async fn a_file_that_is_lost_while_the_source_is_away_is_noticed_then_and_the_re
 #[tokio::test]
 async fn a_file_that_is_lost_in_the_last_moment_is_noticed_at_the_end() {
     let studio = Studio::new().await;
-    let now = now_ms();
     let ids = || (1..).zip(DAMAGES);
     for (id, _) in ids() {
-        studio.record(id, now, now + HOUR).await;
+        record(&studio, id).await;
     }
     for (id, (reason, damage)) in ids() {
         studio.until(id, |it| it.status == RecordingStatus::Recording).await;
@@ -172,8 +178,7 @@ async fn a_file_that_is_lost_in_the_last_moment_is_noticed_at_the_end() {
 #[tokio::test]
 async fn a_recording_whose_folder_was_deleted_continues_in_a_new_one_unless_other_recordings_belong_there() {
     let studio = Studio::new().await;
-    let now = now_ms();
-    studio.record(1, now, now + HOUR).await;
+    record(&studio, 1).await;
     studio.until(1, |it| it.status == RecordingStatus::Recording).await;
     studio.until_longer(1, 100_000).await;
     fs::remove_dir_all(studio.root()).unwrap();
@@ -182,7 +187,7 @@ async fn a_recording_whose_folder_was_deleted_continues_in_a_new_one_unless_othe
     let done = end(&studio, 1).await;
     assert_eq!(done.status, RecordingStatus::Interrupted, "{done:?}");
     // The folder of the first recording may be on a disk that comes back.
-    studio.record(2, now, now + HOUR).await;
+    record(&studio, 2).await;
     studio.until(2, |it| it.status == RecordingStatus::Recording).await;
     fs::remove_dir_all(studio.root()).unwrap();
     let waiting = studio.until(2, |it| lost(it, "deleted").is_some() && it.reason.is_some()).await;

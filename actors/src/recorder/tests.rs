@@ -36,6 +36,8 @@ pub(super) struct Studio {
     pub(super) scenario: Scenario,
     pub(super) models: Models,
     folder: tempfile::TempDir,
+    /// The folders from before power cuts. The last tasks of a system that was ended must not find their files deleted.
+    former: Vec<tempfile::TempDir>,
 }
 
 impl Studio {
@@ -48,7 +50,7 @@ impl Studio {
     pub(super) async fn of<const N: usize>(channels: [&[Stream]; N]) -> Self {
         let scenario = Scenario::of(settings(), channels).await;
         let folder = tempfile::tempdir().unwrap();
-        let studio = Self { scenario, models: models(&[]), folder };
+        let studio = Self { scenario, models: models(&[]), folder, former: Vec::new() };
         studio.start();
         studio
     }
@@ -61,10 +63,10 @@ impl Studio {
 
     /// Ends the system as a crash would, and starts another one on the same store and files.
     async fn crash(self) -> Self {
-        let Self { scenario, models, folder } = self;
+        let Self { scenario, models, folder, former } = self;
         drop(scenario);
         let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
-        let studio = Self { scenario, models, folder };
+        let studio = Self { scenario, models, folder, former };
         studio.start();
         studio
     }
@@ -87,7 +89,7 @@ impl Studio {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
         }
-        let Self { scenario, models, folder } = self;
+        let Self { scenario, models, folder, mut former } = self;
         drop(scenario);
         let changed = models.store.write(move |write| {
             let mut recording = write.get::<Recording>(1)?.expect("a recording");
@@ -95,9 +97,9 @@ impl Studio {
             write.put(&recording)
         });
         changed.await.unwrap();
-        drop(folder);
+        former.push(folder);
         let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
-        let studio = Self { scenario, models, folder: after };
+        let studio = Self { scenario, models, folder: after, former };
         studio.start();
         studio
     }
@@ -116,7 +118,7 @@ impl Studio {
     }
 
     /// Records channel 1.
-    pub(super) async fn record(&self, id: u32, start: i64, end: i64) {
+    async fn record(&self, id: u32, start: i64, end: i64) {
         self.record_channel(1, id, start..end, |_| {}).await;
     }
 

@@ -369,7 +369,8 @@ impl Recording {
         let is_much = missing.saturating_mul(10) > end.saturating_sub(self.begins_at().min(file.started_at));
         if is_much || lost.is_some() {
             let reason = lost.or(last).map_or("", |it| it.reason.as_str());
-            let seconds = missing / 1000;
+            // A file can be lost in its first second.
+            let seconds = (missing / 1000).max(1);
             return (RecordingInput::EndedIncomplete, Some(format!("{seconds} s are missing: {reason}")));
         }
         (RecordingInput::EndedWhole, None)

@@ -179,7 +179,8 @@ impl Run {
 
     /// Notes how far the file is, once the disk has it.
     async fn note_fetched(&mut self) {
-        let (Some(reached), Some(file)) = (self.last_at, self.file.take()) else { return };
+        let Some(reached) = self.last_at else { return };
+        let Some(file) = self.file.take() else { return };
         if self.use_file(file, RecordingFile::sync).await.is_err() {
             return;
         }

@@ -131,7 +131,7 @@ enum Ended {
     Now,
     /// It had ended before.
     Before,
-    /// It never began. Contains the path of its empty file, if it has one.
+    /// It has no file. Contains the path of an empty one, which is removed.
     WithoutFile(Option<String>),
 }
 
@@ -590,15 +590,20 @@ impl Run {
                 let own = it.file.take().filter(|it| folder.has(it));
                 return (Ended::WithoutFile(own.map(|it| it.path)), false);
             }
+            // It has lost its file, and nothing came into the next one.
+            let is_empty = bytes == Some(0) && it.gaps.iter().any(|it| it.is_lost);
+            let empty = it.file.take_if(|file| is_empty && file.ended_at.is_none() && folder.has(file));
+            if empty.is_some() {
+                it.file = it.earlier_parts.pop();
+            }
             let (input, reason) = match &it.file {
-                // It has lost its file, and no other one has begun.
                 None => it.outcome(it.begins_at()),
                 Some(_) => (input, reason),
             };
             // The status is final already if somebody has ended it.
             let _ = it.apply(input, reason, now_ms());
-            if it.file.is_none() {
-                return (Ended::Now, true);
+            if it.file.is_none() || empty.is_some() {
+                return (Ended::WithoutFile(empty.map(|it| it.path)), true);
             }
             let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else {
                 return (Ended::Before, false);
