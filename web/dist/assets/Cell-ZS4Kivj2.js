@@ -1,1 +1,0 @@
-import"./ui-CMKD5OhS.js";import{H as e,M as t,O as n,W as r,_ as i,ot as a,rt as o,wt as s}from"./api-3wFxkkwc.js";var c=r(`<span><!></span>`);function l(r,l){let u=i(l,`lines`,3,!1);var d=c();let f;var p=a(d);t(p,()=>l.children),s(d),o(()=>f=n(d,1,`svelte-18mymms`,null,f,{lines:u()})),e(r,d)}export{l as t};
