@@ -94,7 +94,8 @@ mod slow {
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let player = gateway.watch(NAME).await;
         player.sees("first").await;
-        let account = gateway.models().accounts.load().iter().next().unwrap().name.clone();
+        let accounts = gateway.models().accounts.load();
+        let account = accounts.iter().find(|it| !it.is_custom()).unwrap().name.clone();
         let path = format!("/now/{}", gateway.channel(NAME).uuid);
         let web = Web::signed_in(&gateway, &root, &path).await;
         web.has("[data-lane]").await;
