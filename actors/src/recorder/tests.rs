@@ -78,7 +78,7 @@ impl Studio {
         kept: &[(u32, usize)],
         change: impl FnOnce(&mut Recording) + Send + 'static,
     ) -> Self {
-        // What the old system still writes is lost.
+        // What the old system still writes is lost, in files and in records.
         let after = tempfile::tempdir().unwrap();
         RecordingsFolder::new(after.path().join("recordings")).mark().unwrap();
         for (id, n_bytes) in kept {
@@ -89,10 +89,12 @@ impl Studio {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
         }
+        let mut recording = Recording::clone(&self.get(1).expect("a recording"));
         let Self { scenario, models, folder, mut former } = self;
+        // Otherwise its last tasks could still end the recording, and report that to nobody.
+        scenario.system.stop().await;
         drop(scenario);
         let changed = models.store.write(move |write| {
-            let mut recording = write.get::<Recording>(1)?.expect("a recording");
             change(&mut recording);
             write.put(&recording)
         });
