@@ -17,6 +17,10 @@ demo *arguments:
 test *filter:
     cargo nextest run --workspace {{ filter }}
 
+# Runs the tests whose name contains this text: slow ones too, in any crate.
+one name *arguments:
+    cargo nextest run --workspace --profile all {{ arguments }} -E 'test({{ name }})'
+
 # Runs everything that CI checks, cheapest first, and prints the duration of each step.
 test-all: have-tools
     #!/usr/bin/env bash
