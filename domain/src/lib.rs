@@ -4,27 +4,33 @@
 //! state except what the caller keeps. Therefore each rule can be tested with a table, each parser can be fuzzed alone,
 //! and each decision can be replayed.
 //!
-//! The records know no file format; [`playlist`] converts between both. In reading order:
+//! In reading order:
 //!
-//! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
-//!    [`stream_ids`] records to which stream an id belongs; a [`stream_profile`] determines its delivery; an account may have several addresses ([`account_addresses`]) and a [`proxy`], may lead into some networks ([`egress`]), and names [`local_hosts`] there; a [`user_agent`] names a program to providers; a [`group`] sorts
-//!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, a
-//!    [`personal_playlist`] those that a user has chosen, and a [`user_group`] sorts users; a [`secret`]
-//!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
-//!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`], [`tuner`]
-//!    and [`library_settings`] that of three of them; an [`output_profile`] changes a stream for some clients, and an [`output_format`] is the form in which they get it. [`discovery`] announces tuners, and
-//!    [`clients`] lists programs with needs of their own.
-//! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
+//! 1. Records: a [`channel`] has [`stream`]s. A stream is an address ([`source_url`]) of an [`account`], and keeps its id
+//!    over refreshes ([`stream_ids`]). A [`stream_profile`] determines its delivery, with a [`command`] or [`ffmpeg`].
+//!    Accounts can be in an [`account_group`] or share a limit ([`server_group`]), have several addresses
+//!    ([`account_addresses`]) and a [`proxy`], may lead into some networks ([`egress`]), and name [`local_hosts`] there;
+//!    a [`user_agent`] names a program to providers. A [`group`] sorts channels, a [`logo`] is their picture, a
+//!    [`lineup`] selects those that a [`user`] may watch, a [`personal_playlist`] those that a user has chosen, and
+//!    [`udp_output`] sends one as datagrams. A [`user_group`] sorts users, a [`login`] is a device of one, and a
+//!    [`secret`] prints without its value. [`ids`] has the ids of all.
+//! 2. Settings: [`settings`] are those of the operator, a [`setting`] is the record of one that admins change, and
+//!    [`core_settings`] is its meaning; [`backup_schedule`], [`tuner`], [`user_limits`] and [`library_settings`] are some
+//!    of them. An [`output_profile`] changes a stream for some clients, and an [`output_format`] is the form in which they
+//!    get it. [`discovery`] announces tuners, and [`clients`] lists programs with needs of their own.
+//! 3. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]). For films: the [`byte_range`] that a request selects, the [`container`] of a file, and what a
-//!    viewer's one connection reads next ([`vod_session`]).
-//!    Several nodes that act as one: [`cluster`].
-//! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
-//! 4. Notifications: an [`event`], with its [`time`], the [`integration`]s that receive it, the [`template`] of a text about it, and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
-//!    those of many records at once can be taken back: [`undo`].
-//! 5. Playlists: [`playlist`], the same from a [`panel`], and the [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 6. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the commercials in them: [`comskip`]. The past of channels that the gateway keeps: [`timeshift`].
-//! 7. Records of another service: [`import_from`]. The client of a request, also behind proxies: [`origin`], and its
-//!    parameters: [`query`]. Text in [`xml`].
+//!    viewer's one connection reads next ([`vod_session`]). Several nodes that act as one: [`cluster`].
+//! 4. Search: [`streams`], all of them in columns, and their [`health`], as plays show it.
+//! 5. Events: an [`event`], with its [`time`], the [`integration`]s and [`plugin`]s that receive it, the
+//!    [`template`] of a text about it, and a [`notice`] for users. The [`audit`] records changes by admins, and [`undo`]
+//!    takes those of many records back.
+//! 6. Playlists: [`playlist`], the same from a [`panel`], the channels that follow from them ([`auto_sync`]), and the
+//!    [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
+//! 7. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the
+//!    commercials in them: [`comskip`]. The past of channels: [`catchup`] of providers, and [`timeshift`] of the gateway.
+//! 8. Records of another service: [`import_from`]. The client of a request: [`origin`], also behind proxies
+//!    ([`forwarded`]), and its parameters: [`query`]. Text in [`xml`].
 
 pub mod account;
 pub mod account_addresses;
