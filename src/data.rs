@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use domain::account::{Account, PlaylistLocation};
 use domain::guide::source::GuideSource;
@@ -11,14 +11,8 @@ use storage::{Store, create_folder};
 use tracing::{error, info, warn};
 
 use crate::backups::PendingRestore;
+use crate::config::DataFolder;
 use crate::files::{Files, Folder};
-
-/// Folder of all persistent data. The key file is beside the store and not in it, so that a copy of the store alone
-/// reveals no password.
-#[derive(Clone, Debug)]
-pub(crate) struct DataFolder {
-    root: PathBuf,
-}
 
 /// Error while opening the data folder.
 #[derive(Debug, thiserror::Error)]
@@ -32,104 +26,76 @@ pub enum DataError {
     Store(#[from] storage::Error),
 }
 
-impl DataFolder {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+/// Opens the store, or creates and initialises a new one. Blocks.
+pub(crate) fn open_store(folder: &DataFolder) -> Result<Store, DataError> {
+    let unusable = |source| DataError::Folder { root: folder.root().to_owned(), source };
+    let pending = PendingRestore::of(folder);
+    let name = pending.name().unwrap_or_default();
+    let is_restored = pending.swap().map_err(unusable)?;
+    create_store_folder(folder).map_err(unusable)?;
+    let store = match Store::open(&folder.store(), &folder.key(), schema()) {
+        Err(error) if is_restored => {
+            error!(backup = name, "the restored store cannot be opened, so the old one is used: {error}");
+            pending.roll_back().map_err(unusable)?;
+            Store::open(&folder.store(), &folder.key(), schema())?
+        }
+        opened => opened?,
+    };
+    if is_restored {
+        pending.keep_records_of_node(&store, &folder.key());
+        info!(backup = name, "the store was replaced");
     }
-
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    pub(crate) fn store(&self) -> PathBuf {
-        self.root.join("store")
-    }
-
-    pub(crate) fn key(&self) -> PathBuf {
-        self.root.join("key")
-    }
-
-    /// Returns the path of the file of this node of a cluster.
-    pub(crate) fn node(&self) -> PathBuf {
-        self.root.join("node.json")
-    }
-
-    /// Returns the path of the socket over which commands reach the running gateway.
-    pub(crate) fn control_socket(&self) -> PathBuf {
-        self.root.join("control.sock")
-    }
-
-    /// Opens the store, or creates and initialises a new one. Blocks.
-    pub(crate) fn open(&self) -> Result<Store, DataError> {
-        let unusable = |source| DataError::Folder { root: self.root.clone(), source };
-        let pending = PendingRestore::of(self);
-        let name = pending.name().unwrap_or_default();
-        let is_restored = pending.swap().map_err(unusable)?;
-        self.create().map_err(unusable)?;
-        let store = match Store::open(&self.store(), &self.key(), schema()) {
-            Err(error) if is_restored => {
-                error!(backup = name, "the restored store cannot be opened, so the old one is used: {error}");
-                pending.roll_back().map_err(unusable)?;
-                Store::open(&self.store(), &self.key(), schema())?
+    // Nobody else uses the folder now. What is left of an interrupted restoration is of no use.
+    pending.discard().map_err(unusable)?;
+    // In a cluster, the node that writes the configuration does it.
+    if store.writes_shared() {
+        match complete(&store) {
+            // On a full disk. The records are written when there is room: see `store_watch.rs`.
+            Err(storage::Error::Stopped(why)) => {
+                warn!("records that this version adds are missing until there is room: {why}");
             }
-            opened => opened?,
-        };
-        if is_restored {
-            pending.keep_records_of_node(&store, &self.key());
-            info!(backup = name, "the store was replaced");
+            completed => completed?,
         }
-        // Nobody else uses the folder now. What is left of an interrupted restoration is of no use.
-        pending.discard().map_err(unusable)?;
-        // In a cluster, the node that writes the configuration does it.
-        if store.writes_shared() {
-            match complete(&store) {
-                // On a full disk. The records are written when there is room: see `store_watch.rs`.
-                Err(storage::Error::Stopped(why)) => {
-                    warn!("records that this version adds are missing until there is room: {why}");
-                }
-                completed => completed?,
-            }
-        }
-        self.remove_leftovers(&store)?;
-        Ok(store)
     }
+    remove_leftovers(folder, &store)?;
+    Ok(store)
+}
 
-    /// Removes what a crash can leave: uploaded playlists and guides that nothing uses, and uploads and back-ups that were
-    /// not finished. Nobody else may use the folder.
-    fn remove_leftovers(&self, store: &Store) -> Result<(), DataError> {
-        let accounts = store.collection::<Account>().all()?;
-        let guides = store.collection::<GuideSource>().all()?;
-        let is_used = |folder, name: &str| match folder {
-            Folder::Guides => guides.iter().any(|it| it.file.as_deref() == Some(name)),
-            _ => accounts.iter().any(|it| matches!(&it.list, PlaylistLocation::Upload(used) if used == name)),
-        };
-        let files = Files::new(&self.root);
-        let removed = Folder::ALL.into_iter().try_for_each(|it| files.remove_unfinished(it));
-        let removed = removed.and_then(|()| {
-            [Folder::Playlists, Folder::Guides].into_iter().try_for_each(|folder| {
-                let names = files.names(folder)?.into_iter();
-                names.filter(|it| !is_used(folder, it)).try_for_each(|it| files.remove(folder, &it))
-            })
-        });
-        // They only take room.
-        if let Err(error) = removed {
-            warn!("failed to remove files that nothing uses: {error}");
-        }
-        Ok(())
+/// Removes what a crash can leave: uploaded playlists and guides that nothing uses, and uploads and back-ups that were
+/// not finished. Nobody else may use the folder.
+fn remove_leftovers(folder: &DataFolder, store: &Store) -> Result<(), DataError> {
+    let accounts = store.collection::<Account>().all()?;
+    let guides = store.collection::<GuideSource>().all()?;
+    let is_used = |of, name: &str| match of {
+        Folder::Guides => guides.iter().any(|it| it.file.as_deref() == Some(name)),
+        _ => accounts.iter().any(|it| matches!(&it.list, PlaylistLocation::Upload(used) if used == name)),
+    };
+    let files = Files::new(folder.root());
+    let removed = Folder::ALL.into_iter().try_for_each(|it| files.remove_unfinished(it));
+    let removed = removed.and_then(|()| {
+        [Folder::Playlists, Folder::Guides].into_iter().try_for_each(|folder| {
+            let names = files.names(folder)?.into_iter();
+            names.filter(|it| !is_used(folder, it)).try_for_each(|it| files.remove(folder, &it))
+        })
+    });
+    // They only take room.
+    if let Err(error) = removed {
+        warn!("failed to remove files that nothing uses: {error}");
     }
+    Ok(())
+}
 
-    /// Creates the data folder itself, if it does not exist.
-    pub(crate) fn create_root(&self) -> Result<(), DataError> {
-        let created = create_folder(&self.root, 0o700);
-        created.map_err(|source| DataError::Folder { root: self.root.clone(), source })
-    }
+/// Creates the data folder itself, if it does not exist.
+pub(crate) fn create_root(folder: &DataFolder) -> Result<(), DataError> {
+    let created = create_folder(folder.root(), 0o700);
+    created.map_err(|source| DataError::Folder { root: folder.root().to_owned(), source })
+}
 
-    /// Creates the folders with access for the owner only, and checks that they are writable, because later errors do
-    /// not name the folder.
-    fn create(&self) -> io::Result<()> {
-        create_folder(&self.store(), 0o700)?;
-        File::options().create(true).append(true).open(self.store().join("lock")).map(drop)
-    }
+/// Creates the folders with access for the owner only, and checks that they are writable, because later errors do
+/// not name the folder.
+fn create_store_folder(folder: &DataFolder) -> io::Result<()> {
+    create_folder(&folder.store(), 0o700)?;
+    File::options().create(true).append(true).open(folder.store().join("lock")).map(drop)
 }
 
 /// Adds the records that every store needs, and completes those of earlier versions. Blocks.
@@ -144,6 +110,7 @@ pub(crate) fn complete(store: &Store) -> Result<(), storage::Error> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use domain::account::AccountProfile;
@@ -161,7 +128,7 @@ mod tests {
     fn child() {
         let Some(folder) = std::env::var_os(FOLDER) else { return };
         let folder = DataFolder::new(Path::new(&folder));
-        drop(folder.open().unwrap());
+        drop(open_store(&folder).unwrap());
         GuideFiles::open(&folder.root().join(GUIDES_FOLDER)).unwrap();
         for kind in Folder::ALL {
             Files::new(folder.root()).save(kind, "a", &b"x"[..]).unwrap();
@@ -218,7 +185,7 @@ mod tests {
             fs::write(path.join("b.part~"), "x").unwrap();
         }
         files.save(Folder::Backups, "a.tar.gz", &b"x"[..]).unwrap();
-        drop(folder.open().unwrap());
+        drop(open_store(&folder).unwrap());
         assert!(paths.iter().all(|it| !it.join("b.part~").exists()));
         assert_eq!(files.names(Folder::Backups).unwrap(), ["a.tar.gz"]);
     }
@@ -227,7 +194,7 @@ mod tests {
     fn uploads_that_nothing_uses_are_removed_at_the_next_start() {
         let parent = tempfile::tempdir().unwrap();
         let folder = DataFolder::new(parent.path());
-        let store = folder.open().unwrap();
+        let store = open_store(&folder).unwrap();
         let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
         let list = PlaylistLocation::Upload("used.m3u".to_owned());
         let account = Account::new(AccountId(2), "uploaded", list, profile, 0);
@@ -246,7 +213,7 @@ mod tests {
         files.save(Folder::Avatars, "a.png", &b"x"[..]).unwrap();
         let unfinished = files.folder(Folder::Avatars).join("b.part~");
         fs::write(&unfinished, "x").unwrap();
-        drop(folder.open().unwrap());
+        drop(open_store(&folder).unwrap());
         assert_eq!(files.names(Folder::Playlists).unwrap(), ["used.m3u"]);
         assert_eq!(files.names(Folder::Guides).unwrap(), ["used.xmltv"]);
         assert_eq!(files.names(Folder::Avatars).unwrap(), ["a.png"]);
@@ -257,16 +224,16 @@ mod tests {
     fn only_the_owner_can_access_a_new_data_folder_and_its_key() {
         let parent = tempfile::tempdir().unwrap();
         let folder = DataFolder::new(&parent.path().join("a/b"));
-        drop(folder.open().unwrap());
+        drop(open_store(&folder).unwrap());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(folder.root()), mode(&folder.key())), (0o700, 0o600));
-        drop(folder.open().unwrap());
+        drop(open_store(&folder).unwrap());
     }
 
     #[test]
     fn the_error_for_an_unusable_folder_names_it_and_the_option() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = DataFolder::new(file.path()).open().err().unwrap().to_string();
+        let error = open_store(&DataFolder::new(file.path())).err().unwrap().to_string();
         assert!(
             error.contains(&file.path().display().to_string()) && error.contains("--data-dir"),
             "{error}"

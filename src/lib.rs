@@ -48,10 +48,11 @@ pub mod telemetry;
 mod titles;
 mod ui;
 
+pub use media::run_mode;
+
 pub use self::auth::hash_password;
 pub use self::gateway::{
     DiscoveryAddresses, Drained, DrainingGateway, Gateway, Runtimes, StartError, Stopped, install_tls,
     raise_file_limit,
 };
 pub use self::recent_log::RecentLog;
-pub use media::run_mode;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::http::network::client_network;
+use crate::config::client_network;
 
 /// Interval in which failures of the same kind are reported at most twice: the first at once, the others as a number at
 /// the end.

@@ -19,6 +19,7 @@ mod setup_code;
 mod tests;
 mod throttle;
 mod tokens;
+mod user_networks;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -55,6 +56,7 @@ pub(crate) use self::setup_code::SetupCode;
 use self::throttle::{Attempt, Throttle};
 pub(crate) use self::tokens::Tokens;
 use self::tokens::{Signer, TokenError, TokenUse};
+pub(crate) use self::user_networks::may_stream_from;
 use crate::config::AuthLimits;
 
 /// Authenticates users. A handle; clones share their state.

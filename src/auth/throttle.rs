@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::passwords::WAIT_MAX;
-use crate::http::network::client_network;
+use crate::config::client_network;
 
 /// Number of failures without a delay, for typing mistakes.
 const UNDELAYED: u32 = 3;

@@ -33,7 +33,7 @@ pub(crate) use self::pending::PendingRestore;
 pub(crate) use self::schedule::follow as follow_schedule;
 use crate::auth::random;
 use crate::conditions::DiskSpace;
-use crate::data::DataFolder;
+use crate::config::DataFolder;
 use crate::files::{Files, Folder};
 
 /// Back-ups and restorations that may wait or run at a time.

@@ -23,7 +23,7 @@ use storage::records::schema;
 use storage::{Record, Store, create_folder};
 use tracing::warn;
 
-use crate::data::DataFolder;
+use crate::config::DataFolder;
 use crate::files::{Files, Folder};
 use crate::node::versions::written;
 
@@ -318,12 +318,13 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::data::open_store;
 
     /// A data folder whose store has a group of this name, and an uploaded logo.
     fn data(name: &str) -> (TempDir, DataFolder) {
         let parent = tempfile::tempdir().unwrap();
         let folder = DataFolder::new(&parent.path().join("data"));
-        let store = folder.open().unwrap();
+        let store = open_store(&folder).unwrap();
         put(&store, name);
         store.close();
         Files::new(folder.root()).save(Folder::Logos, "a.png", name.as_bytes()).unwrap();
@@ -353,7 +354,7 @@ mod tests {
     /// Makes a back-up of a folder.
     fn backup(from: &DataFolder) -> UnlockedArchive {
         let path = from.root().join("backup.tar.gz");
-        let store = from.open().unwrap();
+        let store = open_store(from).unwrap();
         let secret = BackupSecret::Passphrase(Secret::new("p"));
         let uploads = crate::backups::uploaded_files(&Files::new(from.root())).unwrap();
         create_backup(&store, &uploads, &secret, 0, &mut File::create(&path).unwrap()).unwrap();
@@ -375,12 +376,12 @@ mod tests {
     fn a_pending_restoration_replaces_store_and_files_at_the_next_start() {
         let (_parent, folder, pending) = pending();
         assert_eq!((pending.name().as_deref(), logo(&folder).as_str()), (Some("backup.tar.gz"), "now"));
-        let store = folder.open().unwrap();
+        let store = open_store(&folder).unwrap();
         assert_eq!((group(&store), logo(&folder)), ("then".to_owned(), "then".to_owned()));
         assert!(pending.name().is_none() && !pending.folder().exists());
         store.close();
         drop(store);
-        assert_eq!(group(&folder.open().unwrap()), "then");
+        assert_eq!(group(&open_store(&folder).unwrap()), "then");
     }
 
     #[test]
@@ -389,7 +390,7 @@ mod tests {
             let (_parent, folder, pending) = pending();
             let mut left = n_renames;
             assert!(pending.swap_until(&mut left).is_err(), "{n_renames}");
-            let store = folder.open().unwrap();
+            let store = open_store(&folder).unwrap();
             assert_eq!((group(&store), logo(&folder)), ("then".to_owned(), "then".to_owned()), "{n_renames}");
             assert!(!pending.folder().exists() && n_guide_files(&folder) == 0);
         }
@@ -405,7 +406,7 @@ mod tests {
                 fs::write(path, b"damaged").unwrap();
             }
         }
-        let store = folder.open().unwrap();
+        let store = open_store(&folder).unwrap();
         assert_eq!((group(&store), logo(&folder)), ("now".to_owned(), "now".to_owned()));
         assert!(pending.name().is_none() && n_guide_files(&folder) == 1);
     }
@@ -415,13 +416,13 @@ mod tests {
         let (_parent, folder) = data("now");
         let health = StreamHealth { losses: 7, ..StreamHealth::new(StreamId(3)) };
         let expected = health.clone();
-        let store = folder.open().unwrap();
+        let store = open_store(&folder).unwrap();
         store.write_blocking(move |write| write.put(&health)).unwrap();
         let keys = LogKeys::new().unwrap();
         let path = folder.root().join("a.snapshot");
         {
             let (_other, from) = data("then");
-            let store = from.open().unwrap();
+            let store = open_store(&from).unwrap();
             store.begin_log(uuid::Uuid::from_u128(1), 9).unwrap();
             create_snapshot(&store, &[], &keys, 0, &mut File::create(&path).unwrap()).unwrap();
         }
@@ -432,7 +433,7 @@ mod tests {
         assert_eq!(group(&store), "now", "the present store is not touched");
         store.close();
         drop(store);
-        let store = folder.open().unwrap();
+        let store = open_store(&folder).unwrap();
         assert_eq!(
             (group(&store), logo(&folder), n_guide_files(&folder)),
             ("then".to_owned(), "now".to_owned(), 1)
@@ -449,7 +450,7 @@ mod tests {
         let pending = PendingRestore::of(&folder);
         let restored = |archive: &UnlockedArchive| pending.prepare_for_node(archive, &folder.key(), "name");
         restored(&backup(&from)).unwrap();
-        let store = from.open().unwrap();
+        let store = open_store(&from).unwrap();
         let used = |write: &mut storage::Write<'_>| {
             let plugin = PluginKey::of_folder("demo").unwrap();
             set_plugin_value(write, &plugin, "a".to_owned(), Some(Secret::new("1")))?;
@@ -476,7 +477,7 @@ mod tests {
         let store = Store::open(&folder.root().join("store"), &key, schema()).unwrap();
         assert!(!pending.swap().unwrap());
         assert_eq!(group(&store), "now");
-        assert!(folder.open().err().unwrap().to_string().contains("already running"));
+        assert!(open_store(&folder).err().unwrap().to_string().contains("already running"));
         assert!(pending.name().is_some(), "still pending");
     }
 
@@ -484,6 +485,6 @@ mod tests {
     fn an_incomplete_restoration_is_never_used() {
         let (_parent, folder, pending) = pending();
         fs::remove_file(pending.ready_file()).unwrap();
-        assert_eq!(group(&folder.open().unwrap()), "now");
+        assert_eq!(group(&open_store(&folder).unwrap()), "now");
     }
 }

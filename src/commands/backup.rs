@@ -11,9 +11,9 @@ use storage::backup::{Archive, BackupSecret, KeyKind};
 
 use super::nodes::must_not_run;
 use crate::backups::PendingRestore;
-use crate::config::{Config, NewBackup, RestoreArgs};
+use crate::config::{Config, DataFolder, NewBackup, RestoreArgs};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::data::{DataError, DataFolder};
+use crate::data::{DataError, create_root, open_store};
 use crate::play::say;
 
 /// Maximum length of a passphrase, in bytes.
@@ -67,7 +67,7 @@ pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<Exi
         )?,
     };
     let archive = archive.unlock(&secret)?;
-    folder.create_root()?;
+    create_root(&folder)?;
     let pending = PendingRestore::of(&folder);
     let name = args.file.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     match is_node {
@@ -75,7 +75,7 @@ pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<Exi
         false => pending.prepare(&archive, &folder.key(), &name)?,
     }
     let made_at = iso_millis(manifest.created_at);
-    match folder.open() {
+    match open_store(&folder) {
         Ok(store) => {
             store.close();
             say(&format!("restored the back-up of {made_at} to {}", folder.root().display()));

@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::config::{Config, NewStrmExport};
+use crate::config::{Config, DataFolder, NewStrmExport};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::data::DataFolder;
 use crate::play::say;
 
 /// Writes STRM files, also while the gateway runs.

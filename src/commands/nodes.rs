@@ -15,9 +15,9 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
 use super::cluster::{CONNECT_TIMEOUT, connected, options};
-use crate::config::Config;
+use crate::config::{Config, DataFolder};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::data::DataFolder;
+use crate::data::open_store;
 use crate::node::file::{NodeFile, begin_cluster};
 use crate::node::versions::{self, Raised};
 use crate::play::say;
@@ -36,7 +36,7 @@ pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {
         let log = Arc::new(EngineLog::new(engine, 0));
         let folder = folder.clone();
         let begun = tokio::task::spawn_blocking(move || {
-            let store = folder.open()?;
+            let store = open_store(&folder)?;
             let begun = begin_cluster(&store, &folder.node(), log, now_ms());
             store.close();
             begun.map(drop).map_err(anyhow::Error::from)
@@ -130,7 +130,7 @@ pub(super) fn leave(config: &Config) -> anyhow::Result<ExitCode> {
     let path = folder.node();
     let file = NodeFile::read(&path).ok().flatten();
     ensure!(folder.store().exists(), "there is no store at {}", folder.store().display());
-    let store = folder.open()?;
+    let store = open_store(&folder)?;
     let has_log = store.log_status().borrow().is_some();
     ensure!(has_log || path.exists(), "this gateway belongs to no cluster");
     store.leave_log()?;

@@ -9,8 +9,7 @@ use tokio::time::timeout;
 
 use super::cluster::{connected, renewals};
 use super::doctor::{CheckReport, Finding};
-use crate::config::Config;
-use crate::data::DataFolder;
+use crate::config::{Config, DataFolder};
 use crate::node::file::NodeFile;
 use crate::node::reach::reach;
 

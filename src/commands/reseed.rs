@@ -14,8 +14,8 @@ use tokio::task::spawn_blocking;
 
 use super::cluster::{connected, options};
 use super::nodes::{check_servers, members, must_not_run};
-use crate::config::Config;
-use crate::data::DataFolder;
+use crate::config::{Config, DataFolder};
+use crate::data::open_store;
 use crate::node::file::NodeFile;
 use crate::node::reseed::{begin_new_log, check_need, newest_keys};
 use crate::play::{say, say_error};
@@ -38,7 +38,7 @@ pub(super) fn reseed(config: &Config, is_forced: bool) -> anyhow::Result<ExitCod
         connected(&engine).await?;
         let log: Arc<dyn CommitLog> = Arc::new(EngineLog::new(Arc::<NatsEngine>::clone(&engine), 0));
         let opened = folder.clone();
-        let store = spawn_blocking(move || opened.open()).await??;
+        let store = spawn_blocking(move || open_store(&opened)).await??;
         let begun = begin(&store, file, log, &engine, &name, is_forced).await;
         if let Ok((position, keys)) = &begun {
             complete(&store, &folder, &engine, *position, keys.clone()).await;

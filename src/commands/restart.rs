@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 
-use crate::config::Config;
+use crate::config::{Config, DataFolder};
 use crate::control::{self, ControlRequest};
-use crate::data::DataFolder;
 use crate::play::say;
 
 /// Asks the running gateway, and waits until its new process has read its configuration.

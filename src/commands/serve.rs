@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 
-use crate::config::Config;
-use crate::data::{DataError, DataFolder};
+use crate::config::{Config, DataFolder};
+use crate::data::{DataError, open_store};
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::handover::{Listeners, TakeOver};
 use crate::node::joining::{self, JoinError};
@@ -50,7 +50,7 @@ pub async fn serve(
     };
     let opening = {
         let folder = folder.clone();
-        runtimes.work.spawn_blocking(move || folder.open())
+        runtimes.work.spawn_blocking(move || open_store(&folder))
     };
     let store = opening.await.map_err(|_| StartError::Runtime)??;
     let (take_over, listeners) = from.unzip();

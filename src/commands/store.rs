@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use storage::records::schema;
 
-use crate::config::Config;
-use crate::data::DataFolder;
+use crate::config::{Config, DataFolder};
 use crate::play::say;
 
 /// Checks the store without changing it, and prints a report.

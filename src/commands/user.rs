@@ -10,9 +10,8 @@ use domain::time::iso_millis;
 use domain::user::UserLevel;
 
 use crate::auth::PASSWORD_BYTES_MAX;
-use crate::config::{Config, NewPassword, NewUser, PASSWORD_VARIABLE, UserCommand};
+use crate::config::{Config, DataFolder, NewPassword, NewUser, PASSWORD_VARIABLE, UserCommand};
 use crate::control::{self, ControlReply, ControlRequest, UserSummary};
-use crate::data::DataFolder;
 use crate::play::say;
 
 /// Length of a generated password, in hexadecimal digits.

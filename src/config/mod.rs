@@ -11,12 +11,16 @@
 
 mod args;
 mod cluster;
+mod data_folder;
 mod integrations;
 mod layers;
+mod log_level;
 mod network_access;
 mod network_rules;
+mod networks;
 mod plugins;
 mod programs;
+mod public_url;
 mod values;
 
 use std::net::Ipv4Addr;
@@ -35,20 +39,21 @@ pub use self::args::{
 };
 pub use self::cluster::ClusterConfig;
 pub(crate) use self::cluster::{NODE_PORT, check_name as check_node_name};
+pub(crate) use self::data_folder::DataFolder;
 pub use self::integrations::Integrations;
 pub(crate) use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};
-pub(crate) use self::network_access::{
-    ALLOWED_NETWORKS, NetworkClass, UserNetworks, is_guide, may_stream_from,
-};
+use self::log_level::wrong_configured_level;
+pub(crate) use self::log_level::{configured_targets, is_own_module, set_targets, wrong_level};
+pub(crate) use self::network_access::{ALLOWED_NETWORKS, NetworkClass, UserNetworks, is_guide};
 pub use self::network_access::{ClassNetworks, NetworkAccess};
 pub(crate) use self::network_rules::{FOREIGN_NAMES, NetworkRules, WrongNetworks};
+pub(crate) use self::networks::client_network;
+pub use self::networks::{NetworkError, Networks};
 pub use self::plugins::Plugins;
 pub use self::programs::Programs;
+pub use self::public_url::{PublicUrl, PublicUrlError};
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
-pub use crate::http::network::{NetworkError, Networks};
-pub use crate::http::public_url::{PublicUrl, PublicUrlError};
-use crate::telemetry::wrong_configured_level;
 
 /// Settings that are fixed when the gateway starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,17 +1,12 @@
 //! Which networks may use which part of the gateway, and which of them need no credentials.
 
 use std::fmt;
-use std::net::IpAddr;
 
-use domain::ids::UserId;
-use domain::origin::NetworkList as _;
 use domain::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use storage::Models;
 
-use super::Config;
-use crate::http::network::Networks;
+use super::{Config, Networks};
 
 /// The networks of a class that always requires credentials.
 static NO_NETWORKS: Networks = Networks::none();
@@ -182,13 +177,6 @@ impl UserNetworks {
     pub(crate) fn limit(&self, class: NetworkClass) -> Option<&Networks> {
         self.0.iter().find(|it| it.0 == class).map(|it| &it.1)
     }
-}
-
-/// Returns whether the networks of a user allow streams from an address. Callers without a user have none.
-pub(crate) fn may_stream_from(models: &Models, user: UserId, address: IpAddr) -> bool {
-    let users = models.users.load();
-    let Some(user) = users.get(user.0) else { return true };
-    UserNetworks::of(user).limit(NetworkClass::Streams).is_none_or(|it| it.contains(address))
 }
 
 /// Returns the networks of a list or of a text with commas; `None` if it has none.

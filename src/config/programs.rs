@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use media::{Confinement, LauncherSettings, ProgramLimits};
 use serde::{Deserialize, Serialize};
 
-use crate::data::DataFolder;
+use super::DataFolder;
 
 /// Settings of programs. For limits, `0` means no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,8 @@ use anyhow::{Context, bail};
 
 pub(crate) use self::request::{ControlReply, ControlRequest, UserSummary};
 pub(crate) use self::socket::{ControlSocket, ControlledNode, execute_here};
-use crate::data::DataFolder;
+use crate::config::DataFolder;
+use crate::data::open_store;
 
 /// Returns whether a gateway runs on this data folder. Blocks.
 pub(crate) fn is_running(folder: &DataFolder) -> bool {
@@ -34,7 +35,7 @@ pub(crate) fn run(folder: &DataFolder, request: ControlRequest) -> anyhow::Resul
             if !request.may_create_store() && !folder.store().exists() {
                 bail!("there is no store at {}", folder.store().display());
             }
-            let store = folder.open()?;
+            let store = open_store(folder)?;
             let reply = request::execute(folder, &store, None, request)?;
             store.close();
             Ok(reply)

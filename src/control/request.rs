@@ -21,8 +21,7 @@ use storage::{Error, Models, Store, Write};
 
 use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
 use crate::backups::uploaded_files;
-use crate::config::PublicUrl;
-use crate::data::DataFolder;
+use crate::config::{DataFolder, PublicUrl};
 use crate::files::Files;
 use crate::node::file::NodeFile;
 use crate::node::join::{create_token, remove_node};

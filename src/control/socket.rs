@@ -28,7 +28,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::request::{ControlReply, ControlRequest, execute};
-use crate::data::DataFolder;
+use crate::config::DataFolder;
 use crate::handover::{RestartRequest, RestartRequests};
 use crate::node::forward::Forwarder;
 
@@ -233,6 +233,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::data::open_store;
     use crate::handover;
 
     struct Fixture {
@@ -245,7 +246,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let data = DataFolder::new(folder.path());
             let opening = data.clone();
-            let models = spawn_blocking(move || Models::of(opening.open().unwrap()).unwrap()).await.unwrap();
+            let models =
+                spawn_blocking(move || Models::of(open_store(&opening).unwrap()).unwrap()).await.unwrap();
             Self {
                 folder,
                 _socket: ControlSocket::open(&data, models, handover::requests().0, None).unwrap(),

@@ -33,10 +33,10 @@ use self::listening::listen_on;
 pub(crate) use self::listening::{bind, bind_on};
 pub use self::stopping::{Drained, DrainingGateway, Stopped};
 use crate::app::App;
+use crate::auth::may_stream_from;
 use crate::backups::follow_schedule;
-use crate::config::{Config, Listen, may_stream_from};
+use crate::config::{Config, DataFolder, Listen};
 use crate::control::{ControlSocket, ControlledNode};
-use crate::data::DataFolder;
 use crate::demo::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
@@ -45,9 +45,10 @@ use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
-use crate::http::{Routes, route_table};
+use crate::http::{Forward, Routes, route_table};
 use crate::node::archives::follow_archives;
 use crate::node::fetch::FetchForNodes;
+use crate::node::forward::Forwarder;
 use crate::node::membership::NodeParts;
 use crate::node::play::PlayForNodes;
 use crate::node::port::{NodePort, NodePortParts};
@@ -225,9 +226,9 @@ impl Gateway {
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
         });
-        let forwarder = app.node.get().map(|it| Arc::clone(&it.forwarder));
+        let forward = app.node.get().map(|it| forward_to_writer(&it.forwarder));
         let open = |listener, routes| {
-            let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone(), forwarder.clone());
+            let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone(), forward.clone());
             let header_timeout = app.config.limits.header_timeout;
             Server::start(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
         };
@@ -566,6 +567,15 @@ async fn start_system(
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
     Ok((Arc::new(system.map_err(StartError::Actors)?), of_app))
+}
+
+/// Returns what sends the writes of clients to the node that writes the configuration.
+fn forward_to_writer(forwarder: &Arc<Forwarder>) -> Forward {
+    let forwarder = Arc::clone(forwarder);
+    Arc::new(move |request| {
+        let forwarder = Arc::clone(&forwarder);
+        Box::pin(async move { forwarder.forward(request).await })
+    })
 }
 
 /// Builds the launcher of programs, and says what it cannot do on this machine.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use domain::origin::NetworkList as _;
 use parking_lot::Mutex;
 
-use super::network::{Networks, client_network};
+use crate::config::{Networks, client_network};
 
 /// Counts the open connections of all ports together.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use warp::Filter;
 
 use super::accept::LocalAddr;
 use super::base_url::{BaseUrl, authority};
-use super::network::Networks;
+use crate::config::Networks;
 
 /// Maximum length of a stored user agent, in characters.
 const AGENT_CHARS_MAX: usize = 255;

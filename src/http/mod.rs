@@ -7,10 +7,8 @@ pub(crate) mod base_url;
 pub(crate) mod caller;
 mod container;
 pub(crate) mod encoding;
-pub(crate) mod network;
 pub(crate) mod network_refusals;
 pub(crate) mod origin;
-pub(crate) mod public_url;
 pub(crate) mod reply;
 pub(crate) mod socket;
 pub(crate) mod stream;
@@ -18,6 +16,7 @@ pub(crate) mod stream;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use media::Connection;
@@ -33,11 +32,16 @@ use self::accept::{ConnectionGuard, Handler, LocalAddr};
 use self::admission::LimitReached;
 use self::origin::Origins;
 use self::reply::Refusal;
-use crate::node::forward::Forwarder;
-use crate::node::port::ApiHandler;
 
 /// A set of routes, as a filter. A rejection means that no route matches; a refusal is a response.
 pub(crate) type Routes = BoxedFilter<(Reply,)>;
+
+/// Answers requests to the API whose client is known.
+pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
+
+/// Has another node of a cluster answer a request. Returns the request if it is to be answered here.
+pub(crate) type Forward =
+    Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Result<Reply, Request<Incoming>>> + Send + Sync>;
 
 /// The routes behind a server.
 ///
@@ -51,15 +55,15 @@ pub(crate) struct RouteTable<S> {
     origins: Arc<Origins>,
     work: Handle,
     /// For nodes of a cluster.
-    forwarder: Option<Arc<Forwarder>>,
+    forward: Option<Forward>,
 }
 
-/// Creates the handler of a server from these routes. A forwarder sends requests that write to the node that may.
+/// Creates the handler of a server from these routes. `forward` sends requests that write to the node that may.
 pub(crate) fn route_table(
     routes: Routes,
     origins: Arc<Origins>,
     work: Handle,
-    forwarder: Option<Arc<Forwarder>>,
+    forward: Option<Forward>,
 ) -> RouteTable<
     impl Service<Request<Incoming>, Response = Reply, Error = Infallible, Future: Send>
     + Clone
@@ -68,7 +72,7 @@ pub(crate) fn route_table(
     + 'static,
 > {
     let service = warp::service(routes.recover(recover).unify());
-    RouteTable { service, origins, work, forwarder }
+    RouteTable { service, origins, work, forward }
 }
 
 impl<S> Handler for RouteTable<S>
@@ -110,10 +114,10 @@ where
         let mut service = self.service.clone();
         // `CONNECT` and `OPTIONS *` have no path, and warp panics when a filter reads the full path.
         let has_path = request.uri().path().starts_with('/');
-        let forwarder = self.forwarder.clone();
+        let forward = self.forward.clone();
         let task = AbortOnDropHandle::new(self.work.spawn(async move {
-            let request = match (forwarder, &counted) {
-                (Some(forwarder), Ok(())) => match forwarder.forward(request).await {
+            let request = match (forward, &counted) {
+                (Some(forward), Ok(())) => match forward(request).await {
                     Ok(reply) => return Ok(reply),
                     Err(request) => request,
                 },

@@ -12,9 +12,8 @@ use governor::{Quota, RateLimiter};
 use tracing::{debug, info};
 
 use super::caller::Caller;
-use super::network::client_network;
 use super::reply::Refusal;
-use crate::config::{NetworkClass, is_guide};
+use crate::config::{NetworkClass, client_network, is_guide};
 
 /// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be
 /// able to flush the event history.

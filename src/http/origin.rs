@@ -8,8 +8,7 @@ use http::HeaderMap;
 use tracing::{info, warn};
 
 use super::container::Container;
-use super::network::Networks;
-use crate::config::{Config, ContainerProxy, NetworkClass};
+use crate::config::{Config, ContainerProxy, NetworkClass, Networks};
 
 /// Determines the origins of requests.
 #[derive(Debug)]

@@ -34,8 +34,8 @@ use super::join::{JoinAnswer, JoinRequest};
 use super::port::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
 use super::port_of;
 use super::tls::{first_client_config, join_client_config};
-use crate::config::{ClusterConfig, Config};
-use crate::data::DataFolder;
+use crate::config::{ClusterConfig, Config, DataFolder};
+use crate::data::create_root;
 use crate::gateway::install_tls;
 
 /// Longest time for reaching NATS, and for the records of the nodes.
@@ -99,7 +99,7 @@ pub(crate) async fn prepare(
     if !config.cluster.is_enabled() {
         return Err(JoinError::new("set `servers` in the table [cluster] of the configuration first"));
     }
-    folder.create_root().map_err(JoinError::new)?;
+    create_root(folder).map_err(JoinError::new)?;
     let nodes = reachable_nodes(&config.cluster).await?;
     let file = match (file, token) {
         (Some(file), _) => file,

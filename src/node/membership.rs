@@ -44,8 +44,8 @@ use super::status::NodeStatuses;
 use super::trust::NodeTrust;
 use super::versions::WrittenVersion;
 use crate::app::App;
-use crate::config::{ClusterConfig, Config, Listen};
-use crate::data::{DataFolder, complete};
+use crate::config::{ClusterConfig, Config, DataFolder, Listen};
+use crate::data::complete;
 use crate::gateway::{StartError, bind_on};
 
 /// Time for which a port that is in use is tried again: the process that this one replaces may still have it.

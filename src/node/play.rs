@@ -34,9 +34,10 @@ use warp::reply::Response as Reply;
 
 use super::forward::{FORWARD_HEADER, Forwarded, connection_id, describe};
 use super::peers::OtherNode;
-use super::port::{ApiHandler, NodeBody};
+use super::port::NodeBody;
 use super::recordings::NodeAnswer;
 use crate::app::App;
+use crate::http::ApiHandler;
 use crate::http::accept::LocalAddr;
 use crate::http::caller::PassedBy;
 use crate::http::reply::Refusal;

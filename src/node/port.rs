@@ -31,7 +31,6 @@ use actors::{
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
-use futures_util::future::BoxFuture;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -72,8 +71,9 @@ use super::timelines::TIMELINE_PATH;
 use super::trust::NodeTrust;
 use super::work::{NodeWork, STOPPING};
 use super::{NodeError, archives, events, forward, recordings, status, timelines};
+use crate::config::DataFolder;
 use crate::control::{ControlRequest, execute_here};
-use crate::data::DataFolder;
+use crate::http::ApiHandler;
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
 use crate::http::socket::prepare;
@@ -92,9 +92,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const JOIN_PATH: &str = "/node/v1/join";
 pub(super) const SNAPSHOT_PATH: &str = "/node/v1/snapshot";
 pub(super) const KEYS_PATH: &str = "/node/v1/keys";
-
-/// Answers requests to the API whose client is known.
-pub(crate) type ApiHandler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Reply> + Send + Sync>;
 
 /// The services of the port.
 pub(crate) struct NodePortParts {

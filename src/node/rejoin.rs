@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::joining::{FoundNode, download_snapshot, fetch_keys};
 use super::trust::NodeTrust;
 use crate::backups::{Backups, PendingRestore};
-use crate::data::DataFolder;
+use crate::config::DataFolder;
 
 /// Pause after an attempt that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);

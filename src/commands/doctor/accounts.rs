@@ -15,9 +15,8 @@ use tokio::time::Instant;
 
 use super::{CheckReport, Finding};
 use crate::conditions::EXPIRY_NOTICE_MS;
-use crate::config::Config;
+use crate::config::{Config, DataFolder};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::data::DataFolder;
 use crate::gateway::fetch;
 
 /// Maximum time for the answer of one provider.

@@ -10,9 +10,8 @@ use rustix::process::geteuid;
 
 use super::{CheckReport, Finding};
 use crate::conditions::{DISK_BYTES_LOW, DiskSpace};
-use crate::config::Config;
+use crate::config::{Config, DataFolder};
 use crate::control;
-use crate::data::DataFolder;
 
 /// Name of the file that is created, and removed again, to test the data folder.
 const TEST_FILE: &str = ".doctor";

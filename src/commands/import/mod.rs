@@ -15,8 +15,8 @@ use storage::records::next_profile_id;
 use storage::{Models, Write};
 use tokio::runtime::Builder;
 
-use crate::config::{Config, ListSource, NewImport};
-use crate::data::DataFolder;
+use crate::config::{Config, DataFolder, ListSource, NewImport};
+use crate::data::open_store;
 use crate::gateway::fetch;
 use crate::play::{NO_SCHEME, account_name, printable, say};
 
@@ -38,7 +38,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
     if new.dry_run {
         return preview::print(config, new, &source);
     }
-    let store = DataFolder::new(&config.data_dir).open()?;
+    let store = open_store(&DataFolder::new(&config.data_dir))?;
     let (account, is_new) = {
         let (name, max_streams) = (new.account.clone(), new.max_streams);
         let default_name = account_name(&source);

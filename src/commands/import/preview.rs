@@ -9,8 +9,8 @@ use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, channel_key};
 use tokio::runtime::Builder;
 
-use crate::config::{Config, ListSource, NewImport};
-use crate::data::DataFolder;
+use crate::config::{Config, DataFolder, ListSource, NewImport};
+use crate::data::open_store;
 use crate::play::{printable, read_lists, say};
 
 /// Maximum number of channels and groups that are listed.
@@ -45,7 +45,7 @@ fn existing_channels(config: &Config) -> anyhow::Result<Vec<Channel>> {
     if !folder.store().exists() {
         return Ok(Vec::new());
     }
-    let store = folder.open()?;
+    let store = open_store(&folder)?;
     let channels = store.collection::<Channel>().all()?;
     store.close();
     Ok(channels)

@@ -44,9 +44,9 @@ use uuid::Uuid;
 use self::gathered::Gathered;
 use self::write::NewRecords;
 use crate::auth::{SERVER_KEYS, stored_api_key};
-use crate::config::{Config, NetworkRules, NewImportFrom};
+use crate::config::{Config, DataFolder, NetworkRules, NewImportFrom};
 use crate::control::is_running;
-use crate::data::DataFolder;
+use crate::data::open_store;
 use crate::files::{Files, Folder};
 use crate::play::{printable, say};
 
@@ -85,7 +85,7 @@ fn open(folder: &DataFolder, is_dry_run: bool) -> anyhow::Result<Store> {
         storage::seed(&store)?;
         return Ok(store);
     }
-    folder.open().context("import-from needs the store for itself; stop the gateway if it is running")
+    open_store(folder).context("import-from needs the store for itself; stop the gateway if it is running")
 }
 
 fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) -> anyhow::Result<Report> {

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::config::client_network;
 use crate::http::caller::Caller;
-use crate::http::network::client_network;
 use crate::rest::frame::call::Call;
 
 /// Maximum number of client networks that are known to use a tuner. Beyond it, the one that has read nothing for the

@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 use storage::{Models, Write};
 
 use crate::app::App;
-use crate::config::{NetworkClass, NetworkRules, PublicUrl};
+use crate::config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
@@ -36,7 +36,6 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::route::Route;
-use crate::telemetry::wrong_level;
 
 /// A group of settings under one key.
 #[derive(Clone, Debug, Serialize, View)]

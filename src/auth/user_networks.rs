@@ -1,0 +1,16 @@
+//! The networks from which a user may play streams.
+
+use std::net::IpAddr;
+
+use domain::ids::UserId;
+use domain::origin::NetworkList as _;
+use storage::Models;
+
+use crate::config::{NetworkClass, UserNetworks};
+
+/// Returns whether the networks of a user allow streams from an address. Callers without a user have none.
+pub(crate) fn may_stream_from(models: &Models, user: UserId, address: IpAddr) -> bool {
+    let users = models.users.load();
+    let Some(user) = users.get(user.0) else { return true };
+    UserNetworks::of(user).limit(NetworkClass::Streams).is_none_or(|it| it.contains(address))
+}
