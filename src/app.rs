@@ -15,6 +15,7 @@ use actors::{
     MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
     UdpOutputs, Vod, VodImporter,
 };
+use config::{Config, DataFolder, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
 use domain::account::Account;
 use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
@@ -23,6 +24,10 @@ use domain::setting::CoreSetting;
 use domain::user::User;
 use domain::vod::Title;
 use parking_lot::{Mutex, RwLock};
+use server::admission::Admission;
+use server::caller::Caller;
+use server::network_refusals::{NetworkDenial, NetworkRefusals};
+use server::reply::Refusal;
 use storage::guide::GuideFiles;
 use storage::{Models, Record, Table, View};
 use tracing::warn;
@@ -30,14 +35,9 @@ use tracing::warn;
 use crate::archives::ArchiveCache;
 use crate::auth::{Auth, SetupCode};
 use crate::backups::Backups;
-use crate::config::{Config, DataFolder, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
 use crate::demo::Demo;
 use crate::files::Files;
 use crate::guide::GuideCache;
-use crate::http::admission::Admission;
-use crate::http::caller::Caller;
-use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
-use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
 use crate::matching::Matching;
 use crate::node::membership::Node;

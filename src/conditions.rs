@@ -16,13 +16,13 @@ use domain::integration::Integration;
 use domain::plugin::{Plugin, PluginState};
 use domain::time::iso_millis;
 use rustix::fs::statvfs;
+use server::refusals::refused_writes;
 use storage::Models;
 use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
 use crate::app::App;
 use crate::node::versions;
-use crate::rest::frame::refuse::refused_writes;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// An account is reported this long before it expires, in milliseconds.

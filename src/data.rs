@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
+use config::DataFolder;
 use domain::account::{Account, PlaylistLocation};
 use domain::guide::source::GuideSource;
 use storage::records::schema;
@@ -11,7 +12,6 @@ use storage::{Store, create_folder};
 use tracing::{error, info, warn};
 
 use crate::backups::PendingRestore;
-use crate::config::DataFolder;
 use crate::files::{Files, Folder};
 
 /// Error while opening the data folder.

@@ -11,11 +11,11 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, Response, StatusCode};
+use server::WarpBody;
+use server::reply::Refusal;
 use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
 
-use crate::http::WarpBody;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::PictureFormat;
 use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};

@@ -1,10 +1,9 @@
-//! The HTTP server and the wiring of the gateway.
+//! The interfaces of the gateway, and its wiring.
 //!
-//! Reading order: [`Gateway`] (start and stop), `app` (the services that handlers share), [`config`], `http/accept`
-//! (accepting connections), `player/watch.rs` (serving a stream), [`commands`], [`play`] and [`demo`].
+//! Reading order: [`Gateway`] (start and stop), `app` (the services that handlers share), `player/watch.rs` (serving a
+//! stream), [`commands`], [`play`] and [`demo`].
 //!
-//! This crate uses only the public APIs of `actors` and `media`, and no actor library. It is the only crate with an
-//! HTTP server.
+//! This crate uses only the public APIs of `actors` and `media`, and no actor library.
 
 mod api_docs;
 mod app;
@@ -13,7 +12,6 @@ mod auth;
 mod backups;
 pub mod commands;
 mod conditions;
-pub mod config;
 mod control;
 mod data;
 pub mod demo;
@@ -22,7 +20,6 @@ mod files;
 mod gateway;
 mod guide;
 pub mod handover;
-mod http;
 mod images;
 mod logo_cache;
 #[cfg(test)]

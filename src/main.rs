@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Parser;
-use headwater::config::{Args, Command, load};
+use config::{Args, Command, load};
 use headwater::handover::{
     self, BesideEnd, Invocation, Listeners, Prepared, RestartRequest, TakeOver, serve_beside,
 };
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    let args = Args::parse();
+    let args = Args::from_command_line();
     if !matches!(args.command, Command::Serve { take_over: true, .. }) {
         return run_command(args, None);
     }

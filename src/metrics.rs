@@ -15,9 +15,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use server::admission::Admission;
 use storage::{Models, Store, StoreStatistics};
 
-use crate::http::admission::Admission;
 use crate::slots;
 
 /// Renders one reading of the counters as text.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{Fetch, FetchError, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist};
+use config::{Config, ListSource};
 use domain::channel::Channel;
 use domain::egress::Reach;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
@@ -20,7 +21,6 @@ use parking_lot::Mutex;
 use storage::Store;
 use tokio::time::{sleep, timeout};
 
-use crate::config::{Config, ListSource};
 use crate::gateway::{Gateway, Runtimes, StartError, fetch};
 use crate::player::stream_address;
 

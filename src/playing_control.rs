@@ -19,11 +19,11 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use server::reply::Refusal;
 use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::node::peers::{OtherNode, OtherNodes};
 
 /// An order of an admin, for one node.

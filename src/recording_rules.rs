@@ -22,13 +22,13 @@ use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording
 use domain::setting::CoreSetting;
 use domain::user::{User, UserLevel};
 use jiff::tz::TimeZone;
+use server::reply::Refusal;
 use storage::{ChangeMessage, Record, Write};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::app::App;
 use crate::guide::GuideReader;
-use crate::http::reply::Refusal;
 
 /// How often rules are applied without any change, because time passes.
 const PERIOD: Duration = Duration::from_secs(15 * 60);

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use domain::user::UserLevel;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
+use server::refusals::refused_writes;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::metrics::{self, AccountReading, GuideReading, StoreReading};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::refuse::refused_writes;
 use crate::rest::frame::route::{Content, MediaType, PlainText, Route};
 
 /// The text format of Prometheus.

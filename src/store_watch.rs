@@ -2,12 +2,12 @@
 
 use actors::{Events, now_ms};
 use domain::event::{Event, EventBody};
+use server::refusals::refused_writes;
 use storage::Store;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use crate::data::complete;
-use crate::rest::frame::refuse::refused_writes;
 
 /// Emits an event for each change, until the store is dropped. After a start on a full disk, adds the records that the start
 /// could not add.

@@ -3,6 +3,7 @@
 
 use std::io::IsTerminal;
 
+use config::{Log, LogFormat, configured_targets, is_own_module, set_targets};
 use domain::core_settings::{SYSTEM_SETTINGS, log_level};
 use domain::setting::CoreSetting;
 use jiff::Zoned;
@@ -15,7 +16,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
-use crate::config::{Log, LogFormat, configured_targets, is_own_module, set_targets};
 use crate::recent_log::{RecentLog, RecentLogLayer};
 
 /// The log level of this process.

@@ -11,10 +11,10 @@ use domain::vod::query::{VodSnapshot, VodSources};
 use domain::vod::visible::{VodLimits, visible};
 use domain::vod::{AccountCategory, Episode, Relation, RelationId, Title, TitleDetails};
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::{Models, NotReady, Table};
 
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// The titles that a viewer may see, and the relations that can play. A snapshot of one moment. Two viewers with equal ones

@@ -17,11 +17,11 @@ use http::header::{
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use rust_embed::{EmbeddedFile, RustEmbed};
+use server::WarpBody;
+use server::encoding::{accepts_brotli, accepts_gzip};
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
-use crate::http::WarpBody;
-use crate::http::encoding::{accepts_brotli, accepts_gzip};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Content, PageText, Route, client_has, entity_tag};

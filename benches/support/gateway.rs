@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use config::{Config, ContainerProxy, Listen};
 use domain::channel::Channel;
 use domain::ids::ChannelId;
 use domain::playlist::catalogue::Catalogue;
-use headwater::config::{Config, ContainerProxy, Listen};
 use headwater::{Gateway, Runtimes};
 use uuid::Uuid;
 

@@ -9,7 +9,7 @@
 //! Doc comments become the descriptions in the schema. Each entry of `#[field(…)]` calls the method of
 //! `rest::frame::field::Field` with that name: `chars_max = 255` is `.chars_max(255)`.
 //!
-//! The generated code names `crate::rest::frame`, so these macros work in the crate `headwater` only.
+//! The generated code names `crate::rest::frame`, and `server`, so these macros work in the crate `headwater` only.
 
 use proc_macro::TokenStream;
 use proc_macro2::{Ident, TokenStream as Tokens, TokenTree};
@@ -158,7 +158,7 @@ fn query_tokens(input: &DeriveInput) -> syn::Result<Tokens> {
 
             fn read(
                 input: &crate::rest::frame::input::RequestInput,
-            ) -> Result<Self, crate::rest::frame::input::FieldErrors> {
+            ) -> Result<Self, ::server::field_errors::FieldErrors> {
                 const RECORD: crate::rest::frame::field::Record = #record;
                 let mut reader = crate::rest::frame::input::Reader::of_query(&input.query, &RECORD);
                 #read
@@ -200,7 +200,7 @@ fn read_body<'a>(body: &Ident, record: &Tokens, fields: impl Iterator<Item = (&'
             fn read_element(
                 value: &serde_json::Value,
                 is_partial: bool,
-            ) -> Result<Self, crate::rest::frame::input::FieldErrors> {
+            ) -> Result<Self, ::server::field_errors::FieldErrors> {
                 let record = <Self as crate::rest::frame::input::Element>::RECORD;
                 let mut reader = crate::rest::frame::input::Reader::of_body(value, is_partial, record)?;
                 #read
@@ -217,7 +217,7 @@ fn read_fields<'a>(fields: impl Iterator<Item = (&'a Ident, bool)>) -> Tokens {
         reads.push(quote!(let #name = reader.take(#text);));
         moves.push(match is_plain {
             true => {
-                quote!(#name: #name.ok_or_else(|| crate::rest::frame::input::FieldErrors::required(#text))?)
+                quote!(#name: #name.ok_or_else(|| ::server::field_errors::FieldErrors::required(#text))?)
             }
             false => quote!(#name),
         });

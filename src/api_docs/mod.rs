@@ -10,8 +10,8 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, Document, MediaTypes, PageText, Route, entity_tag};

@@ -1,8 +1,7 @@
 //! Reasons why credentials are rejected, and the responses to them.
 
 use serde_json::json;
-
-use crate::http::reply::Refusal;
+use server::reply::Refusal;
 
 /// Reason why a request or a login is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ impl From<Denied> for Refusal {
     fn from(denied: Denied) -> Self {
         let token = |expired| if expired { "Token is expired" } else { "Token is invalid" };
         match denied {
-            Denied::NoCredentials => Refusal::unauthorized("Authentication credentials were not provided."),
+            Denied::NoCredentials => Refusal::no_credentials(),
             Denied::ApiKey => Refusal::unauthorized("Invalid API key"),
             Denied::Inactive => Refusal::unauthorized("User inactive"),
             Denied::Token { expired } => {

@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actors::now_ms;
+use config::client_network;
 use domain::event::{CallerRef, Event, EventBody};
 use domain::ids::UserId;
 use domain::user::User;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::info;
-
-use crate::config::client_network;
 
 /// Interval in which failures of the same kind are reported at most twice: the first at once, the others as a number at
 /// the end.

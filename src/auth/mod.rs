@@ -29,6 +29,7 @@ use std::time::Duration;
 use actors::{Events, now_ms};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use config::AuthLimits;
 use data_encoding::HEXLOWER;
 use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::event::Event;
@@ -57,7 +58,6 @@ use self::throttle::{Attempt, Throttle};
 pub(crate) use self::tokens::Tokens;
 use self::tokens::{Signer, TokenError, TokenUse};
 pub(crate) use self::user_networks::may_stream_from;
-use crate::config::AuthLimits;
 
 /// Authenticates users. A handle; clones share their state.
 #[derive(Clone)]

@@ -9,13 +9,13 @@ use domain::user::UserLevel;
 use http::header::HeaderName;
 use http_body_util::BodyExt as _;
 use serde_json::json;
+use server::reply::Refusal;
 use storage::{Error, Store, Write};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 use uuid::Uuid;
 
 use super::*;
-use crate::http::reply::Refusal;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::client_network;
 use domain::ids::UserId;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use parking_lot::Mutex;
@@ -18,7 +19,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::passwords::WAIT_MAX;
-use crate::config::client_network;
 
 /// Number of failures without a delay, for typing mistakes.
 const UNDELAYED: u32 = 3;

@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
+use config::{NetworkClass, UserNetworks};
 use domain::ids::UserId;
 use domain::origin::NetworkList as _;
 use storage::Models;
-
-use crate::config::{NetworkClass, UserNetworks};
 
 /// Returns whether the networks of a user allow streams from an address. Callers without a user have none.
 pub(crate) fn may_stream_from(models: &Models, user: UserId, address: IpAddr) -> bool {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use actors::{Events, now_ms};
+use config::DataFolder;
 use data_encoding::HEXLOWER;
 use domain::event::{Event, EventBody};
 use domain::secret::Secret;
@@ -33,7 +34,6 @@ pub(crate) use self::pending::PendingRestore;
 pub(crate) use self::schedule::follow as follow_schedule;
 use crate::auth::random;
 use crate::conditions::DiskSpace;
-use crate::config::DataFolder;
 use crate::files::{Files, Folder};
 
 /// Back-ups and restorations that may wait or run at a time.

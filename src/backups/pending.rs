@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use config::DataFolder;
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::token::JoinTicket;
 use domain::cluster::version::{ClusterVersion, PLUGIN_VALUES_VERSION};
@@ -23,7 +24,6 @@ use storage::records::schema;
 use storage::{Record, Store, create_folder};
 use tracing::warn;
 
-use crate::config::DataFolder;
 use crate::files::{Files, Folder};
 use crate::node::versions::written;
 

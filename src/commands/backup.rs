@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use config::{Config, DataFolder, NewBackup, RestoreArgs};
 use domain::secret::Secret;
 use domain::time::iso_millis;
 use storage::backup::{Archive, BackupSecret, KeyKind};
 
 use super::nodes::must_not_run;
 use crate::backups::PendingRestore;
-use crate::config::{Config, DataFolder, NewBackup, RestoreArgs};
 use crate::control::{self, ControlReply, ControlRequest};
 use crate::data::{DataError, create_root, open_store};
 use crate::play::say;

@@ -10,6 +10,7 @@ use cluster::nats::{NatsEngine, NatsOptions, ServerFacts, inspect, monitor, repl
 use cluster::{
     Engine, Key, NodeInfo, NodeLoad, NodeRole, Record, Revision, WatchEvent, node_id, written_version,
 };
+use config::{ClusterConfig, Config};
 use domain::cluster::record::{ClusterRecord, JobName, JobRecord, MemberState, NodeId, RecordKey};
 use domain::cluster::rules::RENEW_INTERVAL;
 use domain::cluster::version::{RaiseRefusal, raised_version};
@@ -19,7 +20,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::doctor::{CheckReport, Finding};
 use super::reachability::check_nodes;
-use crate::config::{ClusterConfig, Config};
 use crate::gateway::install_tls;
 use crate::node::versions;
 use crate::play::{printable, say};

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use config::{Config, DataFolder, NewStrmExport};
 
-use crate::config::{Config, DataFolder, NewStrmExport};
 use crate::control::{self, ControlReply, ControlRequest};
 use crate::play::say;
 

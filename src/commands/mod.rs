@@ -17,8 +17,9 @@ mod user;
 
 use std::process::ExitCode;
 
+use config::{ClusterCommand, Command, ExportCommand, KeysCommand, Loaded, StoreCommand};
+
 pub use self::serve::{ServeError, serve};
-use crate::config::{ClusterCommand, Command, ExportCommand, KeysCommand, Loaded, StoreCommand};
 
 /// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
 pub fn run(command: &Command, loaded: &Loaded) -> Option<anyhow::Result<ExitCode>> {

@@ -9,13 +9,13 @@ use anyhow::{Context, anyhow, bail, ensure};
 use cluster::codec::{StoredMember, StoredRecord, decode, record_key};
 use cluster::nats::{NatsEngine, NatsOptions, inspect};
 use cluster::{Engine, EngineLog, Key, WatchEvent};
+use config::{Config, DataFolder};
 use domain::cluster::record::{MemberState, NodeId};
 use domain::cluster::token::NodeRole;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
 use super::cluster::{CONNECT_TIMEOUT, connected, options};
-use crate::config::{Config, DataFolder};
 use crate::control::{self, ControlReply, ControlRequest};
 use crate::data::open_store;
 use crate::node::file::{NodeFile, begin_cluster};

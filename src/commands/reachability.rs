@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use cluster::nats::{NatsEngine, NatsOptions};
 use cluster::{Engine, Key};
+use config::{Config, DataFolder};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::cluster::{connected, renewals};
 use super::doctor::{CheckReport, Finding};
-use crate::config::{Config, DataFolder};
 use crate::node::file::NodeFile;
 use crate::node::reach::reach;
 

@@ -7,6 +7,7 @@ use actors::{SnapshotParts, store_snapshot};
 use anyhow::{Context, anyhow, ensure};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, EngineLog, node_id};
+use config::{Config, DataFolder};
 use storage::Store;
 use storage::log::{CommitLog, LogKeys, LogPosition};
 use tokio::runtime::Builder;
@@ -14,7 +15,6 @@ use tokio::task::spawn_blocking;
 
 use super::cluster::{connected, options};
 use super::nodes::{check_servers, members, must_not_run};
-use crate::config::{Config, DataFolder};
 use crate::data::open_store;
 use crate::node::file::NodeFile;
 use crate::node::reseed::{begin_new_log, check_need, newest_keys};

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::ensure;
+use config::{Config, DataFolder};
 
-use crate::config::{Config, DataFolder};
 use crate::control::{self, ControlRequest};
 use crate::play::say;
 

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 
-use crate::config::{Config, DataFolder};
+use config::{Config, DataFolder};
+
 use crate::data::{DataError, open_store};
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::handover::{Listeners, TakeOver};

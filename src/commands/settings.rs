@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::config::{ConfigValue, by_table};
+use config::{ConfigValue, by_table};
+
 use crate::play::say;
 
 /// Prints the values as a configuration file, with the default and the origin of each as a comment.

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use config::{Config, DataFolder};
 use storage::records::schema;
 
-use crate::config::{Config, DataFolder};
 use crate::play::say;
 
 /// Checks the store without changing it, and prints a report.

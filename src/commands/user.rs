@@ -5,12 +5,12 @@ use std::io::{BufRead, Read};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use config::{Config, DataFolder, NewPassword, NewUser, PASSWORD_VARIABLE, UserCommand};
 use domain::secret::Secret;
 use domain::time::iso_millis;
 use domain::user::UserLevel;
 
 use crate::auth::PASSWORD_BYTES_MAX;
-use crate::config::{Config, DataFolder, NewPassword, NewUser, PASSWORD_VARIABLE, UserCommand};
 use crate::control::{self, ControlReply, ControlRequest, UserSummary};
 use crate::play::say;
 

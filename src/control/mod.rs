@@ -11,10 +11,10 @@ mod socket;
 use std::io::ErrorKind;
 
 use anyhow::{Context, bail};
+use config::DataFolder;
 
 pub(crate) use self::request::{ControlReply, ControlRequest, UserSummary};
 pub(crate) use self::socket::{ControlSocket, ControlledNode, execute_here};
-use crate::config::DataFolder;
 use crate::data::open_store;
 
 /// Returns whether a gateway runs on this data folder. Blocks.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
+use config::{DataFolder, PublicUrl};
 use domain::account::Account;
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
@@ -21,7 +22,6 @@ use storage::{Error, Models, Store, Write};
 
 use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
 use crate::backups::uploaded_files;
-use crate::config::{DataFolder, PublicUrl};
 use crate::files::Files;
 use crate::node::file::NodeFile;
 use crate::node::join::{create_token, remove_node};

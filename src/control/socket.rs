@@ -16,6 +16,7 @@ use std::time::Duration;
 use actors::NodeDrain;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use config::DataFolder;
 use hmac::{Hmac, KeyInit, Mac};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
@@ -28,7 +29,6 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::request::{ControlReply, ControlRequest, execute};
-use crate::config::DataFolder;
 use crate::handover::{RestartRequest, RestartRequests};
 use crate::node::forward::Forwarder;
 

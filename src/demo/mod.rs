@@ -9,6 +9,7 @@ mod source;
 use std::net::SocketAddr;
 
 use actors::now_ms;
+use config::Config;
 use domain::ids::UserId;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
@@ -20,7 +21,6 @@ use uuid::Uuid;
 pub use self::source::Source;
 use self::source::{SourceError, SourceSwitches};
 use crate::auth::hash_password;
-use crate::config::Config;
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
 use crate::player::stream_address;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use config::Listen;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -22,16 +23,15 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use media::{Clip, ClipError, Connection};
+use server::accept::{Handler, Server};
+use server::admission::Admission;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use super::FEATURES;
-use crate::config::Listen;
 use crate::gateway::{Runtimes, StartError, bind_on};
-use crate::http::accept::{Handler, Server};
-use crate::http::admission::Admission;
 
 /// Pieces that a connection may lag behind before it loses some; about one second.
 const LAG_MAX: usize = 64;

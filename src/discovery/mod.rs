@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::now_ms;
+use config::{self, NetworkClass, Networks};
 use domain::discovery::{ANNOUNCED_MAX, AnnouncedDevice, AnswerLimit};
 use domain::origin::NetworkList as _;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -23,7 +24,6 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use crate::app::App;
-use crate::config::{self, NetworkClass, Networks};
 use crate::player::announced_devices;
 
 /// Pause after an error, so that a broken port does not keep a processor busy.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config;
 use domain::discovery::AnswerLimit;
 use domain::discovery::ssdp::{GROUP, MAX_AGE, PORT, SEARCH_BYTES_MAX, Search, alive, gone};
 use tokio::net::UdpSocket;
@@ -12,7 +13,6 @@ use tokio::time::{interval, sleep};
 use tracing::debug;
 
 use super::{Devices, ERROR_PAUSE};
-use crate::config;
 
 /// Interval of notifications: clients forget a device after [`MAX_AGE`], and may miss one notification.
 const NOTIFY_INTERVAL: Duration = Duration::from_secs(MAX_AGE as u64 / 3);

@@ -3,12 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use config::Listen;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
 use super::StartError;
-use crate::config::Listen;
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;

@@ -14,12 +14,17 @@ use actors::{
     Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder,
     StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
+use config::{Config, DataFolder, Listen};
 use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
 use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use rustix::process::{Resource, getrlimit, setrlimit};
+use server::accept::Server;
+use server::admission::Admission;
+use server::origin::Origins;
+use server::{Forward, Routes, route_table};
 use storage::guide::GuideFiles;
 use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
@@ -35,17 +40,12 @@ pub use self::stopping::{Drained, DrainingGateway, Stopped};
 use crate::app::App;
 use crate::auth::may_stream_from;
 use crate::backups::follow_schedule;
-use crate::config::{Config, DataFolder, Listen};
 use crate::control::{ControlSocket, ControlledNode};
 use crate::demo::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
 use crate::files::{COMSKIP_CONFIG, Files, Folder};
 use crate::handover::{self, Listeners, RestartRequest, TakeOver};
-use crate::http::accept::Server;
-use crate::http::admission::Admission;
-use crate::http::origin::Origins;
-use crate::http::{Forward, Routes, route_table};
 use crate::node::archives::follow_archives;
 use crate::node::fetch::FetchForNodes;
 use crate::node::forward::Forwarder;

@@ -8,12 +8,12 @@ use actors::{Draining, OtherSlot, System};
 use domain::cluster::BootTime;
 use domain::cluster::record::Incarnation;
 use media::RingDirectory;
+use server::accept::Server;
 use tokio::time::Instant;
 use tracing::info;
 
 use super::Gateway;
 use crate::app::App;
-use crate::http::accept::Server;
 use crate::node::port::NodePort;
 
 /// Time for the last streams of a process that was restarted to end after their last packets.

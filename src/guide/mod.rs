@@ -25,6 +25,7 @@ use domain::guide::programme::{ProgrammeId, from_xml};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use domain::plan::ArchivedProgramme;
+use server::reply::Refusal;
 use storage::guide::GuideFile;
 use storage::{Models, Table};
 use tracing::warn;
@@ -35,7 +36,6 @@ use self::generated::GeneratedProgrammes;
 pub(crate) use self::parts::ProgrammeParts;
 use self::parts::{GeneratedDays, ProgrammePart};
 use crate::app::App;
-use crate::http::reply::Refusal;
 
 /// Length of a day, in seconds.
 pub(crate) const DAY: i64 = 24 * 60 * 60;

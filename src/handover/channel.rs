@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use actors::OtherSlot;
+use config::Listen;
 use domain::cluster::record::Incarnation;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -17,7 +18,6 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::old::Invocation;
-use crate::config::Listen;
 
 /// Maximum length of a message. The longest contains the arguments of the gateway.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;

@@ -3,7 +3,8 @@
 use std::io;
 use std::net::TcpListener;
 
-use crate::config::{Config, Listen};
+use config::{Config, Listen};
+
 use crate::gateway::{StartError, bind};
 
 /// The listening sockets, each with the address of the configuration that it is for.

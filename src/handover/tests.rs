@@ -5,9 +5,10 @@ use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use config::Config;
+
 use super::channel::{Channel, Message};
 use super::*;
-use crate::config::Config;
 
 const SHORT: Duration = Duration::from_millis(10);
 const LONG: Duration = Duration::from_secs(60);

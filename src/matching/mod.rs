@@ -9,12 +9,12 @@ use domain::channel::Channel;
 use domain::guide::matching::{Decision, MatchResult};
 use domain::ids::ChannelId;
 use serde_json::Value;
+use server::reply::Refusal;
 use storage::Models;
 use tokio::sync::{Mutex, broadcast};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::after_refresh::follow;
-use crate::http::reply::Refusal;
 
 /// Reports that a slow reader may lag behind before it loses the oldest.
 const REPORTS_MAX: usize = 64;

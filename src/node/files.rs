@@ -26,6 +26,7 @@ use domain::plugin::Plugin;
 use domain::undo::UndoEntry;
 use domain::user::User;
 use parking_lot::Mutex;
+use server::reply::Refusal;
 use storage::guide::{GuideFiles, parse_file_name};
 use storage::{ChangeMessage, Changes, Models, Record, Table, View, create_folder};
 use tokio::sync::{RwLock, Semaphore};
@@ -37,7 +38,6 @@ use uuid::Uuid;
 use super::trust::NodeTrust;
 use crate::app::App;
 use crate::files::{COMSKIP_CONFIG, Files, Folder, UNFINISHED};
-use crate::http::reply::Refusal;
 use crate::rest::api::accounts::avatar::PICTURES;
 
 /// Maximum number of files that are fetched at a time.

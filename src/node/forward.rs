@@ -23,6 +23,8 @@ use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::BodyDataStream;
 use hyper::body::Incoming;
 use serde::{Deserialize, Serialize};
+use server::accept::LocalAddr;
+use server::reply::Refusal;
 use storage::Store;
 use storage::log::LogRole;
 use tokio::sync::watch;
@@ -34,8 +36,6 @@ use warp::reply::Response as Reply;
 use super::client::NodeAddress;
 use super::edge;
 use super::trust::NodeTrust;
-use crate::http::accept::LocalAddr;
-use crate::http::reply::Refusal;
 
 /// Header with which a node describes the client of a forwarded request.
 pub(super) const FORWARD_HEADER: HeaderName = HeaderName::from_static("headwater-forwarded");

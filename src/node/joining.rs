@@ -13,6 +13,7 @@ use bytes::Bytes;
 use cluster::codec::{StoredRecord, decode, record_key};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, EngineState, Key, NodeInfo, NodeRole, WatchEvent};
+use config::{ClusterConfig, Config, DataFolder};
 use domain::cluster::record::MemberState;
 use domain::cluster::token::JoinToken;
 use domain::cluster::version::{OWN_VERSIONS, unfit};
@@ -34,7 +35,6 @@ use super::join::{JoinAnswer, JoinRequest};
 use super::port::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
 use super::port_of;
 use super::tls::{first_client_config, join_client_config};
-use crate::config::{ClusterConfig, Config, DataFolder};
 use crate::data::create_root;
 use crate::gateway::install_tls;
 

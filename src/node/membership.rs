@@ -15,6 +15,7 @@ use actors::{
 };
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
+use config::{ClusterConfig, Config, DataFolder, Listen};
 use domain::cluster::NodeEffect;
 use domain::cluster::predecessor::MemberPredecessor;
 use domain::cluster::record::NodeId;
@@ -44,7 +45,6 @@ use super::status::NodeStatuses;
 use super::trust::NodeTrust;
 use super::versions::WrittenVersion;
 use crate::app::App;
-use crate::config::{ClusterConfig, Config, DataFolder, Listen};
 use crate::data::complete;
 use crate::gateway::{StartError, bind_on};
 

@@ -50,14 +50,13 @@ pub(crate) mod work;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use config::NODE_PORT;
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::TokenRefusal;
 use domain::cluster::version::RaiseRefusal;
 use sha2::{Digest, Sha256};
 use storage::Store;
-
-use crate::config::NODE_PORT;
 
 /// Why a node was not admitted, or a certificate not issued.
 #[derive(Debug, thiserror::Error)]

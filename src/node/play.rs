@@ -27,6 +27,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyDataStream, BodyExt, Full, StreamBody};
 use hyper::body::{Body, Frame, Incoming};
 use media::Connection;
+use server::ApiHandler;
+use server::accept::LocalAddr;
+use server::caller::PassedBy;
+use server::reply::Refusal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -37,10 +41,6 @@ use super::peers::OtherNode;
 use super::port::NodeBody;
 use super::recordings::NodeAnswer;
 use crate::app::App;
-use crate::http::ApiHandler;
-use crate::http::accept::LocalAddr;
-use crate::http::caller::PassedBy;
-use crate::http::reply::Refusal;
 
 /// The requests of players on the node port: their path follows.
 pub(super) const PLAY_PATH: &str = "/node/v1/play/";

@@ -29,6 +29,7 @@ use actors::{
     AccountAddresses, FileReport, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms,
 };
 use bytes::Bytes;
+use config::DataFolder;
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -43,6 +44,10 @@ use media::{Connection, RING_PATH, RingProgress, answer_ring};
 use rustls::server::Acceptor;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use server::ApiHandler;
+use server::accept::LocalAddr;
+use server::reply::Refusal;
+use server::socket::prepare;
 use storage::Store;
 use storage::log::{LogRole, create_snapshot};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,7 +59,6 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
-use warp::reply::Response as Reply;
 
 use super::archives::ARCHIVES_PATH;
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
@@ -71,12 +75,7 @@ use super::timelines::TIMELINE_PATH;
 use super::trust::NodeTrust;
 use super::work::{NodeWork, STOPPING};
 use super::{NodeError, archives, events, forward, recordings, status, timelines};
-use crate::config::DataFolder;
 use crate::control::{ControlRequest, execute_here};
-use crate::http::ApiHandler;
-use crate::http::accept::LocalAddr;
-use crate::http::reply::Refusal;
-use crate::http::socket::prepare;
 use crate::playing_control::{Order, perform_for};
 
 /// Maximum number of connections of other nodes. A node that forwards needs one for each request.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use actors::{ClusterView, Configuration, NodeState, SnapshotName, read_usable_snapshot};
 use cluster::{Engine, NodeRole};
+use config::DataFolder;
 use storage::Error;
 use storage::backup::BackupError;
 use storage::log::{log_of, verify_snapshot};
@@ -23,7 +24,6 @@ use uuid::Uuid;
 use super::joining::{FoundNode, download_snapshot, fetch_keys};
 use super::trust::NodeTrust;
 use crate::backups::{Backups, PendingRestore};
-use crate::config::DataFolder;
 
 /// Pause after an attempt that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);

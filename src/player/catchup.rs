@@ -25,6 +25,8 @@ use futures_util::stream::poll_fn;
 use http::{Method, StatusCode};
 use media::Tail;
 use resource_derive::Query;
+use server::reply::Refusal;
+use server::stream::Guard;
 use tracing::info;
 
 use super::elsewhere;
@@ -35,8 +37,6 @@ use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, req
 use super::watch::{live_tail, unknown_channel};
 use crate::app::App;
 use crate::guide::{GuideReader, read_guide};
-use crate::http::reply::Refusal;
-use crate::http::stream::Guard;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -9,12 +9,12 @@ use domain::ids::AccountId;
 use domain::plan::TitleCandidate;
 use domain::stream_profile::Delivery;
 use http::Method;
+use server::caller::PassedBy;
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
 use super::vod::FileAnswer;
 use crate::app::App;
-use crate::http::caller::PassedBy;
-use crate::http::reply::Refusal;
 use crate::node::play::{ASK_ANOTHER, PlayerRequest, play_elsewhere};
 use crate::rest::frame::call::Call;
 

@@ -14,6 +14,8 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use media::{EndReason, FragmentEnd, FragmentReader};
+use server::accept::LiveBody;
+use server::reply::Refusal;
 use tokio::time::timeout;
 use tracing::info;
 
@@ -22,8 +24,6 @@ use super::watch::{
     ACCEL_BUFFERING, TransportStream, busy, no_answer, no_packets, no_watch, start_timeout, too_late,
 };
 use crate::app::App;
-use crate::http::accept::LiveBody;
-use crate::http::reply::Refusal;
 use crate::rest::frame::route::{Content, StreamOrRedirect};
 
 /// Returns what converts the sound of a target for players that cannot play it; `None` without ffmpeg.

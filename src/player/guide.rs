@@ -13,6 +13,7 @@ use domain::guide::xmltv::{XmltvChannel, write_channel, write_end, write_program
 use domain::logo::Logo;
 use domain::user::UserLevel;
 use http::{HeaderValue, Method, StatusCode};
+use server::reply::Refusal;
 use storage::Table;
 
 use super::long_text::{Coding, LongText, LongTextHead};
@@ -20,7 +21,6 @@ use super::options::OutputOptions;
 use super::selection::OutputChannels;
 use crate::archives::ChannelArchives;
 use crate::guide::{DAY, GuideReader, ProgrammeParts};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{MediaTypes, Route, weak_tag};

@@ -6,10 +6,10 @@
 //! and the response to a wrong password is the same as to an unknown user.
 
 use actors::Target;
+use server::reply::Refusal;
 
 use super::output_profile::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -16,13 +16,13 @@ use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, VARY,
 };
 use http::{HeaderMap, Response, StatusCode};
+use server::WarpBody;
+use server::encoding::accepts_gzip;
+use server::reply::Refusal;
 use tokio::sync::mpsc;
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use crate::http::WarpBody;
-use crate::http::encoding::accepts_gzip;
-use crate::http::reply::Refusal;
 use crate::rest::frame::route::{Answer, AnswerShape, MediaTypes, client_has};
 
 /// Length of a text at which a piece of it is sent, in bytes.

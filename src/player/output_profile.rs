@@ -17,11 +17,11 @@ use domain::user::User;
 use parking_lot::RwLock;
 use resource_derive::Query;
 use serde_json::Value;
+use server::caller::Caller;
+use server::reply::{Refusal, TunerError};
 use storage::{Models, Table};
 
 use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::reply::{Refusal, TunerError};
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
 

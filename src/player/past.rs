@@ -20,10 +20,9 @@ use domain::catchup::ArchiveTimes;
 use futures_util::Stream;
 use futures_util::stream::{StreamExt, unfold};
 use media::Tail;
+use server::reply::Refusal;
+use server::stream::Guard;
 use tracing::info;
-
-use crate::http::reply::Refusal;
-use crate::http::stream::Guard;
 
 /// A viewer who is this near to the present goes on with the channel, in seconds.
 const NEAR_S: i64 = 15;

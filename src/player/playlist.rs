@@ -7,13 +7,13 @@ use domain::channel::Channel;
 use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_header, write_plain_entry};
 use domain::user::UserLevel;
 use http::{Method, StatusCode};
+use server::reply::Refusal;
 
 use super::elsewhere;
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::{OutputChannels, is_direct};
 use super::title_entries::TitleEntries;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{MediaType, MediaTypes, Route};

@@ -19,13 +19,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
 use parking_lot::Mutex;
+use server::reply::Refusal;
 use storage::{Models, Table};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, error};
 
 use super::growing::GrowingText;
 use crate::archives::{ArchiveCache, ChannelArchives};
-use crate::http::reply::Refusal;
 use crate::rest::frame::route::entity_tag;
 
 /// Maximum number of kept answers.

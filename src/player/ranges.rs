@@ -8,9 +8,8 @@ use http::header::{
     IF_RANGE, RANGE,
 };
 use http::{HeaderMap, StatusCode};
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
-
-use crate::http::reply::Refusal;
 
 /// The content depends on the user, and may change.
 const CACHING: &str = "private, no-cache";

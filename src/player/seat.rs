@@ -2,12 +2,12 @@
 
 use actors::{SeatRequest, Target, Viewer, may_watch};
 use domain::user;
+use server::reply::Refusal;
 use tracing::info;
 
 use super::vod::no_file;
 use super::watch::{anonymous_seat, is_active};
 use crate::auth::Denied;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// Something that is kept until an answer is sent, such as a seat.

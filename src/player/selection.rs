@@ -9,6 +9,8 @@ use domain::lineup::{Lineup, ViewLimits, guide_channel_id, visible, visible_in_o
 use domain::logo::Logo;
 use domain::personal_playlist::PersonalPlaylist;
 use http::HeaderValue;
+use server::caller::PassedBy;
+use server::reply::Refusal;
 use storage::Table;
 use url::form_urlencoded::Serializer;
 
@@ -19,8 +21,6 @@ use super::elsewhere;
 use super::options::{IdSource, OutputOptions};
 use super::output_profile::is_output_profile;
 use crate::guide::EntryId;
-use crate::http::caller::PassedBy;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::weak_tag;
 

@@ -10,11 +10,11 @@
 use actors::Target;
 use domain::ids::StreamId;
 use domain::user::UserLevel;
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::output_profile::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::{Call, Parameters};
 use crate::rest::frame::route::Route;

@@ -15,6 +15,7 @@ use domain::timeshift::{TimeShiftMode, TimeShiftSettings};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::Method;
+use server::reply::Refusal;
 use storage::Models;
 use tracing::warn;
 use warp::reply::Response as Reply;
@@ -24,7 +25,6 @@ use super::ranges::RangedFile;
 use super::seat::{take_seat, viewer};
 use super::watch::unknown_channel;
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// Returns the settings of the own time-shift.

@@ -32,6 +32,7 @@ use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use resource_derive::Query;
+use server::reply::Refusal;
 use tracing::info;
 use warp::reply::Response as Reply;
 
@@ -40,7 +41,6 @@ use super::recordings::parts::FileSelection;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
 use super::{elsewhere, recordings};
 use crate::auth::Denied;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};

@@ -7,6 +7,7 @@ use actors::{
     ApiAnswer, ApiCall, ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginCaller,
     PluginFolders, PluginNote, PluginNotification, PluginSettings, Plugins, System,
 };
+use config::Config;
 use domain::cluster::version::PLUGIN_VALUES_VERSION;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::plugin::{Plugin, PluginKey};
@@ -15,7 +16,6 @@ use storage::{Models, Store, Write};
 use tokio::sync::broadcast;
 use tracing::warn;
 
-use crate::config::Config;
 use crate::files::{Files, Folder};
 use crate::node::versions::may_have;
 use crate::rest::PluginCalls;

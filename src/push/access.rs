@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use config::NetworkClass;
 use domain::login::DeviceLogin;
 use domain::secret::ServerKeys;
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use server::caller::Caller;
+use server::reply::Refusal;
 use storage::{Change, ChangeMessage, Changes, Record};
 use tokio::sync::watch;
 
 use crate::app::App;
 use crate::auth::Denied;
-use crate::config::NetworkClass;
-use crate::http::caller::Caller;
-use crate::http::reply::Refusal;
 
 /// Path of the WebSocket.
 pub(super) const PATH: &str = "/ws/";

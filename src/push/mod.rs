@@ -19,8 +19,13 @@ mod statistics;
 
 use std::sync::Arc;
 
+use config::NetworkClass;
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
+use server::Routes;
+use server::accept::ConnectionGuard;
+use server::caller::{Caller, caller};
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 use warp::ws::Ws;
 use warp::{Filter, Rejection};
@@ -32,11 +37,6 @@ use self::session::Session;
 use self::socket_limit::SocketLimit;
 use crate::app::App;
 use crate::auth::Denied;
-use crate::config::NetworkClass;
-use crate::http::Routes;
-use crate::http::accept::ConnectionGuard;
-use crate::http::caller::{Caller, caller};
-use crate::http::reply::Refusal;
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;

@@ -16,6 +16,8 @@ use actors::view_limits;
 use domain::user::{User, UserLevel};
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
+use server::accept::ConnectionGuard;
+use server::caller::Caller;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 use warp::ws::{Message, WebSocket};
@@ -27,8 +29,6 @@ use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
 use crate::app::App;
-use crate::http::accept::ConnectionGuard;
-use crate::http::caller::Caller;
 use crate::recording_rules::dvr_settings;
 
 /// Time limit for sending one frame.

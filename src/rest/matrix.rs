@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::NetworkClass;
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::group::Group;
@@ -23,7 +24,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::routes;
-use crate::config::NetworkClass;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::ParameterKind;
 use crate::rest::frame::field::{Field, Kind};

@@ -20,6 +20,7 @@ mod tests;
 use std::sync::Arc;
 
 use domain::user::UserLevel;
+use server::Routes;
 
 pub(crate) use self::api::{
     ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats,
@@ -29,7 +30,6 @@ pub(crate) use self::frame::plugin::PluginCalls;
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;
-use crate::http::Routes;
 use crate::{api_docs, player, status, ui};
 
 /// Returns the routes of the table as a filter, which answers every request.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
+use config::PublicUrl;
 use domain::core_settings::{self, LIBRARY_SETTINGS, SYSTEM_SETTINGS};
 use domain::ids::UserId;
 use domain::library_settings::{ExportSettings, LibrarySettings, is_export_folder};
@@ -29,7 +30,6 @@ pub(crate) use self::files::ExportReport;
 pub(crate) use self::schedule::follow;
 use self::titles::put_titles;
 use crate::auth::player_secret_of;
-use crate::config::PublicUrl;
 
 /// An export to make: its titles, its folder and its addresses.
 #[derive(Clone, Debug)]

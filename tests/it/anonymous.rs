@@ -1,9 +1,9 @@
 //! Callers without credentials: what they see and watch once users exist, how many may watch, and from which networks.
 
+use config::{ClassNetworks, Config};
 use domain::channel::Channel;
 use domain::stream_profile::Delivery;
 use domain::user::UserLevel;
-use headwater::config::{ClassNetworks, Config};
 
 use crate::support::api::Api;
 use crate::support::client::{Player, Request, Response, fetch};

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use headwater::config::Config;
+use config::Config;
 
 use crate::programs::{recorded, run_first};
 use crate::support::binary::Binary;

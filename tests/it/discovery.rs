@@ -2,9 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use config::Discovery;
 use domain::discovery::hdhomerun::{device_number, request};
 use domain::tuner::device_uuid;
-use headwater::config::Discovery;
 use serde_json::json;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;

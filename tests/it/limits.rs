@@ -99,7 +99,7 @@ async fn of_a_thousand_simultaneous_requests_exactly_one_per_slot_succeeds() {
     const ASKING: usize = 1_000;
     headwater::raise_file_limit();
     let (provider, list) = provider_of(ASKING);
-    let unlimited = |config: &mut headwater::config::Config| {
+    let unlimited = |config: &mut config::Config| {
         (config.limits.connections_max, config.limits.connections_per_address_max) = (0, 0);
     };
     let gateway = Setup::new().limited_list(&list, 3).config(unlimited).start().await;

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::Config;
 use domain::channel::Channel;
 use domain::event::EventBody;
 use domain::user::{self, UserLevel};
-use headwater::config::Config;
 use parking_lot::Mutex;
 
 use crate::support::client::{Player, Request, fetch};

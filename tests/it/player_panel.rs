@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use config::Config;
 use domain::event::EventBody;
-use headwater::config::Config;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;

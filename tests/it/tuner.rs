@@ -1,8 +1,8 @@
 //! The emulated tuner: the requests of media servers in their order, the lineups, and the number of tuners.
 
+use config::{ClassNetworks, Config};
 use domain::channel::Channel;
 use domain::user::UserLevel;
-use headwater::config::{ClassNetworks, Config};
 use serde_json::{Value, json};
 
 use crate::support::api::Api;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use actors::{Fetch, FetchLimits, ask_panel, now_ms};
+use config::{Config, DataFolder};
 use domain::account::{Account, PlaylistLocation};
 use domain::egress::Reach;
 use domain::panel::{PanelAnswer, PanelLogin};
@@ -15,7 +16,6 @@ use tokio::time::Instant;
 
 use super::{CheckReport, Finding};
 use crate::conditions::EXPIRY_NOTICE_MS;
-use crate::config::{Config, DataFolder};
 use crate::control::{self, ControlReply, ControlRequest};
 use crate::gateway::fetch;
 

@@ -6,11 +6,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
+use config::{Config, DataFolder};
 use rustix::process::geteuid;
 
 use super::{CheckReport, Finding};
 use crate::conditions::{DISK_BYTES_LOW, DiskSpace};
-use crate::config::{Config, DataFolder};
 use crate::control;
 
 /// Name of the file that is created, and removed again, to test the data folder.

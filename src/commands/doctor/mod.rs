@@ -8,7 +8,8 @@ mod machine;
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::config::{Config, DataFolder};
+use config::{Config, DataFolder};
+
 use crate::play::{printable, say};
 
 /// Exit code if something prevents the gateway from working. Warnings alone give 0.

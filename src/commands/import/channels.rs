@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use anyhow::anyhow;
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
+use server::reply::Refusal;
 use storage::{Models, Write};
 
 use super::preview::is_in_groups;
-use crate::http::reply::Refusal;
 use crate::rest::ChannelMaker;
 
 /// Number of streams that one write turns into channels.

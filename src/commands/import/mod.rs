@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use actors::{ImportError, ImportOptions, ImportSummary, import, now_ms};
 use anyhow::{Context, anyhow, bail};
+use config::{Config, DataFolder, ListSource, NewImport};
 use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
 use domain::ids::AccountId;
 use domain::stream::Stream;
@@ -15,7 +16,6 @@ use storage::records::next_profile_id;
 use storage::{Models, Write};
 use tokio::runtime::Builder;
 
-use crate::config::{Config, DataFolder, ListSource, NewImport};
 use crate::data::open_store;
 use crate::gateway::fetch;
 use crate::play::{NO_SCHEME, account_name, printable, say};

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use config::{Config, DataFolder, ListSource, NewImport};
 use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, channel_key};
 use tokio::runtime::Builder;
 
-use crate::config::{Config, DataFolder, ListSource, NewImport};
 use crate::data::open_store;
 use crate::play::{printable, read_lists, say};
 

@@ -4,12 +4,12 @@
 use std::io::{self, BufRead, IsTerminal, Read, Write, stderr, stdin};
 
 use anyhow::{Context, bail, ensure};
+use config::{NewImportFrom, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::interface::Credentials;
-use crate::config::{NewImportFrom, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE};
 
 /// Maximum length of a secret, in bytes.
 const SECRET_BYTES_MAX: u64 = 4096;

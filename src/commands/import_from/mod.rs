@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use actors::{check_cron, check_time_zone, now_ms};
 use anyhow::{Context, bail};
+use config::{Config, DataFolder, NetworkRules, NewImportFrom};
 use domain::account::Account;
 use domain::account_group::AccountGroup;
 use domain::core_settings::SettingChecks;
@@ -44,7 +45,6 @@ use uuid::Uuid;
 use self::gathered::Gathered;
 use self::write::NewRecords;
 use crate::auth::{SERVER_KEYS, stored_api_key};
-use crate::config::{Config, DataFolder, NetworkRules, NewImportFrom};
 use crate::control::is_running;
 use crate::data::open_store;
 use crate::files::{Files, Folder};

@@ -26,6 +26,9 @@ use flate2::write::GzEncoder;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use http::{Method, StatusCode};
 use media::{PlaylistRequest, SegmentName, SegmentNames, WindowError};
+use server::WarpBody;
+use server::encoding::accepts_gzip;
+use server::reply::{Refusal, TunerError};
 use tracing::info;
 use warp::reply::Response as Reply;
 
@@ -36,9 +39,6 @@ use super::watch::{
     anonymous_seat, busy, check_permitted, needs_login, no_answer, no_packets, no_watch, redirect,
     start_timeout, too_late, unknown_channel, watch_as_hls,
 };
-use crate::http::WarpBody;
-use crate::http::encoding::accepts_gzip;
-use crate::http::reply::{Refusal, TunerError};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, MediaType, Route};

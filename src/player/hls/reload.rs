@@ -3,8 +3,7 @@
 #![expect(non_snake_case, reason = "the names of the parameters are those of RFC 8216bis")]
 
 use resource_derive::Query;
-
-use crate::http::reply::Refusal;
+use server::reply::Refusal;
 
 /// The form of a media playlist.
 #[derive(Debug, Default, Query)]

@@ -10,10 +10,10 @@ use futures_util::stream::unfold;
 use http::Method;
 use http::header::{CACHE_CONTROL, ETAG, HeaderValue};
 use media::{SegmentBody, SegmentName};
+use server::socket::FileBody;
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use crate::http::socket::FileBody;
 use crate::player::ranges::RangedFile;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::client_has;

@@ -5,9 +5,9 @@ use domain::output_format::{AllowedFormats, OutputFormat};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
+use server::reply::Refusal;
 use url::Url;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// The end of the account, in seconds since 1970: users have none. Apps read it as a number of 32 bits, and not as `null`.

@@ -9,9 +9,9 @@ use domain::lineup::guide_channel_id;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
+use server::reply::Refusal;
 
 use crate::guide::{DAY, EntryId, GuideEntry, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// Number of programmes if the app names none, and the maximum.

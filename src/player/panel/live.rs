@@ -10,11 +10,11 @@ use domain::ids::{ChannelId, PersonalPlaylistId};
 use domain::lineup::{ViewLimits, guide_channel_id, visible_in_order, whole_number};
 use domain::personal_playlist::PersonalPlaylist;
 use serde::{Serialize, Serializer};
+use server::encoding::accepts_gzip;
+use server::reply::Refusal;
 use storage::Table;
 
 use super::PanelAnswer;
-use crate::http::encoding::accepts_gzip;
-use crate::http::reply::Refusal;
 use crate::player::addresses::logo_address;
 use crate::player::prepared::{AnswerKey, PreparedAnswer, Tables};
 use crate::player::selection::visible_of;

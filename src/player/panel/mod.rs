@@ -17,13 +17,13 @@ use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{Method, StatusCode};
 use resource_derive::Query;
 use serde_json::Value;
+use server::reply::{Refusal, declare_json};
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
 use self::account::AccountView;
 pub(crate) use self::titles::TitleTables;
 use super::elsewhere;
-use crate::http::reply::{Refusal, declare_json};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route, json_reply};

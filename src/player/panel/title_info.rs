@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::vod::{Episode, EpisodeOffer, Relation, Title, TitleKind};
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 
 use super::titles::{Common, extension_of, version_name};
-use crate::http::reply::Refusal;
 use crate::player::addresses::episode_image_address;
 use crate::player::recordings::rows;
 use crate::rest::frame::call::Call;

@@ -12,14 +12,14 @@ use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, Header
 use http::{Response, StatusCode};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
+use server::WarpBody;
+use server::encoding::accepts_gzip;
+use server::reply::{Refusal, declare_json};
 use storage::{Models, Table};
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
 use super::PanelAnswer;
-use crate::http::WarpBody;
-use crate::http::encoding::accepts_gzip;
-use crate::http::reply::{Refusal, declare_json};
 use crate::player::addresses::{backdrop_address, image_address};
 use crate::player::growing::{GrowingText, whole};
 use crate::player::prepared::AnswerTables;

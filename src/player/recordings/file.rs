@@ -14,12 +14,12 @@ use domain::recording::Recording;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::{HeaderMap, Method, StatusCode};
+use server::reply::Refusal;
 use tokio::time::sleep;
 use warp::reply::Response as Reply;
 
 use super::parts::FileSelection;
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::player::ranges::RangedFile;
 use crate::player::seat::Held;
 

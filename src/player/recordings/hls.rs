@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 use actors::{AccessPoint, RecordingIndex};
 use domain::recording::Recording;
 use domain::time::iso_millis;
+use server::reply::Refusal;
 
 use super::file::{extension_of, grows, no_file, unreadable};
 use super::parts::{elsewhere, one_part};
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::node::recordings::playlist_of;
 use crate::rest::frame::route::MediaType;
 

@@ -23,6 +23,8 @@ use http::Method;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use server::WarpBody;
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
 use self::hls::HlsPlaylist;
@@ -30,8 +32,6 @@ pub(super) use self::output::routes;
 pub(crate) use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 use self::parts::FileSelection;
 use super::seat::take_seat;
-use crate::http::WarpBody;
-use crate::http::reply::Refusal;
 use crate::recording_rules::dvr_settings;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::MediaType;

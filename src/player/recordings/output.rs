@@ -8,11 +8,11 @@ use domain::recording::Recording;
 use domain::user::UserLevel;
 use domain::xml::push_escaped;
 use http::StatusCode;
+use server::reply::Refusal;
 
 use super::ListedRecordings;
 use super::file::extension_of;
 use super::rows::CATEGORY;
-use crate::http::reply::Refusal;
 use crate::player::addresses::logo_address;
 use crate::player::guide::Xmltv;
 use crate::player::long_text::{Coding, LongText, LongTextHead};

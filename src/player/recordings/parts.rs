@@ -17,12 +17,12 @@ use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use http::header::{CONTENT_RANGE, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use server::reply::Refusal;
 use tokio::sync::mpsc::{Sender, channel};
 use warp::reply::Response as Reply;
 
 use super::file::{self, FileRequest, PACKET_BYTES, Source, blocks, grows, no_file};
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::node::peers::OtherNode;
 use crate::node::recordings::{NodeAnswer, ReachableFiles};
 use crate::player::ranges::RangedFile;

@@ -4,12 +4,12 @@ use std::io::{self, Read as _};
 
 use bytes::Bytes;
 use domain::recording::Recording;
+use server::reply::Refusal;
 use tokio::task::spawn_blocking;
 
 use super::file::unreadable;
 use super::parts::{down, elsewhere};
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::logo_cache::LOGO_BYTES_MAX;
 use crate::node::recordings::picture_of;
 

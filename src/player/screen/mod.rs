@@ -23,6 +23,7 @@ use futures_util::stream;
 use http::Method;
 use http::header::ACCEPT;
 use media::{Clip, ClipPlayer};
+use server::reply::Refusal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use tracing::info;
@@ -32,7 +33,6 @@ use self::clips::Clips;
 use self::reason::ScreenReason;
 use super::watch::streaming;
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Answer;
 

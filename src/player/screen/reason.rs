@@ -2,8 +2,7 @@
 
 use domain::core_settings::ReasonOnScreen;
 use http::StatusCode;
-
-use crate::http::reply::TunerError;
+use server::reply::TunerError;
 
 /// A reason why a stream does not start, as viewers read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use domain::discovery::ssdp::DEVICE_TYPE;
 use domain::tuner::{MODEL_NUMBER, device_uuid};
+use server::reply::Refusal;
 
 use super::device::{Device, DevicePath};
 use super::{Xml, document, push_element};
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Content;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use domain::core_settings::TUNER_SETTINGS;
 use domain::lineup::Lineup;
 use domain::tuner::{DeviceKey, TunerDevice, TunerSettings, device_id_of, path_segment};
+use server::reply::Refusal;
 use storage::Models;
 
-use crate::http::reply::Refusal;
 use crate::player::output_profile::is_output_profile;
 use crate::rest::frame::call::Call;
 

@@ -9,12 +9,12 @@ use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_hea
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Models;
 use url::form_urlencoded::Serializer;
 
 use super::device::{Device, DevicePath};
 use super::{Xml, document, push_element};
-use crate::http::reply::Refusal;
 use crate::player::addresses::StreamAddresses;
 use crate::player::playlist::M3u;
 use crate::rest::frame::call::Call;

@@ -25,6 +25,7 @@ use domain::xml::push_escaped;
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 use self::device::DevicePath;
 pub(super) use self::device::tuner_count;
@@ -33,7 +34,6 @@ pub(crate) use self::seats::TunerSeats;
 pub(super) use self::seats::{TunerSeat, TunersTaken};
 use super::output_profile::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, MediaType, Route};

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::Target;
+use config::client_network;
 use domain::tuner::DeviceKey;
 use parking_lot::Mutex;
+use server::caller::Caller;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::client_network;
-use crate::http::caller::Caller;
 use crate::rest::frame::call::Call;
 
 /// Maximum number of client networks that are known to use a tuner. Beyond it, the one that has read nothing for the

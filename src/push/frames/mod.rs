@@ -15,12 +15,12 @@ use domain::recording::{Recording, RecordingStatus};
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
+use server::refusals::refused_writes;
 use storage::{Change, ChangedIds, StopReason};
 use uuid::Uuid;
 
 use super::statistics::ClientsOf;
 use crate::matching::MatchReport;
-use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.

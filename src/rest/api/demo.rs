@@ -3,8 +3,8 @@
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -12,9 +12,9 @@ use domain::tuner::{
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};

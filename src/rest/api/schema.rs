@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use resource_derive::Query;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Document, MediaTypes, Route, entity_tag};

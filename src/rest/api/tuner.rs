@@ -8,8 +8,8 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::core::change_setting;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;

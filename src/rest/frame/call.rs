@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use actors::{PluginCaller, now_ms, view_limits};
+use config::NetworkClass;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::ids::UserId;
@@ -13,6 +14,8 @@ use domain::query::Query;
 use domain::secret::Secret;
 use domain::user::{User, UserLevel};
 use http::{HeaderMap, Method};
+use server::caller::Caller;
+use server::reply::Refusal;
 use storage::Write;
 use storage::records::append_audit_entry;
 use url::form_urlencoded::Serializer;
@@ -20,9 +23,6 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::archives::ChannelArchives;
-use crate::config::NetworkClass;
-use crate::http::caller::Caller;
-use crate::http::reply::Refusal;
 
 /// Parameters of a login in the query or in a form.
 pub(super) const QUERY_USERNAME: &str = "username";

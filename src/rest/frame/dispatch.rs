@@ -22,20 +22,21 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
+use server::Routes;
+use server::caller::{Caller, caller};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use tokio::time::timeout;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
 use super::access::Access;
 use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
-use super::input::{FieldErrors, FileInput, RequestInput};
+use super::input::{FileInput, RequestInput};
 use super::route::{Answer, Redirect, Route};
 use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
 use crate::app::App;
-use crate::http::Routes;
-use crate::http::caller::{Caller, caller};
-use crate::http::reply::Refusal;
 
 /// Maximum size of a body without authentication, in bytes.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 4 << 10;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use domain::query::Query;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
 
-use super::input::{FieldErrors, Input, RequestInput};
+use super::input::{Input, RequestInput};
 
 /// Name of the field that contains the filters.
 const FIELD: &str = "filter";

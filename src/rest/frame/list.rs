@@ -8,15 +8,16 @@ use memchr::memmem::Finder;
 use resource_derive::Query;
 use serde::Serialize;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
 use super::call::Call;
 use super::field::{Field, Kind};
-use super::input::{FieldErrors, Input, Inputs, RequestInput};
+use super::input::{Input, Inputs, RequestInput};
 use super::record::{Lookup, Render};
 use super::route::{Answer, AnswerShape, json_reply};
 use super::value::{Choice, Readable, Shape, choice, not_a_choice};
-use crate::http::reply::Refusal;
 
 /// Selects a page of a list.
 #[derive(Debug, Query)]

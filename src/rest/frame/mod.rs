@@ -17,7 +17,6 @@ pub(crate) mod pace;
 pub(crate) mod picture;
 pub(crate) mod plugin;
 pub(super) mod record;
-pub(crate) mod refuse;
 pub(crate) mod route;
 mod router;
 pub(crate) mod saved_upload;

@@ -4,10 +4,10 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
+use server::WarpBody;
 use warp::reply::Response as Reply;
 
 use super::route::{Answer, AnswerShape};
-use crate::http::WarpBody;
 
 /// A format that every browser shows and that contains no program. SVG does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

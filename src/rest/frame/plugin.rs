@@ -16,6 +16,8 @@ use http::header::{CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use media::Connection;
+use server::caller::Caller;
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
 use super::access::Access;
@@ -26,8 +28,6 @@ use super::route::{AnswerShape, Route};
 use super::router::Router;
 use crate::app::App;
 use crate::auth::bearer;
-use crate::http::caller::Caller;
-use crate::http::reply::Refusal;
 
 /// Why a plugin is refused where callers have things of their own.
 const NO_USER: &str = "This belongs to users, and a plugin is none.";

@@ -2,28 +2,12 @@
 
 use std::marker::PhantomData;
 
-use domain::account::Account;
-use domain::channel::Channel;
-use domain::group::Group;
-use domain::guide::channel::GuideChannel;
-use domain::guide::source::GuideSource;
-use domain::lineup::Lineup;
-use domain::login::DeviceLogin;
-use domain::notice::Notice;
-use domain::output_profile::OutputProfile;
-use domain::server_group::ServerGroup;
-use domain::setting::CoreSetting;
-use domain::stream::Stream;
-use domain::stream_profile::StreamProfile;
-use domain::tuner::TunerDevice;
-use domain::user::User;
-use domain::user_agent::UserAgent;
-use domain::user_group::UserGroup;
+use server::noun::Noun;
+use server::reply::Refusal;
 use storage::{Record, Table, Write};
 
 use super::call::Call;
 use super::route::{Created, NoContent};
-use crate::http::reply::Refusal;
 
 /// A record that an answer can contain.
 pub(crate) trait Render {
@@ -146,35 +130,4 @@ impl Call {
 /// Returns the record with this id, for a write that changes or removes it.
 pub(crate) fn find<T: Record + Noun>(write: &Write<'_>, id: u32) -> Result<T, Refusal> {
     write.get(id)?.ok_or_else(Refusal::unknown::<T>)
-}
-
-/// Name of a record type in the message that a record is missing.
-pub(crate) trait Noun {
-    const NOUN: &'static str;
-}
-
-macro_rules! nouns {
-    ($($type:ty = $noun:literal),+ $(,)?) => {
-        $(impl Noun for $type { const NOUN: &'static str = $noun; })+
-    };
-}
-
-nouns! {
-    Account = "M3UAccount",
-    Channel = "Channel",
-    Group = "ChannelGroup",
-    GuideSource = "EPGSource",
-    GuideChannel = "EPGData",
-    Lineup = "ChannelProfile",
-    CoreSetting = "CoreSettings",
-    DeviceLogin = "DeviceLogin",
-    Notice = "Notification",
-    OutputProfile = "OutputProfile",
-    ServerGroup = "ServerGroup",
-    Stream = "Stream",
-    StreamProfile = "StreamProfile",
-    TunerDevice = "HDHRDevice",
-    User = "User",
-    UserGroup = "Group",
-    UserAgent = "UserAgent",
 }

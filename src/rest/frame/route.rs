@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use config::NetworkClass;
 use data_encoding::HEXLOWER;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
@@ -13,6 +14,8 @@ use http::header::{
 };
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
+use server::WarpBody;
+use server::reply::{JSON, Refusal, declare_json, json_text};
 use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
 
@@ -21,9 +24,6 @@ use super::call::Call;
 use super::field::Kind;
 use super::input::{Input, Inputs, RequestInput};
 use super::value::Shape;
-use crate::config::NetworkClass;
-use crate::http::WarpBody;
-use crate::http::reply::{JSON, Refusal, declare_json, json_text};
 
 /// One operation: method, path, access, input, answer and handler.
 #[derive(Clone)]

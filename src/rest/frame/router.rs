@@ -129,10 +129,10 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use server::reply::Refusal;
     use uuid::Uuid;
 
     use super::*;
-    use crate::http::reply::Refusal;
     use crate::rest::frame::access::Access;
     use crate::rest::frame::call::Call;
     use crate::rest::frame::route::NoContent;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
 use super::call::Call;
-use super::input::FieldErrors;
 use super::upload::{FILE, Upload};
 use crate::app::App;
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::node::files::share_upload;
 
 /// A saved file. It is removed again unless the record that uses it was written.

@@ -14,12 +14,13 @@ use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use http::StatusCode;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use super::input::{FieldErrors, FileInput, Input, Inputs, RequestInput};
+use super::input::{FileInput, Input, Inputs, RequestInput};
 use crate::files::Files;
-use crate::http::reply::Refusal;
 
 /// Name of the part with the file. A part with another name is the file as well if it has a file name.
 pub(crate) const FILE: &str = "file";

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::{Config, ContainerProxy, Listen};
 use domain::channel::Channel;
 use domain::event::{Event, EventBody};
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 use domain::settings::Settings;
 use domain::stream::RequestHeaders;
-use headwater::config::{Config, ContainerProxy, Listen};
 use headwater::{Gateway, Runtimes};
 use storage::{Models, Store, Write};
 use tempfile::TempDir;

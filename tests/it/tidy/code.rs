@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{code_of, every_file, has_extension, is_test_file, read, relative, root, rust_files};
-
-/// The folders of non-test code.
-const SOURCES: [&str; 5] = ["domain/src", "media/src", "storage/src", "actors/src", "src"];
+use super::{SOURCES, code_of, every_file, has_extension, is_test_file, read, relative, root, rust_files};
 
 /// The verbs that start a route summary. A new one is added here if no listed verb fits.
 const SUMMARY_VERBS: [&str; 34] = [

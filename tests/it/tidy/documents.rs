@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::{every_file, has_extension, read, relative, root};
+use super::{SOURCES, every_file, has_extension, read, relative, root};
 
 #[test]
 fn every_link_in_the_documents_works() {
@@ -54,7 +54,7 @@ fn every_path_in_the_architecture_exists() {
 fn every_folder_of_a_crate_is_in_the_architecture() {
     let listed = code_words(&read(&root().join("docs/architecture.md")));
     let mut missing = Vec::new();
-    for source in ["actors/src", "domain/src", "media/src", "src", "storage/src"] {
+    for source in SOURCES {
         let entries = fs::read_dir(root().join(source)).unwrap();
         for folder in entries.flatten().map(|it| it.path()).filter(|it| it.is_dir()) {
             let folder = format!("{}/", relative(&folder));
@@ -104,7 +104,7 @@ fn every_step_of_a_flow_names_functions_in_their_order() {
 #[test]
 fn every_setting_and_every_metric_is_documented() {
     let page = read(&root().join("docs/operating.md"));
-    let defaults = serde_json::to_value(headwater::config::Config::default()).unwrap();
+    let defaults = serde_json::to_value(config::Config::default()).unwrap();
     let existing: BTreeSet<String> = keys(&defaults).into_iter().collect();
     let explained: BTreeSet<String> = first_cells(section(&page, "Settings"))
         .filter_map(|it| Some(it.strip_prefix('`')?.strip_suffix('`')?.to_owned()))

@@ -5,9 +5,9 @@ use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use url::form_urlencoded::Serializer;
 
-use crate::http::reply::Refusal;
 use crate::player::recordings::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 use crate::recording_rules::dvr_settings;
 use crate::rest;

@@ -8,9 +8,9 @@ use domain::user::{API_KEY_CHARS, ApiKey, User, UserLevel, check_api_key};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::users::UserView;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, Route};

@@ -3,12 +3,12 @@
 use data_encoding::HEXLOWER;
 use domain::user::User;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::properties;
 use super::users::check_email;
-use crate::http::reply::Refusal;
 
 const FIELD: &str = "avatar_config";
 const TYPES: [&str; 4] = ["gravatar", "initials", "upload", "url"];

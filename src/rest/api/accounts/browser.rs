@@ -13,13 +13,13 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use tracing::warn;
 use url::Url;
 
 use super::setup::is_on_this_machine;
 use super::users::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;

@@ -9,12 +9,12 @@ use domain::user::{PasswordHash, User, UserLevel};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Write;
 use tracing::warn;
 use uuid::Uuid;
 
 use crate::auth::Auth;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;

@@ -4,12 +4,12 @@ use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use resource_derive::Body;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 use super::users::{
     CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
 };
 use super::{avatar, logins, passwords, properties};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, set};

@@ -2,9 +2,9 @@
 
 use domain::secret::Secret;
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password};
+use server::reply::Refusal;
 
 use crate::auth::Denied;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// Returns the hash of a new password, unless it is too weak for the user. Expensive: check everything else before.

@@ -4,6 +4,7 @@
 use domain::user::User;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
@@ -12,7 +13,6 @@ use super::avatar::PICTURES;
 use super::users::UserView;
 use crate::app::App;
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::node::files::{fetch_upload, share_upload};
 use crate::rest::frame::access::{ADMIN, Access, STREAMER};
 use crate::rest::frame::call::Call;

@@ -3,8 +3,8 @@
 
 use domain::user::User;
 use http::StatusCode;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;

@@ -1,16 +1,16 @@
 //! Custom properties of a user. The gateway stores two of the keys in fields of their own, and checks those that clients
 //! and the gateway have in common.
 
+use config::{ALLOWED_NETWORKS, NetworkClass, UserNetworks};
 use domain::output_format::{OUTPUT_FORMATS, OutputFormat};
 use domain::recording::QUOTA_BYTES_MAX;
 use domain::recording::retention::USER_QUOTA;
 use domain::secret::Secret;
 use domain::user::{CATCHUP_ENABLED, RECORDINGS_ENABLED, User};
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 use super::users::PASSWORD_CHARS_MAX;
-use crate::config::{ALLOWED_NETWORKS, NetworkClass, UserNetworks};
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 const FIELD: &str = "custom_properties";

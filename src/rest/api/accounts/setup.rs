@@ -12,10 +12,10 @@ use http::header::{HOST, HeaderValue, ORIGIN};
 use http::{HeaderMap, StatusCode};
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::passwords;
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -150,11 +150,11 @@ fn is_local(origin: &Origin, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use config::{Config, ContainerProxy};
     use http::header::HeaderName;
+    use server::origin::Origins;
 
     use super::*;
-    use crate::config::{Config, ContainerProxy};
-    use crate::http::origin::Origins;
 
     #[track_caller]
     fn check(address: &str, headers: &[(&'static str, &'static str)], expected: bool) {

@@ -5,11 +5,11 @@ use domain::user::USERNAME_CHARS_MAX;
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::logins;
 use super::users::PASSWORD_CHARS_MAX;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

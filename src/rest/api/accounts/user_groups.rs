@@ -10,12 +10,12 @@ use domain::user_group::{Permission, USER_GROUP_NAME_CHARS_MAX, UserGroup, permi
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Table;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};

@@ -18,15 +18,15 @@ use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::records::remove_playlists_of;
 use storage::{Table, Write};
 
 use super::user_groups::{PERMISSIONS_MAX, check_permissions};
 use super::{api_keys, avatar, logins, passwords, pictures, properties};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};

@@ -10,12 +10,12 @@ use media::find_program;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::json;
+use server::reply::Refusal;
 use tokio::task::spawn_blocking;
 
 use super::recordings::dvr_settings;
 use crate::app::App;
 use crate::files::{COMSKIP_CONFIG, Folder};
-use crate::http::reply::Refusal;
 use crate::node::files::share_upload;
 use crate::rest::api::core::change_setting;
 use crate::rest::frame::access::ADMIN;

@@ -6,9 +6,9 @@ use domain::account_group::AccountGroup;
 use domain::group::Group;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::groups::{has_channels, links};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

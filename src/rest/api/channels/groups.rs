@@ -11,9 +11,9 @@ use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::{Table, Write};
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};

@@ -4,12 +4,12 @@ use domain::guide::matching::GuideAlias;
 use domain::ids::GuideSourceId;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Noun, Render};
+use crate::rest::frame::record::Render;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::Time;
 
@@ -54,10 +54,6 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(ONE, ADMIN, "Returns a learned name of a guide channel.", retrieve),
         Route::delete(ONE, ADMIN, "Deletes a learned name. Links of channels stay.", delete),
     ]
-}
-
-impl Noun for GuideAlias {
-    const NOUN: &'static str = "GuideAlias";
 }
 
 impl Render for GuideAlias {

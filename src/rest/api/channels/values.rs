@@ -8,10 +8,10 @@ use domain::timeshift::TimeShiftMode;
 use media::check_udp_address;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use server::reply::Refusal;
 use storage::{Table, Write};
 use url::Url;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::field::{Field, Kind, Place};
 use crate::rest::frame::value::{Readable, Shape, choice};
 

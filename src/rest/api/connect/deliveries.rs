@@ -9,18 +9,17 @@ use domain::plugin::Plugin;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::{FieldErrors, NO_FIELD};
+use server::reply::Refusal;
 use storage::{Table, Write};
 use uuid::Uuid;
 
 use super::logs::{CauseName, PluginFilter, blocking, object_of};
 use super::view::EventName;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::input::{FieldErrors, NO_FIELD};
 use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::record::Noun;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
 
@@ -128,10 +127,6 @@ pub(crate) struct DeadLetterCountView {
 
 /// 50 deliveries per page by default, at most 250.
 type Pages = Paging<50, 250>;
-
-impl Noun for Delivery {
-    const NOUN: &'static str = "DeadLetter";
-}
 
 pub(super) fn routes() -> Vec<Route> {
     vec![

@@ -10,9 +10,10 @@ use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use resource_derive::Body;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
 
 use super::view::{EventName, HIDDEN, IntegrationEdit, ShownTarget, TargetType, WebhookMethod};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::record::set;
 use crate::rest::frame::value::{Choice, Named};
 

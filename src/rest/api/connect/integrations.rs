@@ -14,13 +14,13 @@ use domain::secret::Secret;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Write;
 use storage::records::remove_integration;
 
 use super::edit::{FieldNames, IntegrationChange, blank_webhook};
 use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
 use crate::auth::random;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, Search, WholeOrPages, matches};

@@ -7,14 +7,14 @@ use domain::plugin::{Plugin, RunCause};
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
 use super::view::{EventName, TargetType};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Choice, Named, Time, choice};

@@ -7,14 +7,14 @@ use domain::template::{Filter, Template, TemplateError};
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::edit::{blank_webhook, options_of};
 use super::integrations::blank_integration;
 use super::view::EventName;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Choice, Named};
 

@@ -7,15 +7,16 @@ use domain::ids::IntegrationId;
 use domain::integration::{Integration, Subscription};
 use http::StatusCode;
 use resource_derive::{Body, Query};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::integrations::number_subscriptions;
 use super::view::{
     EventName, EventSubscriptionEdit, EventSubscriptionView, NewEventSubscription, subscription_view,
 };
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::{FieldErrors, Many};
+use crate::rest::frame::input::Many;
 use crate::rest::frame::list::{ArrayOrPage, WholeOrPages};
 use crate::rest::frame::record::{find, set, set_text};
 use crate::rest::frame::route::{Created, NoContent, Route};

@@ -7,10 +7,10 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 use super::logs::{DeliveryLogView, view};
 use super::view::TargetType;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -8,11 +8,11 @@ use domain::integration::{Integration, IntegrationState, Preset, Subscription, T
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 use storage::Table;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Noun, Render};
+use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
 
 choice!(
@@ -189,14 +189,6 @@ pub(crate) struct EventSubscriptionView {
     /// Id of the integration.
     #[field(required, example = "1")]
     pub(super) integration: IntegrationId,
-}
-
-impl Noun for Integration {
-    const NOUN: &'static str = "Integration";
-}
-
-impl Noun for Subscription {
-    const NOUN: &'static str = "EventSubscription";
 }
 
 /// Replaces the values of headers in answers.

@@ -4,8 +4,8 @@ use domain::audit::AuditEntry;
 use domain::ids::UserId;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};

@@ -2,8 +2,8 @@
 
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -3,9 +3,9 @@
 use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 use crate::conditions::{Condition, ConditionKind, DiskSpace, Severity, conditions};
-use crate::http::reply::Refusal;
 use crate::rest::api::proxy::visible_targets;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

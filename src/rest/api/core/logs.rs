@@ -2,9 +2,9 @@
 
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use tracing::Level;
 
-use crate::http::reply::Refusal;
 use crate::recent_log::{LINES_MAX, LogLine};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

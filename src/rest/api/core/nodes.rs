@@ -7,9 +7,9 @@ use domain::cluster::token::{self, TOKEN_MS};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use tokio::task::spawn_blocking;
 
-use crate::http::reply::Refusal;
 use crate::node::NodeError;
 use crate::node::drain::DrainError;
 use crate::node::join::{create_token, remove_node};

@@ -9,12 +9,12 @@ use domain::stream_profile::{Delivery, StreamProfile};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use actors::{check_cron, check_time_zone};
+use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
     self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS,
@@ -25,15 +26,14 @@ use http::Method;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::caller::Caller;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::{Models, Write};
 
 use crate::app::App;
-use crate::config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
-use crate::http::caller::Caller;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::route::Route;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use config::{FOREIGN_NAMES, NetworkRules};
 use domain::core_settings::NETWORK_ACCESS;
 use resource_derive::Body;
 use serde_json::{Value, json};
+use server::reply::Refusal;
 
-use crate::config::{FOREIGN_NAMES, NetworkRules};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

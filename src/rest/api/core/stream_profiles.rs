@@ -12,13 +12,13 @@ use http::{HeaderValue, StatusCode};
 use resource_derive::View;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_text};
 use crate::rest::frame::route::{Created, NoContent, Route};

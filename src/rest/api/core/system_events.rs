@@ -4,9 +4,9 @@ use domain::event::Event;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use uuid::Uuid;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -8,8 +8,8 @@ use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::StreamUrl;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

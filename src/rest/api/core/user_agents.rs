@@ -7,11 +7,11 @@ use domain::user_agent::UserAgent;
 use http::{HeaderValue, StatusCode};
 use resource_derive::View;
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};

@@ -7,14 +7,14 @@ use domain::ids::GuideChannelId;
 use domain::lineup::visible;
 use domain::user::UserLevel;
 use resource_derive::Body;
+use server::field_errors::NO_FIELD;
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::programs::{GridProgramView, ProgramView};
 use crate::guide::{ChannelGuide, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::NO_FIELD;
 use crate::rest::frame::route::Route;
 
 /// Maximum number of channels of a request.

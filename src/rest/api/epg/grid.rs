@@ -8,10 +8,10 @@ use domain::ids::{ChannelId, GuideChannelId};
 use domain::lineup::visible_in_order;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::programs::GridProgramView;
 use crate::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -7,9 +7,9 @@ use domain::guide::channel::GuideChannel;
 use domain::ids::{GuideChannelId, GuideSourceId};
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::programs::ImageAddresses;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use actors::check_cron;
+use config::check_node_name;
 use domain::account::{Account, PlaylistLocation, Rule};
 use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
 use domain::catchup::{ProviderZone, TIME_ZONE};
@@ -15,13 +16,12 @@ use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::location::{LocationChange, location_of};
 use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
-use crate::config::check_node_name;
-use crate::http::reply::Refusal;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::set;
 
 /// A valid edit.

@@ -3,12 +3,12 @@
 use actors::now_ms;
 use domain::account::{Account, PlaylistLocation};
 use http::StatusCode;
+use server::reply::Refusal;
 
 use super::accounts::refresh_if_possible;
 use super::view::M3UAccountView;
 use super::{LOCKED, find_unlocked, logins};
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

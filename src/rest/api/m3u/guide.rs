@@ -2,10 +2,10 @@
 
 use domain::account::Account;
 use domain::guide::source::{GuideSource, GuideSourceKind};
+use server::reply::Refusal;
 use storage::Write;
 use tracing::warn;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::epg::sources::edit::forget_content;
 use crate::rest::api::epg::sources::new_source;
 use crate::rest::frame::call::Call;

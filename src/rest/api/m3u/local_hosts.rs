@@ -13,10 +13,10 @@ use domain::stream::Stream;
 use futures_util::future::join_all;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout_at};
 
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::blocking;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

@@ -4,10 +4,10 @@ use domain::account::PlaylistLocation;
 use domain::panel::{PanelAddress, PanelLogin};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
+use server::field_errors::{FieldErrors, NO_FIELD};
 
 use super::text::{AccountType, is_web_url};
 use super::view::M3UAccountEdit;
-use crate::rest::frame::input::{FieldErrors, NO_FIELD};
 
 /// Change of the location of the playlist.
 pub(super) enum LocationChange {

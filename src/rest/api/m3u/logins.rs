@@ -9,9 +9,9 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Accepted, Route};

@@ -27,9 +27,9 @@ mod view;
 pub(in crate::rest::api) mod vod;
 
 use domain::account::Account;
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::Route;
 

@@ -10,16 +10,16 @@ use domain::pattern::Pattern;
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 use storage::records::next_profile_id;
 
 use super::text::{Exact, sentence};
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
 use super::{LOCKED, find_unlocked, logins};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render, set};
 use crate::rest::frame::route::{Created, NoContent, Route};

@@ -6,9 +6,9 @@ use domain::ids::AccountId;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use uuid::Uuid;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};

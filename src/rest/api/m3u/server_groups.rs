@@ -8,9 +8,9 @@ use domain::ids::{AccountId, ServerGroupId};
 use domain::server_group::{SERVER_GROUP_NAME_CHARS_MAX, ServerGroup};
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::{Table, Write};
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};

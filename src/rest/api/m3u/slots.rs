@@ -13,10 +13,10 @@ use domain::server_group::ServerGroup;
 use domain::stream::Stream;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

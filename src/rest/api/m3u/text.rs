@@ -5,10 +5,11 @@ use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use serde::Serialize;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
 
 use super::view::{M3UAccountRuleView, NewM3UAccountRule};
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Readable, Shape};
 
 /// A text with significant white space, such as a pattern.

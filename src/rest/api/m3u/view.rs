@@ -20,6 +20,7 @@ use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::Table;
 
 use super::account_groups::AccountGroupView;
@@ -28,7 +29,6 @@ use super::filters::{self, M3UFilterView};
 use super::logins;
 use super::text::{AccountType, Exact, shown_url};
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render, WriteOnly};

@@ -9,15 +9,16 @@ use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 use storage::records::category_link_key;
 use uuid::Uuid;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Accepted, Route};
 use crate::rest::frame::value::{Named, Readable, Shape, Time, choice};

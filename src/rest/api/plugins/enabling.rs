@@ -8,10 +8,10 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Value, json};
+use server::reply::Refusal;
 
 use super::runs::follow_record;
 use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};

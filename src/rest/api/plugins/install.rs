@@ -7,6 +7,7 @@ use domain::plugin::{Permissions, Plugin, PluginKey, PluginState};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::plugin_files::{ArchiveError, StagedPlugin};
 use storage::records::{remove_plugin_values, remove_runs_of_plugin};
 use tracing::{info, warn};
@@ -16,7 +17,6 @@ use super::{
     NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
 };
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::plugins::{PLUGINS_MAX, record_of, share_plugin};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

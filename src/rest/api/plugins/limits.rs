@@ -6,11 +6,11 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 use super::runs::follow_record;
 use super::view::set_limits;
 use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, shown};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -16,12 +16,12 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::json;
+use server::reply::Refusal;
 use storage::Error as StoreError;
 use tokio::task::spawn_blocking;
 
 pub(crate) use self::view::PluginView;
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use crate::rest::frame::access::{ADMIN, Access};
 use crate::rest::frame::call::Call;

@@ -8,12 +8,12 @@ use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 use tokio::time::timeout;
 use uuid::Uuid;
 use warp::reply::Response as Reply;
 
 use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, failed, find, key_of, shown, unknown};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Route, json_reply};

@@ -5,12 +5,12 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::{NO_PLUGIN, change, find, key_of};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::Route;
 
 /// New settings of a plugin.

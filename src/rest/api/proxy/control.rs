@@ -9,10 +9,10 @@ use http::{Method, StatusCode};
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::json;
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::{no_answer, not_live};
-use crate::http::reply::Refusal;
 use crate::playing_control::{Controlled, Order, Outcome, Switched, control, live};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

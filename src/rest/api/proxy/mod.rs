@@ -9,13 +9,13 @@ mod vod;
 
 use actors::{AskError, ChannelStatus, Target};
 use http::StatusCode;
+use server::reply::Refusal;
 use uuid::Uuid;
 
 pub(crate) use self::catchup::{past_sessions, pushed_past_stats};
 pub(crate) use self::status::SegmenterView;
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
-use crate::http::reply::Refusal;
 use crate::playing_control;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -6,11 +6,11 @@ use domain::lineup::visible;
 use domain::output_format::SegmentContainer;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Models;
 use uuid::Uuid;
 
 use super::{live, no_answer, not_live};
-use crate::http::reply::Refusal;
 use crate::node::status::{WantedClients, overview};
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

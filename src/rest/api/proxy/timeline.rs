@@ -4,9 +4,9 @@ use actors::RunEntryKind;
 use domain::ids::{ProfileId, StreamId};
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use uuid::Uuid;
 
-use crate::http::reply::Refusal;
 use crate::node::timelines::{ChannelTimelines, NodeRun, NodeRunEntry, timeline};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

@@ -7,13 +7,13 @@ use domain::vod::{Title, TitleKind};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Models;
 use uuid::Uuid;
 
 use super::catchup::{self, CatchupStatsView};
 use super::control::{node_unanswered, on, order};
 use super::status::{LiveChannelsView, list};
-use crate::http::reply::Refusal;
 use crate::node::status::films;
 use crate::playing_control::{Controlled, Order, Outcome};
 use crate::rest::frame::access::ADMIN;

@@ -9,13 +9,13 @@ use domain::vod::{AccountCategory, TitleKind, VodCategory};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 use storage::records::{category_key, category_link_key};
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 use crate::rest::frame::route::{Created, Route};
 use crate::rest::frame::value::Named;

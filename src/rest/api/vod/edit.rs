@@ -12,6 +12,8 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::records::external_id_key;
 use storage::{Write, edit_title};
 
@@ -19,11 +21,10 @@ use super::filters::select;
 use super::regroup::find;
 use super::titles::series_view;
 use super::view::{MovieView, SeriesView, VodLookup};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::{FieldErrors, Input, RequestInput};
+use crate::rest::frame::input::{Input, RequestInput};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::WebUrl;
 

@@ -6,11 +6,11 @@ use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Episode, Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
+use server::reply::Refusal;
 use storage::Models;
 
 use super::titles::find;
 use super::view::{EpisodeView, VodLookup, unknown};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging, Search};

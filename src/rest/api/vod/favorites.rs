@@ -3,10 +3,10 @@
 use actors::now_ms;
 use domain::vod::{TitleFavorites, TitleId, TitleKind};
 use http::StatusCode;
+use server::reply::Refusal;
 
 use super::titles::{find, with_counts};
 use super::view::TitleView;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};

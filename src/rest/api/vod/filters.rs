@@ -8,9 +8,9 @@ use domain::vod::query::{VodOrder, VodQuery, split_category};
 use domain::vod::{Title, TitleId, TitleKind, VodCategory};
 use resource_derive::Query;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::VodTitles;
 
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::list::{Ordering, Search};

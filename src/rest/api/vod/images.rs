@@ -8,11 +8,11 @@ use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
+use server::reply::Refusal;
 
 use super::filters::{TitleFilters, TitlesFound};
 use super::titles::find_id;
 use super::view::{VodLogoView, VodLookup, unknown};
-use crate::http::reply::Refusal;
 use crate::images::{Image, PictureName};
 use crate::logo_cache::ImageWay;
 use crate::rest::frame::access::{Access, STREAMER};

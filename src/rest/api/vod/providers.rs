@@ -7,12 +7,12 @@ use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::episodes::find_episode;
 use super::titles::find;
 use super::view::{AccountNameView, RelationView, VodLookup, unknown};
-use crate::http::reply::Refusal;
 use crate::player::addresses::{backdrop_address, episode_image_address, image_address};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;

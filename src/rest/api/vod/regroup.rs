@@ -7,10 +7,10 @@ use domain::vod::{RelationId, Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::{Write, merge_titles, split_title};
 
 use super::view::unknown;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

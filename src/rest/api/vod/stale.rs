@@ -8,13 +8,13 @@ use domain::vod::{Episode, Relation, RelationId, Title, TitleDetails, TitleId, T
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::edit::{MANY, selected};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Named;
 use crate::titles::reading;

@@ -2,10 +2,10 @@
 
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
+use server::reply::Refusal;
 
 use super::filters::{TitleFilters, TitlesFound};
 use super::view::{MovieView, SeriesView, TitleView, VodLookup, unknown};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};

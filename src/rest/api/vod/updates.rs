@@ -10,10 +10,10 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::edit::{MANY, selected};
-use crate::http::reply::Refusal;
 use crate::rest::api::m3u::vod::start_refresh;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

@@ -9,10 +9,10 @@ use domain::vod::{Episode, EpisodeOffer, Relation, Title, TitleId, TitleKind, Vo
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
-use crate::http::reply::Refusal;
 use crate::player::addresses::{backdrop_address, episode_image_address, image_address, without_credentials};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, Time, choice};

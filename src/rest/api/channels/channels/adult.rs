@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use domain::channel::Channel;
 use domain::ids::StreamId;
 use domain::stream::Stream;
+use server::reply::Refusal;
 use storage::Write;
-
-use crate::http::reply::Refusal;
 
 /// The marks of streams, each of which is read once. Holds at most the streams of the channels of one request.
 #[derive(Default)]

@@ -6,6 +6,8 @@ use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamId};
 use resource_derive::Body;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::adult::AdultMarks;
@@ -13,12 +15,11 @@ use super::bulk::{BulkResultView, item};
 use super::edit::{STREAMS_MAX, check_streams};
 use super::numbers::{Changes, put_all};
 use super::selection::{MANY, Selected, Selection};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoLog};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
 
 /// Maximum number of streams in all assignments of one request.

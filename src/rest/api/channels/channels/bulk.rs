@@ -7,16 +7,17 @@ use domain::ids::ChannelId;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::edit::ChannelEdit;
 use super::numbers::{Changes, conflicts, put_all};
 use super::selection::{MANY, Selection};
 use super::view::{ChannelLookup, ChannelView};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::{Element, FieldErrors, Many};
+use crate::rest::frame::input::{Element, Many};
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::route::NoContent;
 

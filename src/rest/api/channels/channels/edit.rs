@@ -12,6 +12,8 @@ use domain::timeshift::TimeShiftMode;
 use domain::user::UserLevel;
 use resource_derive::Body;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 use uuid::Uuid;
 
@@ -20,7 +22,6 @@ use super::changed_fields::ChannelOverride;
 use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use super::udp_output::UdpOutputEdit;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
 use crate::rest::api::channels::logos::{LogoUrl, NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
@@ -28,7 +29,6 @@ use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::api::channels::values::{
     ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
 };
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::{find, set, set_text};
 use crate::rest::frame::value::Named;
 

@@ -4,9 +4,9 @@ use domain::ids::ChannelId;
 use domain::lineup::visible;
 use resource_derive::Body;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 use super::selection::Selection;
-use crate::http::reply::Refusal;
 use crate::player::guide::{self, Xmltv};
 use crate::player::long_text::LongText;
 use crate::player::options::OutputOptions;

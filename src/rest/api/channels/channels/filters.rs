@@ -9,9 +9,9 @@ use domain::ids::{ChannelId, LineupId, LogoId, StreamId, StreamProfileId};
 use domain::streams::StreamQuery;
 use domain::user::UserLevel;
 use resource_derive::Query;
+use server::reply::Refusal;
 
 use super::guide::GuideLookup;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::rows::ChannelRow;
 use crate::rest::api::channels::lineups::find_own;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};

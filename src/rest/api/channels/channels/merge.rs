@@ -7,10 +7,10 @@ use domain::channel::Channel;
 use domain::ids::ChannelId;
 use domain::playlist::catalogue::channel_key;
 use domain::stream::Stream;
+use server::reply::Refusal;
 use storage::{Table, Write};
 
 use super::edit::STREAMS_MAX;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::frame::value::choice;
 

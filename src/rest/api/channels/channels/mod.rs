@@ -30,6 +30,7 @@ use domain::ids::ChannelId;
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query};
+use server::reply::Refusal;
 use uuid::Uuid;
 
 use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
@@ -41,7 +42,6 @@ pub(super) use self::rename::compile;
 pub(super) use self::selection::{Selection, too_many};
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};

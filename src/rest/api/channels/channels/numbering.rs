@@ -6,12 +6,12 @@ use domain::channel::{Channel, ChannelNumber};
 use domain::ids::{AccountId, ChannelId, GroupId};
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::numbers::{Changes, holder, put_all};
 use super::selection::{MANY, Selection};
 use super::view::ChannelView;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::{ChannelNumberValue, no_such};
 use crate::rest::frame::call::Call;

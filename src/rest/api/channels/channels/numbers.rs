@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use actors::now_ms;
 use domain::channel::{Channel, ChannelNumber};
 use domain::ids::ChannelId;
+use server::reply::Refusal;
 use storage::{Table, Write};
 
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::UndoLog;
 
 /// Numbers that were taken when the set was built, so that a write has to check only a few.

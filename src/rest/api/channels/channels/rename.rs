@@ -5,14 +5,14 @@ use domain::ids::ChannelId;
 use domain::pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::numbers::{Changes, put_all};
 use super::selection::Selection;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::Untrimmed;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 
 /// Maximum number of examples in an answer.
 const EXAMPLES_MAX: usize = 100;

@@ -7,14 +7,14 @@ use domain::channel::Channel;
 use domain::ids::ChannelId;
 use resource_derive::Body;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::filters::ChannelFilters;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::input::FieldErrors;
 
 /// Maximum number of channels of one operation.
 pub(super) const MANY: usize = 10_000;

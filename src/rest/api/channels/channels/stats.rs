@@ -3,9 +3,9 @@
 use domain::ids::StreamId;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::filters::find_visible;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::{StreamStatsView, health_of};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;

@@ -7,13 +7,14 @@ use domain::udp_output::{
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::filters::find_visible;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::Text;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
 
 choice!(UdpOutputMode { Always = "always", Watched = "watched" });

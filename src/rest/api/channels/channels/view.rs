@@ -12,13 +12,13 @@ use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
 use super::guide::GuideLookup;
 use super::udp_output::UdpOutputView;
 use crate::archives::ChannelArchives;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;

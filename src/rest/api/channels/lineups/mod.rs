@@ -15,11 +15,11 @@ use domain::user::User;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Table;
 
 pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
 use self::tags::{SentTags, TagsValue};
-use crate::http::reply::Refusal;
 use crate::rest::api::hdhr::remove_devices;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;

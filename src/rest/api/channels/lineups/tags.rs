@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use domain::playlist::tags::{PlaylistTags, TagPlace, Tags, check_tags};
 use serde::Serialize;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
 
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::value::{Readable, Shape};
 
 /// Tags by name: an object of texts.

@@ -7,13 +7,13 @@ use domain::ids::LogoId;
 use domain::logo::Logo;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::records::delete_logo;
 use super::upload::remove_unused_files;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::NoContent;
 
 /// Maximum number of logos of one operation; a cleanup deletes the others when it is repeated.

@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use domain::logo::Logo;
+use server::reply::Refusal;
 
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::images::{Image, PictureName};
 use crate::logo_cache::{logo_state, way_to_logo};
 use crate::node::files::fetch_upload;

@@ -16,18 +16,18 @@ use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Table;
 
 pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
 use self::records::{change_logo, delete_logo};
 use super::undo::UndoLog;
-use crate::http::reply::Refusal;
 use crate::logo_cache::{LOGO_BYTES_MAX, logo_copy_address};
 use crate::player::addresses::without_credentials;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Noun, Render};
+use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::route::{Created, Handler, NoContent, Route};
 
 /// A logo of channels.
@@ -109,10 +109,6 @@ fn open(path: &'static str, handler: impl Handler<(Call,)>) -> Route {
         .refuses(StatusCode::NOT_MODIFIED, "The client has the current image.")
         .refuses(StatusCode::NOT_FOUND, "The logo does not exist.")
         .for_any_origin()
-}
-
-impl Noun for Logo {
-    const NOUN: &'static str = "Logo";
 }
 
 /// Data that views of logos depend on.

@@ -6,10 +6,10 @@ use domain::ids::{AccountId, GuideSourceId, LogoId};
 use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::LIST;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::frame::field::{Field, Kind};

@@ -7,12 +7,12 @@ use domain::ids::LogoId;
 use domain::logo::{LOGO_NAME_CHARS_MAX, Logo, logo_copy_path};
 use domain::undo::UNDO_AGE_MS_MAX;
 use resource_derive::Body;
+use server::reply::Refusal;
 use tracing::warn;
 use uuid::Uuid;
 
 use super::LogoView;
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::images::ImageType;
 use crate::node::files::share_upload;
 use crate::rest::frame::call::Call;

@@ -9,10 +9,10 @@ use domain::personal_playlist::{PLAYLIST_CHANNELS_MAX, PersonalPlaylist};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::{add_channel, check_channels, check_count};
-use crate::http::reply::Refusal;
 use crate::player::selection::visible_of;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

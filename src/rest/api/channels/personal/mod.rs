@@ -9,12 +9,12 @@ use std::collections::HashSet;
 
 use domain::ids::{ChannelId, UserId};
 use domain::personal_playlist::{PLAYLIST_CHANNELS_MAX, PLAYLISTS_PER_USER_MAX, PersonalPlaylist};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::refuse_if;
 use crate::rest::frame::route::Route;
 

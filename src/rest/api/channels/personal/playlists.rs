@@ -14,15 +14,15 @@ use domain::user::User;
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::{Table, Write};
 
 use super::{check_channels, check_count};
-use crate::http::reply::Refusal;
 use crate::player::selection::{is_readable, visible_of};
 use crate::rest::frame::access::{STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Noun, Render, find, set};
+use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
 
@@ -85,10 +85,6 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(ONE, STREAMER, "Returns a personal playlist.", retrieve),
     ];
     others.into_iter().chain(changes.map(|it| it.refuses(StatusCode::FORBIDDEN, FOREIGN))).collect()
-}
-
-impl Noun for PersonalPlaylist {
-    const NOUN: &'static str = "PersonalPlaylist";
 }
 
 async fn list(

@@ -8,10 +8,10 @@ use domain::ids::RecordingRuleId;
 use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use parking_lot::Mutex;
+use server::reply::Refusal;
 use storage::Write;
 
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// For how long a deleted rule is remembered, in milliseconds.

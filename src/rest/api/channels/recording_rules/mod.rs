@@ -14,16 +14,15 @@ use domain::recording::rules::{
     AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode,
     TextTest,
 };
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
 pub(crate) use self::deleted::DeletedRules;
 use self::deleted::{continue_deleted, draft_of, remove_rule};
 use super::recordings::{channel_of, check_may_schedule, dvr_settings};
-use crate::http::reply::Refusal;
 use crate::recording_rules::{RuleScope, evaluate, new_rule, remove_scheduled};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
-use crate::rest::frame::record::Noun;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::choice;
 
@@ -62,10 +61,6 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 const NOT_ALLOWED: &str = "Users who are no admins make rules only if the settings allow recordings.";
-
-impl Noun for RecordingRule {
-    const NOUN: &'static str = "RecordingRule";
-}
 
 /// Returns the test by which a rule is shown to the caller: admins find all, others their own while the settings let them
 /// schedule recordings.

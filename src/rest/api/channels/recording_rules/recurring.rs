@@ -9,16 +9,16 @@ use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::{
     NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
 };
-use crate::http::reply::Refusal;
 use crate::recording_rules::remove_scheduled;
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Render, set};
 use crate::rest::frame::route::{Created, NoContent, Route};

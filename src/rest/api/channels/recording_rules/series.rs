@@ -15,16 +15,16 @@ use domain::recording::{
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::{
     NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
 };
-use crate::http::reply::Refusal;
 use crate::recording_rules::{RuleScope, evaluate, preview};
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
 

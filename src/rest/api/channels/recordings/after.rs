@@ -10,11 +10,11 @@ use domain::recording::{
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::file::playable;
 use super::view::RecordingView;
 use super::{check_may_schedule, conflict, seen};
-use crate::http::reply::Refusal;
 use crate::images::Image;
 use crate::player::recordings::picture::picture;
 use crate::rest::frame::call::Call;

@@ -6,9 +6,9 @@ use actors::SeenRecordings;
 use domain::recording::Recording;
 use http::StatusCode;
 use resource_derive::Query;
+use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
-use crate::http::reply::Refusal;
 use crate::player::recordings::file::MEDIA_TYPES;
 use crate::player::recordings::hls::{HlsPlaylist, playlist};
 use crate::player::recordings::parts::{FileSelection, answer};

@@ -7,12 +7,12 @@ use domain::ids::{AccountId, ChannelId, ProfileId, RecordingId};
 use domain::recording::forecast::{FORECAST_MS, FullAccount, Prospect};
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::may_see;
 use super::programme::ProgramId;
 use super::view::ForecastState;
 use crate::guide::read_guide;
-use crate::http::reply::Refusal;
 use crate::recording_forecast::{Alternative, alternatives};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, Time};

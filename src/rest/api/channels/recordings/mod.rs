@@ -25,16 +25,16 @@ use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use self::programme::{ProgramId, apply_properties, of_guide};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Noun, find, refuse_if};
+use crate::rest::frame::record::{find, refuse_if};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, choice};
 
@@ -196,10 +196,6 @@ fn hls_route(path: &'static str) -> Route {
     let access = Access::FromHeaderOrQuery(UserLevel::Streamer);
     let summary = "Returns the file of a recording as an HLS playlist, which grows with it.";
     Route::get(path, access, summary, file::hls)
-}
-
-impl Noun for Recording {
-    const NOUN: &'static str = "Recording";
 }
 
 async fn list(

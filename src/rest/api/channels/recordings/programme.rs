@@ -8,11 +8,11 @@ use http::StatusCode;
 use resource_derive::Body;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 use super::view::RecordingView;
 use super::{check_may_schedule, seen};
 use crate::guide::{EntryId, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::value::{Readable, Shape};

@@ -8,9 +8,9 @@ use domain::ids::UserId;
 use domain::recording::retention::user_quota;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 use super::dvr_settings;
-use crate::http::reply::Refusal;
 use crate::node::status;
 use crate::rest::frame::call::Call;
 

@@ -12,11 +12,11 @@ use domain::recording::{
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use server::reply::Refusal;
 use storage::Table;
 
 use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
 use super::programme::ProgramId;
-use crate::http::reply::Refusal;
 use crate::node::recordings::ReachableFiles;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};

@@ -10,14 +10,14 @@ use domain::stream::Stream;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::{StreamIdChanges, Write};
 
 use super::{IDS_MAX, select};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::too_many;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::route::NoContent;
 
 /// Number of streams that one write deletes. Each may be in a block of its own, and a write can hold a few thousand

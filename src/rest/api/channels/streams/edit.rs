@@ -8,11 +8,11 @@ use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use resource_derive::Body;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group};
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::{set, set_text};
 use crate::rest::frame::value::WebUrl;
 

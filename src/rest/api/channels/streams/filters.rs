@@ -8,11 +8,11 @@ use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::playlist::content::StreamContent;
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::Query;
+use server::reply::Refusal;
 use storage::NotReady;
 
 use super::health::ByHealth;
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Search, matches};

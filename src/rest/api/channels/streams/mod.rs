@@ -22,6 +22,7 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 
 pub(super) use self::delete::compare_whole_lists;
 pub(super) use self::edit::TVG_ID_CHARS_MAX;
@@ -30,7 +31,6 @@ use self::filters::{StreamFilters, index};
 pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::rest::api) use self::view::blocking;
 pub(super) use self::view::{StreamLookup, StreamView, read};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;

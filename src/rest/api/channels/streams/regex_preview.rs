@@ -7,15 +7,15 @@ use domain::pattern::{PATTERN_BYTES_MAX, Pattern};
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::filters::{StreamFilters, index};
 use super::view::{blocking, read};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::compile;
 use crate::rest::api::channels::values::Untrimmed;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::input::FieldErrors;
 
 /// Maximum number of streams that are compared with the patterns.
 const SCANNED_MAX: usize = 5_000;

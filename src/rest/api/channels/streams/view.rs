@@ -12,11 +12,11 @@ use domain::stream::Stream;
 use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Table;
 
 use super::health::{StreamHealthView, StreamStatsView, health_of};
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};

@@ -16,14 +16,13 @@ use domain::undo::{UNDO_AGE_MS_MAX, UndoEntry};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 
 pub(in crate::rest::api) use self::log::{Author, UndoLog};
 use self::restore::restore;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::Noun;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
 
@@ -102,10 +101,6 @@ pub(super) fn routes() -> Vec<Route> {
             "Something that the operation changed has changed since. `conflicts` lists it.",
         ),
     ]
-}
-
-impl Noun for UndoEntry {
-    const NOUN: &'static str = "UndoEntry";
 }
 
 /// Returns whether an operation can still be undone.

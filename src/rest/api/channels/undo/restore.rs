@@ -16,10 +16,10 @@ use domain::undo::{ChangedFields, UndoChange, UndoEntry, UndoPart, restored};
 use domain::vod::regroup::TitleShape;
 use http::StatusCode;
 use serde_json::{Value, json};
+use server::reply::Refusal;
 use storage::{Record, Write};
 
 use super::UndoLog;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_each};
 use crate::rest::api::channels::streams::compare_whole_lists;
 

@@ -14,6 +14,7 @@ use domain::notice::{
 };
 use domain::user::{User, UserLevel};
 use http::StatusCode;
+use server::reply::Refusal;
 use storage::Write;
 
 use self::view::{
@@ -21,7 +22,6 @@ use self::view::{
     NotificationsQuery, NotificationsView, of_condition, of_notice,
 };
 use crate::conditions::{Condition, conditions};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, refuse_if};

@@ -4,10 +4,10 @@ use domain::notice::{Notice, NoticeKind, NoticePriority};
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::Value;
+use server::reply::Refusal;
 use sha2::{Digest, Sha256};
 
 use crate::conditions::{Condition, Severity};
-use crate::http::reply::Refusal;
 use crate::rest::frame::record::set;
 use crate::rest::frame::value::{Named, Time, choice};
 

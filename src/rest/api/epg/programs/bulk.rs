@@ -8,15 +8,16 @@ use domain::ids::GuideSourceId;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::values::ImageAddresses;
 use super::written::{NewProgram, write_all, written_source};
 use crate::guide::EntryId;
-use crate::http::reply::Refusal;
 use crate::rest::api::epg::guide_channels::GuideChannelView;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Readable, Shape, WebUrl};
 
 /// Maximum number of programmes, channels and deletions in one request.

@@ -12,6 +12,7 @@ mod written;
 use domain::lineup::visible;
 use domain::user::UserLevel;
 use http::StatusCode;
+use server::reply::Refusal;
 
 use self::detail::ProgramDetailView;
 use self::search::{Pages, SearchQuery};
@@ -19,7 +20,6 @@ pub(super) use self::values::ImageAddresses;
 use self::values::unknown;
 pub(super) use self::view::{GridProgramView, ProgramView};
 use crate::guide::{EntryId, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::Page;

@@ -1,8 +1,9 @@
 //! `/api/epg/programs/{program}/poster/`: the image of a programme, as a copy of the gateway like those of logos.
 
+use server::reply::Refusal;
+
 use super::values::unknown;
 use crate::guide::{EntryId, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::images::Image;
 use crate::logo_cache::way_to_guide_image;
 use crate::rest::frame::call::Call;

@@ -13,13 +13,13 @@ use domain::user::UserLevel;
 use resource_derive::View;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::{Models, Table};
 
 use super::detail::custom_properties;
 use super::search::FoundProgramme;
 use super::values::{ImageAddresses, time};
 use crate::guide::{EntryId, GuideLinks, GuideReader};
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;

@@ -17,15 +17,15 @@ use domain::pattern::Pattern;
 use domain::streams::{StreamQuery, StreamSnapshot};
 use domain::user::UserLevel;
 use resource_derive::Query;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::guide::{GuideField, GuideQuery, SearchLimits, TextQuery, TextTest};
 use storage::{Error as StoreError, Table};
 use tracing::warn;
 
 use super::results::{ResultContext, SearchResult};
 use crate::guide::{DAY, GuideEntry, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging, Search};
 use crate::rest::frame::value::Time;
 

@@ -3,9 +3,9 @@
 use domain::guide::programme::ProgrammeImage;
 use resource_derive::View;
 use serde::{Serialize, Serializer};
+use server::reply::Refusal;
 
 use crate::guide::EntryId;
-use crate::http::reply::Refusal;
 use crate::player::addresses::without_credentials;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;

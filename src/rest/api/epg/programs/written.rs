@@ -8,14 +8,14 @@ use domain::guide::programme::{EpisodeNumber, LocalText, Programme, ProgrammeIco
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::GuideSourceId;
 use resource_derive::Body;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 
 use super::detail::ProgramDetailView;
 use super::values::unknown;
 use crate::guide::{DAY, EntryId, GuideEntry, GuideReader, read_guide};
-use crate::http::reply::Refusal;
 use crate::node::files::share_programmes;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent};
 use crate::rest::frame::value::{Time, WebUrl};

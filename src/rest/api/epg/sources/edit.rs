@@ -8,13 +8,13 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::GuideState;
 use domain::ids::{GuideChannelId, GuideSourceId};
 use domain::source_url::SourceUrl;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::preview::generated_guide;
 use super::view::EPGSourceEdit;
-use crate::http::reply::Refusal;
 use crate::rest::api::m3u::text::is_web_url;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::{set, set_text};
 
 /// A valid edit, except for its account.

@@ -7,8 +7,8 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::json;
+use server::reply::Refusal;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::m3u::refresh::stopping;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

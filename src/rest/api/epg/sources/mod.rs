@@ -20,13 +20,13 @@ use domain::guide::state::GuideState;
 use domain::ids::{GuideChannelId, GuideSourceId};
 use http::StatusCode;
 use resource_derive::Query;
+use server::reply::Refusal;
 use storage::Write;
 use tracing::warn;
 
 use self::edit::SourceChange;
 use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};

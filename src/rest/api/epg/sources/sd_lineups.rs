@@ -6,9 +6,9 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use server::reply::Refusal;
 use tracing::warn;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::m3u::text::sentence;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;

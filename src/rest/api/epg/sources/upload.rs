@@ -3,12 +3,12 @@
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use http::StatusCode;
 use resource_derive::Body;
+use server::reply::Refusal;
 
 use super::edit::{self, SourceChange};
 use super::view::{EPGSourceEdit, EPGSourceView};
 use super::{after_update, new_source, refresh_if_possible};
 use crate::files::Folder;
-use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;

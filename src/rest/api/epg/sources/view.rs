@@ -14,10 +14,10 @@ use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::reply::Refusal;
 use storage::Table;
 
 use crate::app::App;
-use crate::http::reply::Refusal;
 use crate::rest::api::m3u::text::shown_url;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render, WriteOnly};

@@ -8,10 +8,10 @@ use domain::guide::channel::GuideChannel;
 use domain::ids::ChannelId;
 use resource_derive::View;
 use serde::Serialize;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::GuideLookup;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::Selection;
 use crate::rest::api::channels::logos::{NamedBy, logo_of_address};

@@ -6,9 +6,9 @@ use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::matching::{AliasName, GUIDE_ALIASES_MAX, GuideAlias, NameRules, NormalName, Subject};
 use domain::guide::source::{GuideSource, GuideSourceKind};
+use server::reply::Refusal;
 use storage::Write;
 
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::UndoLog;
 
 /// Links of one request that are learned even if the guide channel has the name of the channel. They settle ties; very many

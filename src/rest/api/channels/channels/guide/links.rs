@@ -8,10 +8,11 @@ use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::Value;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::learn::learn;
-use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::bulk::item;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::MANY;
@@ -20,7 +21,7 @@ use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::Element;
 use crate::rest::frame::record::find;
 use crate::rest::frame::value::{Readable, Shape};
 

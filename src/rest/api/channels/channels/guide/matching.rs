@@ -9,11 +9,11 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::matching::{Decision, MatchResult};
 use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::Body;
+use server::reply::Refusal;
 use storage::Write;
 
 use super::GuideLookup;
 use super::view::{DecisionName, MatchedChannelView, MatchedOneView, MatchedView};
-use crate::http::reply::Refusal;
 use crate::matching::MatchReport;
 use crate::rest::api::channels::channels::filters::find_visible;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};

@@ -1,0 +1,427 @@
+//! Tests over real sockets, because this module is about their behaviour. Each test waits for the expected state with a
+//! generous time limit, and none relies on a fixed sleep.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use config::Config;
+use futures_util::StreamExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::*;
+use crate::origin::Origins;
+
+/// Time limit for every wait, long enough for a busy machine.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+const NEVER: Duration = Duration::from_secs(3600);
+
+type TestBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Answers `/endless` with an endless body, `/silent` with one piece of a body that never continues, `/slow` after a
+/// short wait, `/never` never, and everything else with the id of the connection.
+#[derive(Clone)]
+struct TestHandler {
+    seen: mpsc::UnboundedSender<Arc<Connection>>,
+    n_waiting: Arc<AtomicUsize>,
+}
+
+impl Handler for TestHandler {
+    type Body = TestBody;
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<TestBody> {
+        let connection = Arc::clone(request.extensions().get::<Arc<Connection>>().unwrap());
+        let id = connection.id;
+        self.seen.send(connection).unwrap();
+        match request.uri().path() {
+            "/endless" => {
+                let piece = Bytes::from(vec![b'x'; 64 << 10]);
+                let pieces = futures_util::stream::repeat_with(move || Ok(Frame::data(piece.clone())));
+                Response::new(StreamBody::new(pieces).boxed_unsync())
+            }
+            "/silent" => {
+                let pieces =
+                    futures_util::stream::once(async { Ok(Frame::data(Bytes::from_static(b"begin"))) });
+                let pieces = pieces.chain(futures_util::stream::pending());
+                Response::new(StreamBody::new(pieces).boxed_unsync())
+            }
+            "/slow" => {
+                sleep(Duration::from_millis(100)).await;
+                Response::new(Full::from("slow").boxed_unsync())
+            }
+            "/never" => {
+                let _waiting = Waiting::begin(&self.n_waiting);
+                std::future::pending().await
+            }
+            _ => Response::new(Full::from(id.to_string()).boxed_unsync()),
+        }
+    }
+}
+
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Waiting(Arc::clone(count))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+struct TestServer {
+    address: SocketAddr,
+    server: Server,
+    admission: Arc<Admission>,
+    seen: mpsc::UnboundedReceiver<Arc<Connection>>,
+    n_waiting: Arc<AtomicUsize>,
+}
+
+async fn start(admission: Arc<Admission>, header_timeout: Duration) -> TestServer {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    start_on(listener, address, admission, header_timeout)
+}
+
+fn start_on(
+    listener: impl Listen,
+    address: SocketAddr,
+    admission: Arc<Admission>,
+    header_timeout: Duration,
+) -> TestServer {
+    let (tx, seen) = mpsc::unbounded_channel();
+    let n_waiting = Arc::new(AtomicUsize::new(0));
+    let inner = TestHandler { seen: tx, n_waiting: Arc::clone(&n_waiting) };
+    let server = Server::start(listener, inner, Arc::clone(&admission), header_timeout, &Handle::current());
+    TestServer { address, server, admission, seen, n_waiting }
+}
+
+impl TestServer {
+    async fn send(&self, request: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket
+    }
+
+    async fn ask(&self, request: &str) -> String {
+        read_all(&mut self.send(request).await).await
+    }
+}
+
+/// Reads until the server closes the connection. A reset counts as a close.
+async fn read_all(socket: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = timeout(WAIT_MAX, socket.read_to_end(&mut answer)).await.expect("the connection ends");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Waits until the condition holds.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_head_never_ends_is_closed_without_a_response() {
+    let server = start(Admission::new(0, 0), Duration::from_millis(200)).await;
+    let answer = server.ask("GET / HTTP/1.1\r\nhost: a\r\nx-slow: ").await;
+    assert!(!answer.contains("200"), "{answer}");
+    let silent = server.ask("").await;
+    assert_eq!(silent, "");
+}
+
+#[tokio::test]
+async fn request_heads_over_the_limit_are_refused() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    let many = (0..150).map(|number| format!("x-{number}: y\r\n")).collect::<String>();
+    for headers in [many, format!("x-long: {}\r\n", "y".repeat(20 << 10))] {
+        let answer = server.ask(&format!("GET / HTTP/1.1\r\nhost: a\r\n{headers}\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_over_the_limit_gets_503_until_another_one_closes() {
+    let mut server = start(Admission::new(1, 0), NEVER).await;
+    let first = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+
+    let refused = server.ask("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    assert!(refused.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{refused}");
+    assert!(refused.contains("Retry-After: 3\r\n") && refused.ends_with("}"), "{refused}");
+    assert!(refused.contains("X-Content-Type-Options: nosniff\r\n"), "{refused}");
+
+    drop(first);
+    until("the connection is no longer counted", || server.admission.n_open() == 0).await;
+    let served = server.ask("GET / HTTP/1.0\r\n\r\n").await;
+    assert!(served.starts_with("HTTP/1.0 200"), "{served}");
+}
+
+#[tokio::test]
+async fn one_address_cannot_use_all_connections() {
+    let mut server = start(Admission::new(0, 1), NEVER).await;
+    let _first = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+    let refused = server.ask("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    assert!(refused.contains("from this address"), "{refused}");
+}
+
+#[tokio::test]
+async fn http_1_0_clients_get_an_unframed_body_and_http_1_1_clients_chunks() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    let mut old = server.send("GET /endless HTTP/1.0\r\n\r\n").await;
+    let mut new = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let mut begin = vec![0; 4096];
+    old.read_exact(&mut begin).await.unwrap();
+    let text = String::from_utf8_lossy(&begin).into_owned();
+    assert!(text.starts_with("HTTP/1.0 200") && text.contains("\r\n\r\nxxxx"), "{text}");
+    assert!(!text.to_lowercase().contains("transfer-encoding"), "{text}");
+    new.read_exact(&mut begin).await.unwrap();
+    let text = String::from_utf8_lossy(&begin).into_owned();
+    assert!(
+        text.contains("Transfer-Encoding: chunked\r\n") && text.contains("\r\n\r\n10000\r\nxxxx"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn the_meter_reports_a_full_socket_and_cancelling_closes_it() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let mut stalled = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let connection = server.seen.recv().await.unwrap();
+    until("the socket is full", || connection.meter.blocked_for(Instant::now()).is_some()).await;
+    let taken = connection.meter.bytes();
+    assert!(taken > 0);
+
+    connection.cancel.cancel();
+    until("the connection is gone", || server.admission.n_open() == 0).await;
+    // It was reset, so the kernel discarded the unsent bytes.
+    let mut rest = Vec::new();
+    let ended = timeout(WAIT_MAX, stalled.read_to_end(&mut rest)).await.expect("the connection ends");
+    assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn a_client_that_resumes_reading_is_served_again() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let mut slow = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let connection = server.seen.recv().await.unwrap();
+    until("the socket is full", || connection.meter.blocked_for(Instant::now()).is_some()).await;
+    let taken = connection.meter.bytes();
+    let mut piece = vec![0; 1 << 20];
+    while connection.meter.bytes() == taken {
+        timeout(WAIT_MAX, slow.read_exact(&mut piece)).await.expect("bytes come").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_early_ends_its_handler() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let socket = server.send("GET /never HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+    until("the handler waits", || server.n_waiting.load(Ordering::SeqCst) == 1).await;
+    drop(socket);
+    until("the handler ends", || server.n_waiting.load(Ordering::SeqCst) == 0).await;
+}
+
+/// Regression: hyper does not read while it sends a response and has bytes of a next request, so the end behind them
+/// was not noticed.
+#[tokio::test]
+async fn a_client_that_leaves_after_pipelined_bytes_is_noticed() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let next = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    let larger_than_the_buffer = next.repeat(2 * HEAD_BYTES_MAX / next.len());
+    for pipelined in ["\n", next, &larger_than_the_buffer] {
+        let waiting = server.send(&format!("GET /never HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+        server.seen.recv().await.unwrap();
+        until("the handler waits", || server.n_waiting.load(Ordering::SeqCst) == 1).await;
+        drop(waiting);
+        until("the handler ends", || server.n_waiting.load(Ordering::SeqCst) == 0).await;
+
+        let mut watching = server.send(&format!("GET /silent HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+        server.seen.recv().await.unwrap();
+        let mut received = Vec::new();
+        while !received.ends_with(b"begin\r\n") {
+            timeout(WAIT_MAX, watching.read_buf(&mut received)).await.expect("the body begins").unwrap();
+        }
+        drop(watching);
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
+}
+
+/// `echo "GET …" | nc` sends a surplus line break and half-closes the connection.
+#[tokio::test]
+async fn a_client_that_half_closes_after_pipelined_bytes_gets_a_response_that_is_soon_ready() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    for pipelined in ["\n", "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
+        let mut socket = server.send(&format!("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+        socket.shutdown().await.unwrap();
+        let answers = read_all(&mut socket).await;
+        assert!(answers.starts_with("HTTP/1.1 200") && answers.contains("\r\n\r\nslow"), "{answers}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_half_closes_after_its_request_has_left() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    for path in ["/never", "/silent"] {
+        let mut socket = server.send(&format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+        server.seen.recv().await.unwrap();
+        socket.shutdown().await.unwrap();
+        read_all(&mut socket).await;
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn requests_of_one_connection_share_its_context_and_connections_do_not() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let two = "GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    server.ask(two).await;
+    let (first, second) = (server.seen.recv().await.unwrap(), server.seen.recv().await.unwrap());
+    assert_eq!(first.id, second.id);
+    server.ask("GET / HTTP/1.0\r\n\r\n").await;
+    assert_ne!(server.seen.recv().await.unwrap().id, first.id);
+}
+
+#[tokio::test]
+async fn a_draining_server_closes_idle_connections_and_cancels_the_others_at_the_deadline() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let mut idle = server.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+    let mut watching = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+
+    server.server.drain();
+    assert!(read_all(&mut idle).await.starts_with("HTTP/1.1 200"));
+    let is_clean = timeout(WAIT_MAX, server.server.drained(Instant::now())).await.expect("it drains");
+    assert!(!is_clean);
+    read_all(&mut watching).await;
+    assert_eq!(server.admission.n_open(), 0);
+    assert!(TcpStream::connect(server.address).await.is_err(), "the port is closed");
+}
+
+#[tokio::test]
+async fn a_connection_may_send_its_first_request_before_another_process_takes_over() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let mut idle = server.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+    let mut fresh = server.send("").await;
+    let accepted = async {
+        while server.admission.n_open() < 2 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(WAIT_MAX, accepted).await.expect("it is accepted");
+
+    server.server.drain_after_first_requests();
+    assert!(read_all(&mut idle).await.starts_with("HTTP/1.1 200"));
+    fresh.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(read_all(&mut fresh).await.starts_with("HTTP/1.1 200"));
+    assert!(timeout(WAIT_MAX, server.server.drained(Instant::now() + NEVER)).await.expect("it drains"));
+}
+
+#[tokio::test]
+async fn a_server_without_connections_drains_at_once() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    server.server.drain();
+    assert!(timeout(WAIT_MAX, server.server.drained(Instant::now() + NEVER)).await.expect("it drains"));
+}
+
+/// Fails several times before it accepts.
+struct Failing {
+    listener: TcpListener,
+    errors: Vec<io::Error>,
+}
+
+impl Listen for Failing {
+    async fn accept(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
+        match self.errors.pop() {
+            Some(error) => Err(error),
+            None => self.listener.accept().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn accept_errors_do_not_end_the_loop() {
+    const EMFILE: i32 = 24;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let too_many_files = || io::Error::from_raw_os_error(EMFILE);
+    let errors = vec![too_many_files(), io::ErrorKind::ConnectionAborted.into(), too_many_files()];
+    let server = start_on(Failing { listener, errors }, address, Admission::new(0, 0), NEVER);
+    assert!(server.ask("GET / HTTP/1.0\r\n\r\n").await.starts_with("HTTP/1.0 200"));
+}
+
+#[tokio::test]
+async fn a_panic_in_a_handler_is_a_500_and_the_connection_stays_open() {
+    use warp::Filter;
+
+    let panics = warp::path("panic").map(|| -> warp::reply::Response { panic!("on purpose") });
+    let fine = warp::path("fine").map(|| warp::Reply::into_response("fine"));
+    let routes = panics.or(fine).unify().boxed();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let origins = Arc::new(Origins::new(&Config::default()));
+    let handler = crate::route_table(routes, origins, Handle::current(), None);
+    let _server = Server::start(listener, handler, Admission::new(0, 0), NEVER, &Handle::current());
+
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let requests =
+        "GET /panic HTTP/1.1\r\nhost: a\r\n\r\nGET /fine HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    socket.write_all(requests.as_bytes()).await.unwrap();
+    let answers = read_all(&mut socket).await;
+    assert!(answers.starts_with("HTTP/1.1 500"), "{answers}");
+    assert!(answers.contains("{\"detail\":\"internal error\"}") && answers.ends_with("fine"), "{answers}");
+}
+
+/// Panics when cloned for the first connection.
+struct Fragile {
+    inner: TestHandler,
+    n_clones: Arc<AtomicUsize>,
+}
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        assert!(self.n_clones.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
+        Fragile { inner: self.inner.clone(), n_clones: Arc::clone(&self.n_clones) }
+    }
+}
+
+impl Handler for Fragile {
+    type Body = TestBody;
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<TestBody> {
+        self.inner.answer(request).await
+    }
+}
+
+/// Regression: a panic while a connection was admitted ended the loop, and the port accepted no further connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_while_admitting_costs_that_connection_and_not_the_port() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (seen, _receiver) = mpsc::unbounded_channel();
+    let inner = TestHandler { seen, n_waiting: Arc::default() };
+    let fragile = Fragile { inner, n_clones: Arc::default() };
+    let _server = Server::start(listener, fragile, Admission::new(0, 0), NEVER, &Handle::current());
+    let answers = async || {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        // The first one may be closed before it is written to.
+        let _ = socket.write_all(b"GET / HTTP/1.0\r\n\r\n").await;
+        read_all(&mut socket).await
+    };
+    assert_eq!(answers().await, "");
+    assert!(answers().await.starts_with("HTTP/1.0 200"));
+}
