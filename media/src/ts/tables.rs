@@ -176,6 +176,12 @@ impl Tables {
         packet.has_payload() && self.is_payload(packet.pid())
     }
 
+    /// Returns the clock reference in this packet, if it is one of the programme clock.
+    #[inline]
+    pub fn clock_reference(&self, packet: Packet<'_>) -> Option<u64> {
+        packet.pcr().filter(|_| self.pmt.pcr_pid == packet.pid())
+    }
+
     /// Returns the PIDs of the streams and of the clock, each once.
     pub fn pids(&self) -> impl Iterator<Item = u16> {
         let clock = self.pmt.pcr_pid;

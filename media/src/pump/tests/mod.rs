@@ -7,6 +7,7 @@ mod segments;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -17,11 +18,12 @@ use tokio::time::{Instant, advance, sleep, timeout};
 
 use super::*;
 use crate::closer::Closer;
+use crate::error::Cause;
 use crate::launcher::Launcher;
 use crate::ring::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, ring};
-use crate::source::{OpenRequest, SourceSettings, Upstream, open};
+use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
 use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, TsSource, labels_in};
-use crate::ts::packet::{NULL_PID, PACKET};
+use crate::ts::packet::{NULL_PID, PACKET, Packet, packets};
 
 /// A pump, its ring, and a provider for it.
 pub(super) struct Setup {

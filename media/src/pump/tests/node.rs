@@ -3,7 +3,7 @@
 use super::*;
 use crate::chunk::Chunk;
 use crate::node::{FoundRing, NodeMeter, RingDirectory, RingPosition, serve_rings};
-use crate::source::{NodeRequest, open_node};
+use crate::source::{NodeChunk, NodeRequest, open_node};
 use crate::testing::TsReader;
 
 /// The only ring of an origin.

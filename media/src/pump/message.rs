@@ -1,0 +1,31 @@
+//! What a pump reports about its sources.
+
+use std::time::Duration;
+
+use crate::error::UpstreamError;
+
+/// A message from the pump. `Ready`, `Playing` and `Lost` are sent at most once per attempt, and `Lost` is the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PumpMessage {
+    /// The output can continue with the prepared source of this attempt.
+    Ready(u64),
+    /// The source of this attempt, which plays, has sent no payload for longer than usual.
+    Silent {
+        /// Number of the attempt.
+        attempt: u64,
+        /// Time since its last payload.
+        silence: Duration,
+    },
+    /// The source of this attempt, which was silent, sends payload again.
+    Resumed(u64),
+    /// The first packets of the source of this attempt become readable directly after this message. What a viewer does
+    /// after it got them is therefore reported later.
+    Playing(u64),
+    /// The source of this attempt was lost. Its socket is already closing.
+    Lost {
+        /// Number of the attempt.
+        attempt: u64,
+        /// The reason.
+        cause: UpstreamError,
+    },
+}

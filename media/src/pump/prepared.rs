@@ -1,0 +1,59 @@
+//! The source that is read beside the one that plays: collects its packets until the output can continue with it.
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::pump::message::PumpMessage;
+use crate::pump::{Following, Prepared, Pump};
+use crate::splice::Continuation;
+use crate::ts::packet::{Packet, packets};
+
+impl Pump {
+    /// Collects bytes of the prepared source. Nothing of them is written.
+    pub(super) fn take_prepared(&mut self, bytes: Bytes) {
+        let now = Instant::now();
+        let Some(Prepared { reader, .. }) = &mut self.prepared else { return };
+        if reader.chunk.take().is_some() {
+            reader.adopts = Some(false);
+        }
+        if reader.take_break().is_some() {
+            self.splice.prepare();
+        }
+        self.writer.count_input(reader.source.take_counts());
+        reader.push(bytes);
+        let at = now - self.began;
+        let mut has_payload = false;
+        while let Some(run) = reader.next_run() {
+            for packet in packets(&run).map(Packet::new) {
+                self.splice.prepared_packet(packet, at);
+                let Some(tables) = self.splice.prepared_tables() else { continue };
+                has_payload |= reader.payload.packet(tables, packet);
+                if let Some(pcr) = tables.clock_reference(packet) {
+                    reader.pacer.pcr(pcr, packet.discontinuity(), now);
+                }
+            }
+        }
+        reader.was_read(has_payload, now);
+    }
+
+    /// Reports once that the output can continue with the prepared source.
+    pub(super) fn report_ready(&mut self, now: Instant) {
+        let how = self.continuation();
+        let Some(prepared) = self.prepared.as_mut().filter(|it| !it.is_ready) else { return };
+        if self.splice.is_prepared(how, now - self.began) {
+            prepared.is_ready = true;
+            debug!(attempt = prepared.attempt, "prepared source is ready");
+            (self.on_message)(PumpMessage::Ready(prepared.attempt));
+        }
+    }
+
+    /// Returns how the output would continue with the prepared source.
+    pub(super) fn continuation(&self) -> Continuation {
+        let delivers = |it: &Following| it.is_playing && !it.reader.silence.is_suspected();
+        match self.following.as_ref().is_some_and(delivers) {
+            true => Continuation::Direct,
+            false => Continuation::AfterGap,
+        }
+    }
+}
