@@ -1,18 +1,15 @@
 //! The container format of a video file: its content type, by its first bytes or by its file extension.
 
-/// Number of bytes at the beginning of a file that show its container.
-pub const SIGNATURE_BYTES: usize = 400;
-
 /// The content type of a file whose container is unknown.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Returns the content type of a file: by its first bytes if they are known and recognised, otherwise by its extension.
 /// Players refuse a type that the content contradicts, and panels often name another container than they send.
 pub fn content_type(first_bytes: &[u8], extension: &str) -> &'static str {
-    of_signature(first_bytes).or_else(|| of_extension(extension)).unwrap_or(UNKNOWN)
+    type_from_signature(first_bytes).or_else(|| type_from_extension(extension)).unwrap_or(UNKNOWN)
 }
 
-fn of_signature(bytes: &[u8]) -> Option<&'static str> {
+fn type_from_signature(bytes: &[u8]) -> Option<&'static str> {
     let has = |at: usize, text: &[u8]| bytes.get(at..).is_some_and(|it| it.starts_with(text));
     // The length of a packet is 188 bytes, with a time stamp in front 192.
     let is_ts = |first: usize, length: usize| {
@@ -37,7 +34,7 @@ fn of_signature(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-fn of_extension(extension: &str) -> Option<&'static str> {
+fn type_from_extension(extension: &str) -> Option<&'static str> {
     Some(match extension.trim_start_matches('.').to_ascii_lowercase().as_str() {
         "mkv" => "video/x-matroska",
         "webm" => "video/webm",
@@ -70,10 +67,10 @@ mod tests {
         check(b"\0\0\0\x20ftypisom", "avi", "video/mp4");
         check(b"\0\0\0\x14ftypqt  ", "mp4", "video/quicktime");
         check(b"RIFF\0\0\0\0AVI LIST", "mkv", "video/x-msvideo");
-        let mut ts = vec![0; SIGNATURE_BYTES];
+        let mut ts = vec![0; 400];
         (ts[0], ts[188]) = (0x47, 0x47);
         check(&ts, "mp4", "video/mp2t");
-        let mut m2ts = vec![0; SIGNATURE_BYTES];
+        let mut m2ts = vec![0; 400];
         (m2ts[4], m2ts[196]) = (0x47, 0x47);
         check(&m2ts, "", "video/mp2t");
     }

@@ -12,12 +12,8 @@ use crate::user_limits::UserLimits;
 pub const LEASE_WAIT: Duration = Duration::from_secs(3);
 /// Longest time for which an upstream may take to close its connection.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
-/// A source that loses packet synchronisation for longer than this is lost.
-pub const SYNC_LOST_TIMEOUT: Duration = Duration::from_secs(1);
 /// A source whose programme clock is further behind the wall clock than this is too slow to play.
 pub const CLOCK_BEHIND_MAX: Duration = Duration::from_secs(2);
-/// Interval between two chunks of filler during a gap.
-pub const FILLER_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time for which a new source may send a burst of past data before it is played.
 pub const BURST_MAX: Duration = Duration::from_millis(300);
 /// Longest time for which a new source is read beside the one that plays, until the output can continue with it.

@@ -8,8 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The number of routers that datagrams pass by default: none, so that they stay in the local network.
 pub const TTL_DEFAULT: u8 = 1;
-/// Maximum length of the name of an interface, in bytes.
-pub const INTERFACE_BYTES_MAX: usize = 45;
 
 /// Where a channel is sent as datagrams, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

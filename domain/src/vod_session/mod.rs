@@ -232,11 +232,6 @@ impl FileSession {
         self.length
     }
 
-    /// Returns the number of readers.
-    pub fn n_readers(&self) -> usize {
-        self.readers.len()
-    }
-
     /// Returns the number of bytes that the session keeps.
     pub fn held_bytes(&self) -> usize {
         self.held.n_bytes()

@@ -20,9 +20,7 @@ use self::template::Template;
 use crate::guide::programme::{LocalText, Programme, ProgrammeIcon};
 use crate::pattern::TEXT_BYTES_MAX;
 
-pub use self::properties::{
-    DURATION_MINUTES_MAX, DURATION_MINUTES_MIN, GuidePropertyError, STREAM_INDEX_MAX,
-};
+pub use self::properties::{GuidePropertyError, STREAM_INDEX_MAX};
 
 /// Maximum number of programmes of one answer: 14 days of the shortest ones, and some more.
 pub const PROGRAMMES_MAX: usize = 5_000;
@@ -123,14 +121,6 @@ pub fn programmes(guide: &GeneratedGuide, name: &str, now: i64, from: i64, until
     let after = blocks(guide.duration, from.max(stop), until).map(|(begin, end)| (begin.max(stop), end));
     let after = after.map(|it| guide.programme(&guide.ended, name, values, it));
     before.chain(event).chain(after).take(PROGRAMMES_MAX).collect()
-}
-
-/// Returns the programmes of a channel without a guide: its name, in blocks of this many minutes.
-pub fn name_programmes(name: &str, minutes: u32, from: i64, until: i64) -> Vec<Programme> {
-    let [from, until] = [from, until].map(|it| it.clamp(-TIME_MAX, TIME_MAX));
-    let name = clipped(name);
-    let length = i64::from(minutes.clamp(DURATION_MINUTES_MIN, DURATION_MINUTES_MAX)) * 60;
-    blocks(length, from, until).map(|it| programme(name, None, it)).collect()
 }
 
 impl GeneratedGuide {

@@ -11,9 +11,9 @@ use crate::pattern::{self, PATTERN_BYTES_MAX, PatternError};
 /// Maximum length of a template, in bytes.
 const TEMPLATE_BYTES_MAX: usize = 1_024;
 /// Shortest programme, in minutes.
-pub const DURATION_MINUTES_MIN: u32 = 5;
+const DURATION_MINUTES_MIN: u32 = 5;
 /// Longest programme, in minutes.
-pub const DURATION_MINUTES_MAX: u32 = 24 * 60;
+const DURATION_MINUTES_MAX: u32 = 24 * 60;
 /// Length of a programme by default, in minutes.
 const DURATION_MINUTES_DEFAULT: u32 = 180;
 /// Highest position of a stream whose name is used.
