@@ -246,7 +246,7 @@ fn pages(store: &Store, index: &VodIndex) -> Map<String, Value> {
     for (name, query) in queries {
         // A request builds its sources, too.
         let find = |offset| {
-            let sources = VodSources::of(&accounts, &links);
+            let sources = VodSources::new(&accounts, &links);
             index.find(&query, &VodLimits::anonymous(false), Some(&sources), offset, 50)
         };
         let first = micros(|| drop(black_box(find(0)))) / 1e3;

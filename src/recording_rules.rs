@@ -174,7 +174,7 @@ fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedR
     let mut cache = matches!(scope, RuleScope::All).then(|| app.rule_matches.lock());
     let set = match &mut cache {
         Some(cache) => cache.set_of(tests),
-        None => Arc::new(RuleSet::of(tests)),
+        None => Arc::new(RuleSet::from_tests(tests)),
     };
     let now = now_ms();
     let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
@@ -239,7 +239,7 @@ impl Planning<'_> {
 
 pub(crate) fn dvr_settings(app: &App) -> DvrSettings {
     let settings = app.models.settings.load();
-    DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value))
+    DvrSettings::from_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value))
 }
 
 /// Returns a rule without an id that is made now.
@@ -276,7 +276,7 @@ pub(crate) fn read_guides(
     // Channels with the same programmes are read once; generated programmes belong to one channel each.
     let mut groups: BTreeMap<(u32, u32), Vec<Arc<Channel>>> = BTreeMap::new();
     for channel in app.models.channels.load().iter().filter(|it| it.enabled) {
-        let Some(guide) = reader.index.of_channel(channel, &reader.order) else { continue };
+        let Some(guide) = reader.index.shown_channel(channel, &reader.order) else { continue };
         let is_generated =
             reader.sources.get(guide.source.0).is_some_and(|it| it.kind == GuideSourceKind::Generated);
         let own = if is_generated { channel.id.0 } else { 0 };

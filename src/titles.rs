@@ -79,7 +79,7 @@ impl SeenTitles {
 
 /// Returns the relations of active accounts in enabled categories.
 fn sources(accounts: &Table<Account>, links: &Table<AccountCategory>) -> VodSources {
-    VodSources::of(accounts.iter().map(|it| &**it), links.iter().map(|it| &**it))
+    VodSources::new(accounts.iter().map(|it| &**it), links.iter().map(|it| &**it))
 }
 
 /// Returns the index of the latest committed write, so that clients read their own writes.

@@ -23,7 +23,7 @@ pub fn match_settings(models: &Models) -> MatchSettings {
     let settings = models.settings.load();
     let value = |key| settings.one_by("key", key).map(|it| &it.value);
     let preferred = core_settings::preferred_region(value(SYSTEM_SETTINGS));
-    MatchSettings::of_setting(value(EPG_SETTINGS)).in_force(preferred)
+    MatchSettings::from_setting(value(EPG_SETTINGS)).in_force(preferred)
 }
 
 /// Prepares the channels of the active guide sources, or of one active source, for matching. Generated guides are left
@@ -33,7 +33,7 @@ pub fn matcher(models: &Models, only: Option<GuideSourceId>) -> Matcher {
     let aliases = models.guide_aliases.load();
     let active = sources.iter().filter(|it| it.is_active && only.is_none_or(|only| only == it.id));
     let entries = active.filter(|it| it.kind != GuideSourceKind::Generated).flat_map(|source| {
-        guide.of_source(source.id).iter().map(|it| GuideEntry {
+        guide.source_channels(source.id).iter().map(|it| GuideEntry {
             id: it.id,
             source: source.id,
             priority: source.priority,
@@ -66,11 +66,11 @@ pub fn match_after_refresh(models: &Models, stop: &CancellationToken) -> Result<
         return Ok(0);
     }
     let (guide, sources, groups) = (models.guide.load(), models.guide_sources.load(), models.groups.load());
-    let order = SourceOrder::of(sources.iter().map(|it| &**it));
+    let order = SourceOrder::new(sources.iter().map(|it| &**it));
     let channels = models.channels.load();
     let without: Vec<&Arc<Channel>> = channels
         .iter()
-        .filter(|it| it.guide_channel.is_none() && guide.of_channel(it, &order).is_none())
+        .filter(|it| it.guide_channel.is_none() && guide.shown_channel(it, &order).is_none())
         .collect();
     if without.is_empty() {
         return Ok(0);

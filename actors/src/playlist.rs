@@ -291,7 +291,7 @@ fn take(
             }
         }
         PlaylistItem::Problem(problem) => findings.problem(problem),
-        PlaylistItem::Entry(entry) if is_remote && SourceKind::of(&entry.url) == SourceKind::File => {
+        PlaylistItem::Entry(entry) if is_remote && SourceKind::from_url(&entry.url) == SourceKind::File => {
             findings.problem(PlaylistProblem {
                 line: entry.line,
                 kind: PlaylistProblemKind::LocalFile,

@@ -360,7 +360,7 @@ impl Account {
             return Some(login.clone());
         }
         let pattern = Pattern::new(&profile.search_pattern, &profile.replace_pattern).ok()?;
-        login.of_profile(&pattern)
+        login.profile_login(&pattern)
     }
 
     /// Returns whether this is the account of manually created streams.

@@ -161,7 +161,7 @@ impl AddressRecord {
 /// Empty for an account whose list is not from a server.
 pub fn addresses_of(account: &Account) -> Vec<SourceUrl> {
     let first = match &account.list {
-        PlaylistLocation::Url(url) => Parts::of(url.expose()).map(|it| SourceUrl::new(it.origin())),
+        PlaylistLocation::Url(url) => Parts::parse(url.expose()).map(|it| SourceUrl::new(it.origin())),
         PlaylistLocation::Panel(login) => Some(login.server.clone()),
         PlaylistLocation::None | PlaylistLocation::File(_) | PlaylistLocation::Upload(_) => None,
     };
@@ -178,10 +178,10 @@ pub fn addresses_of(account: &Account) -> Vec<SourceUrl> {
 /// Returns an address of the provider as it is at the server `to`: if it begins with one of the account's addresses, that
 /// part is replaced; if only its host is that of one of them, the host is replaced. Other addresses stay as they are.
 pub fn at_address(url: &SourceUrl, addresses: &[SourceUrl], to: &SourceUrl) -> SourceUrl {
-    let (Some(parts), Some(target)) = (Parts::of(url.expose()), Parts::of(to.expose())) else {
+    let (Some(parts), Some(target)) = (Parts::parse(url.expose()), Parts::parse(to.expose())) else {
         return url.clone();
     };
-    let bases: Vec<_> = addresses.iter().filter_map(|it| Parts::of(it.expose())).collect();
+    let bases: Vec<_> = addresses.iter().filter_map(|it| Parts::parse(it.expose())).collect();
     let rest_after = |base: &Parts<'_>| {
         let rest = parts.rest.strip_prefix(base.rest.trim_end_matches('/'))?;
         (parts.is_same_server(base) && (rest.is_empty() || rest.starts_with(['/', '?', '#']))).then_some(rest)
@@ -220,7 +220,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(url: &'a str) -> Option<Self> {
+    fn parse(url: &'a str) -> Option<Self> {
         let (scheme, after) = url.split_once("://")?;
         if !["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
             return None;

@@ -52,7 +52,7 @@ impl Default for BackupSchedule {
 
 impl BackupSchedule {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut schedule = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version.
@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn a_schedule_is_read_from_its_setting_and_written_as_it_was() {
-        assert_eq!(BackupSchedule::of_setting(None), BackupSchedule::default());
+        assert_eq!(BackupSchedule::from_setting(None), BackupSchedule::default());
         assert_eq!(BackupSchedule::default().cron().as_deref(), Some("0 3 * * *"));
         let value = json!({
             "schedule_enabled": true, "schedule_frequency": "weekly", "schedule_time": "04:30",
             "schedule_day_of_week": 2, "retention_count": 5, "schedule_cron_expression": "",
         });
-        let schedule = BackupSchedule::of_setting(Some(&value));
+        let schedule = BackupSchedule::from_setting(Some(&value));
         assert_eq!(Value::from(schedule.to_setting()), value);
         assert_eq!(schedule.cron().as_deref(), Some("30 4 * * 2"));
         let by_cron = BackupSchedule { cron_expression: "5 * * * *".to_owned(), ..schedule.clone() };

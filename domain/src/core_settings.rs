@@ -223,7 +223,7 @@ impl ReasonOnScreen {
     const NAMES: [(&str, Self); 3] =
         [("off", Self::Off), ("unavailable", Self::Unavailable), ("all", Self::All)];
 
-    fn of(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|it| it.0 == name).map(|it| it.1)
     }
 }
@@ -231,7 +231,7 @@ impl ReasonOnScreen {
 /// Returns which refusals `stream_settings` wants on the screen.
 pub fn reason_on_screen(stream_settings: Option<&Value>) -> ReasonOnScreen {
     let name = stream_settings.and_then(|it| it.get(REASON_ON_SCREEN)?.as_str());
-    name.and_then(ReasonOnScreen::of).unwrap_or_default()
+    name.and_then(ReasonOnScreen::from_name).unwrap_or_default()
 }
 
 /// Returns whether `network_access` lets callers without a user see channels marked as adult.
@@ -286,7 +286,7 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             None => "must be the id of an output profile",
         },
         (STREAM_SETTINGS, REASON_ON_SCREEN) => match value.as_str() {
-            Some(name) if ReasonOnScreen::of(name).is_some() => return None,
+            Some(name) if ReasonOnScreen::from_name(name).is_some() => return None,
             None if value.is_null() => return None,
             _ => "must be off, unavailable or all",
         },

@@ -413,7 +413,7 @@ mod tests {
         Account::new(AccountId(2), "a", list, AccountProfile::default_of(ProfileId(2), "a", 1), 0)
     }
 
-    fn of_url(url: &str) -> PlaylistLocation {
+    fn location(url: &str) -> PlaylistLocation {
         PlaylistLocation::Url(SourceUrl::new(url))
     }
 
@@ -429,12 +429,12 @@ mod tests {
             reach_of(&stream, stream.url(), "", account, refresh)
         };
         let named = |it| Reach::named_by(it, AllowedNetworks::OfPlaylist);
-        let list = account(of_url("http://tv.example/list"));
+        let list = account(location("http://tv.example/list"));
         let recorded = RefreshRecord { origin: Some(Distance::Private), ..RefreshRecord::new(AccountId(2)) };
         assert_eq!(reach(&list, Some(&recorded)), named(Distance::Private));
         assert_eq!(reach(&list, None), named(Distance::Public), "of an older version");
-        assert_eq!(reach(&account(of_url("http://192.168.1.2/list")), None), named(Distance::Private));
-        assert_eq!(reach(&account(of_url("http://localhost:80/list")), None), named(Distance::Loopback));
+        assert_eq!(reach(&account(location("http://192.168.1.2/list")), None), named(Distance::Private));
+        assert_eq!(reach(&account(location("http://localhost:80/list")), None), named(Distance::Loopback));
         assert!(reach(&account(PlaylistLocation::File("/list".to_owned())), None).is_typed());
         assert!(reach(&Account::custom(), None).is_typed());
         // The list was removed from the account, and its streams are still there.
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_host_that_an_admin_wrote_into_a_rule_or_a_profile_is_typed() {
-        let list = account(of_url("http://tv.example/list"));
+        let list = account(location("http://tv.example/list"));
         let stream = stream("http://tv.example/1");
         let check = |url: &str, replacement: &str, is_typed: bool| {
             let reach = reach_of(&stream, &SourceUrl::new(url), replacement, &list, None);
@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn secrets_of_an_account_are_for_the_site_of_its_list() {
-        let mut account = account(of_url("http://www.panel.example:8080/get.php"));
+        let mut account = account(location("http://www.panel.example:8080/get.php"));
         for (name, value) in [
             ("User-Agent", "Player/1"),
             ("Cookie", "secret"),
@@ -494,10 +494,10 @@ mod tests {
         account.headers_for_all_hosts = false;
         account.list = PlaylistLocation::File("/list.m3u".to_owned());
         assert_eq!(names(&account, "http://other.example/1").len(), 4, "a file has no site");
-        account.list = of_url("http://192.168.1.2/list");
+        account.list = location("http://192.168.1.2/list");
         assert_eq!(names(&account, "http://192.168.1.2:80/1").len(), 4);
         assert_eq!(names(&account, "http://9.192.168.1.2/1"), ["Accept"]);
-        account.list = of_url("http://localhost/list");
+        account.list = location("http://localhost/list");
         assert_eq!(names(&account, "http://a.localhost/1"), ["Accept"]);
     }
 }

@@ -41,7 +41,7 @@ pub fn playlist_command_through(input: &FfmpegInput<'_>, proxy: Option<&ProxyAdd
 
 /// Returns the command of the built-in profile *FFmpeg copy* for this input.
 pub fn playlist_command(input: &FfmpegInput<'_>) -> Argv {
-    let profile = StreamProfile::of(Delivery::Command);
+    let profile = StreamProfile::from_delivery(Delivery::Command);
     let values = CommandValues {
         stream_url: input.url.expose(),
         user_agent: input.headers.user_agent.as_deref().filter(|_| input.url.is_http()),

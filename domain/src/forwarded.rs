@@ -33,7 +33,7 @@ pub struct ProxyHeaders<'a> {
 
 impl<'a> ProxyHeaders<'a> {
     /// Selects them from all headers of a request: pairs of a name in lower case and a value, in order.
-    pub fn of(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+    pub fn from_headers(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut found = Self::default();
         for (name, value) in headers {
             match name {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn headers(lines: &[(&'static str, &'static str)]) -> ProxyHeaders<'static> {
-        ProxyHeaders::of(lines.iter().map(|(name, value)| (*name, value.as_bytes())))
+        ProxyHeaders::from_headers(lines.iter().map(|(name, value)| (*name, value.as_bytes())))
     }
 
     /// Trusts the addresses of 10.0.0.0/8.

@@ -63,7 +63,7 @@ pub const EXPORT_CRON_MEMBER: &str = "strm_cron_expression";
 
 impl LibrarySettings {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut settings = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version.
@@ -138,10 +138,10 @@ mod tests {
             "panel_rows": "versions", "strm_enabled": true, "strm_folder": "/srv/strm", "strm_user": 3,
             "strm_nfo": true, "strm_cron_expression": " 0 5 * * * ", "old": 1,
         });
-        let settings = LibrarySettings::of_setting(Some(&value));
+        let settings = LibrarySettings::from_setting(Some(&value));
         assert_eq!((settings.panel_rows, settings.export.user), (PanelRows::Versions, Some(UserId(3))));
         assert_eq!(settings.export.cron_expression, "0 5 * * *");
-        assert_eq!(LibrarySettings::of_setting(Some(&Value::from(settings.to_setting()))), settings);
+        assert_eq!(LibrarySettings::from_setting(Some(&Value::from(settings.to_setting()))), settings);
         for (name, value) in [
             ("panel_rows", json!("all")),
             ("strm_enabled", json!("yes")),
@@ -159,6 +159,6 @@ mod tests {
             assert!(LibrarySettings::default().set(name, &value).is_err(), "{name} {value}");
         }
         assert!(is_export_folder("/srv/strm/") && is_export_folder("/a"));
-        assert_eq!(LibrarySettings::of_setting(None), LibrarySettings::default());
+        assert_eq!(LibrarySettings::from_setting(None), LibrarySettings::default());
     }
 }

@@ -93,7 +93,7 @@ impl ViewLimits {
     }
 
     /// For a user. A lineup that does not exist has no channels, so a user never sees more because a lineup is missing.
-    pub fn of(user: &User, lineup: impl Fn(LineupId) -> Option<Arc<Lineup>>) -> Self {
+    pub fn from_user(user: &User, lineup: impl Fn(LineupId) -> Option<Arc<Lineup>>) -> Self {
         if user.effective_level() == UserLevel::Admin {
             return Self::none();
         }
@@ -186,7 +186,7 @@ mod tests {
             lineup.set(ChannelId(id.0), true);
             [KIDS, NEWS].contains(&id).then(|| Arc::new(lineup))
         };
-        visible(&ViewLimits::of(user, lineup), channel)
+        visible(&ViewLimits::from_user(user, lineup), channel)
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl LocalHosts {
     /// of this machine or a file of it need another one.
     pub fn add(&mut self, stream: &Stream) {
         let url = stream.url();
-        if matches!(SourceKind::of(url), SourceKind::Udp | SourceKind::Rtp | SourceKind::File) {
+        if matches!(SourceKind::from_url(url), SourceKind::Udp | SourceKind::Rtp | SourceKind::File) {
             return;
         }
         let Some(host) = url.host().filter(|it| it.chars().count() <= NAME_CHARS_MAX) else { return };

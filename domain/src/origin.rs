@@ -1,6 +1,6 @@
 //! Where a request comes from: the address of its client, and whether that address is certain.
 //!
-//! [`Origin::of`] decides this once for every request. Networks, limits, delays, logs and statistics use its result and
+//! [`Origin::from_request`] decides this once for every request. Networks, limits, delays, logs and statistics use its result and
 //! never the address of the peer.
 //!
 //! ```text
@@ -59,7 +59,7 @@ impl Origin {
     ///
     /// `trusted` are the proxies that are believed. One that may hide clients must be named exactly: it belongs to the same
     /// networks as a proxy in the next container, and can be reached without that proxy.
-    pub fn of<'a>(
+    pub fn from_request<'a>(
         peer: IpAddr,
         trusted: &impl NetworkList,
         hides: impl Fn(IpAddr) -> bool,
@@ -69,7 +69,7 @@ impl Origin {
             true => trusted.names(address),
             false => trusted.contains(address),
         };
-        let (peer, headers) = (peer.to_canonical(), ProxyHeaders::of(headers));
+        let (peer, headers) = (peer.to_canonical(), ProxyHeaders::from_headers(headers));
         let by_trusted_proxy = trusts(peer);
         let unknown = |client| Self { address: peer, client, by_trusted_proxy };
         match (by_trusted_proxy, headers.is_forwarded()) {

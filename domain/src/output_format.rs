@@ -32,7 +32,7 @@ impl OutputFormat {
     }
 
     /// Returns the format with this name, in any of the forms that players and people use.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim();
         let is = |names: &[&str]| names.iter().any(|it| it.eq_ignore_ascii_case(name));
         if is(&["ts", "mpegts", "mpeg-ts"]) {
@@ -59,14 +59,14 @@ impl Default for AllowedFormats {
 
 impl AllowedFormats {
     /// Returns those of a user. A property that names no format limits nothing.
-    pub fn of(user: &User) -> Self {
+    pub fn from_user(user: &User) -> Self {
         let texts: Vec<&str> = match user.custom_properties.get(OUTPUT_FORMATS) {
             Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
             Some(Value::String(text)) => text.split(',').collect(),
             _ => Vec::new(),
         };
         let mut formats = Vec::with_capacity(OutputFormat::ALL.len());
-        for format in texts.into_iter().filter_map(OutputFormat::of_name) {
+        for format in texts.into_iter().filter_map(OutputFormat::from_name) {
             if !formats.contains(&format) {
                 formats.push(format);
             }
@@ -138,7 +138,7 @@ mod tests {
         if let Some(property) = property.clone() {
             user.custom_properties.insert(OUTPUT_FORMATS.to_owned(), property);
         }
-        let formats = AllowedFormats::of(&user);
+        let formats = AllowedFormats::from_user(&user);
         let names: Vec<_> = formats.iter().map(OutputFormat::name).collect();
         assert_eq!(names, expected, "{property:?}");
         assert_eq!(formats.preferred().name(), expected[0], "{property:?}");
@@ -168,7 +168,7 @@ mod tests {
             ("rtmp", None),
             ("", None),
         ] {
-            assert_eq!(OutputFormat::of_name(name), expected, "{name}");
+            assert_eq!(OutputFormat::from_name(name), expected, "{name}");
         }
     }
 }

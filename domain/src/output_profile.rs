@@ -274,7 +274,7 @@ mod tests {
             copy.arguments.windows(2).any(|it| it == ["-i", "pipe:0"])
                 && !copy.arguments.contains(&"-user_agent".to_owned())
         );
-        let proxy = StreamProfile::of(Delivery::Proxy).id;
+        let proxy = StreamProfile::from_delivery(Delivery::Proxy).id;
         assert_eq!(make(&needs(proxy.0)), Err(RenditionError::StreamProfile(proxy)));
         assert_eq!(make(&needs(99)), Err(RenditionError::StreamProfile(StreamProfileId(99))));
         let broken = OutputProfile { command: "x".to_owned(), parameters: "'".to_owned(), ..profile(1, "") };

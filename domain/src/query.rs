@@ -16,7 +16,7 @@ impl Query {
     }
 
     /// Takes decoded parameters.
-    pub fn of(pairs: Vec<(String, String)>) -> Self {
+    pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
         Self { pairs }
     }
 

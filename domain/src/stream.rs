@@ -143,7 +143,7 @@ impl Stream {
 
     /// Returns the kind of source behind its address.
     pub fn kind(&self) -> SourceKind {
-        SourceKind::of(self.url())
+        SourceKind::from_url(self.url())
     }
 
     /// Returns what it contains.
@@ -217,7 +217,7 @@ pub struct Unplayable(&'static str);
 
 impl SourceKind {
     /// Determines the kind by scheme and path.
-    pub fn of(url: &SourceUrl) -> Self {
+    pub fn from_url(url: &SourceUrl) -> Self {
         match url.scheme().to_ascii_lowercase().as_str() {
             "http" | "https" => match extension(url.path()).to_ascii_lowercase().as_str() {
                 "m3u8" => Self::Hls,
@@ -401,7 +401,7 @@ mod tests {
             ("plugin://x", SourceKind::Unknown),
             ("no address", SourceKind::Unknown),
         ] {
-            assert_eq!(SourceKind::of(&SourceUrl::new(url)), kind, "{url}");
+            assert_eq!(SourceKind::from_url(&SourceUrl::new(url)), kind, "{url}");
         }
     }
 

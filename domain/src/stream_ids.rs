@@ -26,7 +26,7 @@ pub struct StreamKey(NonZeroU64);
 impl StreamKey {
     /// Returns the key of a stream with these properties. Streams that differ only in their position in the playlist have
     /// the same key.
-    pub fn of(account: AccountId, identity: StreamIdentity, properties: &StreamProperties) -> Self {
+    pub fn new(account: AccountId, identity: StreamIdentity, properties: &StreamProperties) -> Self {
         let text = match panel_id_of(identity, &properties.url) {
             Some(panel_id) => format!("{account} {panel_id}"),
             None => format!("{account} url {}", properties.url.expose()),
@@ -85,18 +85,18 @@ mod tests {
 
     fn key(account: u32, identity: StreamIdentity, url: &str) -> StreamKey {
         let properties = StreamProperties::new("News", SourceUrl::new(url));
-        StreamKey::of(AccountId(account), identity, &properties)
+        StreamKey::new(AccountId(account), identity, &properties)
     }
 
-    fn of(key: u64) -> StreamKey {
+    fn key_with_value(key: u64) -> StreamKey {
         StreamKey(NonZeroU64::new(key).unwrap())
     }
 
     #[test]
     fn a_key_is_the_same_for_ever_and_differs_by_account_and_identity() {
         let url = "http://h/live/u/p/7.ts";
-        assert_eq!(key(2, StreamIdentity::Url, url), of(0xe3a8_7b08_b5d4_5cd1));
-        assert_eq!(key(2, StreamIdentity::StreamId, url), of(0xd100_eddc_ca73_59b3));
+        assert_eq!(key(2, StreamIdentity::Url, url), key_with_value(0xe3a8_7b08_b5d4_5cd1));
+        assert_eq!(key(2, StreamIdentity::StreamId, url), key_with_value(0xd100_eddc_ca73_59b3));
         let other_login = "http://i/live/v/q/7.ts";
         assert_eq!(key(2, StreamIdentity::StreamId, other_login), key(2, StreamIdentity::StreamId, url));
         assert_ne!(key(2, StreamIdentity::Url, other_login), key(2, StreamIdentity::Url, url));
@@ -109,7 +109,7 @@ mod tests {
     fn a_page_lists_what_was_set_and_becomes_empty() {
         let mut page = StreamIdPage::new(StreamIdPage::number_of(StreamId(600)));
         for (id, key) in [(767, 3), (512, 1), (600, 2)] {
-            page.set(StreamId(id), Some(of(key)));
+            page.set(StreamId(id), Some(key_with_value(key)));
         }
         let listed = |page: &StreamIdPage| page.iter().map(|it| (it.0.0, it.1.0.get())).collect::<Vec<_>>();
         assert_eq!(listed(&page), [(512, 1), (600, 2), (767, 3)]);
@@ -119,7 +119,7 @@ mod tests {
         page.set(StreamId(600), None);
         assert!(page.is_empty());
         let mut last = StreamIdPage::new(StreamIdPage::number_of(StreamId(u32::MAX)));
-        last.set(StreamId(u32::MAX), Some(of(9)));
+        last.set(StreamId(u32::MAX), Some(key_with_value(9)));
         assert_eq!(listed(&last), [(u32::MAX, 9)]);
     }
 }

@@ -79,7 +79,7 @@ impl StreamProfile {
     }
 
     /// Returns the built-in profile with this delivery.
-    pub fn of(delivery: Delivery) -> Self {
+    pub fn from_delivery(delivery: Delivery) -> Self {
         let [proxy, redirect, ffmpeg, ..] = Self::built_in();
         match delivery {
             Delivery::Proxy => proxy,
@@ -149,6 +149,6 @@ mod tests {
                 assert_eq!(n_agents, usize::from(user_agent.is_some()), "{argv:?}");
             }
         }
-        assert_eq!(StreamProfile::of(Delivery::Command).id, StreamProfile::FFMPEG_COPY);
+        assert_eq!(StreamProfile::from_delivery(Delivery::Command).id, StreamProfile::FFMPEG_COPY);
     }
 }

@@ -74,7 +74,7 @@ impl Default for TimeShiftSettings {
 
 impl TimeShiftSettings {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut settings = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version.
@@ -238,7 +238,7 @@ mod tests {
         settings.set("mode", &json!("watched")).unwrap();
         settings.set("hours", &json!(12)).unwrap();
         settings.set("channel_bytes", &json!(BYTES_MIN)).unwrap();
-        assert_eq!(TimeShiftSettings::of_setting(Some(&Value::Object(settings.to_setting()))), settings);
+        assert_eq!(TimeShiftSettings::from_setting(Some(&Value::Object(settings.to_setting()))), settings);
         let mut channel = Channel::new(ChannelId(1), Uuid::from_u128(1), "News", 0);
         assert_eq!(settings.mode_of(&channel), TimeShiftMode::Watched);
         channel.timeshift = Some(TimeShiftMode::Always);

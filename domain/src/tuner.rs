@@ -100,7 +100,7 @@ impl Default for TunerSettings {
 
 impl TunerSettings {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut settings = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version.
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn a_tuner_is_read_from_its_setting_and_an_invalid_member_has_its_default() {
         let value = json!({ "tuner_count": 4, "friendly_name": " Living room ", "device_id": "A1-2" });
-        let tuner = TunerSettings::of_setting(Some(&value));
+        let tuner = TunerSettings::from_setting(Some(&value));
         assert_eq!((tuner.tuner_count, &*tuner.friendly_name, &*tuner.device_id), (4, "Living room", "A1-2"));
-        assert_eq!(TunerSettings::of_setting(Some(&Value::from(tuner.to_setting()))), tuner);
+        assert_eq!(TunerSettings::from_setting(Some(&Value::from(tuner.to_setting()))), tuner);
         for (name, value) in [
             ("tuner_count", json!(0)),
             ("tuner_count", json!(256)),
@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert!(TunerSettings::default().set(name, &value).is_err(), "{name} {value}");
         }
-        assert_eq!(TunerSettings::of_setting(None), TunerSettings::default());
+        assert_eq!(TunerSettings::from_setting(None), TunerSettings::default());
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub type ChangedFields = BTreeMap<String, (Value, Value)>;
 
 impl UndoChange {
     /// Compares a channel before and after an operation. Returns `None` if nothing but its time of change differs.
-    pub fn of_channel(before: &Channel, after: &Channel) -> Option<Self> {
+    pub fn from_channel(before: &Channel, after: &Channel) -> Option<Self> {
         if before == after {
             return None;
         }
@@ -115,15 +115,15 @@ impl UndoChange {
     }
 
     /// Describes channels that were added to a lineup (`true`) or removed from it (`false`).
-    pub fn of_lineup(lineup: &Lineup, channels: &[(ChannelId, bool)]) -> impl Iterator<Item = Self> {
+    pub fn from_lineup(lineup: &Lineup, channels: &[(ChannelId, bool)]) -> impl Iterator<Item = Self> {
         channels.chunks(LINEUP_CHANNELS_MAX).map(|it| {
             let (id, name) = (lineup.id.0, lineup.name.clone());
             Self::LineupEdited { id, name, channels: it.to_vec() }
         })
     }
 
-    /// Describes the restoration of changed fields. Returns what [`UndoChange::of_channel`] would for it, in less time.
-    pub fn of_restored(channel: &Channel, fields: ChangedFields) -> Self {
+    /// Describes the restoration of changed fields. Returns what [`UndoChange::from_channel`] would for it, in less time.
+    pub fn from_restored(channel: &Channel, fields: ChangedFields) -> Self {
         let fields = fields.into_iter().map(|(name, (before, after))| (name, (after, before))).collect();
         Self::ChannelEdited { id: channel.id.0, name: channel.name.clone(), fields }
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn fields(before: &Channel, after: &Channel) -> ChangedFields {
-        match UndoChange::of_channel(before, after) {
+        match UndoChange::from_channel(before, after) {
             Some(UndoChange::ChannelEdited { fields, .. }) => fields,
             other => panic!("{other:?}"),
         }
@@ -202,8 +202,8 @@ mod tests {
         let renamed = Channel { name: "World".to_owned(), ..after };
         let restored = restored(&renamed, &fields).unwrap();
         assert_eq!(restored, Channel { name: "World".to_owned(), updated_at: 9, ..before });
-        let change = UndoChange::of_channel(&renamed, &restored);
-        assert_eq!(change, Some(UndoChange::of_restored(&restored, fields)));
+        let change = UndoChange::from_channel(&renamed, &restored);
+        assert_eq!(change, Some(UndoChange::from_restored(&restored, fields)));
     }
 
     #[test]
@@ -219,14 +219,14 @@ mod tests {
     fn many_channels_of_a_lineup_are_several_changes_that_fit_parts() {
         let lineup = Lineup::new(crate::ids::LineupId(u32::MAX), "x".repeat(100), true);
         let channels: Vec<_> = (0..50_000).map(|it| (ChannelId(u32::MAX - it), it % 2 == 0)).collect();
-        let changes: Vec<_> = UndoChange::of_lineup(&lineup, &channels).collect();
+        let changes: Vec<_> = UndoChange::from_lineup(&lineup, &channels).collect();
         assert_eq!(changes.iter().map(UndoChange::count).sum::<usize>(), 50_000);
         assert!(changes.iter().all(|it| it.bytes() <= UNDO_PART_BYTES), "{}", changes[0].bytes());
-        assert_eq!(UndoChange::of_lineup(&lineup, &[]).count(), 0);
+        assert_eq!(UndoChange::from_lineup(&lineup, &[]).count(), 0);
     }
 
     #[test]
     fn a_time_of_change_alone_is_no_change() {
-        assert_eq!(UndoChange::of_channel(&channel(), &Channel { updated_at: 9, ..channel() }), None);
+        assert_eq!(UndoChange::from_channel(&channel(), &Channel { updated_at: 9, ..channel() }), None);
     }
 }

@@ -120,7 +120,7 @@ impl UserLevel {
     }
 
     /// Returns the level with this number.
-    pub fn of(number: u64) -> Option<Self> {
+    pub fn from_number(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|it| u64::from(it.number()) == number)
     }
 }
@@ -140,7 +140,8 @@ impl Serialize for UserLevel {
 impl<'de> Deserialize<'de> for UserLevel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = u64::deserialize(deserializer)?;
-        Self::of(number).ok_or_else(|| serde::de::Error::custom(format!("{number} is not a user level")))
+        Self::from_number(number)
+            .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a user level")))
     }
 }
 
@@ -428,10 +429,10 @@ mod tests {
     fn levels_are_ordered_and_only_three_numbers_are_levels() {
         assert!(UserLevel::Streamer < UserLevel::Standard && UserLevel::Standard < UserLevel::Admin);
         for level in UserLevel::ALL {
-            assert_eq!(UserLevel::of(u64::from(level.number())), Some(level));
+            assert_eq!(UserLevel::from_number(u64::from(level.number())), Some(level));
         }
         for number in [2, 7, 11, 256, u64::MAX] {
-            assert_eq!(UserLevel::of(number), None);
+            assert_eq!(UserLevel::from_number(number), None);
         }
         assert_eq!(serde_json::from_str::<UserLevel>("10").unwrap(), UserLevel::Admin);
         assert!(serde_json::from_str::<UserLevel>("7").is_err());

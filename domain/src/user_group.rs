@@ -62,7 +62,7 @@ impl Permission {
     }
 
     /// Returns the permission with this id.
-    pub fn of(id: PermissionId) -> Option<Permission> {
+    pub fn from_id(id: PermissionId) -> Option<Permission> {
         Self::all().find(|it| it.id == id)
     }
 
@@ -97,9 +97,9 @@ mod tests {
         let codenames: BTreeSet<String> = all.iter().map(Permission::codename).collect();
         assert_eq!((all.len(), codenames.len()), (64, 64));
         assert_eq!(all.iter().map(|it| it.id.0).collect::<Vec<_>>(), (1..=64).collect::<Vec<_>>());
-        let sixth = Permission::of(PermissionId(6)).unwrap();
+        let sixth = Permission::from_id(PermissionId(6)).unwrap();
         assert_eq!((sixth.name(), sixth.codename()), ("Can change group".into(), "change_group".into()));
-        assert_eq!(Permission::of(PermissionId(65)), None);
+        assert_eq!(Permission::from_id(PermissionId(65)), None);
     }
 
     #[test]

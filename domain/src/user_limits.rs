@@ -29,7 +29,7 @@ impl Default for UserLimits {
 
 impl UserLimits {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut limits = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version.
@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn user_limits_are_read_from_their_setting_and_an_invalid_member_has_its_default() {
         let value = json!({ "terminate_on_limit_exceeded": true, "terminate_oldest": "no", "other": 1 });
-        let limits = UserLimits::of_setting(Some(&value));
+        let limits = UserLimits::from_setting(Some(&value));
         assert_eq!(limits, UserLimits { terminate_on_limit_exceeded: true, ..UserLimits::default() });
-        assert_eq!(UserLimits::of_setting(Some(&Value::from(limits.to_setting()))), limits);
-        assert_eq!(UserLimits::of_setting(None), UserLimits::default());
+        assert_eq!(UserLimits::from_setting(Some(&Value::from(limits.to_setting()))), limits);
+        assert_eq!(UserLimits::from_setting(None), UserLimits::default());
         for (name, value) in [("terminate_oldest", json!(1)), ("other", json!(true))] {
             assert!(UserLimits::default().set(name, &value).is_err(), "{name} {value}");
         }

@@ -13,7 +13,7 @@ fuzz_target!(|input: Input| {
     let parsed = parse_start(&start);
     let start = parsed.unwrap_or(now);
     assert!(parsed.is_err() || (600_000_000..7_300_000_000).contains(&start), "{start}");
-    let Some(archive) = Archive::of_attributes(&attributes) else { return };
+    let Some(archive) = Archive::from_attributes(&attributes) else { return };
     assert!((1..=365).contains(&archive.days));
     let times = ArchiveTimes { start, duration, now };
     let zone = ProviderZone::named("Europe/Paris").unwrap_or(ProviderZone::utc());

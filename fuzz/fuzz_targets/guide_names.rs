@@ -16,10 +16,10 @@ fuzz_target!(|texts: (&str, &str, &str)| {
         suffixes: vec![part.to_owned()],
         parts: vec![part.chars().take(3).collect()],
     };
-    let normal = NormalName::of(name, &rules);
+    let normal = NormalName::new(name, &rules);
     assert!(normal.words.iter().all(|it| !it.is_empty()));
     assert!(!normal.is_usable() || !normal.core().is_empty());
-    let _ = (NormalKey::of(name), station(name, true));
+    let _ = (NormalKey::parse(name), station(name, true));
 
     let names = [vec![name.to_owned()], vec![name.to_owned()], vec![other.to_owned()]];
     let entries = names.iter().zip(1..).map(|(names, id)| GuideEntry {
@@ -32,7 +32,7 @@ fuzz_target!(|texts: (&str, &str, &str)| {
     });
     let matcher = Matcher::new(entries, [].iter(), MatchSettings::default());
     let subject = Subject { name, ..Subject::default() };
-    let _ = AliasName::of(&subject);
+    let _ = AliasName::from_channel(&subject);
     let found = matcher.find(&subject, true);
     assert!(!matches!(found.decision, Decision::Link(GuideChannelId(1 | 2))), "{found:?}");
     // The list for people does not change the decision.

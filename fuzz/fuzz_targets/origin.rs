@@ -120,7 +120,7 @@ fuzz_target!(|case: Case<'_>| {
     let headers: Vec<(&str, &[u8])> =
         case.headers.iter().map(|(name, value)| (NAMES[usize::from(*name) % NAMES.len()], *value)).collect();
     let is_forwarded = headers.iter().any(|it| NAMES[..N_PROXY_NAMES].contains(&it.0));
-    let origin = Origin::of(peer, &case.trusted, hides, headers.iter().copied());
+    let origin = Origin::from_request(peer, &case.trusted, hides, headers.iter().copied());
     let peer = peer.to_canonical();
     let is_local = origin.is_in(&List::Home);
     let is_on_this_machine = origin.is_on_this_machine(case.host, case.page);
@@ -158,7 +158,7 @@ fuzz_target!(|case: Case<'_>| {
     {
         let remote = REMOTE.to_string();
         let appended = headers.iter().copied().chain([("x-forwarded-for", remote.as_bytes())]);
-        let origin = Origin::of(peer, &case.trusted, hides, appended);
+        let origin = Origin::from_request(peer, &case.trusted, hides, appended);
         if REMOTE != local {
             assert_eq!(origin.address(), REMOTE);
         }

@@ -50,9 +50,9 @@ fuzz_target!(|data: &[u8]| {
         assert!(answer.expires_at.is_none_or(|it| it > 0));
     }
     let text = String::from_utf8_lossy(answer);
-    if let Ok(address) = PanelAddress::of(&text) {
+    if let Ok(address) = PanelAddress::parse(&text) {
         // What was read is read again in the same way.
-        assert_eq!(PanelAddress::of(address.server.expose()).map(|it| it.server), Ok(address.server));
+        assert_eq!(PanelAddress::parse(address.server.expose()).map(|it| it.server), Ok(address.server));
     }
     let login = PanelLogin {
         server: SourceUrl::new("http://panel.example"),
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
         password: Secret::new(format!("b{text}")),
     };
     let url = login.stream_url(7);
-    let read = PanelAddress::of(url.expose()).expect("an address of our own");
+    let read = PanelAddress::parse(url.expose()).expect("an address of our own");
     assert_eq!(read.login, Some((login.username.clone(), login.password.clone())));
     assert!(!format!("{login:?} {read:?} {url:?}").contains(text.as_ref()) || text.len() < 32);
     assert!(login.api_url(PanelAction::LiveStreams).expose().ends_with("&action=get_live_streams"));

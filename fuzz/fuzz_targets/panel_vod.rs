@@ -38,9 +38,9 @@ fn check_name(name: &str) {
 }
 
 fn check_read_name(text: &str) {
-    let read = TitleName::of(text);
+    let read = TitleName::new(text);
     assert_eq!(read.words, read.words.split(' ').filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" "));
-    assert_eq!(read.words.is_empty(), TitleName::of(&read.words).words.is_empty());
+    assert_eq!(read.words.is_empty(), TitleName::new(&read.words).words.is_empty());
     assert!(read.year.is_none_or(|it| (1900..=2100).contains(&it)));
     assert!(read.label.chars().count() <= LABEL_CHARS_MAX);
 }

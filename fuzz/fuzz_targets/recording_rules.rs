@@ -36,7 +36,7 @@ fuzz_target!(|input: &str| {
     for test in [of_title, of_description] {
         let of_channel = ProgrammeTest { tvg_id: Some("News".to_owned()), ..test.clone() };
         let rules = [RuleSubject::Rule(0), RuleSubject::Rule(1)];
-        let set = RuleSet::of(rules.into_iter().zip([test, of_channel]).collect());
+        let set = RuleSet::from_tests(rules.into_iter().zip([test, of_channel]).collect());
         let mut scan = GuideScan::new(&set, []);
         if let Some(mut channel) = scan.channel("news", &[], Arc::new([ChannelId(1)])) {
             channel.programme(0, 60, &inner, || "1".to_owned());

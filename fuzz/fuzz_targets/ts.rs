@@ -51,7 +51,7 @@ fn read(aligned: &[u8]) {
     let (mut pcr, mut time) = (Unwrap::pcr(), Unwrap::stamps());
     for packet in packets(aligned) {
         if reader.packet(Packet::new(packet)) {
-            picture = reader.tables().and_then(PictureReader::of);
+            picture = reader.tables().and_then(PictureReader::new);
         }
         let view = Packet::new(packet);
         if let Some(value) = view.pcr() {
@@ -65,7 +65,7 @@ fn read(aligned: &[u8]) {
             assert!(picture.size().is_none_or(|it| it.width > 0 && it.height > 0));
         }
         if let Some(tables) = reader.tables() {
-            if let Some(wanted) = RandomAccess::of(tables) {
+            if let Some(wanted) = RandomAccess::new(tables) {
                 wanted.is_start(view);
             }
             assert!(tables.pids().count() <= tables.pmt.streams.len() + 1);

@@ -141,7 +141,7 @@ impl Chunker {
         let head = chunk.head();
         if self.next_sequence() != head.sequence || self.tables.is_none() {
             self.counters.continue_from(&head.counters);
-            self.reader = head.tables.as_deref().map(TableReader::of).unwrap_or_default();
+            self.reader = head.tables.as_deref().map(TableReader::from_tables).unwrap_or_default();
             self.read_tables();
             self.tables.clone_from(&head.tables);
             self.clock.continue_from(head.programme_time);
@@ -226,7 +226,7 @@ impl Chunker {
             self.clock.reset();
             self.programme_time = None;
         }
-        self.random_access = tables.as_deref().and_then(RandomAccess::of);
+        self.random_access = tables.as_deref().and_then(RandomAccess::new);
         self.tables = tables;
     }
 }

@@ -107,7 +107,7 @@ impl Sampler {
             for packet in packets(&run).map(Packet::new) {
                 has_payload |= self.detector.packet(packet);
                 if self.detector.take_change() {
-                    self.picture = self.detector.tables().and_then(PictureReader::of);
+                    self.picture = self.detector.tables().and_then(PictureReader::new);
                 }
                 if let Some(picture) = &mut self.picture {
                     picture.packet(packet);

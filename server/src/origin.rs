@@ -32,7 +32,7 @@ impl Origins {
         let local = local.to_canonical();
         let hides = |address| self.container.as_ref().is_some_and(|it| it.may_hide_clients(address, local));
         let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        Origin::of(peer, &self.trusted, hides, headers)
+        Origin::from_request(peer, &self.trusted, hides, headers)
     }
 
     /// Logs which clients need no credentials and whose address is believed.

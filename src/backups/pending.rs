@@ -452,7 +452,7 @@ mod tests {
         restored(&backup(&from)).unwrap();
         let store = open_store(&from).unwrap();
         let used = |write: &mut storage::Write<'_>| {
-            let plugin = PluginKey::of_folder("demo").unwrap();
+            let plugin = PluginKey::from_folder("demo").unwrap();
             set_plugin_value(write, &plugin, "a".to_owned(), Some(Secret::new("1")))?;
             remove_plugin_values(write, &plugin)
         };

@@ -50,7 +50,7 @@ type Known = (BackupSchedule, String);
 fn current(models: &Models) -> Known {
     let settings = models.settings.load();
     let value = |key| settings.one_by("key", key).map(|it| &it.value);
-    (BackupSchedule::of_setting(value(BACKUP_SETTINGS)), time_zone(value(SYSTEM_SETTINGS)).to_owned())
+    (BackupSchedule::from_setting(value(BACKUP_SETTINGS)), time_zone(value(SYSTEM_SETTINGS)).to_owned())
 }
 
 /// Returns when the next back-up is due, in milliseconds since 1970.

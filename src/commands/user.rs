@@ -41,7 +41,7 @@ pub(super) fn rotate_token_key(config: &Config) -> anyhow::Result<ExitCode> {
 /// Creates a user.
 fn add(folder: &DataFolder, new: &NewUser) -> anyhow::Result<()> {
     let level = match (new.level, new.superuser) {
-        (Some(number), _) => UserLevel::of(number.into()).context("the level must be 0, 1 or 10")?,
+        (Some(number), _) => UserLevel::from_number(number.into()).context("the level must be 0, 1 or 10")?,
         (None, true) => UserLevel::Admin,
         (None, false) => UserLevel::default(),
     };

@@ -72,7 +72,7 @@ impl GuideCache {
         }
         let mut by_guide_channel = HashMap::<_, Vec<_>>::new();
         for channel in channels.iter() {
-            if let Some(guide_channel) = index.of_channel(channel, order) {
+            if let Some(guide_channel) = index.shown_channel(channel, order) {
                 by_guide_channel.entry(guide_channel.id).or_default().push(channel.id);
             }
         }

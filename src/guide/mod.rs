@@ -67,7 +67,7 @@ impl GuideReader {
         let sources = app.models.guide_sources.load();
         Self {
             index: app.models.guide.load(),
-            order: SourceOrder::of(sources.iter().map(|it| &**it)),
+            order: SourceOrder::new(sources.iter().map(|it| &**it)),
             sources,
             files: app.guide_files.present(),
             models: app.models.clone(),
@@ -78,7 +78,7 @@ impl GuideReader {
 
     /// Returns the guide of a channel: the linked one, or the one with its id in a guide. `None` if it has none.
     pub(crate) fn of_channel(&self, channel: &Channel) -> Option<ChannelGuide> {
-        let guide_channel = Arc::clone(self.index.of_channel(channel, &self.order)?);
+        let guide_channel = Arc::clone(self.index.shown_channel(channel, &self.order)?);
         let source = self.sources.get(guide_channel.source.0)?;
         let programmes = match source.kind {
             GuideSourceKind::Generated => {

@@ -23,7 +23,7 @@ fn account(id: u32, is_active: bool) -> Account {
 fn stream(id: u32, account: u32, days: Option<i64>) -> Stream {
     let url = SourceUrl::new(format!("http://tv.example/live/u/p/{id}.ts"));
     let mut facts = StreamProperties::new(format!("Stream {id}"), url);
-    facts.archive = Archive::of_panel(days.is_some(), days).map(Box::new);
+    facts.archive = Archive::from_panel(days.is_some(), days).map(Box::new);
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }
 

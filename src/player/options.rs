@@ -103,7 +103,7 @@ impl OutputOptions {
 
     /// Returns the format that the addresses of streams ask for.
     pub(super) fn format(&self) -> Option<OutputFormat> {
-        [&self.output_format, &self.output].into_iter().flatten().find_map(|it| OutputFormat::of_name(it))
+        [&self.output_format, &self.output].into_iter().flatten().find_map(|it| OutputFormat::from_name(it))
     }
 
     /// Returns the number of days of programmes from now on.

@@ -84,7 +84,7 @@ impl StreamQuery {
             NamedFormat::Hls | NamedFormat::M3u8 => OutputFormat::Hls,
             NamedFormat::Fmp4 | NamedFormat::Mp4 => OutputFormat::Mp4,
         });
-        of_parameter.or_else(|| OutputFormat::of_name(self.output.as_deref()?))
+        of_parameter.or_else(|| OutputFormat::from_name(self.output.as_deref()?))
     }
 
     /// Returns what a player of HLS gets. `agent` is its user agent.

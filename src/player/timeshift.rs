@@ -30,7 +30,7 @@ use crate::rest::frame::call::Call;
 /// Returns the settings of the own time-shift.
 pub(crate) fn timeshift_settings(models: &Models) -> TimeShiftSettings {
     let settings = models.settings.load();
-    TimeShiftSettings::of_setting(settings.one_by("key", TIMESHIFT_SETTINGS).map(|it| &it.value))
+    TimeShiftSettings::from_setting(settings.one_by("key", TIMESHIFT_SETTINGS).map(|it| &it.value))
 }
 
 /// Returns the part of the past of a channel that the gateway has kept; `None` if it has not kept its start.

@@ -149,7 +149,7 @@ async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
 async fn by_uuid(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let (uuid, titles) = (call.uuid()?, &call.app.models.vod);
     if call.text("kind")? == "recording" {
-        let recording = RecordingId::of_uuid(uuid).and_then(|id| recordings::find(&call, id));
+        let recording = RecordingId::from_uuid(uuid).and_then(|id| recordings::find(&call, id));
         return recorded(&call, &*recording.ok_or_else(unknown_title)?, &query).await;
     }
     if elsewhere::is_edge(&call.app) {
@@ -232,13 +232,13 @@ impl Wanted {
                 let others = relations.iter().copied().filter(|it| Some(it.id) != named.map(|it| it.id));
                 named_first
                     .chain(others)
-                    .map(|it| (is_preferred(it.id), TitleVersion::of_movie(it)))
+                    .map(|it| (is_preferred(it.id), TitleVersion::from_movie(it)))
                     .collect()
             }
             Some(episode) => {
                 let offers =
                     episode.offers.iter().filter(|it| relations.iter().any(|of| of.id == it.relation));
-                offers.map(|it| (is_preferred(it.relation), TitleVersion::of_episode(it))).collect()
+                offers.map(|it| (is_preferred(it.relation), TitleVersion::from_episode(it))).collect()
             }
         };
         versions.retain(|(_, it)| {

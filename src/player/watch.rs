@@ -157,7 +157,7 @@ fn wanted_format(call: &Call, query: &StreamQuery) -> Result<OutputFormat, Refus
 }
 
 fn allowed_formats(call: &Call) -> AllowedFormats {
-    call.user().map_or_else(|_| AllowedFormats::default(), |it| AllowedFormats::of(it))
+    call.user().map_or_else(|_| AllowedFormats::default(), |it| AllowedFormats::from_user(it))
 }
 
 /// Refuses a request for the past of a channel in a format that has no past.

@@ -502,7 +502,7 @@ async fn furnished() -> Rest {
     let password = json!({ "id": "key", "label": "Key", "type": "string", "input_type": "password" });
     rest.put([Plugin {
         id: 1,
-        key: PluginKey::of_folder("1").unwrap(),
+        key: PluginKey::from_folder("1").unwrap(),
         is_enabled: false,
         was_enabled: true,
         granted: None,

@@ -114,7 +114,7 @@ impl ExportOrder {
 /// Returns the settings of the export.
 fn export_settings(models: &Models) -> ExportSettings {
     let settings = models.settings.load();
-    LibrarySettings::of_setting(settings.one_by("key", LIBRARY_SETTINGS).map(|it| &it.value)).export
+    LibrarySettings::from_setting(settings.one_by("key", LIBRARY_SETTINGS).map(|it| &it.value)).export
 }
 
 /// The outcome of the last export since the start.

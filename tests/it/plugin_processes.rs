@@ -52,7 +52,7 @@ fn install(root: &Path, code: &str, actions: &Value) {
     std::fs::write(folder.join("plugin.py"), code).unwrap();
     let plugin = Plugin {
         id: 1,
-        key: PluginKey::of_folder("demo").unwrap(),
+        key: PluginKey::from_folder("demo").unwrap(),
         is_enabled: true,
         was_enabled: true,
         granted: Some(Manifest::parse(manifest.as_bytes()).unwrap().permissions),

@@ -107,8 +107,10 @@ impl TitleImport<'_> {
         let (what, _) = words_of(kind);
         if n_entries == 0 {
             let syncs = self.models.vod_syncs.load();
-            let had_some =
-                syncs.get(self.account.id.0).and_then(|it| it.of(kind)).is_some_and(|it| it.n_good > 0);
+            let had_some = syncs
+                .get(self.account.id.0)
+                .and_then(|it| it.kind_sync(kind))
+                .is_some_and(|it| it.n_good > 0);
             return if had_some { Err(VodError::Empty { what }) } else { Ok(()) };
         }
         let found = groups.into_iter().map(|provider_id| {

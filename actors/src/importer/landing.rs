@@ -71,7 +71,7 @@ impl LastingIds {
     }
 
     fn key(&self, properties: &StreamProperties) -> StreamKey {
-        StreamKey::of(self.account, self.identity, properties)
+        StreamKey::new(self.account, self.identity, properties)
     }
 
     /// Returns the id of a stream that is not stored: the one that it had, or a new one.

@@ -89,7 +89,7 @@ pub(super) fn sync(
             },
             |stream| positions.get(&key(&stream.provider)).copied(),
         )?;
-        let cleanup = OrphanCleanup::of(&job.account);
+        let cleanup = OrphanCleanup::from_account(&job.account);
         let input = SyncInput { account, cleanup, groups: &groups, streams, packed: None };
         let channels = job.models.channels.load();
         let plan = plan_sync(input, channels.iter().map(|it| &**it));
@@ -276,7 +276,9 @@ impl GroupGuides {
             let id = settings.custom_guide?;
             let guide = chosen.entry(id).or_insert_with(|| {
                 let guide = match sources.get(id.0)?.kind {
-                    GuideSourceKind::Generated => ChosenGuide::Generated(guide.of_source(id).first()?.id),
+                    GuideSourceKind::Generated => {
+                        ChosenGuide::Generated(guide.source_channels(id).first()?.id)
+                    }
                     _ => ChosenGuide::Matched(Box::new(matcher(models, Some(id)))),
                 };
                 Some(Arc::new(guide))
@@ -357,7 +359,8 @@ fn some<T>(all: &mut Vec<T>) -> Vec<T> {
 
 /// Removes channels, unless an admin changed them meanwhile and the account keeps such channels.
 fn remove(write: &mut Write<'_>, account: AccountId, ids: &[ChannelId]) -> Result<u64, storage::Error> {
-    let cleanup = write.get::<Account>(account.0)?.map_or(OrphanCleanup::Never, |it| OrphanCleanup::of(&it));
+    let cleanup =
+        write.get::<Account>(account.0)?.map_or(OrphanCleanup::Never, |it| OrphanCleanup::from_account(&it));
     let mut n = 0;
     for id in ids {
         if own(write, account, *id)?.is_some_and(|it| cleanup.removes(&it)) {

@@ -444,7 +444,7 @@ async fn to_target(
         Target::Webhook(webhook) => Ok(to_webhook(running, integration, lane, webhook, happened, text).await),
         Target::Script(script) => Ok(to_script(shared, running, script, happened, &payload, text).await),
         Target::Plugin(action) => {
-            let Ok(key) = PluginKey::of_folder(&action.key) else {
+            let Ok(key) = PluginKey::from_folder(&action.key) else {
                 return Ok(Attempted::never(format!("the plugin \"{}\" is not installed", action.key)));
             };
             // A template makes an object, or a text.

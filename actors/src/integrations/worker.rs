@@ -103,7 +103,7 @@ fn is_open(shared: &Shared, running: &Running, to: Recipient) -> bool {
             let is_paused = states.get(id.0).is_some_and(|it| it.paused.is_some());
             let takes = |it: &Integration| match &it.target {
                 Target::Plugin(action) => {
-                    PluginKey::of_folder(&action.key).is_ok_and(|it| shared.plugins.accepts_runs(&it))
+                    PluginKey::from_folder(&action.key).is_ok_and(|it| shared.plugins.accepts_runs(&it))
                 }
                 Target::Webhook(_) | Target::Script(_) => true,
             };

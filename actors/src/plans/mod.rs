@@ -216,7 +216,7 @@ impl PlanRecords for StorePlans {
         let settings = self.models.settings.load();
         let value = settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value);
         let profile = default_stream_profile(value).and_then(|it| self.stream_profile(it));
-        profile.unwrap_or_else(|| Arc::new(StreamProfile::of(self.default)))
+        profile.unwrap_or_else(|| Arc::new(StreamProfile::from_delivery(self.default)))
     }
 
     fn conditions(&self) -> &PlanContext {
@@ -233,7 +233,7 @@ impl PlanRecords for StorePlans {
 
     fn zone(&self, account: &Account, profile: ProfileId) -> ProviderZone {
         let infos = self.models.profile_infos.load();
-        let of_panel = infos.get(profile.0).and_then(|it| ProviderZone::of_panel(&it.server_info));
+        let of_panel = infos.get(profile.0).and_then(|it| ProviderZone::from_panel(&it.server_info));
         let of_setting = || ProviderZone::named(account.custom_properties.get(TIME_ZONE)?.as_str()?);
         of_panel.or_else(of_setting).unwrap_or_else(ProviderZone::utc)
     }

@@ -260,7 +260,7 @@ mod tests {
         );
 
         let limits = Limits { memory_mib: 64, cpu_percent: 150, processes: 9, ..Limits::DEFAULT };
-        let group = groups.create(&PluginKey::of_folder("demo").unwrap(), &limits).unwrap();
+        let group = groups.create(&PluginKey::from_folder("demo").unwrap(), &limits).unwrap();
         assert_eq!(group.folder, base.join("plugins/plugin-demo"));
         for (file, value) in [
             ("memory.max", "67108864"),

@@ -528,7 +528,7 @@ async fn prepare(
     // Permissions that were not granted do not count.
     let permissions = installed.permissions().ok_or("its permissions have not been granted")?;
     if let Some(reason) =
-        new_gaps(&PluginGap::of(&permissions, &parts.enforced), &installed.record.accepted_gaps)
+        new_gaps(&PluginGap::from_permissions(&permissions, &parts.enforced), &installed.record.accepted_gaps)
     {
         return Err(reason);
     }

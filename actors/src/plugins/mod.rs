@@ -531,7 +531,7 @@ impl Plugins {
     /// Returns what cannot be enforced for a plugin with these permissions. Empty where no plugin starts.
     pub fn gaps(&self, permissions: &Permissions) -> BTreeSet<PluginGap> {
         let parts = self.shared.parts.get().filter(|it| !it.settings.is_safe_mode);
-        parts.map(|it| PluginGap::of(permissions, &it.enforced)).unwrap_or_default()
+        parts.map(|it| PluginGap::from_permissions(permissions, &it.enforced)).unwrap_or_default()
     }
 
     /// Returns the last lines of the log of a plugin, oldest first.

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_oldest_ended_runs_are_forgotten() {
-        let (runs, key) = (Runs::default(), PluginKey::of_folder("demo").unwrap());
+        let (runs, key) = (Runs::default(), PluginKey::from_folder("demo").unwrap());
         let order = |cause| RunOrder { id: Uuid::new_v4(), action: "a".into(), params: Map::new(), cause };
         let going_on = runs.begin(&key, &order(RunCause::Button), 0);
         for at in 0..2_000 {

@@ -210,7 +210,7 @@ mod tests {
         }
 
         async fn open_as(&self, plugin: &str) -> Result<Storage, StorageError> {
-            let (plugin, store) = (PluginKey::of_folder(plugin).unwrap(), self.store.clone());
+            let (plugin, store) = (PluginKey::from_folder(plugin).unwrap(), self.store.clone());
             let file = self.file();
             spawn_blocking(move || Storage::open(plugin, store, file)).await.unwrap()
         }

@@ -111,7 +111,7 @@ impl Forecasts {
         let demand = |it: &Recording| {
             let target = Target::Channel(it.channel_uuid);
             let watched = watched.get(&target).copied().filter(|_| it.begins_at() <= now);
-            ForecastDemand::of(it, pools.of(it.channel_uuid), watched)
+            ForecastDemand::from_recording(it, pools.of(it.channel_uuid), watched)
         };
         let wanted = Forecast::wanted(recordings.iter().map(|it| &**it), now);
         let forecast = Arc::new(Forecast::new(wanted.into_iter().map(demand).collect()));

@@ -383,7 +383,7 @@ impl Shared {
 }
 
 pub(crate) fn dvr_settings(models: &Models) -> DvrSettings {
-    DvrSettings::of_setting(value_of(models, DVR_SETTINGS).as_ref())
+    DvrSettings::from_setting(value_of(models, DVR_SETTINGS).as_ref())
 }
 
 fn value_of(models: &Models, key: &str) -> Option<serde_json::Value> {

@@ -66,7 +66,7 @@ impl ReadingRecording {
         let (forecasts, recording) = self.record()?;
         let is_forecast = self.forecast_profile().is_some();
         let settings = dvr_settings(forecasts.models());
-        Some(RecordingClaim::of(&recording, claimed_at(&recording), is_forecast, &settings))
+        Some(RecordingClaim::new(&recording, claimed_at(&recording), is_forecast, &settings))
     }
 }
 

@@ -51,7 +51,7 @@ pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
     let settings = models.settings.load();
     let value = |key: &str| settings.one_by("key", key).map(|it| &it.value);
     let (mut effective, left_out) = core_settings::effective(base, value(PROXY_SETTINGS));
-    effective.user_limits = UserLimits::of_setting(value(USER_LIMIT_SETTINGS));
+    effective.user_limits = UserLimits::from_setting(value(USER_LIMIT_SETTINGS));
     for (field, reason) in left_out {
         warn!(field, "core setting ignored: {field} {reason}");
     }
@@ -64,7 +64,7 @@ pub fn view_limits(models: &Models, user: Option<&User>) -> ViewLimits {
     match user {
         Some(user) => {
             let lineups = models.lineups.load();
-            ViewLimits::of(user, |id| lineups.get(id.0).cloned())
+            ViewLimits::from_user(user, |id| lineups.get(id.0).cloned())
         }
         None if models.users.load().is_empty() => ViewLimits::none(),
         None => {
@@ -78,7 +78,7 @@ pub fn view_limits(models: &Models, user: Option<&User>) -> ViewLimits {
 /// Returns the limits of what a user, or a caller without credentials, may see of films and series.
 pub fn vod_limits(models: &Models, user: Option<&User>) -> VodLimits {
     match user {
-        Some(user) => VodLimits::of(user),
+        Some(user) => VodLimits::from_user(user),
         None if models.users.load().is_empty() => VodLimits::none(),
         None => {
             let settings = models.settings.load();

@@ -170,7 +170,7 @@ impl Shared {
     fn settings(&self) -> TimeShiftSettings {
         let settings = self.parts.get().map(|it| it.models.settings.load());
         let setting = settings.as_ref().and_then(|it| it.one_by("key", TIMESHIFT_SETTINGS));
-        TimeShiftSettings::of_setting(setting.map(|it| &it.value))
+        TimeShiftSettings::from_setting(setting.map(|it| &it.value))
     }
 
     async fn keep(self: Arc<Self>) {

@@ -13,7 +13,7 @@ fn request(delivery: Delivery) -> TrialRequest {
     let profile = AccountProfile::default_of(ProfileId(1), "default", 1);
     let account = Account::new(AccountId(1), "account 1", PlaylistLocation::None, profile, 0);
     TrialRequest {
-        profile: Arc::new(StreamProfile::of(delivery)),
+        profile: Arc::new(StreamProfile::from_delivery(delivery)),
         source: TrialSource::Stream {
             stream: Arc::new(stream),
             account: Arc::new(account),

@@ -40,7 +40,7 @@ pub enum OrphanCleanup {
 
 impl OrphanCleanup {
     /// Returns the value of this name.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "always" => Some(Self::Always),
             "preserve_customized" => Some(Self::PreserveCustomized),
@@ -50,9 +50,9 @@ impl OrphanCleanup {
     }
 
     /// Returns the setting of an account.
-    pub fn of(account: &Account) -> Self {
+    pub fn from_account(account: &Account) -> Self {
         let name = account.custom_properties.get(ORPHAN_CLEANUP).and_then(|it| it.as_str());
-        name.and_then(Self::of_name).unwrap_or_default()
+        name.and_then(Self::from_name).unwrap_or_default()
     }
 
     /// Returns whether a channel without its stream is removed.

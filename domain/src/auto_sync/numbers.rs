@@ -58,7 +58,7 @@ impl Numbering {
         let Some(is_packed) = self.released.get(&channel.id).copied() else {
             return channel.auto.as_ref().and_then(|it| it.synced.number);
         };
-        if let Some(number) = self.of_provider(stream, settings) {
+        if let Some(number) = self.provider_number(stream, settings) {
             return Some(number);
         }
         let present = channel.number.filter(|it| !is_packed && settings.is_in_range(*it));
@@ -70,14 +70,14 @@ impl Numbering {
     }
 
     /// Takes the number of the provider, if it decides and the number is free.
-    fn of_provider(&mut self, stream: &SyncStream, settings: &SyncSettings) -> Option<ChannelNumber> {
+    fn provider_number(&mut self, stream: &SyncStream, settings: &SyncSettings) -> Option<ChannelNumber> {
         let wanted = stream.number.filter(|_| settings.mode == NumberingMode::Provider);
         wanted.filter(|it| self.taken.insert(*it))
     }
 
     /// Takes the number for a stream; `None` if none is left.
     pub(super) fn next(&mut self, stream: &SyncStream, settings: &SyncSettings) -> Option<ChannelNumber> {
-        if let Some(number) = self.of_provider(stream, settings) {
+        if let Some(number) = self.provider_number(stream, settings) {
             return Some(number);
         }
         let mut number = self.next.get(&stream.group).copied().unwrap_or_else(|| settings.first());

@@ -47,7 +47,7 @@ fn settings(start: Option<&str>, end: Option<&str>, properties: Value) -> SyncSe
 }
 
 impl Lineup {
-    fn of(names: &[&str]) -> Self {
+    fn new(names: &[&str]) -> Self {
         let streams = (1..).zip(names).map(|(id, name)| stream(id, name)).collect();
         Self { streams, ..Self::default() }
     }
@@ -106,7 +106,7 @@ impl Lineup {
 
 #[test]
 fn each_stream_gets_a_channel_that_follows_it_and_ends_with_it() {
-    let mut lineup = Lineup::of(&["One", "Two"]);
+    let mut lineup = Lineup::new(&["One", "Two"]);
     let settings = settings(Some("100"), None, json!({}));
     lineup.sync(&settings);
     lineup.check(&["100 One", "101 Two"]);
@@ -128,7 +128,7 @@ fn each_stream_gets_a_channel_that_follows_it_and_ends_with_it() {
 
 #[test]
 fn channels_follow_the_guide_that_their_group_chooses() {
-    let mut lineup = Lineup::of(&["One", "Two"]);
+    let mut lineup = Lineup::new(&["One", "Two"]);
     lineup.streams[0].guide_channel = Some(GuideChannelId(7));
     let settings = settings(None, None, json!({ "custom_epg_id": 3, "force_dummy_epg": true }));
     assert_eq!((settings.custom_guide, settings.without_guide), (Some(GuideSourceId(3)), false));
@@ -147,7 +147,7 @@ fn channels_follow_the_guide_that_their_group_chooses() {
 
 #[test]
 fn a_matched_link_is_no_change_of_an_automatic_channel() {
-    let mut lineup = Lineup::of(&["One"]);
+    let mut lineup = Lineup::new(&["One"]);
     let settings = settings(None, None, json!({}));
     lineup.sync(&settings);
     lineup.channel(1).guide_channel = Some(GuideChannelId(7));
@@ -158,7 +158,7 @@ fn a_matched_link_is_no_change_of_an_automatic_channel() {
 
 #[test]
 fn a_group_can_have_channels_without_a_guide_id() {
-    let mut lineup = Lineup::of(&["One"]);
+    let mut lineup = Lineup::new(&["One"]);
     lineup.streams[0].tvg_id = Some("one.uk".to_owned());
     lineup.sync(&settings(None, None, json!({ "force_dummy_epg": true })));
     assert_eq!(lineup.channel(1).tvg_id, None);
@@ -168,7 +168,7 @@ fn a_group_can_have_channels_without_a_guide_id() {
 
 #[test]
 fn a_missing_stream_that_may_return_keeps_its_channel_as_it_is() {
-    let mut lineup = Lineup::of(&["One", "Two"]);
+    let mut lineup = Lineup::new(&["One", "Two"]);
     let settings = settings(None, None, json!({}));
     lineup.sync(&settings);
     lineup.streams[0] =
@@ -181,7 +181,7 @@ fn a_missing_stream_that_may_return_keeps_its_channel_as_it_is() {
 // Holds T-sync.4 for channels.
 #[test]
 fn values_that_an_admin_changed_survive_and_all_others_follow_the_provider() {
-    let mut lineup = Lineup::of(&["One"]);
+    let mut lineup = Lineup::new(&["One"]);
     let settings = settings(Some("5"), None, json!({}));
     lineup.sync(&settings);
     let channel = lineup.channel(1);
@@ -224,7 +224,7 @@ fn a_channel_that_an_admin_changed_or_linked_is_removed_only_if_the_account_says
         for (cleanup, expected) in
             [(OrphanCleanup::PreserveCustomized, 1), (OrphanCleanup::Always, 0), (OrphanCleanup::Never, 2)]
         {
-            let mut lineup = Lineup { cleanup, ..Lineup::of(&["One", "Two"]) };
+            let mut lineup = Lineup { cleanup, ..Lineup::new(&["One", "Two"]) };
             let settings = settings(None, None, json!({}));
             lineup.sync(&settings);
             edit(lineup.channel(1));
@@ -237,7 +237,7 @@ fn a_channel_that_an_admin_changed_or_linked_is_removed_only_if_the_account_says
 
 #[test]
 fn only_channels_of_the_account_are_removed() {
-    let mut lineup = Lineup::of(&["One"]);
+    let mut lineup = Lineup::new(&["One"]);
     lineup.manual("1");
     let settings = settings(None, None, json!({}));
     lineup.sync(&settings);
@@ -252,7 +252,7 @@ fn only_channels_of_the_account_are_removed() {
 fn the_setting_of_an_account_decides_about_orphans() {
     let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
     let mut account = Account::new(A, "a", PlaylistLocation::None, profile, 0);
-    assert_eq!(OrphanCleanup::of(&account), OrphanCleanup::PreserveCustomized);
+    assert_eq!(OrphanCleanup::from_account(&account), OrphanCleanup::PreserveCustomized);
     for (value, expected) in [
         (json!("always"), OrphanCleanup::Always),
         (json!("never"), OrphanCleanup::Never),
@@ -260,13 +260,13 @@ fn the_setting_of_an_account_decides_about_orphans() {
         (json!(null), OrphanCleanup::PreserveCustomized),
     ] {
         account.custom_properties.insert(ORPHAN_CLEANUP.to_owned(), value);
-        assert_eq!(OrphanCleanup::of(&account), expected);
+        assert_eq!(OrphanCleanup::from_account(&account), expected);
     }
 }
 
 #[test]
 fn fixed_numbers_fill_the_free_places_of_their_range_and_no_more() {
-    let mut lineup = Lineup::of(&["One", "Two", "Three", "Four"]);
+    let mut lineup = Lineup::new(&["One", "Two", "Three", "Four"]);
     lineup.manual("11");
     let range = settings(Some("10"), Some("13"), json!({}));
     let plan = lineup.sync(&range);
@@ -283,7 +283,7 @@ fn fixed_numbers_fill_the_free_places_of_their_range_and_no_more() {
 
 #[test]
 fn compact_numbers_have_no_gaps() {
-    let mut lineup = Lineup::of(&["One", "Two", "Three"]);
+    let mut lineup = Lineup::new(&["One", "Two", "Three"]);
     let mut range = settings(Some("10"), None, json!({}));
     lineup.sync(&range);
     lineup.streams.remove(0);
@@ -301,7 +301,7 @@ fn compact_numbers_have_no_gaps() {
 
 #[test]
 fn numbers_of_the_provider_are_used_where_they_are_free() {
-    let mut lineup = Lineup::of(&["One", "Two", "Three"]);
+    let mut lineup = Lineup::new(&["One", "Two", "Three"]);
     lineup.manual("7");
     (lineup.streams[0].number, lineup.streams[1].number) = (Some(number("7")), Some(number("4.1")));
     let provider = json!({ "channel_numbering_mode": "provider", "channel_numbering_fallback": "500" });
@@ -317,7 +317,7 @@ fn numbers_of_the_provider_are_used_where_they_are_free() {
 
 #[test]
 fn the_next_available_numbers_are_the_lowest() {
-    let mut lineup = Lineup::of(&["One", "Two"]);
+    let mut lineup = Lineup::new(&["One", "Two"]);
     lineup.manual("2");
     lineup.sync(&settings(None, None, json!({ "channel_numbering_mode": "next_available" })));
     lineup.check(&["2 manual", "1 One", "3 Two"]);
@@ -327,7 +327,7 @@ fn the_next_available_numbers_are_the_lowest() {
 fn names_are_selected_changed_and_sorted() {
     let names = ["UK: News 10", "UK: News 9", "UK: Adult", "DE: News", "UK: "];
     let of = |properties: Value| {
-        let mut lineup = Lineup::of(&names);
+        let mut lineup = Lineup::new(&names);
         lineup.sync(&settings(None, None, properties));
         lineup.channels.iter().map(|it| it.name.clone()).collect::<Vec<_>>()
     };
@@ -343,7 +343,7 @@ fn names_are_selected_changed_and_sorted() {
 
 #[test]
 fn channels_can_have_another_group_and_a_stream_profile() {
-    let mut lineup = Lineup::of(&["One"]);
+    let mut lineup = Lineup::new(&["One"]);
     lineup.sync(&settings(None, None, json!({ "group_override": 8, "stream_profile_id": "2" })));
     let channel = &lineup.channels[0];
     assert_eq!((channel.group, channel.stream_profile.map(|it| it.0)), (Some(GroupId(8)), Some(2)));

@@ -64,7 +64,7 @@ fn is_zero(number: &i32) -> bool {
 }
 
 impl ArchiveKind {
-    fn of(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name.trim().to_ascii_lowercase().as_str() {
             "default" => Self::Whole,
             "append" => Self::Append,
@@ -81,7 +81,7 @@ impl ArchiveKind {
 
 impl Archive {
     /// Returns the archive of a panel's stream from `tv_archive` and `tv_archive_duration`, which is in days.
-    pub fn of_panel(has_archive: bool, days: Option<i64>) -> Option<Self> {
+    pub fn from_panel(has_archive: bool, days: Option<i64>) -> Option<Self> {
         // Some panels leave out the depth.
         let days = days.filter(|it| *it > 0).map_or(1, |it| u32::try_from(it).unwrap_or(DAYS_MAX));
         let days = days.min(DAYS_MAX);
@@ -89,14 +89,14 @@ impl Archive {
     }
 
     /// Returns the archive of an entry of a playlist. Keys are in lower case.
-    pub fn of_attributes(attributes: &[(String, String)]) -> Option<Self> {
+    pub fn from_attributes(attributes: &[(String, String)]) -> Option<Self> {
         let value = |name: &str| attributes.iter().find(|it| it.0 == name).map(|it| it.1.as_str());
         // As SIPTV has them: the attribute is the number of days.
         let short_days =
             ["timeshift", "tvg-rec"].iter().find_map(|it| days_of(value(it)?)).filter(|it| *it > 0);
         let source = value("catchup-source").filter(|it| !it.is_empty());
         let mut kind = match value("catchup").or_else(|| value("catchup-type")) {
-            Some(name) => ArchiveKind::of(name)?,
+            Some(name) => ArchiveKind::from_name(name)?,
             None if source.is_some() => ArchiveKind::Whole,
             None => short_days.map(|_| ArchiveKind::Shift)?,
         };

@@ -27,8 +27,8 @@ pub fn parse_start(text: &str) -> Result<i64, StartError> {
         return Err(StartError);
     }
     let seconds = match text.bytes().all(|it| it.is_ascii_digit()) {
-        true => of_digits(text),
-        false => of_parts(text),
+        true => parse_digits(text),
+        false => parse_parts(text),
     };
     let seconds = seconds.ok_or(StartError)?;
     let time = jiff::Timestamp::from_second(seconds).map_err(|_| StartError)?;
@@ -36,7 +36,7 @@ pub fn parse_start(text: &str) -> Result<i64, StartError> {
     if YEARS.contains(&year) { Ok(seconds) } else { Err(StartError) }
 }
 
-fn of_digits(text: &str) -> Option<i64> {
+fn parse_digits(text: &str) -> Option<i64> {
     match text.len() {
         9..=11 => text.parse().ok(),
         13 => text.parse::<i64>().ok().map(|it| it.div_euclid(1000)),
@@ -45,7 +45,7 @@ fn of_digits(text: &str) -> Option<i64> {
     }
 }
 
-fn of_parts(text: &str) -> Option<i64> {
+fn parse_parts(text: &str) -> Option<i64> {
     // The date has eight digits, with or without hyphens.
     let length = if text.as_bytes().get(4) == Some(&b'-') { 10 } else { 8 };
     let (day, rest) = text.split_at_checked(length)?;

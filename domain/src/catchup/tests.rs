@@ -12,7 +12,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 
 #[track_caller]
 fn archive(entry: &str) -> Archive {
-    Archive::of_attributes(&pairs(entry)).unwrap_or_else(|| panic!("{entry} has an archive"))
+    Archive::from_attributes(&pairs(entry)).unwrap_or_else(|| panic!("{entry} has an archive"))
 }
 
 /// 2026-03-29 00:30 UTC, half an hour before the clocks of Europe go forward.
@@ -60,15 +60,15 @@ fn the_archive_of_an_entry_is_read_from_its_attributes() {
         "timeshift=0",
         "tvg-rec=x",
     ] {
-        assert_eq!(Archive::of_attributes(&pairs(none)), None, "{none}");
+        assert_eq!(Archive::from_attributes(&pairs(none)), None, "{none}");
     }
 }
 
 #[test]
 fn the_archive_of_a_panel_has_a_depth_in_days() {
-    assert_eq!(Archive::of_panel(false, Some(7)), None);
+    assert_eq!(Archive::from_panel(false, Some(7)), None);
     for (days, expected) in [(Some(7), 7), (Some(0), 1), (None, 1), (Some(i64::MAX), 365)] {
-        assert_eq!(Archive::of_panel(true, days).map(|it| it.days), Some(expected));
+        assert_eq!(Archive::from_panel(true, days).map(|it| it.days), Some(expected));
     }
 }
 
@@ -176,7 +176,7 @@ fn the_provider_gets_its_own_time_on_the_days_when_clocks_change() {
 fn the_zone_of_a_panel_is_the_one_that_it_names_or_that_of_its_clocks() {
     let clock = |info: Value| {
         let Value::Object(info) = info else { panic!("an object") };
-        ProviderZone::of_panel(&info).and_then(|it| it.clock(START)).map(|it| it.to_string())
+        ProviderZone::from_panel(&info).and_then(|it| it.clock(START)).map(|it| it.to_string())
     };
     let paris = Some("2026-03-29T01:30:00".to_owned());
     assert_eq!(clock(json!({ "timezone": " Europe/Paris" })), paris);
@@ -267,7 +267,7 @@ proptest! {
         let times = ArchiveTimes { start, duration, now: START };
         let _ = archive.address(&live, Some(&source), times, &ProviderZone::utc());
         for kind in ["xc", "fs", "flussonic-ts", "flussonic-hls", "shift"] {
-            let archive = Archive { kind: ArchiveKind::of(kind).unwrap(), ..archive.clone() };
+            let archive = Archive { kind: ArchiveKind::from_name(kind).unwrap(), ..archive.clone() };
             let _ = archive.address(&live, None, times, &ProviderZone::utc());
         }
     }

@@ -25,9 +25,9 @@ impl ProviderZone {
 
     /// Returns the zone of a panel: the one that it names, or else the difference between its two clocks. `None` if it
     /// tells neither.
-    pub fn of_panel(server_info: &Map<String, Value>) -> Option<Self> {
+    pub fn from_panel(server_info: &Map<String, Value>) -> Option<Self> {
         let named = server_info.get("timezone").and_then(Value::as_str).and_then(Self::named);
-        named.or_else(|| Self::of_clocks(server_info.get("time_now")?, server_info.get("timestamp_now")?))
+        named.or_else(|| Self::from_clocks(server_info.get("time_now")?, server_info.get("timestamp_now")?))
     }
 
     /// Returns the zone with this name, such as `Europe/Paris`.
@@ -35,7 +35,7 @@ impl ProviderZone {
         TimeZone::get(name.trim()).ok().map(Self)
     }
 
-    fn of_clocks(local: &Value, timestamp: &Value) -> Option<Self> {
+    fn from_clocks(local: &Value, timestamp: &Value) -> Option<Self> {
         let local: DateTime = local.as_str()?.trim().parse().ok()?;
         let timestamp = timestamp.as_i64().or_else(|| timestamp.as_str()?.trim().parse().ok())?;
         let local = TimeZone::UTC.to_timestamp(local).ok()?.as_second();

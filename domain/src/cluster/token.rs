@@ -78,8 +78,8 @@ impl FromStr for JoinToken {
             let ticket = parts.next()?;
             let token = Self {
                 ticket: ticket.parse().ok()?,
-                authority: of_hex(parts.next()?)?,
-                secret: of_hex(parts.next()?)?,
+                authority: bytes_from_hex(parts.next()?)?,
+                secret: bytes_from_hex(parts.next()?)?,
             };
             // Neither a sign nor leading zeros.
             let is_exact = parts.next().is_none() && token.ticket.to_string() == ticket;
@@ -90,7 +90,7 @@ impl FromStr for JoinToken {
 }
 
 /// Reads exactly this many bytes in lower-case digits.
-fn of_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn bytes_from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 

@@ -48,14 +48,14 @@ impl Search {
             let (name, value) = line.split_once(':')?;
             match name.trim() {
                 it if it.eq_ignore_ascii_case("man") => is_discovery = value.trim() == "\"ssdp:discover\"",
-                it if it.eq_ignore_ascii_case("st") => target = Self::of_target(value.trim()),
+                it if it.eq_ignore_ascii_case("st") => target = Self::from_target(value.trim()),
                 _ => {}
             }
         }
         target.filter(|_| is_discovery)
     }
 
-    fn of_target(target: &str) -> Option<Self> {
+    fn from_target(target: &str) -> Option<Self> {
         match target {
             "ssdp:all" => Some(Self::All),
             ROOT_DEVICE => Some(Self::RootDevices),

@@ -51,7 +51,7 @@ impl GuideIndex {
     }
 
     /// Returns the channels of a source, by id.
-    pub fn of_source(&self, source: GuideSourceId) -> &[Arc<GuideChannel>] {
+    pub fn source_channels(&self, source: GuideSourceId) -> &[Arc<GuideChannel>] {
         self.sources.get(&source).map_or(&[], |it| &it.channels)
     }
 
@@ -80,7 +80,7 @@ impl GuideIndex {
 
     /// Returns the guide channel whose programmes a channel shows: the linked one if its source is active, otherwise the
     /// one whose key equals the `tvg_id` of the channel, regardless of case, in the first active source that has one.
-    pub fn of_channel(&self, channel: &Channel, sources: &SourceOrder) -> Option<&Arc<GuideChannel>> {
+    pub fn shown_channel(&self, channel: &Channel, sources: &SourceOrder) -> Option<&Arc<GuideChannel>> {
         let linked = channel.guide_channel.and_then(|it| self.get(it));
         if let Some(linked) = linked.filter(|it| sources.is_active(it.source)) {
             return Some(linked);
@@ -103,7 +103,7 @@ pub struct SourceOrder(Vec<GuideSourceId>);
 
 impl SourceOrder {
     /// Takes the active ones of these sources.
-    pub fn of<'a>(sources: impl IntoIterator<Item = &'a GuideSource>) -> Self {
+    pub fn new<'a>(sources: impl IntoIterator<Item = &'a GuideSource>) -> Self {
         let mut active: Vec<_> = sources.into_iter().filter(|it| it.is_active).collect();
         active.sort_unstable_by_key(|it| (std::cmp::Reverse(it.priority), it.id));
         Self(active.into_iter().map(|it| it.id).collect())
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn a_channel_shows_its_linked_guide_channel_or_the_one_with_its_tvg_id() {
         let index = index();
-        let order = SourceOrder::of(&[source(1, 0, true), source(2, 5, true), source(3, 9, false)]);
-        let found = |tvg_id, link| index.of_channel(&channel(tvg_id, link), &order).map(|it| it.id.0);
+        let order = SourceOrder::new(&[source(1, 0, true), source(2, 5, true), source(3, 9, false)]);
+        let found = |tvg_id, link| index.shown_channel(&channel(tvg_id, link), &order).map(|it| it.id.0);
         // The source with the highest priority wins; an inactive one does not count.
         assert_eq!(found(Some(" news.CH "), None), Some(20));
         assert_eq!(found(Some("SPORT.ch"), None), Some(10));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn sources_of_one_priority_count_by_their_ids() {
-        let order = SourceOrder::of(&[source(3, 1, true), source(1, 0, true), source(2, 1, true)]);
+        let order = SourceOrder::new(&[source(3, 1, true), source(1, 0, true), source(2, 1, true)]);
         assert_eq!(order.iter().map(|it| it.0).collect::<Vec<_>>(), [2, 3, 1]);
         assert!(order.is_active(GuideSourceId(1)) && !order.is_active(GuideSourceId(4)));
     }
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(index.get(GuideChannelId(21)).map(|it| &*it.key), Some("Zürich"));
         assert_eq!(index.get(GuideChannelId(12)), None);
         let ids = |it: &[Arc<GuideChannel>]| it.iter().map(|it| it.id.0).collect::<Vec<_>>();
-        assert_eq!(ids(index.of_source(GuideSourceId(1))), [10, 11]);
-        assert_eq!(ids(index.of_source(GuideSourceId(9))), [] as [u32; 0]);
+        assert_eq!(ids(index.source_channels(GuideSourceId(1))), [10, 11]);
+        assert_eq!(ids(index.source_channels(GuideSourceId(9))), [] as [u32; 0]);
         assert_eq!(index.by_key(GuideSourceId(1), "NEWS.ch").map(|it| it.id.0), Some(11));
         assert_eq!(index.by_key(GuideSourceId(1), "zürich"), None);
         let less = index.without(GuideSourceId(1));

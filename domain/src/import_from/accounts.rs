@@ -104,7 +104,7 @@ fn location(row: &SourceRow, name: &str, report: &mut Report) -> Option<Playlist
     let url = row.text("server_url").map(str::trim).unwrap_or_default();
     let is_url =
         SourceUrl::new(url).is_http() && url.len() <= URL_BYTES_MAX && !url.contains(char::is_control);
-    let panel = PanelAddress::of(url).ok().filter(|_| is_url);
+    let panel = PanelAddress::parse(url).ok().filter(|_| is_url);
     match (row.text("account_type"), panel) {
         (Some("XC"), Some(address)) => {
             let user = row.text("username").unwrap_or_default();

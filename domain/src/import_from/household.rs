@@ -104,7 +104,7 @@ impl Household {
                     self.add(SourceTable::ChannelStreams, row)?;
                 }
                 if let Some(Value::Object(values)) = object.get("override") {
-                    let mut row = SourceRow::of_object(SourceTable::ChannelOverrides, values);
+                    let mut row = SourceRow::from_object(SourceTable::ChannelOverrides, values);
                     row.set("channel_id", id.clone());
                     self.add(SourceTable::ChannelOverrides, row)?;
                 }
@@ -129,7 +129,7 @@ impl Household {
                 ] {
                     for value in list(field) {
                         let Value::Object(value) = value else { continue };
-                        let mut row = SourceRow::of_object(nested, &value);
+                        let mut row = SourceRow::from_object(nested, &value);
                         row.set("m3u_account_id", id.clone());
                         self.add(nested, row)?;
                     }
@@ -137,7 +137,7 @@ impl Household {
             }
             _ => {}
         }
-        self.add(table, SourceRow::of_object(table, object))
+        self.add(table, SourceRow::from_object(table, object))
     }
 
     /// Returns the rows of a table.

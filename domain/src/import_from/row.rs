@@ -25,7 +25,7 @@ impl SourceRow {
     }
 
     /// Creates a row from an object of the REST interface.
-    pub fn of_object(table: SourceTable, object: &Map<String, Value>) -> Self {
+    pub fn from_object(table: SourceTable, object: &Map<String, Value>) -> Self {
         Self::new(table, object.iter().map(|(name, value)| (name.as_str(), value.clone())))
     }
 

@@ -93,7 +93,7 @@ impl Foundation {
             let id = chosen(DEFAULT_STREAM_PROFILE).and_then(|it| self.stream_profile(it));
             // The gateway reads streams itself and starts ffmpeg only where that is necessary.
             let is_default = |it: &StreamProfileId| {
-                *it == StreamProfile::of(Delivery::Proxy).id || *it == StreamProfile::FFMPEG_COPY
+                *it == StreamProfile::from_delivery(Delivery::Proxy).id || *it == StreamProfile::FFMPEG_COPY
             };
             if let Some(id) = id.filter(|it| !is_default(it)) {
                 members.push((DEFAULT_STREAM_PROFILE, id.0.into()));

@@ -77,7 +77,7 @@ impl SourceStream {
     pub fn into_stream(self, id: StreamId, account: AccountId, nth: u32, foundation: &Foundation) -> Stream {
         let group = self.group.and_then(|it| foundation.group_name(it)).map(str::to_owned);
         let provider = StreamProperties {
-            content: content::of_values(&self.name, &self.url, group.as_deref(), None),
+            content: content::from_values(&self.name, &self.url, group.as_deref(), None),
             name: self.name,
             url: self.url,
             headers: RequestHeaders::default(),

@@ -86,8 +86,8 @@ fn built_in(row: &SourceRow, name: &str) -> Option<StreamProfileId> {
         return None;
     }
     match name.to_ascii_lowercase().as_str() {
-        "proxy" => Some(StreamProfile::of(Delivery::Proxy).id),
-        "redirect" => Some(StreamProfile::of(Delivery::Redirect).id),
+        "proxy" => Some(StreamProfile::from_delivery(Delivery::Proxy).id),
+        "redirect" => Some(StreamProfile::from_delivery(Delivery::Redirect).id),
         "ffmpeg" => Some(StreamProfile::FFMPEG_COPY),
         "streamlink" => Some(STREAMLINK),
         _ => None,

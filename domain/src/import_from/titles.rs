@@ -90,7 +90,7 @@ impl SourceTitles {
     pub(super) fn add(&mut self, table: SourceTable, row: &SourceRow) -> bool {
         match table {
             SourceTable::VodCategories => {
-                let kind = row.text("category_type").and_then(TitleKind::of_name);
+                let kind = row.text("category_type").and_then(TitleKind::from_name);
                 let name = plain(row.text("name").unwrap_or_default(), CATEGORY_NAME_CHARS_MAX);
                 if let (Some(id), Some(kind), false) = (row.id("id"), kind, name.is_empty()) {
                     self.categories.push(SourceCategory { id, kind, name });
@@ -102,17 +102,17 @@ impl SourceTitles {
                     self.links.push(SourceLink { account, category, enabled });
                 }
             }
-            SourceTable::Movies => self.movies.push(SourceTitle::of(row)),
-            SourceTable::Series => self.series.push(SourceTitle::of(row)),
-            SourceTable::Episodes => self.episodes.push(SourceEpisode::of(row)),
+            SourceTable::Movies => self.movies.push(SourceTitle::from_row(row)),
+            SourceTable::Series => self.series.push(SourceTitle::from_row(row)),
+            SourceTable::Episodes => self.episodes.push(SourceEpisode::from_row(row)),
             SourceTable::MovieOffers => {
-                self.movie_offers.extend(SourceOffer::of(row, "movie_id", "stream_id"));
+                self.movie_offers.extend(SourceOffer::from_row(row, "movie_id", "stream_id"));
             }
             SourceTable::SeriesOffers => {
-                self.series_offers.extend(SourceOffer::of(row, "series_id", "external_series_id"));
+                self.series_offers.extend(SourceOffer::from_row(row, "series_id", "external_series_id"));
             }
             SourceTable::EpisodeOffers => {
-                self.episode_offers.extend(SourceOffer::of(row, "episode_id", "stream_id"));
+                self.episode_offers.extend(SourceOffer::from_row(row, "episode_id", "stream_id"));
             }
             _ => return false,
         }
@@ -125,7 +125,7 @@ fn uuid_in(row: &SourceRow) -> Option<Uuid> {
 }
 
 impl SourceTitle {
-    fn of(row: &SourceRow) -> Self {
+    fn from_row(row: &SourceRow) -> Self {
         let text = |column| row.text(column).map(|it| plain(it, NAME_CHARS_MAX).into_boxed_str());
         Self {
             id: row.id("id"),
@@ -141,7 +141,7 @@ impl SourceTitle {
 }
 
 impl SourceEpisode {
-    fn of(row: &SourceRow) -> Self {
+    fn from_row(row: &SourceRow) -> Self {
         let number = |column| row.integer(column).and_then(|it| u32::try_from(it).ok()).unwrap_or_default();
         Self {
             id: row.id("id"),
@@ -156,7 +156,7 @@ impl SourceEpisode {
 }
 
 impl SourceOffer {
-    fn of(row: &SourceRow, of: &'static str, provider_id: &'static str) -> Option<Self> {
+    fn from_row(row: &SourceRow, of: &'static str, provider_id: &'static str) -> Option<Self> {
         let provider_id = plain(&row.number(provider_id)?, PROVIDER_ID_CHARS_MAX);
         (!provider_id.is_empty()).then_some(())?;
         Some(Self {
@@ -243,7 +243,7 @@ impl PlannedTitle {
             found.facts.is_adult = self.is_adult;
             found.limit();
             let mut relation = Relation::new(offer.relation, offer.account, category, "", title.created_at);
-            relation.label = Some(TitleName::of(&found.facts.name).label).filter(|it| !it.is_empty());
+            relation.label = Some(TitleName::new(&found.facts.name).label).filter(|it| !it.is_empty());
             relation.reason = match (&found.facts.ids.tmdb, &found.facts.ids.imdb) {
                 _ if title.relations.is_empty() => MatchReason::First,
                 (Some(id), _) => MatchReason::TmdbId(id.clone()),

@@ -127,7 +127,7 @@ mod tests {
     /// The number of a channel that no session watches.
     const ANOTHER: usize = 99;
 
-    fn of(at_limit: AtLimit) -> SeatRules {
+    fn rules(at_limit: AtLimit) -> SeatRules {
         SeatRules { at_limit, ..SeatRules::default() }
     }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[track_caller]
     fn check_seat(limit: u32, held: &str, expected: SeatDecision) {
-        assert_eq!(decide_seat(limit, ANOTHER, &sessions(held), of(AtLimit::ReplaceOwn)), expected);
+        assert_eq!(decide_seat(limit, ANOTHER, &sessions(held), rules(AtLimit::ReplaceOwn)), expected);
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn with_refuse_a_device_at_the_limit_keeps_its_session() {
-        let verdict = |limit, held| decide_seat(limit, ANOTHER, &sessions(held), of(AtLimit::Refuse));
+        let verdict = |limit, held| decide_seat(limit, ANOTHER, &sessions(held), rules(AtLimit::Refuse));
         assert_eq!(verdict(1, "o"), SeatDecision::Full);
         assert_eq!(verdict(1, "s"), SeatDecision::Share(0));
         assert_eq!(verdict(2, "o"), SeatDecision::Take);

@@ -135,8 +135,8 @@ pub fn read_stream(json: &[u8]) -> Result<PanelStream, ElementProblem> {
         tvg_id: raw.epg_channel_id.text().filter(|it| is_short(it) && is_id(it)),
         number: number.filter(|it| !it.is_zero()),
         category: category(raw.category_id).or_else(|| category(raw.category_ids)),
-        content: content::of_panel(raw.stream_type.text().as_deref(), &name),
-        archive: Archive::of_panel(raw.tv_archive.is_yes(), raw.tv_archive_duration.whole()),
+        content: content::from_panel(raw.stream_type.text().as_deref(), &name),
+        archive: Archive::from_panel(raw.tv_archive.is_yes(), raw.tv_archive_duration.whole()),
         is_adult: raw.is_adult.is_yes() || raw.censored.is_yes(),
         name,
     })
@@ -169,7 +169,7 @@ mod tests {
     use crate::catchup::ArchiveKind;
 
     /// Values of every type, as panels send them in any field.
-    fn of_any_type() -> Vec<Value> {
+    fn values_of_any_type() -> Vec<Value> {
         vec![
             json!(7),
             json!(7.5),
@@ -200,7 +200,7 @@ mod tests {
     fn no_type_of_any_field_makes_a_stream_unreadable_except_its_id() {
         let fields: Vec<String> = stream().as_object().unwrap().keys().cloned().collect();
         for field in fields {
-            for value in of_any_type() {
+            for value in values_of_any_type() {
                 let mut element = stream();
                 element[&field] = value.clone();
                 let is_id = field != "stream_id"

@@ -162,10 +162,10 @@ impl PanelLogin {
 
     /// Returns the login with which a profile plays, whose pattern changes the addresses of streams. `None` if these are
     /// no addresses of a panel then.
-    pub fn of_profile(&self, pattern: &Pattern) -> Option<Self> {
+    pub fn profile_login(&self, pattern: &Pattern) -> Option<Self> {
         let url = self.stream_url(1);
         let changed = pattern.apply(url.expose());
-        let PanelAddress { server, login } = PanelAddress::of(&changed).ok()?;
+        let PanelAddress { server, login } = PanelAddress::parse(&changed).ok()?;
         let (username, password) = login?;
         Some(Self { server, username, password })
     }
@@ -178,7 +178,7 @@ impl PanelAddress {
     ///
     /// # Errors
     /// It has no host, or another scheme.
-    pub fn of(text: &str) -> Result<Self, PanelAddressError> {
+    pub fn parse(text: &str) -> Result<Self, PanelAddressError> {
         let text = text.trim();
         if text.contains(char::is_control) {
             return Err(PanelAddressError::Host);
@@ -285,7 +285,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, server: &str, login: Option<(&str, &str)>) {
-        let address = PanelAddress::of(text).unwrap();
+        let address = PanelAddress::parse(text).unwrap();
         assert_eq!(address.server.expose(), server, "{text}");
         let found = address.login.as_ref().map(|it| (it.0.as_str(), it.1.expose()));
         assert_eq!(found, login, "{text}");
@@ -342,7 +342,7 @@ mod tests {
             ("ftp://panel.example", PanelAddressError::Scheme),
             ("file:///etc/passwd", PanelAddressError::Scheme),
         ] {
-            assert_eq!(PanelAddress::of(text).unwrap_err(), reason, "{text}");
+            assert_eq!(PanelAddress::parse(text).unwrap_err(), reason, "{text}");
         }
     }
 
@@ -363,7 +363,7 @@ mod tests {
         );
         let url = login.stream_url(7);
         assert_eq!(url.expose(), "http://panel.example:8080/sub/live/an%2Fna/p%26s%20%3F%C3%A9/7.ts");
-        let read = PanelAddress::of(url.expose()).unwrap();
+        let read = PanelAddress::parse(url.expose()).unwrap();
         assert_eq!(read.login, Some((login.username.clone(), login.password.clone())));
         assert_eq!(read.server, login.server);
         let printed = format!("{login:?} {read:?} {url:?}").replace("panel.example", "");
@@ -381,9 +381,9 @@ mod tests {
             password: Secret::new("one"),
         };
         let pattern = Pattern::new("/anna/one/", "/bert/two/").unwrap();
-        let other = login.of_profile(&pattern).unwrap();
+        let other = login.profile_login(&pattern).unwrap();
         assert_eq!((other.username.as_str(), other.password.expose()), ("bert", "two"));
         assert_eq!(other.server, login.server);
-        assert!(login.of_profile(&Pattern::new("^.*$", "nothing").unwrap()).is_none());
+        assert!(login.profile_login(&Pattern::new("^.*$", "nothing").unwrap()).is_none());
     }
 }

@@ -59,7 +59,7 @@ pub fn plan_archive(
         }
         let Some(archive) = stream.provider.archive.as_deref() else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
-        let server = ActiveServer::of(&account, records);
+        let server = ActiveServer::from_account(&account, records);
         // Nothing of the account may be fetched around its proxy.
         let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
         for profile in account.active_profiles() {
@@ -83,7 +83,7 @@ pub fn plan_archive(
                 // What fails here says nothing about the live stream.
                 stream: StreamId(0),
                 stream_name: stream.name().to_owned(),
-                kind: SourceKind::of(&url),
+                kind: SourceKind::from_url(&url),
                 reach: reach_of(&stream, &url, &profile.replace_pattern, &account, refresh.as_deref()),
                 headers,
                 proxy: account.proxy.clone(),

@@ -240,7 +240,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let profile = profile.unwrap_or_else(|| records.default_profile());
         let refresh = records.refresh(account.id);
         let members = records.server_group(&account);
-        let server = ActiveServer::of(&account, records);
+        let server = ActiveServer::from_account(&account, records);
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
@@ -254,11 +254,11 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             let replacement = &account_profile.replace_pattern;
             let reach = reach_of(&stream, &url, replacement, &account, refresh.as_deref());
             let url = server.place(url);
-            match readers.of(&url, &account, &profile, &headers) {
+            match readers.delivery(&url, &account, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
-                    kind: SourceKind::of(&url),
+                    kind: SourceKind::from_url(&url),
                     url,
                     headers,
                     reach,
@@ -281,7 +281,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
 struct ActiveServer(Option<(Vec<SourceUrl>, SourceUrl)>);
 
 impl ActiveServer {
-    fn of(account: &Account, records: &impl PlanRecords) -> Self {
+    fn from_account(account: &Account, records: &impl PlanRecords) -> Self {
         Self(records.active_address(account).map(|it| (addresses_of(account), it)))
     }
 

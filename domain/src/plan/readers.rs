@@ -33,7 +33,7 @@ impl StreamReaders {
     ///
     /// With a proxy, a redirect is proxied as well, because nothing of the account may be fetched around the proxy. A stream
     /// that the proxy cannot carry is refused.
-    pub(super) fn of(
+    pub(super) fn delivery(
         &mut self,
         url: &SourceUrl,
         account: &Account,
@@ -49,15 +49,18 @@ impl StreamReaders {
         }
         match profile.delivery {
             Delivery::Redirect if url.is_http() && proxy.is_none() => Ok((Delivery::Redirect, None)),
-            Delivery::Proxy | Delivery::Redirect => match SourceKind::of(url).reader(self.has_ffmpeg)? {
-                StreamReader::Gateway => Ok((Delivery::Proxy, None)),
-                StreamReader::Ffmpeg => {
-                    let ffmpeg = StreamProfile::of(Delivery::Command);
-                    let (delivery, argv) = self.command(url, list, &ffmpeg, headers, proxy)?;
-                    let input = FfmpegInput { url, headers, is_trusted: true, cookies: &[], format: None };
-                    Ok((delivery, argv.map(|it| it.with_input_options(input_options(&input)))))
+            Delivery::Proxy | Delivery::Redirect => {
+                match SourceKind::from_url(url).reader(self.has_ffmpeg)? {
+                    StreamReader::Gateway => Ok((Delivery::Proxy, None)),
+                    StreamReader::Ffmpeg => {
+                        let ffmpeg = StreamProfile::from_delivery(Delivery::Command);
+                        let (delivery, argv) = self.command(url, list, &ffmpeg, headers, proxy)?;
+                        let input =
+                            FfmpegInput { url, headers, is_trusted: true, cookies: &[], format: None };
+                        Ok((delivery, argv.map(|it| it.with_input_options(input_options(&input)))))
+                    }
                 }
-            },
+            }
             Delivery::Command => self.command(url, list, profile, headers, proxy),
         }
     }

@@ -61,7 +61,7 @@ impl PlanRecords for TestRecords {
     }
 
     fn default_profile(&self) -> Arc<StreamProfile> {
-        Arc::new(StreamProfile::of(self.default))
+        Arc::new(StreamProfile::from_delivery(self.default))
     }
 
     fn conditions(&self) -> &PlanContext {
@@ -136,7 +136,7 @@ fn a_part_of_the_past_comes_from_the_archives_that_are_deep_enough() {
     let now = 1_800_000_000;
     let archived = |id: u32, account: u32, days: i64| {
         let mut stream = stream(id, account, &format!("http://h{account}/live/u/p/{id}.ts"));
-        stream.provider.archive = Archive::of_panel(true, Some(days)).map(Box::new);
+        stream.provider.archive = Archive::from_panel(true, Some(days)).map(Box::new);
         stream
     };
     let streams = [archived(1, 1, 2), stream(2, 2, "http://h2/live/u/p/2.ts"), archived(3, 2, 7)];
@@ -481,7 +481,7 @@ fn a_program_gets_the_address_the_channel_and_the_user_agent_in_force() {
         command: "/opt/x".to_owned(),
         parameters: "-a {userAgent} {channelId} {streamUrl}".to_owned(),
         user_agent: Some("agent 1".to_owned()),
-        ..StreamProfile::of(Delivery::Command)
+        ..StreamProfile::from_delivery(Delivery::Command)
     });
     let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
     channel.streams = vec![StreamId(1)];

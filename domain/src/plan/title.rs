@@ -47,7 +47,7 @@ pub struct TitleCandidate {
 }
 
 impl TitleVersion {
-    pub fn of_movie(relation: &Relation) -> Self {
+    pub fn from_movie(relation: &Relation) -> Self {
         Self {
             account: relation.account,
             kind: TitleFileKind::Movie,
@@ -58,7 +58,7 @@ impl TitleVersion {
         }
     }
 
-    pub fn of_episode(offer: &EpisodeOffer) -> Self {
+    pub fn from_episode(offer: &EpisodeOffer) -> Self {
         Self {
             account: offer.account,
             kind: TitleFileKind::Episode,
@@ -120,7 +120,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
         let (file, place) = (version.file(), (version.is_stale, std::cmp::Reverse(account.priority)));
         let Some(original) = version.url(&account).filter(SourceUrl::is_http) else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
-        let server = ActiveServer::of(&account, records);
+        let server = ActiveServer::from_account(&account, records);
         // Nothing of the account may be fetched around its proxy.
         let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
         for profile in account.active_profiles() {
@@ -136,7 +136,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     // A film is no stream.
                     stream: StreamId(0),
                     stream_name: name.to_owned(),
-                    kind: SourceKind::of(&url),
+                    kind: SourceKind::from_url(&url),
                     reach: reach_of_version(&original, &url, replacement, &account, refresh.as_deref()),
                     headers,
                     proxy: account.proxy.clone(),

@@ -154,17 +154,17 @@ const PLACEHOLDER_HOSTS: [&str; 3] = ["0.0.0.0", "none", "null"];
 const FILM_SECONDS_MIN: f64 = 300.0;
 
 /// Classifies an entry of a playlist.
-pub fn of_entry(entry: &PlaylistEntry) -> StreamContent {
+pub fn from_entry(entry: &PlaylistEntry) -> StreamContent {
     let mut stated = entry.attributes.iter().filter(|it| TYPE_ATTRIBUTES.contains(&it.0.as_str()));
-    match stated.find_map(|it| of_type(&it.1)) {
+    match stated.find_map(|it| from_type(&it.1)) {
         Some(content) => separator_or(content, &entry.name),
-        None => of_values(&entry.name, &entry.url, entry.group.as_deref(), entry.duration),
+        None => from_values(&entry.name, &entry.url, entry.group.as_deref(), entry.duration),
     }
 }
 
 /// Classifies a stream whose type nobody states. `duration` is in seconds.
-pub fn of_values(name: &str, url: &SourceUrl, group: Option<&str>, duration: Option<f64>) -> StreamContent {
-    if let Some(content) = of_folder(url) {
+pub fn from_values(name: &str, url: &SourceUrl, group: Option<&str>, duration: Option<f64>) -> StreamContent {
+    if let Some(content) = from_folder(url) {
         return separator_or(content, name);
     }
     if is_headline(name) || is_placeholder(url) {
@@ -176,7 +176,7 @@ pub fn of_values(name: &str, url: &SourceUrl, group: Option<&str>, duration: Opt
     {
         return film;
     }
-    match of_group(group.unwrap_or_default()) {
+    match from_group(group.unwrap_or_default()) {
         Some(_) if film == StreamContent::Series => film,
         Some(content) if has_year(name) => content,
         _ => StreamContent::Live,
@@ -184,8 +184,8 @@ pub fn of_values(name: &str, url: &SourceUrl, group: Option<&str>, duration: Opt
 }
 
 /// Classifies a live stream of a panel, by the type that the panel states and by its name.
-pub fn of_panel(stream_type: Option<&str>, name: &str) -> StreamContent {
-    separator_or(stream_type.and_then(of_type).unwrap_or_default(), name)
+pub fn from_panel(stream_type: Option<&str>, name: &str) -> StreamContent {
+    separator_or(stream_type.and_then(from_type).unwrap_or_default(), name)
 }
 
 /// A headline is one whatever the provider states, because panels list it among the channels.
@@ -193,13 +193,13 @@ fn separator_or(content: StreamContent, name: &str) -> StreamContent {
     if content.is_live() && is_headline(name) { StreamContent::Separator } else { content }
 }
 
-fn of_type(text: &str) -> Option<StreamContent> {
+fn from_type(text: &str) -> Option<StreamContent> {
     let text = text.trim().to_ascii_lowercase();
     TYPES.iter().find(|it| it.0 == text).map(|it| it.1)
 }
 
 /// Returns the kind of `/FOLDER/USER/PASSWORD/ID.EXTENSION`.
-fn of_folder(url: &SourceUrl) -> Option<StreamContent> {
+fn from_folder(url: &SourceUrl) -> Option<StreamContent> {
     let mut segments = url.path().rsplit('/');
     let id = segments.next()?.split('.').next()?;
     let folder = segments.nth(2)?;
@@ -229,7 +229,7 @@ fn extension(url: &SourceUrl) -> String {
     last.rsplit_once('.').map_or("", |it| it.1).to_ascii_lowercase()
 }
 
-fn of_group(group: &str) -> Option<StreamContent> {
+fn from_group(group: &str) -> Option<StreamContent> {
     let group = group.to_lowercase();
     let mut words = group.split(|it: char| !it.is_alphanumeric());
     words.find_map(|word| GROUP_WORDS.iter().find(|it| it.0 == word)).map(|it| it.1)
@@ -280,7 +280,7 @@ mod tests {
             PlaylistItem::Entry(entry) => Some(entry),
             _ => None,
         });
-        assert_eq!(of_entry(&entry.expect("an entry")), content, "{extinf} {url}");
+        assert_eq!(from_entry(&entry.expect("an entry")), content, "{extinf} {url}");
     }
 
     #[test]
@@ -338,11 +338,11 @@ mod tests {
         ] {
             check(&format!("-1,{name}"), "http://tv.example/live/u/p/7.ts", StreamContent::Separator);
             check(&format!("-1,{name}"), "http://tv.example/7", StreamContent::Separator);
-            assert_eq!(of_panel(Some("live"), name), StreamContent::Separator, "{name}");
+            assert_eq!(from_panel(Some("live"), name), StreamContent::Separator, "{name}");
         }
         check("-1,UK", "http://0.0.0.0/", StreamContent::Separator);
-        assert_eq!(of_panel(None, "News"), StreamContent::Live);
-        assert_eq!(of_panel(Some("created_live"), "Friends 24/7"), StreamContent::Live);
-        assert_eq!(of_panel(Some("movie"), "Any"), StreamContent::Movie);
+        assert_eq!(from_panel(None, "News"), StreamContent::Live);
+        assert_eq!(from_panel(Some("created_live"), "Friends 24/7"), StreamContent::Live);
+        assert_eq!(from_panel(Some("movie"), "Any"), StreamContent::Movie);
     }
 }

@@ -194,7 +194,7 @@ impl PluginRoot {
             Some(folder) => folder.clone(),
             None => stem(archive).to_owned(),
         };
-        match PluginKey::of_folder(&folder) {
+        match PluginKey::from_folder(&folder) {
             Ok(key) => Ok(Self { parts, key }),
             Err(cause) => Err(RootFault::WrongKey { folder, cause }),
         }

@@ -45,7 +45,7 @@ impl PluginGap {
         [Self::OwnFiles, Self::SharedFiles, Self::Ports, Self::Signals, Self::Processes, Self::Resources];
 
     /// Returns the gaps for a plugin with these permissions.
-    pub fn of(permissions: &Permissions, enforced: &Enforcement) -> BTreeSet<Self> {
+    pub fn from_permissions(permissions: &Permissions, enforced: &Enforcement) -> BTreeSet<Self> {
         let has_sockets = permissions.network || !permissions.listen.is_empty();
         let gaps = [
             (!enforced.files && !enforced.own_user, Self::OwnFiles),
@@ -102,7 +102,7 @@ mod tests {
         let sockets = Permissions { network: true, ..Permissions::none() };
         let check = |permissions: &Permissions, enforced: Enforcement, expected: &[PluginGap]| {
             assert_eq!(
-                PluginGap::of(permissions, &enforced),
+                PluginGap::from_permissions(permissions, &enforced),
                 expected.iter().copied().collect(),
                 "{enforced:?}"
             );

@@ -27,7 +27,7 @@ impl PluginKey {
     ///
     /// # Errors
     /// The name has characters that a key does not have, or is too long.
-    pub fn of_folder(name: &str) -> Result<Self, WrongPluginKey> {
+    pub fn from_folder(name: &str) -> Result<Self, WrongPluginKey> {
         let key = name.trim().to_ascii_lowercase().replace(' ', "_");
         let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"_-.".contains(&it);
         let begins_well = key.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric() || it == b'_');
@@ -52,7 +52,7 @@ impl TryFrom<String> for PluginKey {
     type Error = WrongPluginKey;
 
     fn try_from(text: String) -> Result<Self, WrongPluginKey> {
-        Self::of_folder(&text)
+        Self::from_folder(&text)
     }
 }
 

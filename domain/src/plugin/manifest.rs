@@ -131,7 +131,7 @@ impl Manifest {
             return Err(ManifestError::NotJson("expected an object".to_owned()));
         };
         let mut faults = Faults::default();
-        let manifest = Self::of_json(json, &mut faults);
+        let manifest = Self::from_json(json, &mut faults);
         match faults.errors.is_empty() {
             true => Ok(Self { ignored: faults.ignored, ..manifest }),
             false => Err(ManifestError::Faults(faults.errors)),
@@ -145,7 +145,11 @@ impl Manifest {
             ("version".to_owned(), Value::from("")),
             ("description".to_owned(), Value::from("")),
         ]);
-        Self { name: key.as_str().to_owned(), is_legacy: true, ..Self::of_json(json, &mut Faults::default()) }
+        Self {
+            name: key.as_str().to_owned(),
+            is_legacy: true,
+            ..Self::from_json(json, &mut Faults::default())
+        }
     }
 
     /// Returns the action with this id, of those that the manifest lists.
@@ -153,7 +157,7 @@ impl Manifest {
         self.actions.iter().flatten().find(|it| it.id == id)
     }
 
-    fn of_json(json: Map<String, Value>, faults: &mut Faults) -> Self {
+    fn from_json(json: Map<String, Value>, faults: &mut Faults) -> Self {
         let mut needed = |name: &str| match json.get(name) {
             None | Some(Value::Null) => {
                 faults.add(name, "is required");

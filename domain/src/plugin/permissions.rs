@@ -73,7 +73,7 @@ impl Permissions {
 
     /// States whether a request to the API is permitted. `is_write` is any method but GET, HEAD and OPTIONS.
     pub fn permits_api(&self, path: &str, is_write: bool) -> bool {
-        let area = ApiArea::of_path(path);
+        let area = ApiArea::from_path(path);
         match &self.api {
             ApiAccess::Full => area != ApiArea::Backups,
             ApiAccess::Scopes(scopes) => scopes.iter().any(|it| it.permits(area, is_write)),

@@ -94,7 +94,7 @@ impl ApiArea {
     }
 
     /// Returns the part of the API that a path belongs to. A path of no known part is protected like users.
-    pub fn of_path(path: &str) -> Self {
+    pub fn from_path(path: &str) -> Self {
         let mut parts = path.split('/').filter(|it| !it.is_empty());
         let (first, second) = match parts.next() {
             Some("api") => (parts.next().unwrap_or(""), parts.next().unwrap_or("")),

@@ -247,7 +247,7 @@ fn a_small_manifest_declares_no_permissions_and_leaves_fields_to_the_code() {
     let manifest = parse(&json!({ "name": "n", "version": "1", "description": "" })).unwrap();
     assert_eq!((&manifest.fields, &manifest.actions), (&None, &None));
     assert_eq!(manifest.permissions, Permissions::undeclared());
-    let legacy = Manifest::legacy(&PluginKey::of_folder("Old One").unwrap());
+    let legacy = Manifest::legacy(&PluginKey::from_folder("Old One").unwrap());
     assert_eq!((&*legacy.name, legacy.is_legacy, &*legacy.version), ("old_one", true, ""));
     assert!(!legacy.permissions.is_declared);
 }
@@ -358,11 +358,11 @@ fn keys_are_safe_as_paths_and_keep_hyphens() {
     for (folder, key) in
         [("stream-dripper", "stream-dripper"), ("My Plugin X", "my_plugin_x"), ("v1.2", "v1.2")]
     {
-        assert_eq!(PluginKey::of_folder(folder).unwrap().as_str(), key);
+        assert_eq!(PluginKey::from_folder(folder).unwrap().as_str(), key);
     }
     let long = "x".repeat(KEY_BYTES_MAX + 1);
     for folder in ["", " ", ".", "..", ".git", "-x", "a/b", "a\\b", "é", "a\0", &long] {
-        assert_eq!(PluginKey::of_folder(folder), Err(WrongPluginKey), "{folder:?}");
+        assert_eq!(PluginKey::from_folder(folder), Err(WrongPluginKey), "{folder:?}");
     }
 }
 

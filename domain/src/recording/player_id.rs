@@ -29,7 +29,7 @@ impl RecordingId {
     }
 
     /// Returns the recording with this number.
-    pub fn of_player_number(number: u32) -> Option<Self> {
+    pub fn from_player_number(number: u32) -> Option<Self> {
         number.checked_sub(FIRST).filter(|it| *it < COUNT).map(Self)
     }
 
@@ -39,7 +39,7 @@ impl RecordingId {
     }
 
     /// Returns the recording with this UUID.
-    pub fn of_uuid(uuid: Uuid) -> Option<Self> {
+    pub fn from_uuid(uuid: Uuid) -> Option<Self> {
         let number = uuid.as_u128().checked_sub(UUIDS)?;
         u32::try_from(number).ok().map(Self)
     }
@@ -79,14 +79,14 @@ mod tests {
         for id in [0, 1, 77, COUNT - 1].map(RecordingId) {
             let number = id.player_number().unwrap();
             assert!(i32::try_from(number).is_ok());
-            assert_eq!(RecordingId::of_player_number(number), Some(id));
-            assert_eq!(RecordingId::of_uuid(id.uuid()), Some(id));
+            assert_eq!(RecordingId::from_player_number(number), Some(id));
+            assert_eq!(RecordingId::from_uuid(id.uuid()), Some(id));
         }
         assert_eq!(RecordingId(COUNT).player_number(), None);
-        assert_eq!(RecordingId::of_player_number(FIRST - 1), None);
-        assert_eq!(RecordingId::of_player_number(FIRST + COUNT), None);
-        assert_eq!(RecordingId::of_uuid(Uuid::nil()), None);
-        assert_eq!(RecordingId::of_uuid(Uuid::max()), None);
+        assert_eq!(RecordingId::from_player_number(FIRST - 1), None);
+        assert_eq!(RecordingId::from_player_number(FIRST + COUNT), None);
+        assert_eq!(RecordingId::from_uuid(Uuid::nil()), None);
+        assert_eq!(RecordingId::from_uuid(Uuid::max()), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::guide::programme::Programme;
 
 impl RecordedProgramme {
     /// Returns what a recording keeps of a programme of the guide channel with this key.
-    pub fn of_guide(programme: &Programme, id: String, tvg_id: &str) -> Self {
+    pub fn from_guide(programme: &Programme, id: String, tvg_id: &str) -> Self {
         let (season, episode) = programme.season_episode();
         let short = |it: &str, chars_max: usize| match it.len() <= chars_max {
             true => it.to_owned(),

@@ -34,7 +34,7 @@ pub struct RecordingClaim {
 impl RecordingClaim {
     /// Returns the claim of a recording at a time in milliseconds since 1970. `is_forecast` says whether the forecast gives
     /// it an account at this time.
-    pub fn of(recording: &Recording, at: i64, is_forecast: bool, settings: &DvrSettings) -> Self {
+    pub fn new(recording: &Recording, at: i64, is_forecast: bool, settings: &DvrSettings) -> Self {
         let rank = recording.rank(at, is_forecast);
         Self { rank, disconnects_viewers: settings.disconnect_viewers && rank.is_programme }
     }

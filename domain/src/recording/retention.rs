@@ -321,8 +321,8 @@ mod tests {
         Recording { protected: true, ..it }
     }
 
-    fn of_rule(id: u32, it: Recording) -> Recording {
-        let episode = EpisodeKey::of_day("2026-01-01".parse().unwrap());
+    fn made_by_rule(id: u32, it: Recording) -> Recording {
+        let episode = EpisodeKey::from_day("2026-01-01".parse().unwrap());
         let followed = FollowedAiring::by_hand(&it, "a".to_owned(), episode);
         Recording { followed: Some(FollowedAiring { rule: Some(RecordingRuleId(id)), ..followed }), ..it }
     }
@@ -386,9 +386,9 @@ mod tests {
     fn each_quota_counts_its_own_recordings() {
         let settings = DvrSettings { quota_bytes: 45 * MIB, ..DvrSettings::default() };
         let all = vec![
-            of_rule(7, finished(1, 4)),
-            of_rule(7, finished(2, 3)),
-            of_rule(7, finished(3, 2)),
+            made_by_rule(7, finished(1, 4)),
+            made_by_rule(7, finished(2, 3)),
+            made_by_rule(7, finished(3, 2)),
             finished(4, 1),
             finished(5, 5),
             finished(6, 6),
@@ -406,14 +406,14 @@ mod tests {
     fn a_quota_of_protected_files_ends_what_runs_and_lets_nothing_begin() {
         let scope = QuotaScope::Rule(RecordingRuleId(7));
         let all = vec![
-            of_rule(7, protected(finished(1, 1))),
-            of_rule(7, protected(finished(2, 2))),
-            of_rule(7, running(3, 50, 3)),
+            made_by_rule(7, protected(finished(1, 1))),
+            made_by_rule(7, protected(finished(2, 2))),
+            made_by_rule(7, running(3, 50, 3)),
             running(4, 10, 4),
         ];
         let found = plan(all, &DvrSettings::default(), None);
         assert_eq!((&found.removed, &found.ended), (&Vec::new(), &vec![(RecordingId(3), Quota(scope))]));
-        let refused = found.refusal(&of_rule(7, finished(9, 9)));
+        let refused = found.refusal(&made_by_rule(7, finished(9, 9)));
         assert_eq!((refused, found.refusal(&finished(9, 9))), (Some(Quota(scope)), None));
     }
 

@@ -106,7 +106,7 @@ impl Default for DvrSettings {
 
 impl DvrSettings {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut settings = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version; others have no effect.
@@ -276,7 +276,7 @@ mod tests {
         settings.set("remux", &json!("mp4")).unwrap();
         settings.set("comskip_mode", &json!("cut")).unwrap();
         settings.set("write_artwork", &json!(true)).unwrap();
-        assert_eq!(DvrSettings::of_setting(Some(&Value::Object(settings.to_setting()))), settings);
+        assert_eq!(DvrSettings::from_setting(Some(&Value::Object(settings.to_setting()))), settings);
         settings.set("tv_template", &Value::Null).unwrap();
         assert_eq!(settings.tv_template, DvrSettings::default().tv_template);
     }

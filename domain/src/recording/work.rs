@@ -48,7 +48,7 @@ mod tests {
     use crate::recording::tests::with_file;
     use crate::recording::{AfterStep, RemuxFormat};
 
-    fn of_attic() -> Recording {
+    fn attic_recording() -> Recording {
         let mut it = with_file();
         let file = it.file.as_mut().unwrap();
         (file.node, file.ended_at) = (Some("attic".to_owned()), Some(file.started_at + 1000));
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_step_of_the_node_of_a_file_is_taken_once_and_only_on_the_record_that_it_knew() {
-        let mut record = of_attic();
+        let mut record = attic_recording();
         let before = record.file_work().unwrap();
         let mut copy = record.clone();
         assert_eq!(copy.after.begin(AfterStep::Remux), Some(true));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn only_one_whole_file_is_for_programs() {
-        let mut it = of_attic();
+        let mut it = attic_recording();
         let part = it.file.clone().unwrap();
         it.earlier_parts.push(part);
         let settings =

@@ -50,7 +50,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(stream: &Stream) -> Self {
+    fn from_stream(stream: &Stream) -> Self {
         Self {
             account: stream.account,
             name: stream.name().to_lowercase(),
@@ -97,7 +97,7 @@ impl StreamSnapshot {
             let shards = next.shards.iter().filter(|it| it.has(id));
             next.hidden.extend(shards.map(|it| (id, it.account())));
             match stream {
-                Some(stream) => drop(next.edited.insert(id, Arc::new(Row::of(stream)))),
+                Some(stream) => drop(next.edited.insert(id, Arc::new(Row::from_stream(stream)))),
                 None => drop(next.edited.remove(&id)),
             }
         }

@@ -86,7 +86,8 @@ impl StreamSnapshot {
         let mut lists: Vec<_> =
             shards.map(|it| SortedRows::Shard(it, self.rows(it, query, &matcher))).collect();
         let edited = self.edited.iter().filter(|(_, row)| is_asked(row.account));
-        let edited = edited.filter(|(id, row)| matcher.has_id(**id) && matcher.has(&RowValues::of(row)));
+        let edited =
+            edited.filter(|(id, row)| matcher.has_id(**id) && matcher.has(&RowValues::from_row(row)));
         let mut edited: Vec<_> = edited.map(|(id, row)| (*id, &**row)).collect();
         edited.sort_by_cached_key(|(id, row)| edited_key(*id, row, query.order));
         lists.push(SortedRows::Edited(edited));
@@ -300,7 +301,7 @@ struct RowValues<'a> {
 }
 
 impl<'a> RowValues<'a> {
-    fn of(row: &'a Row) -> Self {
+    fn from_row(row: &'a Row) -> Self {
         Self {
             name: row.name.as_bytes(),
             tvg_id: row.tvg_id.as_bytes(),

@@ -67,7 +67,7 @@ impl ShardBuilder {
 
     /// Adds a stream of this account. Each may be added once.
     pub fn add(&mut self, stream: &Stream) {
-        let row = Row::of(stream);
+        let row = Row::from_stream(stream);
         let shard = &mut self.shard;
         let number = *self.numbers.entry(row.group).or_insert_with_key(|name| {
             let (name, lower) = (name.clone(), name.to_lowercase());

@@ -22,7 +22,7 @@ fn stream(id: u32, account: u32, text: &str) -> Stream {
     stream.last_seen = text.starts_with('~').then_some(0);
     // Those of every third name have an archive.
     let attributes = [("catchup".to_owned(), "shift".to_owned())];
-    let archive = Archive::of_attributes(&attributes).filter(|_| stream.name().len() % 3 == 2);
+    let archive = Archive::from_attributes(&attributes).filter(|_| stream.name().len() % 3 == 2);
     stream.provider.archive = archive.map(Box::new);
     stream
 }

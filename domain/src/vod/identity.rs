@@ -151,7 +151,7 @@ impl TitleIndex {
         }
         if ids.is_empty() {
             for relation in title.relations.iter().filter(|it| !it.is_pinned) {
-                let name = TitleName::of(&relation.facts.name);
+                let name = TitleName::new(&relation.facts.name);
                 self.put_name(&name, year_of(relation, &name), title.id);
             }
         }
@@ -276,7 +276,8 @@ mod tests {
     #[test]
     fn an_id_of_more_than_three_names_is_ignored_and_marks_of_versions_are_no_names() {
         let mut names = IdNames::default();
-        let count = |names: &mut IdNames, id: &str, name: &str| names.add(&ids(id, ""), &TitleName::of(name));
+        let count =
+            |names: &mut IdNames, id: &str, name: &str| names.add(&ids(id, ""), &TitleName::new(name));
         for name in ["EN - Heat", "DE - Heat (1995)", "Heat 4K", "Heat [UHD]", "Hitze", "Calor"] {
             count(&mut names, "949", name);
         }
@@ -295,7 +296,7 @@ mod tests {
     #[test]
     fn an_entry_belongs_to_the_title_of_its_ids_or_without_ids_of_its_name_and_year() {
         let mut index = TitleIndex::default();
-        let heat = TitleName::of("Heat (1995)");
+        let heat = TitleName::new("Heat (1995)");
         let put = |index: &mut TitleIndex, of: &ExternalIds, year, title| {
             index.put(EntryIdentity { ids: of, name: &heat, year }, title, true);
         };
@@ -303,7 +304,7 @@ mod tests {
         put(&mut index, &ids("", "tt2"), Some(1995), film(2));
         put(&mut index, &ids("", ""), Some(1995), film(3));
         let find = |index: &TitleIndex, of: ExternalIds, name: &str, year| {
-            index.find(EntryIdentity { ids: &of, name: &TitleName::of(name), year })
+            index.find(EntryIdentity { ids: &of, name: &TitleName::new(name), year })
         };
         let by_tmdb = || MatchReason::TmdbId("949".to_owned());
         for (of, name, year, expected) in [
@@ -334,7 +335,7 @@ mod tests {
     #[test]
     fn a_title_with_many_relations_gets_no_more() {
         let mut index = TitleIndex::default();
-        let (name, none) = (TitleName::of("Film"), ExternalIds::default());
+        let (name, none) = (TitleName::new("Film"), ExternalIds::default());
         let entry = EntryIdentity { ids: &none, name: &name, year: None };
         let mut titles = Vec::new();
         for number in 0..120 {

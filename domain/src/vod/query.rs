@@ -66,7 +66,7 @@ pub struct VodRow {
 }
 
 impl VodRow {
-    pub fn of(title: &Title) -> Self {
+    pub fn from_title(title: &Title) -> Self {
         Self {
             id: title.id,
             name: title.name().to_lowercase(),
@@ -131,7 +131,7 @@ pub struct VodSources {
 
 impl VodSources {
     /// Takes all accounts, and their links with categories.
-    pub fn of<'a>(
+    pub fn new<'a>(
         accounts: impl IntoIterator<Item = &'a Account>,
         links: impl IntoIterator<Item = &'a AccountCategory>,
     ) -> Self {
@@ -150,7 +150,7 @@ impl VodSources {
 /// Splits the filter `Name|movie` of the interface at its last bar. `None` if the part after it is no kind.
 pub fn split_category(text: &str) -> Option<(&str, TitleKind)> {
     let (name, kind) = text.rsplit_once('|')?;
-    Some((name, TitleKind::of_name(kind)?))
+    Some((name, TitleKind::from_name(kind)?))
 }
 
 impl VodSnapshotBuilder {
@@ -527,14 +527,14 @@ mod tests {
 
     fn snapshot(titles: &[Title]) -> VodSnapshot {
         let mut builder = VodSnapshotBuilder::default();
-        titles.iter().for_each(|it| builder.add(VodRow::of(it)));
+        titles.iter().for_each(|it| builder.add(VodRow::from_title(it)));
         builder.build()
     }
 
     fn viewer(is_kid: bool) -> VodLimits {
         let mut user = User::new(crate::ids::UserId(5), "Kid", UserLevel::Standard, 0);
         user.hide_adult = is_kid;
-        VodLimits::of(&user)
+        VodLimits::from_user(&user)
     }
 
     #[test]
@@ -563,11 +563,11 @@ mod tests {
             let mut model = by_id(&all);
             let first = snapshot(&model.values().cloned().collect::<Vec<_>>());
             // The lower half is built anew, and the upper one kept.
-            let middle = TitleId::of_key(60);
+            let middle = TitleId::from_key(60);
             model.extend(by_id(&later).into_iter().filter(|it| it.0 < middle));
             let mut builder = VodSnapshotBuilder::after(&first);
-            model.range(..middle).for_each(|it| builder.add(VodRow::of(it.1)));
-            builder.keep(&first, middle..=TitleId::of_key(u32::MAX));
+            model.range(..middle).for_each(|it| builder.add(VodRow::from_title(it.1)));
+            builder.keep(&first, middle..=TitleId::from_key(u32::MAX));
             let index = builder.build();
             let titles: Vec<Title> = model.into_values().collect();
             prop_assert_eq!(index.len(), titles.len());

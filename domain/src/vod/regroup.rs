@@ -35,7 +35,7 @@ pub struct RelationShape {
 }
 
 impl TitleShape {
-    pub fn of(title: &Title) -> Self {
+    pub fn from_title(title: &Title) -> Self {
         let relation =
             |it: &Relation| RelationShape { id: it.id, reason: it.reason.clone(), is_pinned: it.is_pinned };
         Self {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn shapes(titles: &[Title]) -> Vec<TitleShape> {
-        titles.iter().map(TitleShape::of).collect()
+        titles.iter().map(TitleShape::from_title).collect()
     }
 
     #[test]

@@ -45,14 +45,14 @@ impl VodSync {
         Self { account, movies: None, series: None }
     }
 
-    pub fn of(&self, kind: TitleKind) -> Option<&KindSync> {
+    pub fn kind_sync(&self, kind: TitleKind) -> Option<&KindSync> {
         match kind {
             TitleKind::Movie => self.movies.as_ref(),
             TitleKind::Series => self.series.as_ref(),
         }
     }
 
-    pub fn of_mut(&mut self, kind: TitleKind) -> &mut Option<KindSync> {
+    pub fn kind_sync_mut(&mut self, kind: TitleKind) -> &mut Option<KindSync> {
         match kind {
             TitleKind::Movie => &mut self.movies,
             TitleKind::Series => &mut self.series,
@@ -62,7 +62,7 @@ impl VodSync {
     /// Returns when a relation of this account was last seen in its list, in milliseconds since 1970.
     pub fn last_seen(&self, kind: TitleKind, relation: &Relation) -> Option<i64> {
         relation.last_seen.or_else(|| {
-            let of_kind = self.of(kind)?;
+            let of_kind = self.kind_sync(kind)?;
             of_kind.earlier.get(&relation.category).copied().or(of_kind.good_at)
         })
     }

@@ -34,7 +34,7 @@ impl TitleKind {
     }
 
     /// Returns the kind with this name.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
@@ -71,7 +71,7 @@ impl TitleId {
     }
 
     /// Returns the id of a key.
-    pub fn of_key(key: u32) -> Self {
+    pub fn from_key(key: u32) -> Self {
         Self(key)
     }
 
@@ -393,7 +393,7 @@ mod tests {
             [(TitleKind::Movie, 7), (TitleKind::Series, 7), (TitleKind::Series, TitleId::NUMBER_MAX)]
         {
             let id = TitleId::new(kind, number).unwrap();
-            assert_eq!((id.kind(), id.number(), TitleId::of_key(id.key())), (kind, number, id));
+            assert_eq!((id.kind(), id.number(), TitleId::from_key(id.key())), (kind, number, id));
         }
         assert_eq!(TitleId::movie(TitleId::NUMBER_MAX + 1), None);
         assert_eq!(TitleId::series(3).unwrap().to_string(), "series 3");

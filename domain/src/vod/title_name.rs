@@ -25,7 +25,7 @@ pub struct TitleName {
 
 impl TitleName {
     /// Reads a name.
-    pub fn of(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let mut label = Vec::new();
         let mut rest = name.trim();
         for _ in 0..PREFIXES_MAX {
@@ -271,7 +271,7 @@ mod tests {
             ("", "", None, ""),
             ("(2009)", "2009", None, ""),
         ] {
-            let read = TitleName::of(name);
+            let read = TitleName::new(name);
             assert_eq!((&*read.words, read.year, &*read.label), (words, year, label), "{name:?}");
         }
     }
@@ -280,8 +280,8 @@ mod tests {
     fn marks_of_other_scripts_do_not_break_a_name() {
         for name in ["┃EN┃ Heat", "é[", "(é", "┃", "| |", "[]x", "{é} a", "a –", "– –"] {
             // Only that it ends and stays within the text matters.
-            assert!(TitleName::of(name).words.len() <= name.len() + 8, "{name}");
+            assert!(TitleName::new(name).words.len() <= name.len() + 8, "{name}");
         }
-        assert_eq!(TitleName::of("┃EN┃ Heat").words, "heat");
+        assert_eq!(TitleName::new("┃EN┃ Heat").words, "heat");
     }
 }

@@ -46,7 +46,7 @@ pub struct TitleTraits {
 }
 
 impl TitleTraits {
-    pub fn of(title: &Title) -> Self {
+    pub fn from_title(title: &Title) -> Self {
         Self {
             kind: title.id.kind(),
             is_adult: title.is_adult(),
@@ -76,7 +76,7 @@ impl VodLimits {
     }
 
     /// For a user. A property with an invalid value hides what it is about, so that a mistake never shows more.
-    pub fn of(user: &User) -> Self {
+    pub fn from_user(user: &User) -> Self {
         if user.effective_level() == UserLevel::Admin {
             return Self::none();
         }
@@ -146,7 +146,7 @@ fn category_ids(value: &Value) -> BTreeSet<VodCategoryId> {
 /// of active accounts in enabled categories.
 pub fn visible(limits: &VodLimits, title: &Title, is_available: impl Fn(&super::Relation) -> bool) -> bool {
     let relations = || title.relations.iter().filter(|it| is_available(it));
-    limits.allows(TitleTraits::of(title)) && relations().any(|it| limits.allows_category(it.category))
+    limits.allows(TitleTraits::from_title(title)) && relations().any(|it| limits.allows_category(it.category))
 }
 
 /// Returns the age of a rating such as `PG-13`, `FSK 16` or `18+`. A number alone is a score up to 10, and an age above.
@@ -248,17 +248,17 @@ mod tests {
             (json!({ "vod_age_max": "13" }), [false, false, false, false]),
             (json!({ "vod_age_max": null, "vod_categories": null }), [true, true, true, false]),
         ] {
-            let limits = VodLimits::of(&user(properties.clone()));
+            let limits = VodLimits::from_user(&user(properties.clone()));
             assert_eq!(titles.map(|it| visible(&limits, it, |_| true)), expected, "{properties}");
         }
         let mut kid = user(json!({}));
         kid.hide_adult = true;
         let seen = |limits: &VodLimits| titles.map(|it| visible(limits, it, |_| true));
-        assert_eq!(seen(&VodLimits::of(&kid)), [true, false, true, false]);
+        assert_eq!(seen(&VodLimits::from_user(&kid)), [true, false, true, false]);
         assert_eq!(seen(&VodLimits::anonymous(false)), [true, false, true, false]);
         assert_eq!(seen(&VodLimits::none()), [true; 4], "admins see hidden titles");
         kid.is_superuser = true;
-        assert_eq!(seen(&VodLimits::of(&kid)), [true; 4]);
+        assert_eq!(seen(&VodLimits::from_user(&kid)), [true; 4]);
         assert!(!visible(&VodLimits::none(), &movie, |_| false), "no account offers it any more");
     }
 }

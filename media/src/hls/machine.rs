@@ -306,7 +306,7 @@ impl HlsMachine {
             if self.passed.len() >= PASSED_MAX {
                 self.passed.pop_front();
             }
-            self.passed.push_back((self.next, SegmentName::of(segment)));
+            self.passed.push_back((self.next, SegmentName::from_segment(segment)));
         }
         self.next = self.next.saturating_add(1);
         self.retry = None;

@@ -10,7 +10,7 @@ use crate::hls::playlist::{MediaPlaylist, MediaSegment};
 pub(super) struct SegmentName(u64);
 
 impl SegmentName {
-    pub(super) fn of(segment: &MediaSegment) -> Self {
+    pub(super) fn from_segment(segment: &MediaSegment) -> Self {
         let address: &str = &segment.address;
         let path = address.split(['?', '#']).next().unwrap_or_default();
         let file = path.rsplit('/').next().unwrap_or_default();
@@ -21,6 +21,6 @@ impl SegmentName {
 
     /// Returns the names of all segments of a playlist.
     pub(super) fn all_of(list: &MediaPlaylist) -> Vec<Self> {
-        list.segments.iter().map(Self::of).collect()
+        list.segments.iter().map(Self::from_segment).collect()
     }
 }

@@ -41,7 +41,7 @@ impl SourceDetails {
 
     /// Reads the size of the picture anew, because the source has these tables from now on.
     pub(super) fn begin_tables(&mut self, tables: Option<&Tables>) {
-        self.picture = tables.and_then(PictureReader::of);
+        self.picture = tables.and_then(PictureReader::new);
     }
 
     /// Drops what was read of the picture; its size is read again after the next tables.

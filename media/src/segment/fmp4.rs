@@ -272,7 +272,7 @@ impl FragmentSegmenter {
                     found.ok_or("fMP4 cannot carry its codec")
                 }
                 StreamKind::Audio => {
-                    let found = AudioFormat::of(stream).map(|it| audio = Some((stream, it)));
+                    let found = AudioFormat::from_stream(stream).map(|it| audio = Some((stream, it)));
                     found.ok_or("fMP4 cannot carry its codec")
                 }
             };

@@ -169,8 +169,8 @@ impl TsSegmenter {
 
     fn adopt_tables(&mut self) {
         let Some(tables) = self.reader.tables() else { return };
-        self.access = RandomAccess::of(tables);
-        self.picture = PictureReader::of(tables);
+        self.access = RandomAccess::new(tables);
+        self.picture = PictureReader::new(tables);
         let is_played = |kind: StreamKind| kind != StreamKind::Other;
         let streams = tables.pmt.streams.iter().filter(|it| is_played(tables.pmt.kind(it)));
         self.signature.0 = streams.map(|it| (it.stream_type, it.codec(), it.pid)).take(STREAMS_MAX).collect();
@@ -253,7 +253,9 @@ impl TsSegmenter {
             let n_missing = |pid: u16| known.iter().find(|it| it.pid == pid).map_or(0, |it| it.n_missing);
             let audio = |pid: u16| {
                 let stream = tables.pmt.streams.iter().find(|it| it.pid == pid);
-                stream.filter(|it| tables.pmt.kind(it) == StreamKind::Audio).and_then(AudioFormat::of)
+                stream
+                    .filter(|it| tables.pmt.kind(it) == StreamKind::Audio)
+                    .and_then(AudioFormat::from_stream)
             };
             let open =
                 |pid: u16| OpenStream { pid, audio: audio(pid), codec: None, n_missing: n_missing(pid) };

@@ -99,7 +99,7 @@ impl Probe {
     }
 
     fn declared_playlist(&self) -> Option<PlaylistFormat> {
-        self.content_type.as_deref().and_then(PlaylistFormat::of_content_type)
+        self.content_type.as_deref().and_then(PlaylistFormat::from_content_type)
     }
 
     /// Returns whether packets of the programme arrived, and the last ones were scrambled.

@@ -218,7 +218,8 @@ impl RemoteFile {
             }
             let is_redirected = place.target != first;
             let address = place.target.address.to_string();
-            let head = PartHead::of(&response, at).map_err(|it| it.behind_redirect(is_redirected))?;
+            let head =
+                PartHead::from_response(&response, at).map_err(|it| it.behind_redirect(is_redirected))?;
             (self.n_skipped, self.n_left) = (head.n_skipped, head.n_bytes);
             self.http.read_plainly(&response)?;
             // Panels declare playlists as anything; a film is never that short.
@@ -264,7 +265,7 @@ struct PartHead {
 }
 
 impl PartHead {
-    fn of(response: &Response<()>, at: u64) -> Result<Self, UpstreamError> {
+    fn from_response(response: &Response<()>, at: u64) -> Result<Self, UpstreamError> {
         let (status, headers) = (response.status(), response.headers());
         match status {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => return Err(Cause::Empty.into()),
@@ -275,7 +276,7 @@ impl PartHead {
             return Err(Cause::NotAFile("a response without a head".into()).into());
         }
         let media_type = media_type(headers);
-        if let Some(format) = media_type.as_deref().and_then(PlaylistFormat::of_content_type) {
+        if let Some(format) = media_type.as_deref().and_then(PlaylistFormat::from_content_type) {
             return Err(Cause::NeedsProgram(format.description().to_owned()).into());
         }
         if let Some(what) = media_type.as_deref().and_then(other_content) {
@@ -373,7 +374,7 @@ mod tests {
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
-        let head = PartHead::of(&response.body(()).unwrap(), at).map_err(|it| it.to_string())?;
+        let head = PartHead::from_response(&response.body(()).unwrap(), at).map_err(|it| it.to_string())?;
         Ok((head.length, head.n_skipped, head.n_bytes))
     }
 

@@ -100,7 +100,7 @@ impl PlaylistFormat {
     }
 
     /// Returns the format that a content type declares. The type has neither parameters nor upper case.
-    pub(crate) fn of_content_type(content_type: &str) -> Option<Self> {
+    pub(crate) fn from_content_type(content_type: &str) -> Option<Self> {
         const HLS: [&str; 6] = [
             "application/vnd.apple.mpegurl",
             "application/vnd.apple.mpegurl.audio",

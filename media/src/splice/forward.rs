@@ -139,7 +139,7 @@ impl ForwardedStream {
 }
 
 impl PayloadFormat {
-    fn of(stream: &ElementaryStream, pmt: &Pmt) -> PayloadFormat {
+    fn from_stream(stream: &ElementaryStream, pmt: &Pmt) -> PayloadFormat {
         match stream.stream_type {
             _ if pmt.has_cue_messages(stream) && stream.pid != pmt.pcr_pid => PayloadFormat::CueMessages,
             // Private sections, object and data carousels.
@@ -200,7 +200,7 @@ impl Forwarder {
         settings: &SpliceSettings,
         output: &mut Output,
     ) -> Self {
-        let reader = tables.map(TableReader::of).unwrap_or_default();
+        let reader = tables.map(TableReader::from_tables).unwrap_or_default();
         let mut forwarder = Self::new(reader, Timeline::default(), Mode::Unchanged, settings);
         counters.iter().for_each(|(pid, cc)| output.set_counter(*pid, *cc));
         output.pcr_clock.restart();
@@ -552,7 +552,7 @@ impl Forwarder {
     fn apply_tables(&mut self, output: &mut Output) {
         let Some(tables) = self.reader.tables() else { return };
         self.pcr_pid = tables.pmt.pcr_pid;
-        self.access = RandomAccess::of(tables).map(RandomAccess::pid);
+        self.access = RandomAccess::new(tables).map(RandomAccess::pid);
         let mut before = std::mem::take(&mut self.streams);
         let is_unchanged = matches!(self.mode, Mode::Unchanged);
         let assigned = output.assign(tables, |pid, kind| {
@@ -572,7 +572,8 @@ impl Forwarder {
                 Some(same) => ForwardedStream { target, ..before.swap_remove(same) },
                 None => ForwardedStream {
                     kind: *kind,
-                    format: stream.map_or(PayloadFormat::Clock, |it| PayloadFormat::of(it, &tables.pmt)),
+                    format: stream
+                        .map_or(PayloadFormat::Clock, |it| PayloadFormat::from_stream(it, &tables.pmt)),
                     pid: *pid,
                     target,
                     counter_shift: None,

@@ -350,7 +350,7 @@ impl Gathering {
             // each time.
             self.held.clear();
         }
-        self.access = self.reader.tables().and_then(RandomAccess::of);
+        self.access = self.reader.tables().and_then(RandomAccess::new);
         self.timeline = Timeline::default();
         (self.clock, self.stamps) = (SourcePace::default(), SourcePace::default());
         self.first_payload = None;

@@ -167,8 +167,8 @@ impl Output {
     ) -> Assigned {
         let mut wanted: Vec<WantedPid> = Vec::new();
         for stream in &source.pmt.streams {
-            let (pid, kind) = (stream.pid, PidKind::of(stream));
-            let language = Language::of(stream);
+            let (pid, kind) = (stream.pid, PidKind::from_stream(stream));
+            let language = Language::from_stream(stream);
             wanted.push(WantedPid { kind, language, pid, current: current(pid, kind) });
         }
         let pcr_pid = source.pmt.pcr_pid;

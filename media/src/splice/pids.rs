@@ -28,7 +28,7 @@ impl PidKind {
     /// Video in H.265.
     pub(crate) const HEVC: PidKind = PidKind { stream_type: 0x24, detail: 0 };
 
-    pub(crate) fn of(stream: &ElementaryStream) -> PidKind {
+    pub(crate) fn from_stream(stream: &ElementaryStream) -> PidKind {
         const PRIVATE_PES: u8 = 0x06;
         // A registration descriptor counts by its format identifier, the others (teletext, subtitles, AC-3,
         // E-AC-3, DTS, AAC) by their tag.
@@ -61,7 +61,7 @@ pub(crate) struct Language {
 
 impl Language {
     /// Returns the first language that the descriptors of a stream name.
-    pub(crate) fn of(stream: &ElementaryStream) -> Option<Language> {
+    pub(crate) fn from_stream(stream: &ElementaryStream) -> Option<Language> {
         const ISO_639: u8 = 0x0A;
         const TELETEXT: u8 = 0x56;
         const SUBTITLES: u8 = 0x59;
@@ -273,7 +273,7 @@ mod tests {
         let mut allocation = PidAllocation::default();
         let mut got = Vec::new();
         for source in sources {
-            let wanted = |&(kind, pid): &(u8, u16)| wanted(PidKind::of(&stream(kind, &[])), pid);
+            let wanted = |&(kind, pid): &(u8, u16)| wanted(PidKind::from_stream(&stream(kind, &[])), pid);
             let streams: Vec<_> = source.iter().map(wanted).collect();
             got = allocation.assign(&streams, |pid| pid != PMT);
         }
@@ -298,11 +298,14 @@ mod tests {
         for (n, source) in (1..).zip(sources) {
             let streams = source.split(' ').zip(n * 0x100..).map(|(name, pid)| {
                 let [a, b, c, variant @ ..] = name.as_bytes() else {
-                    return wanted(PidKind::of(&stream(AAC, &[])), pid);
+                    return wanted(PidKind::from_stream(&stream(AAC, &[])), pid);
                 };
                 let variant = variant.first().map_or(0, |it| it - b'0');
                 let audio = stream(AAC, &[0x0A, 4, *a, *b, *c, variant]);
-                WantedPid { language: Language::of(&audio), ..wanted(PidKind::of(&audio), pid) }
+                WantedPid {
+                    language: Language::from_stream(&audio),
+                    ..wanted(PidKind::from_stream(&audio), pid)
+                }
             });
             let streams: Vec<_> = streams.collect();
             got = allocation.assign(&streams, |pid| pid != PMT);
@@ -338,9 +341,9 @@ mod tests {
         {
             let descriptors = [&[tag, body.len() as u8], body].concat();
             let expected = Some(Language { code: *b"deu", variant: 0x10 });
-            assert_eq!(Language::of(&stream(6, &descriptors)), expected);
+            assert_eq!(Language::from_stream(&stream(6, &descriptors)), expected);
         }
-        assert_eq!(Language::of(&stream(6, &[0x0A, 3, b'd', b'e', b'u'])), None);
+        assert_eq!(Language::from_stream(&stream(6, &[0x0A, 3, b'd', b'e', b'u'])), None);
     }
 
     #[test]
@@ -362,11 +365,11 @@ mod tests {
     #[test]
     fn private_streams_differ_by_their_descriptors() {
         let kinds = [
-            PidKind::of(&stream(6, &[])),
-            PidKind::of(&stream(6, &[0x0A, 4, b'e', b'n', b'g', 0, 0x59, 0])),
-            PidKind::of(&stream(6, &[0x6A, 1, 0])),
-            PidKind::of(&stream(6, &[0x05, 4, b'H', b'E', b'V', b'C'])),
-            PidKind::of(&stream(H264, &[0x05, 4, b'H', b'E', b'V', b'C'])),
+            PidKind::from_stream(&stream(6, &[])),
+            PidKind::from_stream(&stream(6, &[0x0A, 4, b'e', b'n', b'g', 0, 0x59, 0])),
+            PidKind::from_stream(&stream(6, &[0x6A, 1, 0])),
+            PidKind::from_stream(&stream(6, &[0x05, 4, b'H', b'E', b'V', b'C'])),
+            PidKind::from_stream(&stream(H264, &[0x05, 4, b'H', b'E', b'V', b'C'])),
         ];
         for (i, a) in kinds.iter().enumerate() {
             for (j, b) in kinds.iter().enumerate() {
@@ -374,7 +377,7 @@ mod tests {
             }
         }
         // Descriptors with invalid lengths are read as far as possible.
-        assert_eq!(PidKind::of(&stream(6, &[0x59, 200, 1])), PidKind::of(&stream(6, &[])));
+        assert_eq!(PidKind::from_stream(&stream(6, &[0x59, 200, 1])), PidKind::from_stream(&stream(6, &[])));
     }
 
     #[test]

@@ -263,7 +263,7 @@ impl HlsChecker {
                     packet.cc() == (before + 1) & 0x0F || packet.cc() == before || packet.discontinuity();
                 assert!(fits, "{number}: counter of {} jumps from {before} to {}", packet.pid(), packet.cc());
             }
-            let Some(access) = reader.tables().and_then(RandomAccess::of) else { continue };
+            let Some(access) = reader.tables().and_then(RandomAccess::new) else { continue };
             if packet.pid() == access.pid() && packet.pusi() {
                 is_start.get_or_insert(access.is_start(packet));
                 times.extend(stamps(packet).pts);

@@ -63,7 +63,7 @@ impl PointFinder {
             for packet in packets(head) {
                 finder.tables.packet(Packet::new(packet));
             }
-            finder.access = finder.tables.tables().and_then(RandomAccess::of);
+            finder.access = finder.tables.tables().and_then(RandomAccess::new);
             finder.offset = point.offset;
             finder.ticks = point.time.saturating_mul(TICKS_PER_MS);
             finder.last = Some((point.offset, finder.ticks));
@@ -89,7 +89,7 @@ impl PointFinder {
             return None;
         }
         if self.tables.packet(packet) {
-            self.access = self.tables.tables().and_then(RandomAccess::of);
+            self.access = self.tables.tables().and_then(RandomAccess::new);
         }
         let pid = packet.pid();
         if pid == PAT_PID {

@@ -58,15 +58,15 @@ pub(crate) struct Builder {
 impl Builder {
     /// H.264 and AAC.
     pub(crate) fn video() -> Self {
-        Self::of(&[(0x1B, VIDEO_PID), (0x0F, AUDIO_PID)])
+        Self::new(&[(0x1B, VIDEO_PID), (0x0F, AUDIO_PID)])
     }
 
     /// AAC alone.
     pub(crate) fn radio() -> Self {
-        Self::of(&[(0x0F, AUDIO_PID)])
+        Self::new(&[(0x0F, AUDIO_PID)])
     }
 
-    pub(crate) fn of(streams: &[(u8, u16)]) -> Self {
+    pub(crate) fn new(streams: &[(u8, u16)]) -> Self {
         Self { counters: [0x0F; 8192], pat: pat(), pmt: pmt(streams), number: 0 }
     }
 

@@ -37,7 +37,7 @@ pub struct PictureReader {
 
 impl PictureReader {
     /// Creates a reader for this programme; `None` if it has no video.
-    pub fn of(tables: &Tables) -> Option<Self> {
+    pub fn new(tables: &Tables) -> Option<Self> {
         let video = tables.video()?;
         Some(Self { pid: video.pid, stream_type: video.stream_type, head: Vec::new(), size: None })
     }
@@ -80,12 +80,12 @@ impl PictureReader {
 
 /// Returns the size in a sequence parameter set of H.264, without its header.
 pub(crate) fn h264_size(set: &[u8]) -> Option<PictureSize> {
-    of_h264(&mut Bits::of(set))
+    size_in_h264(&mut Bits::new(set))
 }
 
 /// Returns the size in a sequence parameter set of H.265, without its header.
 pub(crate) fn h265_size(set: &[u8]) -> Option<PictureSize> {
-    of_h265(&mut Bits::of(set))
+    size_in_h265(&mut Bits::new(set))
 }
 
 /// Returns the size in the start of a PES packet.
@@ -102,8 +102,8 @@ fn size_in(pes: &[u8], stream_type: u8) -> Option<PictureSize> {
             let sides = u32::from_be_bytes([0, *a, *b, *c]);
             size(sides >> 12, sides & 0xFFF)
         }
-        (0x1B | 0x1F | 0x20, [header, set @ ..]) if header & 0x1F == 7 => of_h264(&mut Bits::of(set)),
-        (0x24, [header, _, set @ ..]) if header >> 1 & 0x3F == 33 => of_h265(&mut Bits::of(set)),
+        (0x1B | 0x1F | 0x20, [header, set @ ..]) if header & 0x1F == 7 => size_in_h264(&mut Bits::new(set)),
+        (0x24, [header, _, set @ ..]) if header >> 1 & 0x3F == 33 => size_in_h265(&mut Bits::new(set)),
         _ => None,
     })
 }
@@ -114,7 +114,7 @@ fn size(width: u32, height: u32) -> Option<PictureSize> {
 }
 
 /// Parses a sequence parameter set of H.264 (7.3.2.1.1).
-fn of_h264(bits: &mut Bits) -> Option<PictureSize> {
+fn size_in_h264(bits: &mut Bits) -> Option<PictureSize> {
     let profile = bits.take(8)?;
     bits.skip(16)?;
     bits.golomb()?;
@@ -180,7 +180,7 @@ pub(crate) fn skip_scaling_list(bits: &mut Bits, n: usize) -> Option<()> {
 }
 
 /// Parses a sequence parameter set of H.265 (7.3.2.2.1).
-fn of_h265(bits: &mut Bits) -> Option<PictureSize> {
+fn size_in_h265(bits: &mut Bits) -> Option<PictureSize> {
     bits.skip(4)?;
     let n_layers = bits.take(3)?;
     bits.skip(1)?;
@@ -231,7 +231,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    pub(crate) fn of(unit: &[u8]) -> Self {
+    pub(crate) fn new(unit: &[u8]) -> Self {
         Self { bytes: without_emulation(unit), at: 0 }
     }
 
@@ -302,7 +302,7 @@ mod tests {
         let pmt =
             Pmt { program: 1, version: 0, pcr_pid: PID, program_info: Vec::new(), streams: vec![video] };
         let pat = Pat { stream_id: 1, version: 0, programs: vec![(1, 0x50)] };
-        PictureReader::of(&Tables { pat, pmt, pmt_pid: 0x50 }).unwrap()
+        PictureReader::new(&Tables { pat, pmt, pmt_pid: 0x50 }).unwrap()
     }
 
     /// Creates packets with these bytes of a picture; the first packet starts it.

@@ -23,7 +23,7 @@ pub enum RandomAccess {
 
 impl RandomAccess {
     /// Selects the stream with the random-access points; `None` for a programme without streams.
-    pub fn of(tables: &Tables) -> Option<Self> {
+    pub fn new(tables: &Tables) -> Option<Self> {
         if let Some(ElementaryStream { stream_type, pid, .. }) = tables.video() {
             return Some(Self::Video { pid: *pid, stream_type: *stream_type });
         }

@@ -31,7 +31,7 @@ impl TableReader {
     }
 
     /// Creates a reader of a stream in which these tables are in force.
-    pub(crate) fn of(tables: &Tables) -> Self {
+    pub(crate) fn from_tables(tables: &Tables) -> Self {
         let mut reader = Self {
             n_pats: 1,
             pat: Some(tables.pat.clone()),

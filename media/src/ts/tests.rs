@@ -293,7 +293,7 @@ proptest! {
             let view = Packet::new(&packet);
             prop_assert!(view.payload().len() < PACKET);
             prop_assert!(view.pcr().is_none_or(|it| it < PCR_MODULUS));
-            if let Some(wanted) = reader.tables().and_then(RandomAccess::of) {
+            if let Some(wanted) = reader.tables().and_then(RandomAccess::new) {
                 wanted.is_start(view);
             }
             stamps(view);

@@ -67,7 +67,7 @@ impl Gathered {
         object: &Map<String, Value>,
     ) -> anyhow::Result<()> {
         if table == SourceTable::Streams {
-            return self.add_stream(&SourceRow::of_object(table, object));
+            return self.add_stream(&SourceRow::from_object(table, object));
         }
         Ok(self.household.add_object(table, object)?)
     }

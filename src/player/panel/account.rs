@@ -78,7 +78,7 @@ impl AccountView {
             active_cons: n_watched.to_string(),
             created_at: (user.joined_at / 1000).to_string(),
             max_connections: max_connections.to_string(),
-            allowed_output_formats: AllowedFormats::of(user).iter().map(OutputFormat::name).collect(),
+            allowed_output_formats: AllowedFormats::from_user(user).iter().map(OutputFormat::name).collect(),
         };
         let server_info = ServerInfo::of(&call.player_origin(), now_ms()).ok_or_else(Refusal::bug)?;
         Ok(Self { user_info, server_info })

@@ -342,7 +342,7 @@ impl TitleTables {
 
 pub(super) fn library_settings(call: &Call) -> LibrarySettings {
     let settings = call.app.models.settings.load();
-    LibrarySettings::of_setting(settings.one_by("key", LIBRARY_SETTINGS).map(|it| &it.value))
+    LibrarySettings::from_setting(settings.one_by("key", LIBRARY_SETTINGS).map(|it| &it.value))
 }
 
 fn write(key: &TitleListKey, tables: &TitleTables, out: &mut dyn Write) -> io::Result<()> {

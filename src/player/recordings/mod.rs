@@ -85,7 +85,7 @@ impl ListedRecordings {
 
 /// Returns the recording with this number in player apps, if the caller finds it.
 pub(super) fn of_number(call: &Call, number: u32) -> Option<Arc<Recording>> {
-    find(call, RecordingId::of_player_number(number)?)
+    find(call, RecordingId::from_player_number(number)?)
 }
 
 /// Returns a recording with a file, if the caller finds it.

@@ -52,7 +52,7 @@ async fn stage() -> Rest {
         ..FollowedAiring::by_hand(
             &of_rule,
             "gamma.tv".to_owned(),
-            EpisodeKey::of(&Programme::default(), "gamma.tv"),
+            EpisodeKey::from_programme(&Programme::default(), "gamma.tv"),
         )
     });
     let hidden = recording(4, 4, "Hidden");

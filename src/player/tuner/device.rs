@@ -94,7 +94,7 @@ pub(in crate::player) fn tuner_count(models: &Models, key: DeviceKey) -> Option<
 
 fn settings(models: &Models) -> TunerSettings {
     let settings = models.settings.load();
-    TunerSettings::of_setting(settings.one_by("key", TUNER_SETTINGS).map(|it| &it.value))
+    TunerSettings::from_setting(settings.one_by("key", TUNER_SETTINGS).map(|it| &it.value))
 }
 
 fn main_device(models: &Models) -> Device {

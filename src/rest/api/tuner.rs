@@ -61,7 +61,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<TunerView, Refusal> {
     let settings = call.app.models.settings.load();
-    let tuner = TunerSettings::of_setting(settings.one_by("key", TUNER_SETTINGS).map(|it| &it.value));
+    let tuner = TunerSettings::from_setting(settings.one_by("key", TUNER_SETTINGS).map(|it| &it.value));
     let all = TunerLineupView { channel_profile_id: None, name: None, device_id: tuner.device_id.clone() };
     let user = call.identity()?;
     let profiles = call.app.models.lineups.load();

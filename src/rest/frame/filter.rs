@@ -30,7 +30,7 @@ pub(crate) fn read_filter<F: Input>(filter: &Map<String, Value>) -> Result<F, Fi
         }
     }
     errors.or(())?;
-    let input = RequestInput { query: Arc::new(Query::of(pairs)), ..RequestInput::default() };
+    let input = RequestInput { query: Arc::new(Query::from_pairs(pairs)), ..RequestInput::default() };
     F::read(&input).map_err(|errors| errors.inside(FIELD))
 }
 

@@ -208,7 +208,7 @@ mod tests {
     ];
 
     fn plugin(permissions: Permissions) -> Arc<PluginCaller> {
-        Arc::new(PluginCaller { key: PluginKey::of_folder("demo").unwrap(), permissions })
+        Arc::new(PluginCaller { key: PluginKey::from_folder("demo").unwrap(), permissions })
     }
 
     fn scoped(scopes: &[&str]) -> Arc<PluginCaller> {

@@ -319,7 +319,7 @@ impl Shape for UserLevel {
 impl Readable for UserLevel {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         let number = integer(value, field)?;
-        let level = u64::try_from(number).ok().and_then(UserLevel::of);
+        let level = u64::try_from(number).ok().and_then(UserLevel::from_number);
         level.ok_or_else(|| format!("\"{number}\" is not a valid choice."))
     }
 }

@@ -80,7 +80,7 @@ fn edited(mut index: GuideIndex, channels: &Collection<'_, GuideChannel>, ids: &
         }
     }
     for (source, mut present) in changed {
-        let unchanged = index.of_source(source).iter().filter(|it| !ids.contains(&it.id.0));
+        let unchanged = index.source_channels(source).iter().filter(|it| !ids.contains(&it.id.0));
         present.extend(unchanged.cloned());
         index = match present.is_empty() {
             true => index.without(source),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn key(stream: &Stream) -> StreamKey {
-        StreamKey::of(stream.account, StreamIdentity::Url, &stream.provider)
+        StreamKey::new(stream.account, StreamIdentity::Url, &stream.provider)
     }
 
     #[test]

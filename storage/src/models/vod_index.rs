@@ -186,13 +186,14 @@ impl Follower {
             fingerprints.insert(owner, fingerprint);
             if self.fingerprints.get(&owner) == Some(&fingerprint) {
                 let keys = title_keys_of(owner);
-                builder.keep(&self.now.index, TitleId::of_key(*keys.start())..=TitleId::of_key(*keys.end()));
+                builder
+                    .keep(&self.now.index, TitleId::from_key(*keys.start())..=TitleId::from_key(*keys.end()));
                 continue;
             }
             is_changed = true;
             let mut rows = Vec::new();
             titles.while_of(owner, |title| {
-                rows.push(VodRow::of(&title));
+                rows.push(VodRow::from_title(&title));
                 rows.len() % 256 != 0 || !self.has_ended(shared)
             })?;
             rows.sort_unstable_by_key(|it| it.id);

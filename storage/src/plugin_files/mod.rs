@@ -101,7 +101,7 @@ impl PluginFiles {
     pub fn list(&self) -> io::Result<Vec<PluginKey>> {
         let mut keys = Vec::new();
         for name in self.names()? {
-            let key = PluginKey::of_folder(&name).ok().filter(|it| it.as_str() == name);
+            let key = PluginKey::from_folder(&name).ok().filter(|it| it.as_str() == name);
             if let Some(key) = key
                 && self.exists(&key)
             {

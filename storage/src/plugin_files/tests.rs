@@ -33,7 +33,7 @@ impl Folders {
 }
 
 fn key(text: &str) -> PluginKey {
-    PluginKey::of_folder(text).unwrap()
+    PluginKey::from_folder(text).unwrap()
 }
 
 #[test]

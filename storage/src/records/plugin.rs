@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_plugin_has_one_record_for_each_key_and_those_of_others_stay() {
         let store = Store::temporary(crate::records::schema()).unwrap();
-        let [demo, other] = ["demo", "other"].map(|it| PluginKey::of_folder(it).unwrap());
+        let [demo, other] = ["demo", "other"].map(|it| PluginKey::from_folder(it).unwrap());
         let set = |plugin: &PluginKey, key: &str, value: Option<&str>| {
             let (plugin, key, value) = (plugin.clone(), key.to_owned(), value.map(Secret::new));
             store.write_blocking(move |write| set_plugin_value(write, &plugin, key, value)).unwrap();

@@ -281,7 +281,7 @@ async fn what_an_admin_links_is_known_for_channels_of_the_next_account() {
     let sources = story.gateway.models().guide_sources.load();
     let guide = story.gateway.models().guide.load();
     let id = |key: &str| {
-        let mut all = sources.iter().flat_map(|it| guide.of_source(it.id));
+        let mut all = sources.iter().flat_map(|it| guide.source_channels(it.id));
         all.find(|it| it.key == key).unwrap().id
     };
     let link = |name: &str, key: &str| json!({ "channel_id": first[name], "epg_data_id": id(key) });

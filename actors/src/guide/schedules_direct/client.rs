@@ -235,7 +235,7 @@ impl SchedulesDirect {
         let is_good = answer.status.is_success();
         if !is_good || answer.body.len() <= REFUSAL_BYTES_MAX {
             let code = serde_json::from_slice::<Value>(&answer.body).ok().and_then(|it| it["code"].as_i64());
-            if let Some(fault) = code.and_then(ServiceFault::of) {
+            if let Some(fault) = code.and_then(ServiceFault::from_code) {
                 return Err(fault.into());
             }
         }

@@ -126,7 +126,7 @@ impl SchedulesDirectInput {
             for station in group {
                 let days = self.days().zip(&dates).filter_map(|(day, date)| {
                     let checksum = answer[&station.id][date]["md5"].as_str()?;
-                    Some((day, DayMark::of(checksum)))
+                    Some((day, DayMark::from_checksum(checksum)))
                 });
                 all.insert(station.id.clone(), days.collect());
             }
@@ -292,7 +292,7 @@ impl GuideInput for SchedulesDirectInput {
             return Ok(GuideContent::Unchanged(mark(self.context.state.digest)));
         }
         sink.progress(GuidePhase::Fetching, 0)?;
-        let status = ServiceStatus::of(&self.json(Method::GET, "/status", None)?);
+        let status = ServiceStatus::from_answer(&self.json(Method::GET, "/status", None)?);
         if !status.is_online {
             return Err(ServiceError::Fault(ServiceFault::Offline).into());
         }

@@ -44,7 +44,7 @@ impl SchedulesDirect {
         let login = self.login_of(source)?;
         let mut shown = login.shown.lock().await;
         if shown.account.as_ref().is_none_or(|it| it.0.elapsed() >= ACCOUNT_KEPT) {
-            let status = ServiceStatus::of(&self.json(source, Method::GET, "/status", None).await?);
+            let status = ServiceStatus::from_answer(&self.json(source, Method::GET, "/status", None).await?);
             let lineups = match self.json(source, Method::GET, "/lineups", None).await {
                 Ok(answer) => lineups(&answer),
                 Err(ServiceError::Fault(ServiceFault::NoLineups)) => Vec::new(),

@@ -160,7 +160,7 @@ impl Bench {
 
     /// Adds an enabled plugin with this code and these additions to its manifest.
     fn install(&self, key: &str, code: &str, manifest: Value) -> PluginKey {
-        let key = PluginKey::of_folder(key).unwrap();
+        let key = PluginKey::from_folder(key).unwrap();
         write_code(&self.settings.folders.code.join(key.as_str()), code, manifest);
         let manifest = fs::read(self.settings.folders.code.join(key.as_str()).join("plugin.json")).unwrap();
         let granted = Manifest::parse(&manifest).unwrap().permissions;

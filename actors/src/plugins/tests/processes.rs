@@ -47,7 +47,7 @@ async fn a_plugin_runs_actions_with_settings_storage_progress_and_messages() {
     assert!(log.contains("info the password is …") && !log.contains("hunter22"), "{log}");
 
     assert_eq!(bench.run(&key, "nothing").await, RunResult::UnknownAction);
-    let unknown = PluginKey::of_folder("unknown").unwrap();
+    let unknown = PluginKey::from_folder("unknown").unwrap();
     let refused = bench.plugins.run(&unknown, "main", Map::new(), RunCause::Button).await;
     assert_eq!(refused, Err(RunRefusal::UnknownPlugin));
 

@@ -51,7 +51,7 @@ impl Studio {
     fn forecast(&self) -> Forecast {
         let demand = |it: &Recording| {
             let pools = self.channels[it.channel.0 as usize].clone();
-            ForecastDemand::of(it, pools, None)
+            ForecastDemand::from_recording(it, pools, None)
         };
         let ahead = Forecast::wanted(self.recordings.values(), self.now);
         Forecast::new(ahead.into_iter().map(demand).collect())
@@ -64,7 +64,7 @@ impl Studio {
 
     fn claim(&self, id: u32) -> RecordingClaim {
         let is_forecast = self.forecast.profile_at(RecordingId(id), self.now).is_some();
-        RecordingClaim::of(&self.recordings[&id], self.now, is_forecast, &DvrSettings::default())
+        RecordingClaim::new(&self.recordings[&id], self.now, is_forecast, &DvrSettings::default())
     }
 
     /// Lets the recordings end and begin that are due, and those without a connection try to get one.

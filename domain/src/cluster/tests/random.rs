@@ -19,7 +19,7 @@ impl Random {
     }
 
     /// Returns a number of a range that is not empty.
-    pub(super) fn of(&mut self, range: Range<u64>) -> u64 {
+    pub(super) fn number_in(&mut self, range: Range<u64>) -> u64 {
         range.start + self.next() % (range.end - range.start)
     }
 

@@ -282,7 +282,7 @@ impl Delayed {
     }
 
     fn soon(&mut self, node: usize, input: NodeInput) {
-        let delay = self.random.of(1..200);
+        let delay = self.random.number_in(1..200);
         self.after(delay, Event::Input(node, input));
     }
 
@@ -331,7 +331,7 @@ impl Delayed {
                         self.after(1_000, Event::Input(node, NodeInput::Written { key, number, outcome }));
                     }
                     if !is_unknown || self.random.permille(500) {
-                        let delay = self.random.of(1..if is_unknown { 3_000 } else { 100 });
+                        let delay = self.random.number_in(1..if is_unknown { 3_000 } else { 100 });
                         let number = (!is_unknown).then_some(number);
                         self.after(delay, Event::Write { node, key, expected, record, number });
                     }
@@ -377,15 +377,16 @@ fn limits_hold_and_no_entry_stays_behind_in_any_order_of_events() {
         }
         world.run(25_000);
         for seat in 0..150 {
-            let until = world.now + world.random.of(1..600);
+            let until = world.now + world.random.number_in(1..600);
             world.run(until);
-            let node = world.random.of(0..3) as usize;
+            let node = world.random.number_in(0..3) as usize;
             if world.random.permille(550) {
-                let (device, target) = (world.random.of(0..3).into(), world.random.of(0..3).into());
+                let (device, target) =
+                    (world.random.number_in(0..3).into(), world.random.number_in(0..3).into());
                 let request = request(LIMIT, device, target, BootTime(Duration::from_millis(world.now)));
                 world.on(node, NodeInput::TakeSeat { user: USER, seat, request });
             } else if !world.seated.is_empty() {
-                let at = world.random.of(0..world.seated.len() as u64) as usize;
+                let at = world.random.number_in(0..world.seated.len() as u64) as usize;
                 let (&(node, seat), _) = world.seated.iter().nth(at).unwrap();
                 world.seated.remove(&(node, seat));
                 world.on(node, NodeInput::ReturnSeat { user: USER, seat });

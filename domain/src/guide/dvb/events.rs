@@ -84,7 +84,7 @@ fn programme((start, stop): (i64, i64), loop_bytes: &[u8]) -> Option<Programme> 
 }
 
 /// Returns the texts of a language.
-fn of_language<'a>(texts: &'a mut Vec<Texts>, language: &[u8; 3]) -> &'a mut Texts {
+fn texts_in<'a>(texts: &'a mut Vec<Texts>, language: &[u8; 3]) -> &'a mut Texts {
     let at = texts.iter().position(|it| it.language == *language).unwrap_or_else(|| {
         texts.push(Texts { language: *language, ..Texts::default() });
         texts.len() - 1
@@ -96,7 +96,7 @@ fn short_event(data: &[u8], texts: &mut Vec<Texts>) -> Option<()> {
     let (language, rest) = data.split_first_chunk::<3>()?;
     let (title, rest) = short_prefixed(rest)?;
     let text = short_prefixed(rest).map_or(&[][..], |it| it.0);
-    let texts = of_language(texts, language);
+    let texts = texts_in(texts, language);
     texts.title = one_line(&decode_text(title));
     texts.short = decode_text(text).trim().to_owned();
     Some(())
@@ -106,7 +106,7 @@ fn short_event(data: &[u8], texts: &mut Vec<Texts>) -> Option<()> {
 fn extended_event(data: &[u8], texts: &mut Vec<Texts>) -> Option<()> {
     let (language, rest) = data.get(1..)?.split_first_chunk::<3>()?;
     let (mut items, rest) = short_prefixed(rest)?;
-    let texts = of_language(texts, language);
+    let texts = texts_in(texts, language);
     while let Some((name, after)) = short_prefixed(items) {
         let Some((value, after)) = short_prefixed(after) else { break };
         items = after;

@@ -17,12 +17,12 @@ pub struct AliasName(String);
 
 impl AliasName {
     /// Returns the normal form of the name of a channel; `None` if the name cannot be learned.
-    pub fn of(channel: &Subject<'_>) -> Option<Self> {
-        let name = NormalName::of(channel.name, &NameRules::default());
+    pub fn from_channel(channel: &Subject<'_>) -> Option<Self> {
+        let name = NormalName::new(channel.name, &NameRules::default());
         if !name.is_usable() {
             return None;
         }
-        let key = channel.tvg_id.and_then(NormalKey::of);
+        let key = channel.tvg_id.and_then(NormalKey::parse);
         let place = place(&name, key.as_ref(), channel.group);
         let country = place.country.map(|it| it.to_string()).unwrap_or_default();
         Some(Self(format!("{}|{country}|{}", name.words.join(" "), place.shift)))

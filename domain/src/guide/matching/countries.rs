@@ -8,19 +8,19 @@ pub struct Country([u8; 2]);
 
 impl Country {
     /// Returns the country of a code of two or three letters or of a name, regardless of case.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();
-        Self::of_code(&text).or_else(|| Self::of_name(&text))
+        Self::from_code(&text).or_else(|| Self::from_name(&text))
     }
 
     /// Returns the country of a lower-case code.
-    pub(super) fn of_code(code: &str) -> Option<Self> {
+    pub(super) fn from_code(code: &str) -> Option<Self> {
         let row = COUNTRIES.iter().find(|it| it.code == code || it.others.contains(&code))?;
         row.country()
     }
 
     /// Returns the country of a lower-case name without accents.
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         COUNTRIES.iter().find(|it| it.names.contains(&name))?.country()
     }
 }
@@ -147,9 +147,12 @@ mod tests {
     fn a_country_is_found_by_its_codes_and_names_and_each_belongs_to_one() {
         for (text, code) in [("UK", "uk"), ("gb", "uk"), ("USA", "us"), ("Deutschland", "de"), (" it ", "it")]
         {
-            assert_eq!(Country::of(text).unwrap().to_string(), code, "{text}");
+            assert_eq!(Country::from_text(text).unwrap().to_string(), code, "{text}");
         }
-        assert_eq!((Country::of("ar"), Country::of(""), Country::of("news")), (None, None, None));
+        assert_eq!(
+            (Country::from_text("ar"), Country::from_text(""), Country::from_text("news")),
+            (None, None, None)
+        );
         let mut texts: Vec<&str> =
             COUNTRIES.iter().flat_map(|it| [&[it.code], it.others, it.names].concat()).collect();
         let n = texts.len();

@@ -76,7 +76,7 @@ pub(super) struct Form {
 
 impl Form {
     /// `id` returns the number of a word.
-    pub(super) fn of(name: &NormalName, mut id: impl FnMut(&str) -> WordId) -> Self {
+    pub(super) fn new(name: &NormalName, mut id: impl FnMut(&str) -> WordId) -> Self {
         let words: Box<[WordId]> = name.words.iter().map(|it| id(it)).collect();
         let core = name.core();
         // The core is a part of the words, so each of its words has a number.

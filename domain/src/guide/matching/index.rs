@@ -47,7 +47,7 @@ pub(super) struct Found {
 
 impl NameIndex {
     pub(super) fn add(&mut self, guide: u32, name: &super::names::NormalName) {
-        let form = Form::of(name, |it| self.words.add(it));
+        let form = Form::new(name, |it| self.words.add(it));
         let at = u32::try_from(self.forms.len()).unwrap_or(u32::MAX);
         for key in keys(&form) {
             let forms = self.same.entry(key).or_default();

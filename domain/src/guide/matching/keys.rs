@@ -29,14 +29,14 @@ pub fn guide_id(text: &str) -> Option<&str> {
 impl NormalKey {
     /// Reads a key. `None` if it is a number, or a letter without a country, because those of different sources are not
     /// comparable.
-    pub fn of(key: &str) -> Option<Self> {
+    pub fn parse(key: &str) -> Option<Self> {
         let key: String = guide_id(key)?.chars().take(KEY_CHARS_MAX).collect();
         let (base, feed) = key.split_once('@').unwrap_or((&key, ""));
         let suffix = base.rsplit_once('.').filter(|it| (2..=3).contains(&it.1.len()));
-        let country = suffix.and_then(|it| Country::of_code(&it.1.to_lowercase()));
+        let country = suffix.and_then(|it| Country::from_code(&it.1.to_lowercase()));
         let name = suffix.filter(|_| country.is_some()).map_or(base, |it| it.0);
         let spaced = with_spaces(name);
-        let words = NormalName::of(&format!("{spaced} {feed}"), &NameRules::default());
+        let words = NormalName::new(&format!("{spaced} {feed}"), &NameRules::default());
         let text = squashed(words.words.iter().map(String::as_str));
         let country = country.or(words.country);
         let n_letters = text.chars().filter(|it| it.is_alphabetic()).count();

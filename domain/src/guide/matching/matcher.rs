@@ -145,8 +145,8 @@ impl Matcher {
 
     fn add(&mut self, entry: &GuideEntry<'_>) {
         let at = u32::try_from(self.guides.len()).unwrap_or(u32::MAX);
-        let key = NormalKey::of(entry.key);
-        let names = entry.names.iter().take(NAMES_MAX).map(|it| NormalName::of(it, &self.settings.rules));
+        let key = NormalKey::parse(entry.key);
+        let names = entry.names.iter().take(NAMES_MAX).map(|it| NormalName::new(it, &self.settings.rules));
         let names: Vec<NormalName> = names.filter(NormalName::is_usable).collect();
         self.guides.push(Guide {
             id: entry.id,
@@ -171,12 +171,12 @@ impl Matcher {
 
     /// Decides for one channel. With `lists_all`, the result also lists candidates that are not needed for the decision.
     pub fn find(&self, subject: &Subject<'_>, lists_all: bool) -> MatchResult {
-        let name = NormalName::of(subject.name, &self.settings.rules);
-        let tvg_key = subject.tvg_id.and_then(NormalKey::of);
+        let name = NormalName::new(subject.name, &self.settings.rules);
+        let tvg_key = subject.tvg_id.and_then(NormalKey::parse);
         let place = place(&name, tvg_key.as_ref(), subject.group);
         let quality = name.quality;
         let id = subject.tvg_id.and_then(guide_id).map(str::to_lowercase);
-        let learned = AliasName::of(subject).and_then(|it| self.learned.get(&it));
+        let learned = AliasName::from_channel(subject).and_then(|it| self.learned.get(&it));
         if let Some((at, _)) = learned.filter(|it| it.1 == id) {
             return self.linked(*at, Reason::Learned);
         }
@@ -191,7 +191,7 @@ impl Matcher {
         if let Some((at, _)) = learned {
             return self.linked(*at, Reason::Learned);
         }
-        let of_key = tvg_key.as_ref().map(|it| self.of_normal_key(it, place)).unwrap_or_default();
+        let of_key = tvg_key.as_ref().map(|it| self.candidates_by_key(it, place)).unwrap_or_default();
         let by_key = self.decide(of_key, quality, false);
         if matches!(by_key.decision, Decision::Link(_)) {
             return by_key;
@@ -199,7 +199,7 @@ impl Matcher {
         if !name.is_usable() {
             return MatchResult { decision: Decision::NoName, ..by_key };
         }
-        let (of_name, is_too_common) = self.of_name(&name, place, lists_all);
+        let (of_name, is_too_common) = self.candidates_by_name(&name, place, lists_all);
         let by_name = self.decide(of_name, quality, is_too_common);
         match by_name.candidates.is_empty() {
             true => by_key,
@@ -213,7 +213,7 @@ impl Matcher {
         MatchResult { decision: Decision::Link(channel), candidates }
     }
 
-    fn of_normal_key(&self, key: &NormalKey, place: Place) -> Vec<Scored> {
+    fn candidates_by_key(&self, key: &NormalKey, place: Place) -> Vec<Scored> {
         let guides = self.by_normal_key.get(key.text.as_str()).map_or(&[][..], Vec::as_slice);
         let scored = guides.iter().take(super::index::SAME_MAX).map(|at| {
             let guide = &self.guides[*at as usize];
@@ -227,10 +227,10 @@ impl Matcher {
     }
 
     /// Returns the candidates by name, and whether the name is too common to compare them all.
-    fn of_name(&self, name: &NormalName, place: Place, lists_all: bool) -> (Vec<Scored>, bool) {
+    fn candidates_by_name(&self, name: &NormalName, place: Place, lists_all: bool) -> (Vec<Scored>, bool) {
         let n_known = self.names.words.len() as WordId;
         let mut unknown: Vec<String> = Vec::new();
-        let form = Form::of(name, |text| match self.names.words.id(text) {
+        let form = Form::new(name, |text| match self.names.words.id(text) {
             Some(id) => id,
             None => {
                 let at = unknown.iter().position(|it| it == text).unwrap_or_else(|| {
@@ -354,17 +354,17 @@ pub(super) fn place(name: &NormalName, key: Option<&NormalKey>, group: Option<&s
 
 /// Returns the country that the name of a group begins or ends with, unless the group states several.
 fn country_of_group(group: &str) -> Option<Country> {
-    let name = NormalName::of(group, &NameRules::default());
+    let name = NormalName::new(group, &NameRules::default());
     let first = name.words.first()?;
     let is_alone = name.words.len() == 1;
     let country = name
         .country
-        .or_else(|| Country::of_name(first))
-        .or_else(|| Country::of_name(&name.words.concat()))
-        .or_else(|| Country::of_code(first).filter(|_| is_alone))?;
+        .or_else(|| Country::from_name(first))
+        .or_else(|| Country::from_name(&name.words.concat()))
+        .or_else(|| Country::from_code(first).filter(|_| is_alone))?;
     // In `UK / US News`, each channel may be of either.
     let words = group.split(|it: char| !it.is_alphanumeric());
     let stated = words.filter(|it| !it.chars().any(char::is_lowercase) || it.chars().count() > 3);
-    let mut countries = stated.filter_map(Country::of);
+    let mut countries = stated.filter_map(Country::from_text);
     countries.all(|it| it == country).then_some(country)
 }

@@ -80,7 +80,7 @@ pub struct NormalName {
 
 impl NormalName {
     /// Reads a name. Only its first 512 characters count.
-    pub fn of(name: &str, rules: &NameRules) -> Self {
+    pub fn new(name: &str, rules: &NameRules) -> Self {
         let is_ruled = !(rules.prefixes.is_empty() && rules.suffixes.is_empty() && rules.parts.is_empty());
         let tokens = if is_ruled { split(&rules.apply(&shortened(name))) } else { split(name) };
         let Tokens { words, is_closed, shift, is_heading } = tokens;
@@ -181,8 +181,8 @@ impl Parts {
     fn country_of(&self, range: std::ops::Range<usize>) -> Option<Country> {
         let words = &self.words[range];
         match words {
-            [one] => Country::of_code(&one.text).or_else(|| Country::of_name(&one.text)),
-            [_, _] => Country::of_name(&format!("{}{}", words[0].text, words[1].text)),
+            [one] => Country::from_code(&one.text).or_else(|| Country::from_name(&one.text)),
+            [_, _] => Country::from_name(&format!("{}{}", words[0].text, words[1].text)),
             _ => None,
         }
     }
@@ -205,7 +205,7 @@ impl Parts {
                 let is_code = first.is_upper && is_leading_code(&first.text);
                 let is_apart = self.words.get(1).is_some_and(|it| it.before >= Gap::Space);
                 if is_code && is_apart && self.leaves_name(0..1) {
-                    self.found.country = self.found.country.or(Country::of_code(&first.text));
+                    self.found.country = self.found.country.or(Country::from_code(&first.text));
                     self.remove(0..1);
                 } else if is_decoration(&first.text) && first.is_upper && is_apart && self.leaves_name(0..1) {
                     self.remove(0..1);
@@ -243,8 +243,8 @@ impl Parts {
         if word.before < Gap::Space || !core_is_left {
             return false;
         }
-        let code = Country::of_code(&word.text).filter(|_| word.is_upper && !is_common_word(&word.text));
-        let name = Country::of_name(&word.text);
+        let code = Country::from_code(&word.text).filter(|_| word.is_upper && !is_common_word(&word.text));
+        let name = Country::from_name(&word.text);
         if let Some(country) = code {
             self.found.country = self.found.country.or(Some(country));
         } else if let Some(country) = name {

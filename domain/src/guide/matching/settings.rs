@@ -43,7 +43,7 @@ const MODES: [&str; 2] = ["default", "advanced"];
 
 impl MatchSettings {
     /// Reads the value of the setting. Missing and invalid members have their defaults.
-    pub fn of_setting(value: Option<&Value>) -> Self {
+    pub fn from_setting(value: Option<&Value>) -> Self {
         let mut settings = Self::default();
         for (name, value) in value.and_then(Value::as_object).into_iter().flatten() {
             // A member that was valid once may be invalid in this version.
@@ -56,7 +56,7 @@ impl MatchSettings {
     #[must_use]
     pub fn in_force(self, preferred_region: Option<&str>) -> Self {
         let rules = if self.is_advanced { self.rules } else { NameRules::default() };
-        Self { rules, preferred_country: preferred_region.and_then(Country::of), ..self }
+        Self { rules, preferred_country: preferred_region.and_then(Country::from_text), ..self }
     }
 
     /// Changes one member of the setting.
@@ -127,12 +127,12 @@ mod tests {
             "epg_match_threshold": 92,
             "epg_match_after_refresh": true,
         });
-        let settings = MatchSettings::of_setting(Some(&set));
+        let settings = MatchSettings::from_setting(Some(&set));
         assert_eq!((settings.threshold, settings.is_advanced, settings.after_refresh), (92, true, true));
-        assert_eq!(MatchSettings::of_setting(Some(&settings.to_setting().into())), settings);
+        assert_eq!(MatchSettings::from_setting(Some(&settings.to_setting().into())), settings);
         let wrong =
             json!({ "epg_match_threshold": 49, "epg_match_mode": "x", "epg_match_ignore_custom": [1] });
-        assert_eq!(MatchSettings::of_setting(Some(&wrong)), MatchSettings::default());
+        assert_eq!(MatchSettings::from_setting(Some(&wrong)), MatchSettings::default());
     }
 
     #[test]
@@ -141,6 +141,6 @@ mod tests {
         let settings = MatchSettings { rules: rules.clone(), ..MatchSettings::default() };
         assert_eq!(settings.clone().in_force(Some("GB")).rules, NameRules::default());
         let advanced = MatchSettings { is_advanced: true, ..settings }.in_force(Some("GB"));
-        assert_eq!((advanced.rules, advanced.preferred_country), (rules, Country::of("uk")));
+        assert_eq!((advanced.rules, advanced.preferred_country), (rules, Country::from_text("uk")));
     }
 }

@@ -23,7 +23,7 @@ pub use self::parts::{
     ProgrammeUrl, ProgrammeVideo, ReviewKind, SubtitlesKind,
 };
 pub use self::read::{ProgrammeXmlError, from_xml};
-pub(crate) use self::read::{of_element, parse_element};
+pub(crate) use self::read::{parse_element, programme_from_element};
 pub use self::text::{DESCRIPTION_CHARS_MAX, ENTRIES_MAX, TEXT_CHARS_MAX};
 pub(crate) use self::text::{address, line};
 pub use self::write::to_xml;

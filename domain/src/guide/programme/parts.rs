@@ -41,7 +41,7 @@ macro_rules! words {
             }
 
             /// Returns the value of a word of the DTD.
-            pub fn of_word(word: &str) -> Option<Self> {
+            pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+
                     _ => None,

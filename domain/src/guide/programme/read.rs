@@ -36,7 +36,7 @@ pub fn from_xml(start: i64, stop: i64, inner: &str) -> Result<Programme, Program
     }
     element.extend([inner, "</programme>"]);
     let document = parse(&element, STORED_NODES_MAX).map_err(ProgrammeXmlError)?;
-    Ok(of_element(document.root_element(), start, stop))
+    Ok(programme_from_element(document.root_element(), start, stop))
 }
 
 /// Parses one element of a guide.
@@ -49,7 +49,7 @@ fn parse(element: &str, nodes_limit: u32) -> Result<Document<'_>, roxmltree::Err
 }
 
 /// Reads everything but start, stop and channel from a `programme` element.
-pub(crate) fn of_element(element: Node<'_, '_>, start: i64, stop: i64) -> Programme {
+pub(crate) fn programme_from_element(element: Node<'_, '_>, start: i64, stop: i64) -> Programme {
     let mut programme = Programme { start, stop, ..Programme::default() };
     for it in element.attributes() {
         match it.name() {
@@ -110,7 +110,7 @@ fn child(programme: &mut Programme, it: Node<'_, '_>) {
         "new" => programme.is_new = is_set(it),
         "live" => programme.is_live |= is_set(it),
         "subtitles" => {
-            let kind = attribute(it, "type").and_then(|it| SubtitlesKind::of_word(&it));
+            let kind = attribute(it, "type").and_then(|it| SubtitlesKind::from_word(&it));
             let language = part(it, "language").and_then(local_text);
             add(&mut programme.subtitles, Some(ProgrammeSubtitles { kind, language }));
         }
@@ -123,7 +123,7 @@ fn child(programme: &mut Programme, it: Node<'_, '_>) {
 }
 
 fn credit(it: Node<'_, '_>) -> Option<Credit> {
-    let role = CreditRole::of_word(it.tag_name().name())?;
+    let role = CreditRole::from_word(it.tag_name().name())?;
     let mut credit = Credit::new(role, line(&own_text_of(it), TEXT_CHARS_MAX));
     if role == CreditRole::Actor {
         credit.character = attribute(it, "role");
@@ -141,7 +141,7 @@ fn credit(it: Node<'_, '_>) -> Option<Credit> {
 
 fn length(it: Node<'_, '_>) -> Option<ProgrammeLength> {
     let value = text_of(it).trim().parse().ok()?;
-    let unit = attribute(it, "units").map_or(Some(LengthUnit::Minutes), |it| LengthUnit::of_word(&it))?;
+    let unit = attribute(it, "units").map_or(Some(LengthUnit::Minutes), |it| LengthUnit::from_word(&it))?;
     Some(ProgrammeLength { value, unit })
 }
 
@@ -182,7 +182,7 @@ fn rating(it: Node<'_, '_>) -> Option<ProgrammeRating> {
 }
 
 fn review(it: Node<'_, '_>) -> Option<ProgrammeReview> {
-    let kind = attribute(it, "type").and_then(|it| ReviewKind::of_word(&it)).unwrap_or(ReviewKind::Text);
+    let kind = attribute(it, "type").and_then(|it| ReviewKind::from_word(&it)).unwrap_or(ReviewKind::Text);
     let text = match kind {
         ReviewKind::Text => lines(&text_of(it), DESCRIPTION_CHARS_MAX),
         ReviewKind::Url => address(&text_of(it))?,
@@ -194,7 +194,7 @@ fn review(it: Node<'_, '_>) -> Option<ProgrammeReview> {
 fn image(it: Node<'_, '_>) -> Option<ProgrammeImage> {
     Some(ProgrammeImage {
         url: address(&own_text_of(it))?,
-        kind: attribute(it, "type").and_then(|it| ImageKind::of_word(&it)),
+        kind: attribute(it, "type").and_then(|it| ImageKind::from_word(&it)),
         size: attribute(it, "size").and_then(|it| it.parse().ok()).filter(|it| (1..=3).contains(it)),
         is_portrait: attribute(it, "orient").and_then(|it| match it.as_str() {
             "P" => Some(true),

@@ -71,7 +71,7 @@ fn push_line(out: &mut String, text: &str) {
     let start = out.len();
     let mut is_after_space = false;
     for it in text.chars() {
-        let it = of_html(it);
+        let it = char_from_html(it);
         let is_removed = it == ' ' || it.is_control() || matches!(it, '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}');
         if is_removed || (out.len() == start && it.is_whitespace()) {
             is_after_space = true;
@@ -87,7 +87,7 @@ fn push_line(out: &mut String, text: &str) {
 }
 
 /// Numbers of characters from 128 to 159 mean Windows-1252, as in HTML: guides write `&#146;` for an apostrophe.
-fn of_html(it: char) -> char {
+fn char_from_html(it: char) -> char {
     match it {
         '\u{80}'..='\u{9F}' => windows_1252(it as u8),
         it => it,

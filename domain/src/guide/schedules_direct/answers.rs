@@ -22,7 +22,7 @@ pub struct ServiceStatus {
 
 impl ServiceStatus {
     /// Reads an answer to `GET /status`.
-    pub fn of(answer: &Value) -> Self {
+    pub fn from_answer(answer: &Value) -> Self {
         let systems = answer["systemStatus"].as_array();
         let expires = answer["account"]["expires"].as_str().and_then(|it| it.parse::<Timestamp>().ok());
         let messages = answer["account"]["messages"].as_array().into_iter().flatten().take(10);

@@ -44,7 +44,7 @@ pub enum ServiceFault {
 
 impl ServiceFault {
     /// Returns the fault of a code. `None` for code 0.
-    pub fn of(code: i64) -> Option<Self> {
+    pub fn from_code(code: i64) -> Option<Self> {
         Some(match code {
             0 => return None,
             3000 => Self::Offline,

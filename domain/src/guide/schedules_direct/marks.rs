@@ -30,7 +30,7 @@ pub struct DayMark(String);
 
 impl DayMark {
     /// Returns the mark of a checksum as the service sends it.
-    pub fn of(checksum: &str) -> Self {
+    pub fn from_checksum(checksum: &str) -> Self {
         let plain = checksum.chars().filter(char::is_ascii_graphic).chain("--------".chars());
         Self(plain.take(MARK_CHARS).collect())
     }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn marks_of_days_are_kept_by_station() {
         let mut marks = GuideMarks::new(GuideSourceId(1), 100);
-        let (a, b) = (DayMark::of("AAAAAAAAbbbb"), DayMark::of("Zé"));
+        let (a, b) = (DayMark::from_checksum("AAAAAAAAbbbb"), DayMark::from_checksum("Zé"));
         marks.set("7", 102, &a);
         marks.set("7", 100, &b);
         marks.set("8", 99, &a);
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(marks.get(station, day), None, "{station} {day}");
         }
         assert_eq!(marks.get("7", i64::MIN), None);
-        assert_eq!(DayMark::of("AAAAAAAAcccc"), a);
+        assert_eq!(DayMark::from_checksum("AAAAAAAAcccc"), a);
     }
 
     /// A record may have a mebibyte. A station takes its marks, its number, and the lengths of both.

@@ -163,7 +163,7 @@ fn stations_have_names_numbers_and_the_wanted_logo() {
 
 #[test]
 fn lists_for_admins_are_read_leniently() {
-    let status = ServiceStatus::of(&json!({
+    let status = ServiceStatus::from_answer(&json!({
         "account": { "expires": "2027-01-01T00:00:00Z", "messages": ["Pay"], "maxLineups": 8 },
         "systemStatus": [{ "status": "Offline" }],
     }));
@@ -172,7 +172,7 @@ fn lists_for_admins_are_read_leniently() {
         (false, 8, &["Pay".to_owned()][..])
     );
     assert_eq!(status.expires_at, Some(1_798_761_600_000));
-    assert!(ServiceStatus::of(&json!(null)).is_online);
+    assert!(ServiceStatus::from_answer(&json!(null)).is_online);
     let found =
         lineups(&json!({ "lineups": [{ "lineup": "USA-1", "name": "Cable", "isDeleted": true }, {}] }));
     assert_eq!((found.len(), found[0].is_deleted, found[0].name.as_str()), (1, true, "Cable"));
@@ -198,7 +198,7 @@ fn lists_for_admins_are_read_leniently() {
 
 #[test]
 fn codes_are_faults_with_the_pause_that_they_need() {
-    assert_eq!(ServiceFault::of(0), None);
+    assert_eq!(ServiceFault::from_code(0), None);
     for (code, fault, pause) in [
         (3000, ServiceFault::Offline, Some(3_600)),
         (4003, ServiceFault::BadLogin, Some(900)),
@@ -208,7 +208,7 @@ fn codes_are_faults_with_the_pause_that_they_need() {
         (7100, ServiceFault::Queued, None),
         (12, ServiceFault::Other(12), None),
     ] {
-        assert_eq!(ServiceFault::of(code), Some(fault));
+        assert_eq!(ServiceFault::from_code(code), Some(fault));
         assert_eq!(fault.pause_seconds(), pause, "{fault:?}");
     }
 }

@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn of_elements(start: &str) -> Option<&'static Encoding> {
+    fn declared_encoding(start: &str) -> Option<&'static Encoding> {
         match GuideEncoding::detect(start.as_bytes()).0 {
             GuideEncoding::Elements(it) => it.declared,
             GuideEncoding::Stream(_) => panic!("{start} is converted as a stream"),
@@ -111,7 +111,7 @@ mod tests {
             ("<?xml version='1.0'?><a encoding='latin1'/>", None),
             ("", None),
         ] {
-            assert_eq!(of_elements(start), encoding, "{start}");
+            assert_eq!(declared_encoding(start), encoding, "{start}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::stops::{DURATION_SECONDS_MAX, Waiting};
 use super::time::parse_time;
 use super::window::Window;
 use crate::guide::programme::{
-    Programme, ProgrammeId, TEXT_CHARS_MAX, address, line, of_element, parse_element,
+    Programme, ProgrammeId, TEXT_CHARS_MAX, address, line, parse_element, programme_from_element,
 };
 
 /// An element of a guide.
@@ -213,7 +213,7 @@ impl<R: BufRead> XmltvReader<R> {
             return Err(XmltvSkip::TooMany);
         }
         let stop = time(["stop", "stop_timestamp"]).filter(|stop| *stop > start);
-        let mut programme = of_element(it, start, start);
+        let mut programme = programme_from_element(it, start, start);
         let of_length = || programme.length.map(|it| start.saturating_add_unsigned(it.seconds()));
         self.summary.programmes += 1;
         self.summary.stops_added += u64::from(stop.is_none());

@@ -7,7 +7,7 @@ use super::*;
 use crate::panel::elements::{Element, ListEnd, NotAList};
 
 /// Values of every type, as panels send them in any field.
-fn of_any_type() -> Vec<Value> {
+fn values_of_any_type() -> Vec<Value> {
     vec![
         json!(7),
         json!(7.5),
@@ -59,7 +59,7 @@ fn no_type_of_any_field_makes_a_title_unreadable_except_its_id() {
         };
         let fields: Vec<String> = title.as_object().unwrap().keys().cloned().collect();
         for field in fields {
-            for value in of_any_type() {
+            for value in values_of_any_type() {
                 let mut element = title.clone();
                 element[&field] = value.clone();
                 let is_id =

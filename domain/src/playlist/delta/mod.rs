@@ -437,10 +437,10 @@ impl Stream {
 
 /// Converts an entry to the properties of a stream.
 pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
-    let content = content::of_entry(&entry);
+    let content = content::from_entry(&entry);
     // Films are no channels, whatever the playlist says.
     let archive =
-        content.is_live().then(|| Archive::of_attributes(&entry.attributes)).flatten().map(Box::new);
+        content.is_live().then(|| Archive::from_attributes(&entry.attributes)).flatten().map(Box::new);
     StreamProperties {
         is_adult: adult::is_marked(&entry.attributes),
         name: entry.name,

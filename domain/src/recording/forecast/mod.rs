@@ -107,7 +107,7 @@ pub struct Forecast {
 
 impl ForecastDemand {
     /// Returns the demand of a recording. `watched` is the account profile from which viewers watch its channel.
-    pub fn of(it: &Recording, pools: Arc<[SlotPool]>, watched: Option<ProfileId>) -> Self {
+    pub fn from_recording(it: &Recording, pools: Arc<[SlotPool]>, watched: Option<ProfileId>) -> Self {
         let is_over = it.status.is_final();
         let ended_at = it.file.as_ref().and_then(|it| it.ended_at).filter(|_| is_over).unwrap_or(i64::MAX);
         let ends_at = it.ends_at().min(ended_at);

@@ -17,7 +17,7 @@ pub struct EpisodeKey {
 impl EpisodeKey {
     /// Returns the identity of a programme: the episode id of the guide, season and episode, the subtitle or the description,
     /// the first that the guide has. Without any of them, guide channel and start identify it.
-    pub fn of(programme: &Programme, guide_key: &str) -> Self {
+    pub fn from_programme(programme: &Programme, guide_key: &str) -> Self {
         let title = programme.title();
         let known = |parts: &[&str]| Self { hash: hash(parts), is_known: true };
         if let Some(id) =
@@ -41,7 +41,7 @@ impl EpisodeKey {
     }
 
     /// Returns the identity of a day of a weekly rule.
-    pub fn of_day(day: CivilDay) -> Self {
+    pub fn from_day(day: CivilDay) -> Self {
         Self { hash: hash(&["day", &day.to_string()]), is_known: true }
     }
 

@@ -171,7 +171,7 @@ impl RuleSet {
         rules: impl IntoIterator<Item = &'a RecordingRule>,
         recordings: impl IntoIterator<Item = &'a Recording>,
     ) -> Self {
-        Self::of(Self::tests(rules, recordings))
+        Self::from_tests(Self::tests(rules, recordings))
     }
 
     /// Returns the tests of rules, and of the recordings of users that follow the guide. Disabled and weekly rules select no
@@ -198,7 +198,7 @@ impl RuleSet {
     }
 
     /// Compiles tests. Those that an earlier version accepted and this one does not select nothing.
-    pub fn of(tests: Vec<(RuleSubject, ProgrammeTest)>) -> Self {
+    pub fn from_tests(tests: Vec<(RuleSubject, ProgrammeTest)>) -> Self {
         let mut set = Self::default();
         for (subject, test) in &tests {
             set.add(*subject, test);

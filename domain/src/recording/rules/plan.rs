@@ -180,7 +180,7 @@ impl<'i, 'a> Plan<'i, 'a> {
         if let RuleSelection::Weekly(times) = &rule.selection {
             let now = self.input.now;
             let days = times.occurrences(self.input.zone, now, now.saturating_add(HORIZON_MS));
-            airings = days.into_iter().map(|it| Arc::new(of_day(rule, it))).collect();
+            airings = days.into_iter().map(|it| Arc::new(airing_on(rule, it))).collect();
         }
         airings.retain(|it| it.channels.iter().any(|channel| (self.input.may_record)(rule, *channel)));
         airings.sort_by(|one, other| (one.start, &one.guide_key).cmp(&(other.start, &other.guide_key)));
@@ -518,7 +518,7 @@ fn has_same_title(airing: &Airing, recording: &Recording) -> bool {
 }
 
 /// Returns the showing of a weekly rule on one day.
-fn of_day(rule: &RecordingRule, day: super::Occurrence) -> Airing {
+fn airing_on(rule: &RecordingRule, day: super::Occurrence) -> Airing {
     let title = rule.title();
     let programme = RecordedProgramme { title: title.to_owned(), ..RecordedProgramme::default() };
     Airing {
@@ -526,7 +526,7 @@ fn of_day(rule: &RecordingRule, day: super::Occurrence) -> Airing {
         channels: rule.channel.into_iter().collect(),
         start: day.start,
         end: day.end,
-        episode: EpisodeKey::of_day(day.day),
+        episode: EpisodeKey::from_day(day.day),
         is_new: true,
         is_repeat: false,
         programme: (!title.is_empty()).then_some(programme),

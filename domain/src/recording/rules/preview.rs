@@ -76,14 +76,14 @@ pub fn preview(input: PlanInput<'_>) -> Vec<MarkedAiring> {
     let (changes, outcomes) = decide(input, Some(EpisodeOutcomes::new()));
     let recorded = Recorded::after(&changes, recordings, &rule);
     let marks = airings.into_iter().map(|airing| {
-        let (mark, reason) = match recorded.of_showing(&airing) {
+        let (mark, reason) = match recorded.waiting_recording(&airing) {
             Some(it) => (AiringMark::Scheduled, reason_of(it, &rule)),
             None => {
                 let outcome = outcomes.get(&(rule.id, airing.episode)).copied();
                 recorded.without_recording(&airing, outcome, &rule, now)
             }
         };
-        let channel = recorded.of_showing(&airing).map(|it| it.channel);
+        let channel = recorded.waiting_recording(&airing).map(|it| it.channel);
         let channel = channel.or_else(|| channel_for(may_record, &rule, &airing));
         // The episode has other showings; the owner may not record this one.
         let is_hidden = channel.is_none() && mark == AiringMark::Alternative;
@@ -125,12 +125,12 @@ impl<'a> Recorded<'a> {
         Self(of_episode)
     }
 
-    fn of_episode(&self, episode: EpisodeKey) -> impl Iterator<Item = &'a Recording> {
+    fn episode_recordings(&self, episode: EpisodeKey) -> impl Iterator<Item = &'a Recording> {
         self.0.get(&episode).into_iter().flatten().copied()
     }
 
     /// Returns the recording that waits for a showing, or runs.
-    fn of_showing(&self, airing: &Airing) -> Option<&'a Recording> {
+    fn waiting_recording(&self, airing: &Airing) -> Option<&'a Recording> {
         let is_of_it = |it: &&Recording| {
             let followed = it.followed.as_ref();
             !it.status.is_final()
@@ -140,7 +140,7 @@ impl<'a> Recorded<'a> {
                         && airing.channels.contains(&it.channel)
                 })
         };
-        self.of_episode(airing.episode).find(is_of_it)
+        self.episode_recordings(airing.episode).find(is_of_it)
     }
 
     /// Returns the mark of a showing that gets no recording.
@@ -161,7 +161,7 @@ impl<'a> Recorded<'a> {
             Some(EpisodeOutcome::TooLong) => skipped(AiringReason::TooLong),
             Some(EpisodeOutcome::TooMany) => skipped(AiringReason::TooMany),
             Some(EpisodeOutcome::Taken | EpisodeOutcome::Created) => {
-                let all = || self.of_episode(airing.episode);
+                let all = || self.episode_recordings(airing.episode);
                 if let Some(over) = all().find(|it| it.status.is_final()) {
                     return (AiringMark::Recorded, reason_of(over, rule));
                 }

@@ -94,7 +94,7 @@ impl MatchCache {
     /// Returns the set of these tests, compiled once. Matches of other tests are forgotten.
     pub fn set_of(&mut self, tests: Vec<(RuleSubject, ProgrammeTest)>) -> Arc<RuleSet> {
         if !self.set.is_of(&tests) {
-            *self = Self { set: Arc::new(RuleSet::of(tests)), ..Self::default() };
+            *self = Self { set: Arc::new(RuleSet::from_tests(tests)), ..Self::default() };
         }
         Arc::clone(&self.set)
     }
@@ -231,10 +231,10 @@ impl ScannedChannel<'_, '_> {
             channels: Arc::clone(&self.channels),
             start: start_ms,
             end: end_ms,
-            episode: EpisodeKey::of(&programme, self.key),
+            episode: EpisodeKey::from_programme(&programme, self.key),
             is_new: programme.is_new(),
             is_repeat: programme.is_previously_shown(),
-            programme: Some(RecordedProgramme::of_guide(&programme, id(), self.key)),
+            programme: Some(RecordedProgramme::from_guide(&programme, id(), self.key)),
         });
         self.matches.found.extend(subjects.into_iter().map(|it| (it, Arc::clone(&airing))));
     }

@@ -417,7 +417,7 @@ fn a_deleted_recording_is_not_made_again() {
 fn what_a_rule_remembers_is_bounded() {
     let mut memory = RuleMemory::new(RecordingRuleId(1));
     let day = |n: i64| {
-        EpisodeKey::of_day(CivilDay(
+        EpisodeKey::from_day(CivilDay(
             Timestamp::from_second(n * 86_400).unwrap().to_zoned(TimeZone::UTC).date(),
         ))
     };
@@ -692,7 +692,7 @@ proptest! {
             }
             let shows = |key: &str, start: i64| {
                 let of_key = stage.guide.iter().filter(|it| it.0 == key).flat_map(|it| &it.2);
-                of_key.filter(|it| it.start * 1000 == start).map(|it| EpisodeKey::of(it, key)).next()
+                of_key.filter(|it| it.start * 1000 == start).map(|it| EpisodeKey::from_programme(it, key)).next()
             };
             for gone in before.iter().filter(|it| stage.recordings.iter().all(|left| left.id != it.id)) {
                 let followed = gone.followed.as_ref().unwrap();

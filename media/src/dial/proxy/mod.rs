@@ -73,7 +73,7 @@ impl ProxyDial {
             DialAddress { secure: *protocol == ProxyProtocol::Https, host: host.clone(), port: *port };
         let left = deadline.saturating_duration_since(Instant::now());
         // An admin typed the address of the proxy, and such addresses lead anywhere.
-        let dialled = self.inner.dial(&server, &|_| Ok(()), left).await.map_err(of_proxy)?;
+        let dialled = self.inner.dial(&server, &|_| Ok(()), left).await.map_err(proxy_error)?;
         let mut socket = dialled.socket;
         tunnel(&mut socket, &self.proxy, address).await?;
         if address.secure { self.inner.secure(socket, &address.host).await } else { Ok(socket) }
@@ -118,7 +118,7 @@ fn numeric(host: &str) -> Option<IpAddr> {
 }
 
 /// Converts an error of the connection to the proxy itself.
-fn of_proxy(error: UpstreamError) -> UpstreamError {
+fn proxy_error(error: UpstreamError) -> UpstreamError {
     match error.cause() {
         Cause::Dns => Cause::Proxy("its name has no address".into()).into(),
         Cause::Connect(why) => Cause::Proxy(format!("connection failed: {why}")).into(),

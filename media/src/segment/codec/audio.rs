@@ -54,7 +54,7 @@ pub(crate) struct Frame {
 
 impl AudioFormat {
     /// Returns the format of a stream; `None` for one that fMP4 cannot carry.
-    pub(crate) fn of(stream: &ElementaryStream) -> Option<Self> {
+    pub(crate) fn from_stream(stream: &ElementaryStream) -> Option<Self> {
         match (stream.codec(), stream.stream_type) {
             // The other types carry AAC without headers of their own.
             ("AAC", 0x0F) => Some(Self::Adts),

@@ -257,7 +257,7 @@ fn put_sets<'a>(record: &mut Vec<u8>, sets: impl Iterator<Item = &'a Vec<u8>>) {
 
 /// Reads a sequence parameter set of H.264 (7.3.2.1.1) up to the lengths of fields in slices.
 fn h264_lengths(set: &[u8]) -> Option<H264Lengths> {
-    let mut bits = Bits::of(set.get(1..)?);
+    let mut bits = Bits::new(set.get(1..)?);
     let profile = bits.take(8)?;
     bits.skip(16)?;
     bits.golomb()?;
@@ -303,7 +303,7 @@ fn field_of(unit: &[u8], lengths: H264Lengths) -> Option<(u32, bool)> {
     if lengths.has_frames_only {
         return None;
     }
-    let mut bits = Bits::of(unit.get(1..unit.len().min(32))?);
+    let mut bits = Bits::new(unit.get(1..unit.len().min(32))?);
     bits.golomb()?;
     bits.golomb()?;
     bits.golomb()?;
@@ -356,7 +356,7 @@ fn h265_config(sets: &Sets) -> Option<VideoConfig> {
 
 /// Returns the chroma format and the bit depths minus 8 of a sequence parameter set of H.265.
 fn h265_depths(set: &[u8]) -> Option<(u32, (u32, u32))> {
-    let mut bits = Bits::of(set.get(2..)?);
+    let mut bits = Bits::new(set.get(2..)?);
     bits.skip(4)?;
     let n_layers = bits.take(3)? as usize;
     bits.skip(1 + 96)?;

@@ -319,7 +319,7 @@ impl Driver {
             return self.finish(it).await;
         }
         self.check(response).await.map_err(SegmentFailure::Broken)?;
-        let body = BodyPosition::of(response, start)?;
+        let body = BodyPosition::from_response(response, start)?;
         if it.length.zip(body.length).is_some_and(|(before, now)| before != now) {
             return Err(SegmentFailure::Lost(Cause::Protocol("the segment has changed".into()).into()));
         }
@@ -418,7 +418,7 @@ struct BodyPosition {
 
 impl BodyPosition {
     /// Returns the position of the body of a successful response to a request that begins at the byte `start`.
-    fn of(response: &Response<()>, start: u64) -> Result<Self, SegmentFailure> {
+    fn from_response(response: &Response<()>, start: u64) -> Result<Self, SegmentFailure> {
         let declared = content_length(response.headers());
         let lost = |why: &str| SegmentFailure::Lost(Cause::NotSeekable(why.into()).into());
         if response.status() == StatusCode::PARTIAL_CONTENT {
@@ -478,7 +478,7 @@ mod tests {
                 for (name, value) in headers {
                     response = response.header(*name, *value);
                 }
-                let position = BodyPosition::of(&response.body(()).unwrap(), start).ok();
+                let position = BodyPosition::from_response(&response.body(()).unwrap(), start).ok();
                 assert_eq!(position.map(|it| (it.n_skipped, it.left)), expected, "{status} {headers:?}");
             };
         let length = ("content-length", "100");

@@ -123,7 +123,7 @@ impl Group {
             .map_err(failed)?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         // From here on the program ends with the group.
-        let group = Self::of(child, launcher).map_err(failed)?;
+        let group = Self::new(child, launcher).map_err(failed)?;
         let Some((stdout, stderr)) = pipes else { return Err(format!("{} has no output", name_of(program))) };
         let outputs = Outputs {
             stdout: Receiver::from_owned_fd(stdout.into()).map_err(failed)?,
@@ -149,7 +149,7 @@ impl Group {
     }
 
     /// Takes over the group of this child, and registers it with the watchdog. On failure the child is killed.
-    fn of(child: Child, launcher: &Launcher) -> io::Result<Self> {
+    fn new(child: Child, launcher: &Launcher) -> io::Result<Self> {
         let pid = Pid::from_child(&child);
         let leader = Leader { child, pid, is_reaped: false };
         let registration = launcher.register(pid);

@@ -89,10 +89,10 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
 
 /// Returns whether a value is a list of formats.
 fn has_formats(value: &Value) -> bool {
-    let is_format = |it: &Value| it.as_str().is_some_and(|it| OutputFormat::of_name(it).is_some());
+    let is_format = |it: &Value| it.as_str().is_some_and(|it| OutputFormat::from_name(it).is_some());
     match value {
         Value::Array(items) => (1..=FORMATS_MAX).contains(&items.len()) && items.iter().all(is_format),
-        Value::String(text) => text.split(',').all(|it| OutputFormat::of_name(it).is_some()),
+        Value::String(text) => text.split(',').all(|it| OutputFormat::from_name(it).is_some()),
         _ => false,
     }
 }

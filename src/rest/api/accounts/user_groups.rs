@@ -154,7 +154,7 @@ async fn permissions(
 
 /// Returns the permissions as a set if all of them exist.
 pub(super) fn check_permissions(ids: Vec<PermissionId>) -> Result<BTreeSet<PermissionId>, FieldErrors> {
-    let unknown = ids.iter().find(|it| Permission::of(**it).is_none());
+    let unknown = ids.iter().find(|it| Permission::from_id(**it).is_none());
     match unknown {
         Some(id) => {
             let message = format!("Invalid pk \"{id}\" - object does not exist.");

@@ -364,7 +364,7 @@ impl Lookup for UserLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let groups = call.app.models.user_groups.load();
         let settings = call.app.models.settings.load();
-        let settings = DvrSettings::of_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value));
+        let settings = DvrSettings::from_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value));
         Ok(Self { viewer: Arc::clone(call.identity()?), settings, groups, origin: call.origin() })
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn retrieve(call: Call) -> Result<BackupScheduleView, Refusal> {
     let settings = call.app.models.settings.load();
     let value = settings.one_by("key", BACKUP_SETTINGS).map(|it| &it.value);
-    Ok(view(BackupSchedule::of_setting(value)))
+    Ok(view(BackupSchedule::from_setting(value)))
 }
 
 async fn update(call: Call, edit: BackupScheduleEdit) -> Result<BackupScheduleView, Refusal> {

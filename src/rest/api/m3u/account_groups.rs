@@ -313,7 +313,7 @@ pub(super) fn release_channels(
     account: &Account,
     channels_max: usize,
 ) -> Result<bool, Refusal> {
-    let cleanup = OrphanCleanup::of(account);
+    let cleanup = OrphanCleanup::from_account(account);
     let channels = write.by::<Channel>("auto_account", account.id.0.to_be_bytes())?;
     let is_last = channels.len() <= channels_max;
     for mut channel in channels.into_iter().take(channels_max) {

@@ -71,7 +71,7 @@ impl Change {
         }
         let properties = edit.custom_properties.iter().flatten();
         if let Some(cleanup) = properties.into_iter().find_map(|it| it.get(ORPHAN_CLEANUP))
-            && cleanup.as_str().and_then(OrphanCleanup::of_name).is_none()
+            && cleanup.as_str().and_then(OrphanCleanup::from_name).is_none()
             && !cleanup.is_null()
         {
             let message = format!("{ORPHAN_CLEANUP} is always, preserve_customized or never.");
@@ -173,7 +173,7 @@ impl Change {
 fn addresses_of(texts: Vec<String>, errors: &mut FieldErrors) -> Vec<SourceUrl> {
     let mut addresses = Vec::new();
     for text in texts.iter().filter(|it| !it.trim().is_empty()) {
-        match PanelAddress::of(text) {
+        match PanelAddress::parse(text) {
             Ok(address) if !addresses.contains(&address.server) => addresses.push(address.server),
             Ok(_) => {}
             Err(error) => errors.add("further_addresses", sentence(error)),

@@ -103,12 +103,12 @@ fn panel(sent: Sent, now: &PlaylistLocation, errors: &mut FieldErrors) -> Locati
     }
     let known = now.panel();
     let address = match (sent.server_url, now) {
-        (Some(Some(text)), _) => Some(PanelAddress::of(&text)),
+        (Some(Some(text)), _) => Some(PanelAddress::parse(&text)),
         (Some(None), _) => None,
         (None, PlaylistLocation::Panel(login)) => {
             Some(Ok(PanelAddress { server: login.server.clone(), login: None }))
         }
-        (None, PlaylistLocation::Url(url)) => Some(PanelAddress::of(url.expose())),
+        (None, PlaylistLocation::Url(url)) => Some(PanelAddress::parse(url.expose())),
         (None, _) => None,
     };
     let address = match address {

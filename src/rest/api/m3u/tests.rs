@@ -338,7 +338,7 @@ async fn only_the_field_allows_networks_for_every_kind_of_caller() {
     // A plugin sends no files.
     let scopes = [ApiScope::parse("accounts:write").unwrap()].into();
     let permissions = Permissions { api: ApiAccess::Scopes(scopes), ..Permissions::none() };
-    let plugin = Arc::new(PluginCaller { key: PluginKey::of_folder("demo").unwrap(), permissions });
+    let plugin = Arc::new(PluginCaller { key: PluginKey::from_folder("demo").unwrap(), permissions });
     let call = async |method: &str, path: &str, body: Value| {
         let call = ApiCall {
             method: method.to_owned(),

@@ -119,7 +119,7 @@ async fn reload(call: Call) -> Result<ReloadedPluginsView, Refusal> {
 
 async fn logo(call: Call) -> Result<Picture, Refusal> {
     let missing = || failed(Refusal::not_found("Logo not found"), "Logo not found");
-    let key = PluginKey::of_folder(call.text("key")?).map_err(|_| missing())?;
+    let key = PluginKey::from_folder(call.text("key")?).map_err(|_| missing())?;
     let app = Arc::clone(&call.app);
     let read = blocking(move || app.plugins.files.logo(&key)).await?;
     let bytes = read.ok().flatten().ok_or_else(missing)?;
@@ -131,7 +131,7 @@ async fn logo(call: Call) -> Result<Picture, Refusal> {
 /// Returns the key in the path.
 fn key_of(call: &Call) -> Result<PluginKey, Refusal> {
     let text = call.text("key")?;
-    PluginKey::of_folder(text).ok().filter(|it| it.as_str() == text).ok_or_else(unknown)
+    PluginKey::from_folder(text).ok().filter(|it| it.as_str() == text).ok_or_else(unknown)
 }
 
 /// Reads the plugin with this key.

@@ -91,7 +91,7 @@ async fn a_plugin_is_imported_configured_enabled_and_deleted() {
     assert_eq!((wrong.status, wrong.body), (400, json!({ "n": ["Must be a number."] })));
     let masked = post(&rest, "settings", json!({ "settings": { "key": MASK } })).await;
     assert_eq!(masked.body["settings"], json!({ "key": MASK }));
-    let key = PluginKey::of_folder("my_plugin").unwrap();
+    let key = PluginKey::from_folder("my_plugin").unwrap();
     let record = rest.models.plugins.load().one_by("key", key.as_str()).cloned().unwrap();
     assert_eq!(record.settings.with_defaults(&[])["key"], SECRET);
 
@@ -120,7 +120,7 @@ async fn a_plugin_is_imported_configured_enabled_and_deleted() {
 async fn a_deleted_plugin_keeps_the_values_that_it_stored_unless_its_data_is_deleted_too() {
     let rest = Rest::start().await;
     let store = &rest.models.store;
-    let key = PluginKey::of_folder("my_plugin").unwrap();
+    let key = PluginKey::from_folder("my_plugin").unwrap();
     let value = Some(Secret::new("1"));
     store.write(move |write| set_plugin_value(write, &key, "token".to_owned(), value)).await.unwrap();
     for (query, n_left) in [("", 1), ("?data=true", 0)] {

@@ -107,7 +107,7 @@ async fn series_version(call: Call) -> Result<Image, Refusal> {
 }
 
 async fn of_logo(call: Call) -> Result<Image, Refusal> {
-    let id = TitleId::of_key(call.id()?);
+    let id = TitleId::from_key(call.id()?);
     of_title(&call, Some(id), id.kind(), None, None).await
 }
 
@@ -195,7 +195,7 @@ async fn logos(call: Call, (filters, paging): (TitleFilters, Pages)) -> Result<P
 }
 
 async fn logo(call: Call) -> Result<VodLogoView, Refusal> {
-    let id = TitleId::of_key(call.id()?);
+    let id = TitleId::from_key(call.id()?);
     let unknown = || Refusal::not_found("No VODLogo matches the given query.");
     let title = find_id(&call, id.kind(), id.number()).await.map_err(|_| unknown())?;
     VodLookup::load(&call).logo(&title).ok_or_else(unknown)

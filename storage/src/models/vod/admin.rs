@@ -37,12 +37,12 @@ pub fn merge_titles(
     if one.id.kind() != other.id.kind() {
         return Ok(None);
     }
-    let before = vec![TitleShape::of(&one), TitleShape::of(&other)];
+    let before = vec![TitleShape::from_title(&one), TitleShape::from_title(&other)];
     let priorities = priorities_in(write)?;
     if !merge(write, one.id, other.id, &MatchReason::Admin, &priorities, now)? {
         return Ok(None);
     }
-    let after = write.get::<Title>(one.id.key())?.iter().map(TitleShape::of).collect();
+    let after = write.get::<Title>(one.id.key())?.iter().map(TitleShape::from_title).collect();
     Ok(Some(UndoChange::TitlesChanged { before, after }))
 }
 
@@ -55,7 +55,7 @@ pub fn split_title(
     now: i64,
 ) -> Result<Option<(TitleId, UndoChange)>> {
     let Some(mut title) = current(write, id)? else { return Ok(None) };
-    let before = TitleShape::of(&title);
+    let before = TitleShape::from_title(&title);
     let new = next_title_id(write, title.id.kind())?;
     let uuid = uuid_of(new.key(), random_u128()?);
     let Some(mut off) = title.split_off(relations, (new, uuid), now) else { return Ok(None) };
@@ -65,7 +65,7 @@ pub fn split_title(
     write.put(&title)?;
     write.put(&off)?;
     regroup_episodes(write, &[title.id], &[&title, &off], now)?;
-    let after = vec![TitleShape::of(&title), TitleShape::of(&off)];
+    let after = vec![TitleShape::from_title(&title), TitleShape::from_title(&off)];
     Ok(Some((off.id, UndoChange::TitlesChanged { before: vec![before], after })))
 }
 
@@ -78,9 +78,9 @@ pub fn edit_title(
     now: i64,
 ) -> Result<Option<UndoChange>> {
     let Some(mut title) = current(write, id)? else { return Ok(None) };
-    let before = TitleShape::of(&title);
+    let before = TitleShape::from_title(&title);
     edit(&mut title);
-    let after = TitleShape::of(&title);
+    let after = TitleShape::from_title(&title);
     if before == after {
         return Ok(None);
     }

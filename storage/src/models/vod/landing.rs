@@ -260,7 +260,7 @@ impl VodTitles {
                 return Ok(());
             }
             let mut record = write.get::<VodSync>(account.0)?.unwrap_or_else(|| VodSync::new(account));
-            let of_kind = record.of_mut(kind).get_or_insert_with(|| no_sync(now));
+            let of_kind = record.kind_sync_mut(kind).get_or_insert_with(|| no_sync(now));
             (of_kind.outcome, of_kind.message, of_kind.tried_at) = (outcome, message, now);
             write.put(&record)
         })
@@ -353,7 +353,7 @@ impl<'a> Landing<'a> {
             is_stopped,
             priorities: priorities(store)?,
             enabled,
-            before: record.and_then(|it| it.of(sync.kind).cloned()),
+            before: record.and_then(|it| it.kind_sync(sync.kind).cloned()),
             known: KnownRelations::new(sync.account),
             index: TitleIndex::default(),
             names: IdNames::default(),
@@ -435,7 +435,7 @@ impl<'a> Landing<'a> {
             landing.landed.n_found += 1;
             landing.known.list(&found.provider_id);
             if !found.facts.ids.is_empty() {
-                landing.names.add(&found.facts.ids, &TitleName::of(&found.facts.name));
+                landing.names.add(&found.facts.ids, &TitleName::new(&found.facts.name));
             }
             Ok(())
         })?;
@@ -468,14 +468,14 @@ impl<'a> Landing<'a> {
         // Most names are read for this only, if at all.
         let mut name = None;
         if found.facts.year.is_none() {
-            let read = name.insert(TitleName::of(&found.facts.name));
+            let read = name.insert(TitleName::new(&found.facts.name));
             found.facts.year = read.year;
         }
         let change = self.known.compare(&found);
         if change == EntryChange::Same {
             return Ok(());
         }
-        let name = name.unwrap_or_else(|| TitleName::of(&found.facts.name));
+        let name = name.unwrap_or_else(|| TitleName::new(&found.facts.name));
         match change {
             EntryChange::Same => {}
             EntryChange::Twice => self.landed.n_twice += 1,
@@ -543,7 +543,7 @@ impl<'a> Landing<'a> {
             match belongs {
                 Belongs::New if is_other => {
                     // With the same name, the provider has corrected an id.
-                    let is_same_name = TitleName::of(&before.facts.name).words == name.words;
+                    let is_same_name = TitleName::new(&before.facts.name).words == name.words;
                     if stored.relations.len() > 1 || !is_same_name {
                         let to = self.new_title()?;
                         return self.move_to(title, to, relation, MatchReason::First, found, name);
@@ -656,7 +656,7 @@ impl<'a> Landing<'a> {
                 return Err(LandError::AccountGone);
             }
             let mut record = write.get::<VodSync>(account.0)?.unwrap_or_else(|| VodSync::new(account));
-            *record.of_mut(kind) = Some(of_kind);
+            *record.kind_sync_mut(kind) = Some(of_kind);
             Ok(write.put(&record)?)
         })
     }
@@ -780,7 +780,7 @@ fn apply_to_range(
     let (before, priorities) = (store.clone(), Arc::clone(priorities));
     let more = bulk.commit(move |write, touched| {
         let mut gone = Removed::default();
-        for id in touched.iter().map(|it| TitleId::of_key(*it)) {
+        for id in touched.iter().map(|it| TitleId::from_key(*it)) {
             // The bulk write is not visible yet: this reads what others wrote since it began.
             let theirs = before.collection::<Title>().get(id.key())?;
             match by_title.get(&id) {
@@ -801,7 +801,7 @@ fn apply_to_range(
 }
 
 fn put_found(relation: &mut Relation, found: &FoundTitle) {
-    let label = TitleName::of(&found.facts.name).label;
+    let label = TitleName::new(&found.facts.name).label;
     relation.label = (!label.is_empty()).then_some(label);
     found.clone().put_into(relation);
 }

@@ -104,7 +104,7 @@ impl VodTitles {
             let mut goes_on = true;
             titles.while_of_ids(
                 owner,
-                |key| is_wanted(TitleId::of_key(key)),
+                |key| is_wanted(TitleId::from_key(key)),
                 |title| {
                     goes_on = visit(title);
                     goes_on

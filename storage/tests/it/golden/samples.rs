@@ -143,7 +143,7 @@ pub(super) fn guide_state() -> GuideState {
 pub(super) fn guide_marks() -> GuideMarks {
     let mut marks = GuideMarks::new(GuideSourceId(2), 20_468);
     marks.fetched_at = 1_700_000_000_000;
-    marks.set("20454", 20_469, &DayMark::of("BqiRNaIeZ2XIZ7Wq"));
+    marks.set("20454", 20_469, &DayMark::from_checksum("BqiRNaIeZ2XIZ7Wq"));
     marks
 }
 
@@ -161,7 +161,7 @@ pub(super) fn guide_alias() -> GuideAlias {
     let channel = Subject { name: "UK: News HD", tvg_id: Some("news.uk"), ..Subject::default() };
     GuideAlias {
         id: 3,
-        name: AliasName::of(&channel).unwrap(),
+        name: AliasName::from_channel(&channel).unwrap(),
         channel_name: "UK: News HD".to_owned(),
         tvg_id: Some("news.uk".to_owned()),
         source: GuideSourceId(2),
@@ -204,7 +204,7 @@ pub(super) fn join_ticket() -> JoinTicket {
 pub(super) fn plugin_value() -> PluginValue {
     PluginValue {
         id: 3,
-        plugin: PluginKey::of_folder("weather").unwrap(),
+        plugin: PluginKey::from_folder("weather").unwrap(),
         key: "token".to_owned(),
         value: Secret::new(r#"{"text":"secret","until":1700000000}"#),
     }
@@ -375,7 +375,7 @@ pub(super) fn adult_stream() -> Stream {
 pub(super) fn stream_ids() -> StreamIdPage {
     let mut page = StreamIdPage::new(0);
     for stream in [stream(1), stream(7)] {
-        let key = StreamKey::of(stream.account, StreamIdentity::Url, &stream.provider);
+        let key = StreamKey::new(stream.account, StreamIdentity::Url, &stream.provider);
         page.set(stream.id, Some(key));
     }
     page
@@ -578,7 +578,7 @@ pub(super) fn undo() -> UndoEntry {
 
 pub(super) fn undo_part() -> UndoPart {
     let after = Channel { name: "World".to_owned(), number: None, ..channel() };
-    let edited = UndoChange::of_channel(&channel(), &after).expect("a change");
+    let edited = UndoChange::from_channel(&channel(), &after).expect("a change");
     let changes = vec![
         edited,
         UndoChange::ChannelDeleted(Box::new(channel())),
@@ -589,7 +589,7 @@ pub(super) fn undo_part() -> UndoPart {
         UndoChange::LogoDeleted(logo()),
     ]
     .into_iter()
-    .chain(UndoChange::of_lineup(&lineup(), &[(ChannelId(11), true), (ChannelId(12), false)]))
+    .chain(UndoChange::from_lineup(&lineup(), &[(ChannelId(11), true), (ChannelId(12), false)]))
     .collect();
     UndoPart { id: 9, changes }
 }
@@ -602,13 +602,14 @@ pub(super) fn undo_part_of_lineups() -> UndoPart {
         UndoChange::GuideAliasCreated(guide_alias()),
         UndoChange::GuideAliasDeleted(guide_alias()),
     ];
-    changes.extend(UndoChange::of_lineup(&lineup(), &[(ChannelId(11), true), (ChannelId(12), false)]));
+    changes.extend(UndoChange::from_lineup(&lineup(), &[(ChannelId(11), true), (ChannelId(12), false)]));
     UndoPart { id: 10, changes }
 }
 
 /// The change of titles, which came later.
 pub(super) fn undo_part_of_titles() -> UndoPart {
-    let (before, after) = (vec![TitleShape::of(&title()), TitleShape::of(&title_of_reasons())], Vec::new());
+    let (before, after) =
+        (vec![TitleShape::from_title(&title()), TitleShape::from_title(&title_of_reasons())], Vec::new());
     UndoPart { id: 11, changes: vec![UndoChange::TitlesChanged { before, after }] }
 }
 

@@ -86,7 +86,7 @@ impl World {
             }
             Fault::Fading => {
                 self.machines[machine].is_slow = true;
-                let delay = self.random.of(1_000..8_000);
+                let delay = self.random.number_in(1_000..8_000);
                 self.after(delay, Event::Fault { fault: Fault::Cut, machine, is_over: false });
             }
             Fault::Slow => self.machines[machine].is_slow = true,
@@ -104,7 +104,7 @@ impl World {
                     self.wake(machine);
                 }
                 if fault == Fault::Restarted {
-                    let delay = self.random.of(100..2_000);
+                    let delay = self.random.number_in(100..2_000);
                     self.after(delay, Event::Start(machine));
                 }
             }
@@ -139,21 +139,22 @@ impl World {
                 }
             }
             Fault::ClockJump => {
-                let jump = self.random.of(0..60_000) as i64 - 30_000;
+                let jump = self.random.number_in(0..60_000) as i64 - 30_000;
                 self.machines[machine].jump_ms += jump;
                 self.input_if_on(machine);
             }
             Fault::EngineDown => {
-                self.engine.down_until = now + self.random.of(1_000..8_000);
+                self.engine.down_until = now + self.random.number_in(1_000..8_000);
             }
             Fault::EngineRestart | Fault::EngineRollback => {
-                let n_lost = if fault == Fault::EngineRollback { self.random.of(1..40) as usize } else { 0 };
+                let n_lost =
+                    if fault == Fault::EngineRollback { self.random.number_in(1..40) as usize } else { 0 };
                 self.engine.restart(n_lost, now);
-                self.engine.down_until = now + self.random.of(200..6_000);
+                self.engine.down_until = now + self.random.number_in(200..6_000);
                 for machine in 0..self.machines.len() {
                     self.disconnect(machine);
                     let delay = if self.random.permille(700) { 500 } else { 15_000 };
-                    let at = self.engine.down_until + self.random.of(1..delay);
+                    let at = self.engine.down_until + self.random.number_in(1..delay);
                     self.at(at, Event::Connect(machine));
                 }
             }
@@ -165,7 +166,7 @@ impl World {
             Fault::Cut | Fault::Fading => {
                 self.machines[machine].is_slow &= fault != Fault::Fading;
                 self.machines[machine].is_cut = false;
-                let delay = self.random.of(1..1_000);
+                let delay = self.random.number_in(1..1_000);
                 self.after(delay, Event::Connect(machine));
             }
             Fault::Slow => self.machines[machine].is_slow = false,

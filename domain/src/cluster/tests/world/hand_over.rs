@@ -25,7 +25,7 @@ impl World {
         let id = old.id;
         self.input_to(machine, id, NodeInput::HandOver);
         let delay = if self.random.permille(100) { 8_000..20_000 } else { 100..3_000 };
-        let delay = self.random.of(delay);
+        let delay = self.random.number_in(delay);
         self.after(delay, Event::Start(machine));
         self.end_old_if_idle(machine);
     }
@@ -41,7 +41,7 @@ impl World {
     pub(super) fn tell_old(&mut self, machine: usize, input: NodeInput) {
         let Some(id) = self.machines[machine].old.as_ref().map(|it| it.id) else { return };
         if !self.random.permille(100) {
-            let delay = self.random.of(0..400);
+            let delay = self.random.number_in(0..400);
             self.tell(machine, id, input, delay);
         }
     }
@@ -49,7 +49,7 @@ impl World {
     fn tell_new(&mut self, machine: usize, lease: Option<LeaseId>, is_certain: bool) {
         let Some(id) = self.machines[machine].process.as_ref().map(|it| it.id) else { return };
         if is_certain || !self.random.permille(100) {
-            let delay = self.random.of(0..400);
+            let delay = self.random.number_in(0..400);
             self.tell(machine, id, NodeInput::PredecessorClosed { lease }, delay);
         }
     }
@@ -71,13 +71,14 @@ impl World {
         if let Some(old) = it.old.as_ref().map(|it| it.id)
             && self.random.permille(500)
         {
-            let delay = self.random.of(0..400);
+            let delay = self.random.number_in(0..400);
             self.tell(machine, old, NodeInput::EndHandedOver, delay);
         }
     }
 
     pub(super) fn close_handed_over(&mut self, machine: usize, process: ProcessId) {
-        let sessions = self.machines[machine].of(process).map(|it| it.sessions.keys().copied().collect());
+        let sessions =
+            self.machines[machine].process(process).map(|it| it.sessions.keys().copied().collect());
         let sessions: Vec<u64> = sessions.unwrap_or_default();
         for lease in sessions {
             self.close(machine, process, lease);
@@ -95,7 +96,7 @@ impl World {
         {
             session.is_closing = false;
             let wait = session.order[index].release_delay + Duration::from_millis(1);
-            let wait = wait.as_millis() as u64 * 10 / 9 + self.random.of(0..1_000);
+            let wait = wait.as_millis() as u64 * 10 / 9 + self.random.number_in(0..1_000);
             return self.after(wait, Event::Reopen { machine, process, lease });
         }
         old.sessions.remove(&lease);
@@ -117,7 +118,7 @@ impl World {
                 return self.violated(text);
             }
         }
-        let length = self.random.of(300..15_000);
+        let length = self.random.number_in(300..15_000);
         self.after(length, Event::EndSession { machine, process, lease });
     }
 
@@ -144,7 +145,7 @@ impl World {
         let process = old.id;
         self.input_to(machine, process, NodeInput::HandedOverClosed);
         self.tell_new(machine, None, false);
-        let delay = self.random.of(0..5_000);
+        let delay = self.random.number_in(0..5_000);
         self.after(delay, Event::OldEnded { machine, process });
     }
 

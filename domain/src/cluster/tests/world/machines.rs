@@ -64,11 +64,11 @@ impl Machine {
         self.process.iter().chain(&self.old)
     }
 
-    pub(super) fn of(&self, process: ProcessId) -> Option<&Process> {
+    pub(super) fn process(&self, process: ProcessId) -> Option<&Process> {
         self.processes().find(|it| it.id == process)
     }
 
-    pub(super) fn of_mut(&mut self, process: ProcessId) -> Option<&mut Process> {
+    pub(super) fn process_mut(&mut self, process: ProcessId) -> Option<&mut Process> {
         self.process.iter_mut().chain(&mut self.old).find(|it| it.id == process)
     }
 }
@@ -103,7 +103,7 @@ impl World {
         let now = self.clock(machine);
         let it = &mut self.machines[machine];
         let rate = it.rate;
-        let Some(process) = it.of_mut(process) else { return };
+        let Some(process) = it.process_mut(process) else { return };
         let Some(deadline) = process.node.deadline() else { return };
         let left = deadline.since(now).as_millis() as u64;
         let at = self.now + (left * 1_000).div_ceil(rate).max(1);
@@ -117,12 +117,12 @@ impl World {
     // Processes.
 
     pub(super) fn is_running(&self, machine: usize, process: ProcessId) -> bool {
-        self.machines[machine].of(process).is_some()
+        self.machines[machine].process(process).is_some()
     }
 
     pub(super) fn sender(&self, machine: usize, process: ProcessId) -> Option<Sender> {
         let it = &self.machines[machine];
-        it.of(process).map(|_| Sender { machine, process, connection: it.connection })
+        it.process(process).map(|_| Sender { machine, process, connection: it.connection })
     }
 
     pub(super) fn start(&mut self, machine: usize) {
@@ -174,7 +174,7 @@ impl World {
 
     pub(super) fn input_to(&mut self, machine: usize, id: ProcessId, input: NodeInput) {
         let now = self.clock(machine);
-        let Some(process) = self.machines[machine].of_mut(id) else { return };
+        let Some(process) = self.machines[machine].process_mut(id) else { return };
         let text = self.is_traced.then(|| format!("{input:?}"));
         let effects = process.node.on(input, now);
         if let Some(text) = text.filter(|it| it != "Tick" || !effects.is_empty()) {
@@ -207,7 +207,7 @@ impl World {
             NodeEffect::CloseHandedOver => self.close_handed_over(machine, process),
             NodeEffect::Granted { lease, index, .. } => self.granted(machine, lease, index),
             NodeEffect::Refused { lease, .. } => {
-                if let Some(process) = self.machines[machine].of_mut(process) {
+                if let Some(process) = self.machines[machine].process_mut(process) {
                     process.sessions.remove(&lease);
                 }
             }
@@ -216,7 +216,7 @@ impl World {
                 let Some(from) = self.sender(machine, process) else { return };
                 let to = node.0 as usize;
                 if self.is_linked(machine, to) {
-                    let delay = self.random.of(1..20);
+                    let delay = self.random.number_in(1..20);
                     self.after(delay, Event::AskedToYield { machine: to, lease, from, asked_by });
                 }
             }
@@ -225,7 +225,7 @@ impl World {
             NodeEffect::Pull { .. }
                 if self.machines[machine].old.as_ref().is_some_and(|it| it.id == process) => {}
             NodeEffect::Pull { from, epoch, .. } => {
-                let delay = self.random.of(1..50);
+                let delay = self.random.number_in(1..50);
                 let from = from.0 as usize;
                 self.after(delay, Event::PullTried { machine, process, from, epoch, is_last: false });
             }

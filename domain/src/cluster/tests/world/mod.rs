@@ -71,9 +71,9 @@ struct World {
 impl World {
     fn new(seed: u64, broken: Option<ClusterRule>) -> Self {
         let mut random = Random::new(seed);
-        let n_machines = random.of(2..4) as usize;
-        let release_delay = Duration::from_millis([0, 500, 2_000, 5_000][random.of(0..4) as usize]);
-        let group_max = random.of(0..3) as u32;
+        let n_machines = random.number_in(2..4) as usize;
+        let release_delay = Duration::from_millis([0, 500, 2_000, 5_000][random.number_in(0..4) as usize]);
+        let group_max = random.number_in(0..3) as u32;
         let accounts: Arc<[AccountId]> = [AccountId(1), AccountId(2)].into();
         let pool = |id: u32, max_streams: u32| SlotPool {
             account: AccountId(id),
@@ -89,10 +89,10 @@ impl World {
                 accounts: accounts.clone(),
             }),
         };
-        let pools = vec![pool(1, 1), pool(2, random.of(1..3) as u32)];
+        let pools = vec![pool(1, 1), pool(2, random.number_in(1..3) as u32)];
         let machines = (0..n_machines)
             .map(|it| Machine {
-                rate: [900, 900, 1_000, 1_000, 1_100, 1_100][random.of(0..6) as usize],
+                rate: [900, 900, 1_000, 1_000, 1_100, 1_100][random.number_in(0..6) as usize],
                 booted_at: 0,
                 boot: BootId(Uuid::from_u128(it as u128)),
                 power: Power::Off,
@@ -134,10 +134,10 @@ impl World {
     /// Schedules the start of the machines, the faults, and the checks at the end.
     fn plan(&mut self) {
         for machine in 0..self.machines.len() {
-            let at = self.random.of(0..4_000);
+            let at = self.random.number_in(0..4_000);
             self.machines[machine].power = Power::On;
             self.at(at, Event::Start(machine));
-            let first = self.random.of(2_000..25_000);
+            let first = self.random.number_in(2_000..25_000);
             self.at(first, Event::NewSession(machine));
             // Whatever happened, a machine with power runs in the end.
             self.at(FAULTS_END_MS + 500, Event::Start(machine));
@@ -145,19 +145,19 @@ impl World {
         let mut may_go = true;
         // No rule covers a machine that vanishes while the engine loses the entries of its leases.
         let may_vanish = self.random.permille(500);
-        for _ in 0..self.random.of(1..6) {
+        for _ in 0..self.random.number_in(1..6) {
             let fault = match self.random.permille(150) {
                 true => Fault::HandedOver,
-                false => FAULTS[self.random.of(0..FAULTS.len() as u64) as usize],
+                false => FAULTS[self.random.number_in(0..FAULTS.len() as u64) as usize],
             };
-            let machine = self.random.of(0..self.machines.len() as u64) as usize;
-            let at = self.random.of(12_000..FAULTS_END_MS - 10_000);
+            let machine = self.random.number_in(0..self.machines.len() as u64) as usize;
+            let at = self.random.number_in(12_000..FAULTS_END_MS - 10_000);
             let length = match fault {
                 Fault::Fading => 20_000..40_000,
                 _ if self.random.permille(500) => 200..8_000,
                 _ => 200..40_000,
             };
-            let until = (at + self.random.of(length)).min(FAULTS_END_MS);
+            let until = (at + self.random.number_in(length)).min(FAULTS_END_MS);
             let is_excluded = if may_vanish { fault == Fault::EngineRollback } else { fault.vanishes() };
             if is_excluded {
                 continue;
@@ -169,7 +169,7 @@ impl World {
             if fault == Fault::HandedOver && !may_vanish && self.random.permille(300) {
                 // The engine loses leases that nobody can register again.
                 let fault = Fault::EngineRollback;
-                let at = at + self.random.of(500..9_000);
+                let at = at + self.random.number_in(500..9_000);
                 self.at(at, Event::Fault { fault, machine, is_over: false });
             }
             if fault != Fault::Gone {
@@ -236,7 +236,7 @@ impl World {
             }
             Event::Tick { machine, process } => {
                 let is_due = |it: &Process| it.tick_at <= self.now;
-                if self.machines[machine].of(process).is_some_and(is_due) {
+                if self.machines[machine].process(process).is_some_and(is_due) {
                     self.input_to(machine, process, NodeInput::Tick);
                 }
             }

@@ -40,7 +40,7 @@ impl World {
             return;
         }
         if self.now < self.engine.down_until {
-            let at = self.engine.down_until + self.random.of(1..500);
+            let at = self.engine.down_until + self.random.number_in(1..500);
             return self.at(at, Event::Connect(machine));
         }
         it.is_connected = true;
@@ -87,13 +87,17 @@ impl World {
         }
         let delay = self.delay(machine);
         // A follower of the engine may be late.
-        let lag = if self.random.permille(30) { self.random.of(100..3_000) } else { 0 };
+        let lag = if self.random.permille(30) { self.random.number_in(100..3_000) } else { 0 };
         self.after(delay + lag, Event::Deliver { to, key, revision, record, is_reply: false });
     }
 
     /// Returns the time of one message between a machine and the engine.
     pub(super) fn delay(&mut self, machine: usize) -> u64 {
-        if self.machines[machine].is_slow { self.random.of(10..1_900) } else { self.random.of(1..20) }
+        if self.machines[machine].is_slow {
+            self.random.number_in(10..1_900)
+        } else {
+            self.random.number_in(1..20)
+        }
     }
 
     pub(super) fn read(&mut self, machine: usize, process: ProcessId, key: RecordKey) {
@@ -114,7 +118,7 @@ impl World {
             let input = Box::new(NodeInput::ReadFailed(key));
             return self.after(ENGINE_TIMEOUT_MS, Event::Input { to: from, input });
         }
-        let lag = if self.random.permille(100) { self.random.of(0..12) as usize } else { 0 };
+        let lag = if self.random.permille(100) { self.random.number_in(0..12) as usize } else { 0 };
         let (revision, record) = self.engine.read(key, self.engine.len().saturating_sub(lag));
         let delay = self.delay(from.machine);
         self.after(delay, Event::Deliver { to: from, key, revision, record, is_reply: true });
@@ -147,11 +151,11 @@ impl World {
         } else if self.random.permille(8 * chance) {
             // It is applied seconds after the time-out.
             self.unknown(&write);
-            let late = self.random.of(ENGINE_TIMEOUT_MS..25_000);
+            let late = self.random.number_in(ENGINE_TIMEOUT_MS..25_000);
             self.after(late, Event::Apply { write, reply: Reply::Lost });
         } else if self.random.permille(10 * chance) {
             // It arrives twice, and the reply to the second one is sent.
-            let again = delay + self.random.of(1..900);
+            let again = delay + self.random.number_in(1..900);
             self.after(delay, Event::Apply { write: write.clone(), reply: Reply::Lost });
             self.after(again, Event::Apply { write, reply: Reply::Sent });
         } else {

@@ -24,9 +24,9 @@ impl World {
         if self.random.permille(400) {
             order.truncate(1);
         }
-        let wait = self.random.of(500..6_000);
+        let wait = self.random.number_in(500..6_000);
         self.ask(machine, order.into(), wait, false);
-        let next = self.random.of(300..9_000);
+        let next = self.random.number_in(300..9_000);
         self.after(next, Event::NewSession(machine));
     }
 
@@ -60,9 +60,9 @@ impl World {
     pub(super) fn granted(&mut self, machine: usize, lease: u64, index: usize) {
         let now = self.clock(machine);
         let length = if self.random.permille(300) {
-            self.random.of(20_000..50_000)
+            self.random.number_in(20_000..50_000)
         } else {
-            self.random.of(300..15_000)
+            self.random.number_in(300..15_000)
         };
         let length = length.min(SESSIONS_END_MS.saturating_sub(self.now));
         let Some(process) = &mut self.machines[machine].process else { return };
@@ -104,7 +104,7 @@ impl World {
         let may_reopen = self.random.permille(300) && self.provider.is_open(process, lease);
         let it = &mut self.machines[machine];
         let is_old = it.old.as_ref().is_some_and(|it| it.id == process);
-        let Some(process) = it.of_mut(process) else { return };
+        let Some(process) = it.process_mut(process) else { return };
         let Some(session) = process.sessions.get_mut(&lease) else { return };
         if session.is_closing || session.granted.is_none() {
             return;
@@ -113,16 +113,16 @@ impl World {
         session.reopens = is_old && may_reopen;
         let id = process.id;
         self.input_to(machine, id, NodeInput::Closing { pool: POOL, lease });
-        let delay = self.random.of(0..450);
+        let delay = self.random.number_in(0..450);
         self.after(delay, Event::SocketClosed { machine, process: id, lease });
     }
 
     pub(super) fn close(&mut self, machine: usize, process: ProcessId, lease: u64) {
-        let Some(it) = self.machines[machine].of_mut(process) else { return };
+        let Some(it) = self.machines[machine].process_mut(process) else { return };
         let Some(session) = it.sessions.get_mut(&lease) else { return };
         session.reopens = false;
         if !std::mem::replace(&mut session.is_closing, true) {
-            let delay = self.random.of(0..450);
+            let delay = self.random.number_in(0..450);
             self.after(delay, Event::SocketClosed { machine, process, lease });
         }
     }
@@ -150,7 +150,7 @@ impl World {
             self.end_session(machine, lease.process, lease.number);
         } else if self.random.permille(900) && self.is_linked(machine, from.machine) {
             let input = Box::new(NodeInput::Kept { pool: POOL, asked_by, by: lease });
-            let delay = self.random.of(1..20);
+            let delay = self.random.number_in(1..20);
             self.after(delay, Event::Input { to: from, input });
         }
     }

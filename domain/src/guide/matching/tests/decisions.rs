@@ -88,7 +88,7 @@ fn the_country_of_a_channel_comes_from_its_name_its_guide_id_or_its_group() {
 
 #[test]
 fn the_preferred_country_decides_where_nothing_else_does() {
-    let settings = MatchSettings { preferred_country: Country::of("us"), ..MatchSettings::default() };
+    let settings = MatchSettings { preferred_country: Country::from_text("us"), ..MatchSettings::default() };
     let rows: &[Row<'_>] = &[(1, 0, "gold.uk", &["Gold"]), (1, 0, "gold.us", &["Gold"])];
     let guide = matcher(rows, &[], settings);
     assert_eq!(link(&guide, &named("Gold")), Some(2));
@@ -200,7 +200,7 @@ fn a_learned_name_is_linked_again() {
     let taught = Subject { tvg_id: Some("wrong.uk"), ..named("UK: Dave") };
     let alias = GuideAlias {
         id: 1,
-        name: AliasName::of(&taught).unwrap(),
+        name: AliasName::from_channel(&taught).unwrap(),
         channel_name: taught.name.to_owned(),
         tvg_id: Some("wrong.uk".to_owned()),
         source: GuideSourceId(1),

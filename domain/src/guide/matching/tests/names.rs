@@ -86,7 +86,7 @@ fn names_as_providers_write_them_have_one_normal_form() {
         ("Sky Cinema (East)", "sky cinema east", "", 0, Standard),
     ];
     for (name, words, country, shift, quality) in rows {
-        let it = NormalName::of(name, &NameRules::default());
+        let it = NormalName::new(name, &NameRules::default());
         let found = (
             it.words.join(" "),
             it.country.map(|it| it.to_string()).unwrap_or_default(),
@@ -103,10 +103,10 @@ fn headings_and_numbers_are_no_names() {
     for name in
         ["##### SPORT #####", "=== UK ===", "★★★ NEWS ★★★", "--- DE ---", "13.1", "", "  ", "|||", "24/7"]
     {
-        assert!(!NormalName::of(name, &NameRules::default()).is_usable(), "{name}");
+        assert!(!NormalName::new(name, &NameRules::default()).is_usable(), "{name}");
     }
     for name in ["ONE", "W", "E!", "## RTL", "3sat", "新聞"] {
-        assert!(NormalName::of(name, &NameRules::default()).is_usable(), "{name}");
+        assert!(NormalName::new(name, &NameRules::default()).is_usable(), "{name}");
     }
 }
 
@@ -120,7 +120,7 @@ fn common_words_are_left_out_of_the_core_unless_too_little_is_left() {
         ("W Channel", "w channel"),
         ("The One", "the 1"),
     ] {
-        assert_eq!(NormalName::of(name, &NameRules::default()).core().join(" "), core);
+        assert_eq!(NormalName::new(name, &NameRules::default()).core().join(" "), core);
     }
 }
 
@@ -141,7 +141,7 @@ fn texts_of_the_settings_are_ignored_regardless_of_case() {
         ("Sling: X", "sling x"),
         ("ΣSX 1", "σsx 1"),
     ] {
-        assert_eq!(NormalName::of(name, &rules).words.join(" "), words, "{name}");
+        assert_eq!(NormalName::new(name, &rules).words.join(" "), words, "{name}");
     }
 }
 
@@ -160,12 +160,12 @@ fn keys_have_one_normal_form() {
         ("Sport12.uk", "sport12", "uk", 0),
         ("Sport.1.2.uk", "sport1.2", "uk", 0),
     ] {
-        let it = NormalKey::of(key).unwrap();
+        let it = NormalKey::parse(key).unwrap();
         let found = (it.text.as_str(), it.country.map(|it| it.to_string()).unwrap_or_default(), it.shift);
         assert_eq!(found, (text, country.to_owned(), shift), "{key}");
     }
     for key in ["", "0", "none", "N/A", "12345", "-", "7.de"] {
-        assert_eq!(NormalKey::of(key), None, "{key}");
+        assert_eq!(NormalKey::parse(key), None, "{key}");
     }
 }
 

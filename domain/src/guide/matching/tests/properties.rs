@@ -42,16 +42,16 @@ proptest! {
     #[test]
     fn no_text_causes_a_panic(name in "\\PC*", prefix in "\\PC{0,3}", part in "\\PC{0,2}") {
         let rules = NameRules { prefixes: vec![prefix.clone()], suffixes: vec![prefix], parts: vec![part] };
-        let it = NormalName::of(&name, &rules);
+        let it = NormalName::new(&name, &rules);
         prop_assert!(it.words.len() <= 130);
-        let _ = (NormalKey::of(&name), station(&name, true), AliasName::of(&named(&name)));
+        let _ = (NormalKey::parse(&name), station(&name, true), AliasName::from_channel(&named(&name)));
     }
 
     #[test]
     fn the_words_of_a_name_are_a_name_with_the_same_words(name in names()) {
         let rules = NameRules::default();
-        let words = NormalName::of(&name, &rules).words;
-        let again = NormalName::of(&words.join(" "), &rules).words;
+        let words = NormalName::new(&name, &rules).words;
+        let again = NormalName::new(&words.join(" "), &rules).words;
         prop_assert_eq!(again, words);
     }
 
@@ -90,7 +90,7 @@ proptest! {
         let rows: Vec<(&str, &str)> = guide.iter().map(|it| ("", it.as_str())).collect();
         if let Decision::Link(id) = super::guide(&rows).find(&named(&channel), false).decision {
             let rules = NameRules::default();
-            let (a, b) = (NormalName::of(&channel, &rules), NormalName::of(&guide[id.0 as usize - 1], &rules));
+            let (a, b) = (NormalName::new(&channel, &rules), NormalName::new(&guide[id.0 as usize - 1], &rules));
             prop_assert_eq!(a.shift, b.shift);
             prop_assert!(a.country.is_none() || b.country.is_none() || a.country == b.country);
         }

@@ -83,8 +83,8 @@ pub(super) async fn of_guide(call: &Call, id: &str) -> Result<Option<GuideProgra
             GuideProgramme {
                 start: entry.start.saturating_mul(1000),
                 end: entry.stop.saturating_mul(1000),
-                episode: EpisodeKey::of(&programme, &tvg_id),
-                programme: RecordedProgramme::of_guide(&programme, id, &tvg_id),
+                episode: EpisodeKey::from_programme(&programme, &tvg_id),
+                programme: RecordedProgramme::from_guide(&programme, id, &tvg_id),
             }
         }))
     })

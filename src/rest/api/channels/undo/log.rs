@@ -42,12 +42,12 @@ pub(in crate::rest::api) struct UndoLog {
 
 impl UndoLog {
     pub(in crate::rest::api) fn edited(&mut self, before: &Channel, after: &Channel) {
-        self.changes.extend(UndoChange::of_channel(before, after));
+        self.changes.extend(UndoChange::from_channel(before, after));
     }
 
     /// Notes that changed fields of a channel were restored.
     pub(super) fn restored(&mut self, channel: &Channel, fields: ChangedFields) {
-        self.changes.push(UndoChange::of_restored(channel, fields));
+        self.changes.push(UndoChange::from_restored(channel, fields));
     }
 
     pub(in crate::rest::api) fn created(&mut self, channel: &Channel) {
@@ -100,7 +100,7 @@ impl UndoLog {
 
     /// Notes channels that were added to a lineup (`true`) or removed from it (`false`).
     pub(in crate::rest::api) fn lineup_edited(&mut self, lineup: &Lineup, channels: &[(ChannelId, bool)]) {
-        self.changes.extend(UndoChange::of_lineup(lineup, channels));
+        self.changes.extend(UndoChange::from_lineup(lineup, channels));
     }
 
     /// Notes films or series that were merged, split or edited.

@@ -120,7 +120,7 @@ impl Restoration {
             UndoChange::ChannelCreated(channel) => match write.get::<Channel>(channel.id.0)? {
                 Some(now) if now == *channel => self.created.push(now),
                 now => {
-                    let changed = now.map(|it| UndoChange::of_channel(&channel, &it)).unwrap_or_default();
+                    let changed = now.map(|it| UndoChange::from_channel(&channel, &it)).unwrap_or_default();
                     let fields = match changed {
                         Some(UndoChange::ChannelEdited { fields, .. }) => fields.into_keys().collect(),
                         _ => Vec::new(),

@@ -277,7 +277,7 @@ async fn a_source_of_schedules_direct_needs_a_login() {
 async fn a_source_of_generated_programmes_has_one_guide_channel_and_is_not_refreshed() {
     let rest = Rest::start().await;
     let id = make(&rest, json!({ "name": "Dummy Sports", "source_type": "dummy" })).await;
-    let channel = || rest.models.guide.load().of_source(GuideSourceId(id))[0].clone();
+    let channel = || rest.models.guide.load().source_channels(GuideSourceId(id))[0].clone();
     assert_eq!((&*channel().key, channel().name()), ("dummy_dummy_sports", "Dummy Sports"));
     let before = channel().id;
     let renamed = rest.admin("PATCH", &one(id), json!({ "name": "Films" })).await;

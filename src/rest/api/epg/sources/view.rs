@@ -133,9 +133,9 @@ impl Lookup for SourceLookup {
         let models = &call.app.models;
         let guide = models.guide.load();
         let sources = models.guide_sources.load();
-        let order = SourceOrder::of(sources.iter().map(|it| &**it));
+        let order = SourceOrder::new(sources.iter().map(|it| &**it));
         let channels = models.channels.load();
-        let used = channels.iter().filter_map(|it| Some(guide.of_channel(it, &order)?.source)).collect();
+        let used = channels.iter().filter_map(|it| Some(guide.shown_channel(it, &order)?.source)).collect();
         Ok(Self {
             is_admin: call.identity()?.may(UserLevel::Admin),
             states: models.guide_states.load(),

@@ -30,7 +30,7 @@ pub(super) fn learn(
         station: channel.guide_station.as_deref(),
         group: group.as_ref().map(|it| it.name.as_str()),
     };
-    let Some(name) = AliasName::of(&subject) else { return Ok(()) };
+    let Some(name) = AliasName::from_channel(&subject) else { return Ok(()) };
     let known = write.by::<GuideAlias>("name", name.as_str())?.into_iter().next();
     let source = guide.map(|it| write.get::<GuideSource>(it.source.0)).transpose()?.flatten();
     let wanted = guide
@@ -72,9 +72,9 @@ pub(super) fn learn(
 /// Returns whether a guide channel has the name of a channel, apart from spelling.
 fn has_name(guide: &GuideChannel, name: &str) -> bool {
     let rules = NameRules::default();
-    let of_channel = NormalName::of(name, &rules);
+    let of_channel = NormalName::new(name, &rules);
     let is_same = |it: &String| {
-        let it = NormalName::of(it, &rules);
+        let it = NormalName::new(it, &rules);
         it.core() == of_channel.core() && it.shift == of_channel.shift
     };
     guide.names.iter().any(is_same)

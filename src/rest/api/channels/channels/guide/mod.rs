@@ -79,7 +79,7 @@ pub(super) struct GuideLookup {
 impl GuideLookup {
     pub(super) fn of(models: &Models) -> Self {
         let sources = models.guide_sources.load();
-        Self { index: models.guide.load(), order: SourceOrder::of(sources.iter().map(|it| &**it)) }
+        Self { index: models.guide.load(), order: SourceOrder::new(sources.iter().map(|it| &**it)) }
     }
 
     /// Returns the linked guide channel, if it exists.
@@ -89,7 +89,7 @@ impl GuideLookup {
 
     /// Returns the guide channel whose programmes a channel shows.
     pub(super) fn of_channel(&self, channel: &Channel) -> Option<&Arc<GuideChannel>> {
-        self.index.of_channel(channel, &self.order)
+        self.index.shown_channel(channel, &self.order)
     }
 
     /// Returns its id.
