@@ -4,7 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{FailureScope, PlayoutCandidate, PlayoutSettings};
+use super::messages::{FailureScope, PlayoutCandidate};
+use super::settings::PlayoutSettings;
 
 /// The candidates of the plan in its order, followed by those that left the plan but are still referred to.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,4 +165,10 @@ impl Candidates {
         self.n_in_plan = candidates.len();
         moved
     }
+}
+
+/// Moves this index to the front, or adds it there.
+pub(super) fn put_first(order: &mut Vec<usize>, index: usize) {
+    order.retain(|it| *it != index);
+    order.insert(0, index);
 }

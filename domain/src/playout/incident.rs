@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Failure, PlayoutSettings, after};
+use super::messages::Failure;
+use super::pauses::after;
+use super::settings::PlayoutSettings;
 
 /// One incident: from the start of a channel, or from the loss of a source that had played well, until another source
 /// plays well. It is replaced when the next incident begins.

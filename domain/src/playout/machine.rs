@@ -2,11 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use super::Playout;
+use super::candidates::put_first;
+use super::incident::Incident;
+use super::messages::{Action, Attempt, AttemptReason, Failure, FailureScope, GiveUp, Input, PlayoutChange};
+use super::pauses::after;
+use super::session::Session;
 use super::settings::MARGIN;
-use super::{
-    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Incident, Input,
-    OpeningAttempt, PlayingSource, Playout, PlayoutChange, PlayoutState, Session, Silence, after,
-};
+use super::silence::Silence;
+use super::state::{AttemptStep, OpeningAttempt, PlayingSource, PlayoutState, join};
 
 impl Playout {
     /// Returns the next state. `self.state` is undefined in here, and messages about finished attempts do not arrive.
@@ -547,16 +551,4 @@ fn split_at(
         }
         _ => Err(state),
     }
-}
-
-pub(super) fn join(playing: Option<PlayingSource>, next: OpeningAttempt) -> PlayoutState {
-    match playing {
-        Some(playing) => PlayoutState::Beside { playing, next },
-        None => PlayoutState::Opening(next),
-    }
-}
-
-pub(super) fn put_first(order: &mut Vec<usize>, index: usize) {
-    order.retain(|it| *it != index);
-    order.insert(0, index);
 }

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use super::machine::{join, split};
-use super::{
-    AttemptReason, AttemptStep, OpeningAttempt, PlayingSource, Playout, PlayoutCandidate, PlayoutState, after,
-};
+use super::Playout;
+use super::machine::split;
+use super::messages::{AttemptReason, PlayoutCandidate};
+use super::pauses::after;
+use super::state::{AttemptStep, OpeningAttempt, PlayingSource, PlayoutState, join};
 
 impl Playout {
     pub(super) fn replan(

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::machine::join;
-use super::{
-    Attempt, AttemptReason, FailureScope, PlayingSource, Playout, PlayoutChange, PlayoutState, after,
-};
+use super::Playout;
+use super::messages::{Attempt, AttemptReason, FailureScope, PlayoutChange};
+use super::pauses::after;
+use super::state::{PlayingSource, PlayoutState, join};
 
 /// The silence of the source that plays. It is replaced when another source plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

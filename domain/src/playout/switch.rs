@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::machine::put_first;
-use super::{
-    Action, AttemptReason, PlayingSource, Playout, PlayoutChange, PlayoutState, SwitchRefusal, SwitchTarget,
-    after,
-};
+use super::Playout;
+use super::candidates::put_first;
+use super::messages::{Action, AttemptReason, PlayoutChange, SwitchRefusal, SwitchTarget};
+use super::pauses::after;
+use super::state::{PlayingSource, PlayoutState};
 use crate::ids::StreamId;
 
 /// Shortest interval between two returns to a preferred stream, whatever the setting.
