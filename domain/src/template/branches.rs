@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 
-use super::render::text_of;
-use super::{Expression, Node};
+use super::node::{Expression, Node};
+use super::value::text_of;
 
 /// Maximum number of combinations of values.
 const COMBINATIONS_MAX: usize = 64;

@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::render::{RENDERED_BYTES_MAX, Rendering, is_true, text_of};
+use super::value::{RENDERED_BYTES_MAX, Rendering, is_true, text_of};
 
 /// The characters that `urlencode` changes.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -1,6 +1,6 @@
 //! From a source to texts, tags and the words in tags.
 
-use super::TemplateError;
+use super::error::TemplateError;
 
 /// A part of a source.
 #[derive(Debug, Clone, PartialEq)]

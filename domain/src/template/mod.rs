@@ -13,19 +13,23 @@
 //! ```
 
 mod branches;
+mod error;
 mod filter;
 mod lexer;
+mod node;
 mod parser;
 mod render;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
+mod value;
 
 use serde_json::{Map, Value};
 
+use self::node::Node;
+
+pub use self::error::TemplateError;
 pub use self::filter::Filter;
-pub use self::render::RENDERED_BYTES_MAX;
+pub use self::value::RENDERED_BYTES_MAX;
 
 /// Maximum size of a template in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
@@ -35,36 +39,6 @@ pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 pub struct Template {
     source: String,
     nodes: Vec<Node>,
-}
-
-/// A fault of a template, as a message for its author.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateError {
-    /// The first line is 1.
-    pub line: usize,
-    /// The first character of a line is 1.
-    pub column: usize,
-    pub reason: String,
-}
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.reason)
-    }
-}
-
-impl std::error::Error for TemplateError {}
-
-impl TemplateError {
-    fn at(source: &str, offset: usize, reason: impl Into<String>) -> Self {
-        let before = source.get(..offset).unwrap_or(source);
-        let line_start = before.rfind('\n').map_or(0, |it| it + 1);
-        Self {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            reason: reason.into(),
-        }
-    }
 }
 
 /// The text that a template makes.
@@ -160,45 +134,4 @@ const HOSTILE_TEXTS: [&str; 5] = [
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let line_start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     (line_start + column.saturating_sub(1)).min(text.len())
-}
-
-/// A part of a template. Offsets are those in the source, in bytes.
-#[derive(Debug, Clone, PartialEq)]
-enum Node {
-    Text {
-        at: usize,
-        text: String,
-    },
-    Value {
-        at: usize,
-        value: Expression,
-    },
-    /// The first branch whose condition holds. A branch without a condition always does.
-    If(Vec<(Option<Expression>, Vec<Node>)>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Expression {
-    Literal(Value),
-    Name(String),
-    Filtered(Box<Expression>, Filter, Vec<Expression>),
-    Not(Box<Expression>),
-    /// All of them hold.
-    All(Vec<Expression>),
-    /// One of them holds.
-    Any(Vec<Expression>),
-    Compared(Box<Expression>, Comparison, Box<Expression>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    /// The text on the left is a part of the one on the right.
-    In,
-    NotIn,
 }

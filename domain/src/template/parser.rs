@@ -11,9 +11,10 @@
 
 use serde_json::Value;
 
+use super::error::TemplateError;
 use super::filter::Filter;
 use super::lexer::{Edges, Part, Token, TokenKind, split};
-use super::{Comparison, Expression, Node, TemplateError};
+use super::node::{Comparison, Expression, Node};
 
 /// Maximum depth of conditions and of brackets in each other.
 const DEPTH_MAX: usize = 32;

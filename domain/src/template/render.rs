@@ -1,22 +1,11 @@
 //! From a template and values to a text.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::{Comparison, Expression, Node};
-
-/// Maximum size of a rendered text in bytes.
-pub const RENDERED_BYTES_MAX: usize = 256 * 1024;
-
-/// A value on its way into the text.
-#[derive(Debug, Clone)]
-pub(super) struct Rendering {
-    pub(super) value: Value,
-    /// Whether the value is a JSON text.
-    pub(super) is_json: bool,
-}
+use super::node::{Comparison, Expression, Node};
+use super::value::{RENDERED_BYTES_MAX, Rendering, is_true, text_of};
 
 /// The text, and where its parts come from.
 pub(super) struct RenderOutput {
@@ -137,27 +126,6 @@ fn evaluate(expression: &Expression, values: &Map<String, Value>) -> Rendering {
 
 fn holds(expression: &Expression, values: &Map<String, Value>) -> bool {
     is_true(&evaluate(expression, values).value)
-}
-
-/// Returns whether a value counts as true: it is not empty, 0, false or null.
-pub(super) fn is_true(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(value) => *value,
-        Value::Number(value) => value.as_f64() != Some(0.0),
-        Value::String(value) => !value.is_empty(),
-        Value::Array(values) => !values.is_empty(),
-        Value::Object(values) => !values.is_empty(),
-    }
-}
-
-/// Returns the text of a value. That of null is empty.
-pub(super) fn text_of(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::Null => Cow::Borrowed(""),
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
-    }
 }
 
 fn compare(left: &Value, comparison: Comparison, right: &Value) -> bool {
