@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::manifest::{Faults, Manifest, actions_of, optional_texts};
-use super::record::ReportedParts;
+use super::faults::Faults;
+use super::texts::{optional_texts, remove_wrong_texts, text_of};
 
 /// The events that actions can subscribe to.
 pub const PLUGIN_EVENTS: [&str; 12] = [
@@ -125,34 +125,6 @@ impl Action {
             json,
             id,
         })
-    }
-}
-
-/// Returns the actions of a plugin: those of its manifest, else those that its code reported when it was started last.
-pub fn actions_of_plugin(manifest: Option<&Manifest>, reported: Option<&ReportedParts>) -> Vec<Action> {
-    match manifest.and_then(|it| it.actions.clone()) {
-        Some(actions) => actions,
-        None => reported.map(|it| actions_of(&Value::from(it.actions.clone())).0).unwrap_or_default(),
-    }
-}
-
-/// Returns a member that is a text and not blank.
-pub(super) fn text_of(json: &Map<String, Value>, name: &str) -> Option<String> {
-    json.get(name).and_then(Value::as_str).filter(|it| !it.trim().is_empty()).map(str::to_owned)
-}
-
-/// Removes the members of these names that are not texts.
-pub(super) fn remove_wrong_texts(
-    json: &mut Map<String, Value>,
-    names: &[&str],
-    path: &str,
-    faults: &mut Faults,
-) {
-    for name in names {
-        if json.get(*name).is_some_and(|it| !it.is_string() && !it.is_null()) {
-            json.remove(*name);
-            faults.ignore(format!("{path}.{name}"), "must be a text");
-        }
     }
 }
 

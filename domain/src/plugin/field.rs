@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::action::{remove_wrong_texts, text_of};
-use super::manifest::{Faults, Manifest, fields_of};
-use super::record::ReportedParts;
+use super::faults::Faults;
+use super::texts::{remove_wrong_texts, text_of};
 
 /// Displayed instead of a saved password. Sending it back keeps the password.
 pub const MASK: &str = "********";
@@ -100,7 +99,7 @@ impl Field {
     }
 
     /// Takes over the options that the code of the plugin lists, if the manifest lists none.
-    fn fill_options(&mut self, of_code: &[Self]) {
+    pub(super) fn fill_options(&mut self, of_code: &[Self]) {
         let FieldKind::Select(options) = &mut self.kind else { return };
         let same = of_code.iter().find(|it| it.id == self.id && options.is_empty());
         let Some(Self { kind: FieldKind::Select(listed), json, .. }) = same else { return };
@@ -151,18 +150,6 @@ impl Field {
             id,
         })
     }
-}
-
-/// Returns the fields of a plugin: those of its manifest, else those that its code reported when it was started last. A
-/// select field of the manifest without options has those that the code reported for it.
-pub fn fields_of_plugin(manifest: Option<&Manifest>, reported: Option<&ReportedParts>) -> Vec<Field> {
-    let of_code = || reported.map(|it| fields_of(&Value::from(it.fields.clone())).0).unwrap_or_default();
-    let Some(mut fields) = manifest.and_then(|it| it.fields.clone()) else { return of_code() };
-    if fields.iter().any(Field::lacks_options) {
-        let of_code = of_code();
-        fields.iter_mut().for_each(|it| it.fill_options(&of_code));
-    }
-    fields
 }
 
 fn check_text(value: &Value, bytes_max: usize) -> Result<(), String> {

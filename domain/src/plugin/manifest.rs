@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::action::Action;
+use super::faults::{Faults, ManifestFault, list_of_faults};
 use super::field::Field;
 use super::key::PluginKey;
 use super::limits::Limits;
 use super::permissions::Permissions;
+use super::texts::text_list;
 
 /// Name of the manifest in the folder of a plugin.
 pub const MANIFEST_FILE: &str = "plugin.json";
@@ -17,8 +19,6 @@ pub const MANIFEST_FILE: &str = "plugin.json";
 pub const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of fields, and of actions.
 const ENTRIES_MAX: usize = 500;
-/// Maximum number of faults that are listed.
-const FAULTS_MAX: usize = 20;
 /// Maximum number of simultaneous runs.
 const CONCURRENCY_MAX: u8 = 8;
 /// Maximum number of packages that a plugin needs, and of arguments of its command.
@@ -72,46 +72,6 @@ pub enum ManifestError {
     NotJson(String),
     #[error("{MANIFEST_FILE}: {}", list_of_faults(.0))]
     Faults(Vec<ManifestFault>),
-}
-
-/// A member that is missing or has a wrong type.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{path} {reason}")]
-pub struct ManifestFault {
-    /// Place of the member, such as `actions[1].timeout`.
-    pub path: String,
-    /// Worded to follow the place.
-    pub reason: String,
-}
-
-fn list_of_faults(faults: &[ManifestFault]) -> String {
-    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
-}
-
-/// The faults that were found so far.
-#[derive(Debug, Default)]
-pub(super) struct Faults {
-    /// Those with which a plugin would be unsafe or of no use.
-    errors: Vec<ManifestFault>,
-    /// Those that cost only the element that has them.
-    ignored: Vec<ManifestFault>,
-}
-
-impl Faults {
-    /// Adds a fault with which the manifest cannot be used.
-    pub(super) fn add(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        if self.errors.len() < FAULTS_MAX {
-            self.errors.push(ManifestFault { path: path.into(), reason: reason.into() });
-        }
-    }
-
-    /// Adds a fault of an element that the caller ignores.
-    pub(super) fn ignore(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        if self.ignored.len() < FAULTS_MAX {
-            self.ignored.push(ManifestFault { path: path.into(), reason: reason.into() });
-        }
-    }
 }
 
 impl Manifest {
@@ -269,36 +229,6 @@ fn read_list<T>(
         }
     }
     Some(entries)
-}
-
-/// Reads a list of texts that are not blank, all of which are needed.
-pub(super) fn text_list(value: &Value, path: &str, len_max: usize, faults: &mut Faults) -> Vec<String> {
-    read_texts(value, path, len_max, |path, reason| faults.add(path, reason))
-}
-
-/// Reads a list of texts that are not blank, and ignores other entries.
-pub(super) fn optional_texts(value: &Value, path: &str, len_max: usize, faults: &mut Faults) -> Vec<String> {
-    read_texts(value, path, len_max, |path, reason| faults.ignore(path, reason))
-}
-
-fn read_texts(
-    value: &Value,
-    path: &str,
-    len_max: usize,
-    mut fault: impl FnMut(String, String),
-) -> Vec<String> {
-    let Some(list) = value.as_array().filter(|it| it.len() <= len_max) else {
-        fault(path.to_owned(), format!("must be a list of at most {len_max} texts"));
-        return Vec::new();
-    };
-    let mut texts = Vec::with_capacity(list.len());
-    for (index, value) in list.iter().enumerate() {
-        match value.as_str().map(str::trim) {
-            Some(text) if !text.is_empty() => texts.push(text.to_owned()),
-            _ => fault(format!("{path}[{index}]"), "must be a text that is not blank".to_owned()),
-        }
-    }
-    texts
 }
 
 /// Reads the names of packages. Options, addresses and paths of pip are refused: they would fetch anything.

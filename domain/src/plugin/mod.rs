@@ -3,11 +3,13 @@
 
 mod action;
 mod archive;
+mod faults;
 mod field;
 mod gap;
 mod key;
 mod limits;
 mod manifest;
+mod parts;
 mod permissions;
 pub mod protocol;
 mod record;
@@ -16,21 +18,22 @@ mod scope;
 mod state;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod value;
 
 pub use self::action::{
     ACTION_SECONDS, ACTION_SECONDS_DEFAULT, Action, Confirmation, PLUGIN_EVENTS, RunCause, TASK_ACTION,
-    actions_of_plugin,
 };
 pub use self::archive::{ArchiveNames, EntryName, NameFault, PluginRoot, RootFault, is_left_out};
-pub use self::field::{Field, FieldKind, FieldOption, MASK, fields_of_plugin};
+pub use self::faults::ManifestFault;
+pub use self::field::{Field, FieldKind, FieldOption, MASK};
 pub use self::gap::{Enforcement, PluginGap};
 pub use self::key::{KEY_BYTES_MAX, PluginKey, WrongPluginKey};
 pub use self::limits::{Limits, LimitsEdit};
 pub use self::manifest::{
-    Lifetime, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, ManifestError, ManifestFault, actions_of,
-    fields_of,
+    Lifetime, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, ManifestError, actions_of, fields_of,
 };
+pub use self::parts::{actions_of_plugin, fields_of_plugin};
 pub use self::permissions::{ApiAccess, FileAccess, FilePlace, Permissions};
 pub use self::record::{Plugin, PluginSettings, ReportedParts, SETTINGS_BYTES_MAX, WrongPluginSetting};
 pub use self::schedule::{

@@ -6,8 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::manifest::{Faults, text_list};
+use super::faults::Faults;
 use super::scope::{ApiArea, ApiScope};
+use super::texts::text_list;
 
 /// Maximum number of entries in one list of permissions.
 const ENTRIES_MAX: usize = 64;
