@@ -9,149 +9,48 @@ mod file;
 mod hls;
 mod http;
 mod node;
+mod open;
 pub(crate) mod payload;
 mod probe;
 mod process;
 mod remote_file;
 mod request;
+mod settings;
 mod target;
 #[cfg(test)]
 mod tests;
 mod udp;
+mod upstream;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
-use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
-use tokio::time::{Instant, timeout_at};
-use tracing::debug;
+use tokio::time::Instant;
 
-use crate::closer::Closer;
-use crate::dial::proxy::ProxyDial;
-use crate::dial::{BoxedSocket, Dial, Proxy};
+use self::file::FileSource;
+use self::hls::HlsSource;
+use self::http::HttpUpstream;
+use self::node::NodeSource;
+use self::process::ProcessSource;
+use self::udp::UdpSource;
 use crate::error::{Cause, UpstreamError};
-use crate::hls::VariantLimits;
-use crate::launcher::Launcher;
 use crate::meter::InputCounts;
-use crate::permit::Permit;
-use crate::source::cookies::CookieJar;
-use crate::source::file::FileSource;
-use crate::source::hls::{HlsSource, NamedTarget, PlaylistResponse};
-use crate::source::http::{HttpUpstream, is_headless};
-use crate::source::node::NodeSource;
-use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
-use crate::source::process::ProcessSource;
-use crate::source::target::{HttpTarget, program_address};
-use crate::source::udp::{UdpSource, UdpTarget};
-use crate::udp::Interface;
 
-pub(crate) use crate::source::hls::SegmentStart;
-pub(crate) use crate::source::node::NodeChunk;
-pub use crate::source::node::NodeRequest;
-pub use crate::source::process::{
+pub(crate) use self::hls::SegmentStart;
+pub(crate) use self::node::NodeChunk;
+pub use self::node::NodeRequest;
+pub use self::open::{attach_node, check_udp_address, open, open_fed, open_node, open_with_output};
+pub use self::process::{
     FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, RunEnd, ScriptEnd, ScriptJob,
     find_program, run_job, run_script,
 };
-pub use crate::source::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
-pub(crate) use crate::source::request::base64;
-pub use crate::source::request::{
-    AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,
-};
-
-/// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
-/// the memory; the tables are repeated anyway.
-const READ_AHEAD_BYTES_MAX: usize = 2 << 20;
-
-/// Longest response that is taken for a recording: about twelve days at 8 Mbit/s.
-const RECORDING_BYTES_MAX: u64 = 1 << 40;
-
-/// The time limits for opening an upstream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSettings {
-    /// Time limit for a connection, including name resolution and TLS; starts again for each redirect.
-    pub connect_timeout: Duration,
-    /// Time limit from the first connection attempt to the first payload packet, including redirects.
-    pub first_packet_timeout: Duration,
-    /// The same limit for a program, which has to start, connect and analyse its input, and for a playlist of segments,
-    /// which takes several requests.
-    pub program_start_timeout: Duration,
-    /// Maximum number of redirects that are followed.
-    pub redirects_max: usize,
-    /// How datagrams are received.
-    pub udp: UdpSettings,
-    /// The variants of an HLS stream that are chosen.
-    pub variant_limits: VariantLimits,
-}
-
-/// Settings of sources that receive datagrams.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UdpSettings {
-    /// The interface for groups whose address names none; `None` leaves the choice to the system.
-    pub interface: Option<Interface>,
-    /// Size of the receive buffer that is asked for. The system may limit it.
-    pub receive_buffer_bytes: usize,
-}
-
-impl Default for UdpSettings {
-    fn default() -> Self {
-        Self { interface: None, receive_buffer_bytes: 4 << 20 }
-    }
-}
-
-impl Default for SourceSettings {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(3),
-            first_packet_timeout: Duration::from_secs(4),
-            program_start_timeout: Duration::from_secs(10),
-            redirects_max: 5,
-            udp: UdpSettings::default(),
-            variant_limits: VariantLimits::default(),
-        }
-    }
-}
-
-impl SourceSettings {
-    /// Extends the limits so that the first payload packet may take this long. Longer limits stay as they are.
-    ///
-    /// A connection gets the same extension as the first packet, so that a provider out of reach is still reported as
-    /// such.
-    pub fn extend_to(&mut self, time: Duration) {
-        let extension = time.saturating_sub(self.first_packet_timeout);
-        self.connect_timeout += extension;
-        self.first_packet_timeout += extension;
-        self.program_start_timeout = self.program_start_timeout.max(time);
-    }
-}
-
-/// The dialer, the closer, the launcher and the settings with which all sources of a system are opened.
-#[derive(Clone)]
-pub struct Upstream {
-    /// Opens connections.
-    pub dial: Arc<dyn Dial>,
-    /// Closes connections.
-    pub closer: Closer,
-    /// Starts programs.
-    pub launcher: Launcher,
-    /// Time limits.
-    pub settings: SourceSettings,
-}
-
-impl Upstream {
-    /// Returns the same with connections through a proxy, if there is one.
-    pub(crate) fn through(self, proxy: Option<&Arc<Proxy>>) -> Self {
-        match proxy {
-            Some(proxy) => Self { dial: Arc::new(ProxyDial::new(self.dial, proxy.clone())), ..self },
-            None => self,
-        }
-    }
-}
+pub use self::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
+pub(crate) use self::request::base64;
+pub use self::request::{AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader};
+pub use self::settings::{SourceSettings, UdpSettings};
+pub use self::upstream::Upstream;
 
 /// Facts about an opened source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,487 +115,11 @@ pub struct ProgramOutput {
     pub speed: Option<f32>,
 }
 
-/// Opens an upstream and waits for its first payload packet.
-///
-/// The permit is returned in every case after the socket is gone: by the source, or by the closer if this
-/// function fails, is dropped at an await, or panics.
-///
-/// # Errors
-/// The reason why no source was opened. Nothing is open then, or it is closing.
-pub async fn open(
-    request: OpenRequest,
-    permit: Box<dyn Permit>,
-    upstream: Upstream,
-) -> Result<Source, UpstreamError> {
-    open_with_output(request, permit, upstream, &mut ProgramOutput::default()).await
-}
-
-/// Reads the ring of another process over a connected stream, and waits for its first chunk.
-///
-/// # Errors
-/// Same as [`open`].
-pub async fn open_node(
-    stream: BoxedSocket,
-    request: &NodeRequest,
-    permit: Box<dyn Permit>,
-    upstream: &Upstream,
-) -> Result<Source, UpstreamError> {
-    let until = Instant::now() + upstream.settings.first_packet_timeout;
-    let opening = async {
-        let mut source = attach_node(stream, request, permit, upstream).await?;
-        source.wait_for_content().await?;
-        Ok(source)
-    };
-    timeout_at(until, opening).await.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))
-}
-
-/// Reads the ring of another process over a connected stream, which may not have a chunk yet.
-///
-/// # Errors
-/// Same as [`open`].
-pub async fn attach_node(
-    stream: BoxedSocket,
-    request: &NodeRequest,
-    permit: Box<dyn Permit>,
-    upstream: &Upstream,
-) -> Result<Source, UpstreamError> {
-    let started = Instant::now();
-    let attaching = NodeSource::attach(stream, request, permit, upstream.closer.clone());
-    let attached = timeout_at(started + upstream.settings.first_packet_timeout, attaching).await;
-    let node = attached.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
-    Ok(Source {
-        info: SourceInfo::new(&request.place, started),
-        read_ahead: VecDeque::new(),
-        supply: Supply::Live,
-        kind: SourceKind::Node(Box::new(node)),
-        is_whole: false,
-    })
-}
-
-/// Starts a program that converts a stream from its standard input, and waits for its first payload packet. Somebody has
-/// to write that input meanwhile. The permit is that to run the program; it is returned when the program is gone.
-///
-/// # Errors
-/// Same as [`open`].
-pub async fn open_fed(
-    command: &[String],
-    input: OwnedFd,
-    permit: Box<dyn Permit>,
-    upstream: Upstream,
-) -> Result<Source, UpstreamError> {
-    let started = Instant::now();
-    let program = ProgramCommand { command, url: "", input: Some(input) };
-    open_program(program, permit, upstream, &mut ProgramOutput::default(), started).await
-}
-
-/// Like [`open`]. A program that fails leaves its log in `output`.
-///
-/// # Errors
-/// Same as [`open`].
-pub async fn open_with_output(
-    request: OpenRequest,
-    permit: Box<dyn Permit>,
-    upstream: Upstream,
-    output: &mut ProgramOutput,
-) -> Result<Source, UpstreamError> {
-    let started = Instant::now();
-    if let Some(command) = &request.command {
-        check_for_program(&request, &upstream).await?;
-        let program = ProgramCommand { command, url: &request.url, input: None };
-        return open_program(program, permit, upstream, output, started).await;
-    }
-    if let Some(path) = file_path(&request.url) {
-        let mut file = FileSource::open(path, permit).await?;
-        let read_ahead = VecDeque::from([file.read().await?]);
-        let info = SourceInfo::new("file", started);
-        // A file is read at the rate of its programme anyway.
-        return Ok(Source {
-            info,
-            read_ahead,
-            supply: Supply::Live,
-            kind: SourceKind::File(Box::new(file)),
-            is_whole: false,
-        });
-    }
-    if let Some(target) = udp::parse(&request.url) {
-        return open_udp(target?, &request, permit, &upstream, started).await;
-    }
-    let upstream = upstream.through(request.proxy.as_ref());
-    // Outside the timed future, so that a timeout hands socket and permit to the closer.
-    let mut http = HttpUpstream::new(permit, upstream.closer.clone());
-    let deadline = started + upstream.settings.first_packet_timeout;
-    let mut is_scrambled = false;
-    let opening = open_http(&request, &mut http, &upstream, &mut is_scrambled);
-    let opened = timeout_at(deadline, opening).await;
-    let opened = opened.unwrap_or_else(|_| Err(cause_of_timeout(is_scrambled).into()))?;
-    let place = opened.target.address.to_string();
-    let n_redirects = opened.n_redirects;
-    match opened.body {
-        OpenedBody::Stream(read_ahead) => {
-            http.delivers();
-            debug!(%place, n_redirects, "upstream opened");
-            let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
-            Ok(Source {
-                info,
-                read_ahead,
-                supply: opened.supply,
-                kind: SourceKind::Http(http),
-                is_whole: false,
-            })
-        }
-        OpenedBody::Playlist(found) => {
-            let FoundPlaylist { address: found, response } = *found;
-            let format = found.format;
-            debug!(%place, n_redirects, ?format, "upstream sends a playlist of segments");
-            let mut what = format.description().to_owned();
-            let prefers_program = request.prefers_program && request.playlist_reader.is_some();
-            if format == PlaylistFormat::Hls && !prefers_program {
-                let mut hls = Box::new(HlsSource::new(http, &upstream, &request, response));
-                match first_payload_of(&mut hls, started + upstream.settings.program_start_timeout).await {
-                    Ok(()) => {
-                        let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
-                        let kind = SourceKind::Hls(hls);
-                        return Ok(Source {
-                            info,
-                            // The source of the playlist keeps it.
-                            read_ahead: VecDeque::new(),
-                            supply: Supply::Segments,
-                            kind,
-                            is_whole: false,
-                        });
-                    }
-                    Err(error) => match error.cause() {
-                        Cause::NeedsProgram(reason) => what.clone_from(reason),
-                        // Segments of another container.
-                        Cause::NotTs(_) if request.playlist_reader.is_some() => {}
-                        _ => return Err(error),
-                    },
-                }
-                http = hls.into_http().ok_or(Cause::Panicked)?;
-                debug!(what, "a program reads the playlist");
-            }
-            let needs_program = || match request.proxy {
-                Some(_) => Cause::Unsupported(format!("{what} through this proxy")),
-                None => Cause::NeedsProgram(what),
-            };
-            let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
-            // The provider must never see the program's connection beside this one.
-            let permit = http.into_permit().await.ok_or(Cause::Panicked)?;
-            let program = ProgramCommand { command: &command, url: &found.url, input: None };
-            let mut source = open_program(program, permit, upstream, output, started).await?;
-            (source.info.n_redirects, source.info.playlist) = (n_redirects, Some(format));
-            Ok(source)
-        }
-    }
-}
-
-/// Checks the form of an address. `None` for other schemes than UDP and RTP.
-///
-/// # Errors
-/// The reason why it cannot be opened.
-pub fn check_udp_address(url: &str) -> Option<Result<(), String>> {
-    Some(udp::parse(url)?.map(drop).map_err(|cause| cause.to_string()))
-}
-
-/// Joins a group or opens a port, and waits for the first payload packet.
-async fn open_udp(
-    target: UdpTarget,
-    request: &OpenRequest,
-    permit: Box<dyn Permit>,
-    upstream: &Upstream,
-    started: Instant,
-) -> Result<Source, UpstreamError> {
-    let Upstream { dial, closer, settings, .. } = upstream;
-    let policy = request.policy.as_deref();
-    let opening = UdpSource::open(target, policy, permit, &**dial, closer, settings);
-    let mut udp = Box::new(opening.await?);
-    let mut probe = Probe::new(None);
-    let first_payload = async {
-        let mut read_ahead = ReadAhead::default();
-        loop {
-            let bytes = udp.read().await?;
-            if read_ahead.first_payload(&mut probe, bytes)? {
-                return Ok::<_, UpstreamError>(read_ahead.pieces);
-            }
-        }
-    };
-    let read_ahead = timeout_at(started + settings.first_packet_timeout, first_payload).await;
-    let read_ahead = read_ahead.unwrap_or_else(|_| Err(cause_of_timeout(probe.is_scrambled()).into()))?;
-    udp.delivers();
-    let info = SourceInfo::new(udp.place(), started);
-    debug!(place = %info.place, "receiving datagrams");
-    Ok(Source { info, read_ahead, supply: Supply::Live, kind: SourceKind::Udp(udp), is_whole: false })
-}
-
-/// Checks the address that a program will connect to by itself. All addresses of its host have to be allowed, because the
-/// program may choose any.
-async fn check_for_program(request: &OpenRequest, upstream: &Upstream) -> Result<(), UpstreamError> {
-    let Some(policy) = request.policy.as_ref().filter(|it| !it.trusts_request()) else { return Ok(()) };
-    let Some(address) = program_address(&request.url)? else { return Ok(()) };
-    if request.proxy.is_some() {
-        // The proxy resolves names.
-        return match address.host.parse() {
-            Ok(ip) => Ok(policy.check(SocketAddr::new(ip, address.port), None).map_err(Cause::Forbidden)?),
-            Err(_) => Ok(()),
-        };
-    }
-    let addresses = upstream.dial.resolve(&address, upstream.settings.connect_timeout).await?;
-    let check = |it| policy.check(it, None).map_err(Cause::Forbidden);
-    Ok(addresses.into_iter().try_for_each(check)?)
-}
-
-/// A program to run: its name or path, then its arguments.
-struct ProgramCommand<'a> {
-    command: &'a [String],
-    /// An address that the arguments contain, or nothing.
-    url: &'a str,
-    input: Option<OwnedFd>,
-}
-
-/// Runs a program and waits for its first payload packet, for at most the start time of programs since `started`.
-async fn open_program(
-    program: ProgramCommand<'_>,
-    permit: Box<dyn Permit>,
-    upstream: Upstream,
-    output: &mut ProgramOutput,
-    started: Instant,
-) -> Result<Source, UpstreamError> {
-    let ProgramCommand { command, url, input } = program;
-    let Upstream { closer, launcher, settings, .. } = upstream;
-    let mut program = Box::new(ProcessSource::start(command, url, input, permit, closer, launcher).await?);
-    let deadline = started + settings.program_start_timeout;
-    let mut probe = Probe::new(None);
-    let first_payload = async {
-        let mut read_ahead = ReadAhead::default();
-        loop {
-            let bytes = program.read().await?;
-            if read_ahead.first_payload(&mut probe, bytes)? {
-                return Ok::<_, UpstreamError>(read_ahead.pieces);
-            }
-        }
-    };
-    let opened = timeout_at(deadline, first_payload).await;
-    let read_ahead = opened
-        .unwrap_or_else(|_| Err(cause_of_timeout(probe.is_scrambled()).into()))
-        .inspect_err(|_| *output = output_of(&program))?;
-    program.delivers();
-    let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
-    let info = SourceInfo::new(name, started);
-    debug!(place = %info.place, "program started");
-    Ok(Source {
-        info,
-        read_ahead,
-        supply: Supply::Program,
-        kind: SourceKind::Process(program),
-        is_whole: false,
-    })
-}
-
-/// Reads an HLS source ahead until its first payload packet.
-async fn first_payload_of(hls: &mut HlsSource, deadline: Instant) -> Result<(), UpstreamError> {
-    let mut probe = Probe::new(None);
-    let reading = async {
-        loop {
-            match probe.push(&hls.read_ahead(READ_AHEAD_BYTES_MAX).await?)? {
-                Probed::More => {}
-                Probed::Payload => return Ok::<_, UpstreamError>(()),
-                Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
-            }
-        }
-    };
-    let opened = timeout_at(deadline, reading).await;
-    let late = || cause_of_timeout(probe.is_scrambled()).into();
-    opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))
-}
-
-/// Returns the cause if the first payload packet did not arrive in time.
-fn cause_of_timeout(is_scrambled: bool) -> Cause {
-    if is_scrambled { Cause::Scrambled } else { Cause::FirstPacketTimeout }
-}
-
-fn output_of(program: &ProcessSource) -> ProgramOutput {
-    let log = program.log();
-    ProgramOutput { lines: log.lines().map(str::to_owned).collect(), speed: log.speed() }
-}
-
-/// The last bytes read before the first payload packet.
-#[derive(Default)]
-struct ReadAhead {
-    pieces: VecDeque<Bytes>,
-    n_bytes: usize,
-}
-
-impl ReadAhead {
-    /// Takes bytes of a source that has to be a stream. Returns whether they contain the first payload packet.
-    fn first_payload(&mut self, probe: &mut Probe, bytes: Bytes) -> Result<bool, UpstreamError> {
-        let probed = probe.push(&bytes)?;
-        self.push(bytes);
-        match probed {
-            Probed::More => Ok(false),
-            Probed::Payload => Ok(true),
-            Probed::Playlist(format) => Err(Cause::NotTs(format.description().to_owned()).into()),
-        }
-    }
-
-    fn push(&mut self, bytes: Bytes) {
-        self.n_bytes += bytes.len();
-        self.pieces.push_back(bytes);
-        while self.n_bytes > READ_AHEAD_BYTES_MAX && self.pieces.len() > 1 {
-            self.n_bytes -= self.pieces.pop_front().map_or(0, |it| it.len());
-        }
-    }
-}
-
-/// A response whose body was recognised.
-struct OpenedHttp {
-    target: HttpTarget,
-    n_redirects: usize,
-    supply: Supply,
-    body: OpenedBody,
-}
-
-enum OpenedBody {
-    /// A transport stream: its bytes up to and including the first payload packet.
-    Stream(VecDeque<Bytes>),
-    Playlist(Box<FoundPlaylist>),
-}
-
-/// A playlist of segments, which has been read in part.
-struct FoundPlaylist {
-    /// The facts that a program needs.
-    address: PlaylistAddress,
-    response: PlaylistResponse,
-}
-
-async fn open_http(
-    request: &OpenRequest,
-    http: &mut HttpUpstream,
-    upstream: &Upstream,
-    is_scrambled: &mut bool,
-) -> Result<OpenedHttp, UpstreamError> {
-    let first = HttpTarget::parse(&request.url)?;
-    let mut target = first.clone();
-    let mut cookies = CookieJar::default();
-    // With the number of changes of cookies: servers redirect to the same address to set one.
-    let mut visited = vec![(first.clone(), 0)];
-    let mut redirected_by = None;
-    loop {
-        // Built before dialling, so that an invalid request opens no connection.
-        let is_trusted = first.may_share_secrets_with(&target);
-        let outgoing = request::request(request, &target, is_trusted, &cookies.pairs(&target))?;
-        let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, redirected_by));
-        let is_redirected = visited.len() > 1;
-        let dial = &*upstream.dial;
-        let dialled = http.dial(dial, &target.address, &check, upstream.settings.connect_timeout).await;
-        let peer = dialled.map_err(|it| it.behind_redirect(is_redirected))?;
-        let response = http.send(outgoing).await.map_err(|it| it.behind_redirect(is_redirected))?;
-        let status = response.status();
-        cookies.store(&target, response.headers());
-        if let Some(location) = location(status, response.headers()) {
-            let next = (target.join(&location?)?, cookies.n_changes());
-            if visited.contains(&next) {
-                return Err(Cause::RedirectLoop.into());
-            }
-            if visited.len() > upstream.settings.redirects_max {
-                return Err(Cause::TooManyRedirects.into());
-            }
-            debug!(from = ?target, to = ?next.0, "upstream redirects");
-            // The provider must never see two connections.
-            http.hang_up().await;
-            redirected_by = peer;
-            target = next.0.clone();
-            visited.push(next);
-            continue;
-        }
-        match status {
-            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => return Err(Cause::Empty.into()),
-            _ if !status.is_success() => {
-                let error = UpstreamError::new(Cause::Status(status.as_u16()));
-                return Err(error.behind_redirect(is_redirected));
-            }
-            _ => {}
-        }
-        let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let body = match first_bytes(http, content_type, is_headless(&response), is_scrambled).await? {
-            FirstBytes::Payload(read_ahead) => OpenedBody::Stream(read_ahead),
-            FirstBytes::Playlist(format, early) => {
-                let (url, described) = (target.expose(), cookies.described(&target));
-                let address = PlaylistAddress { format, url, cookies: described, is_trusted };
-                let requested = NamedTarget { target: first, named_by: None };
-                let found = NamedTarget { target: target.clone(), named_by: peer };
-                let response = PlaylistResponse { early: early.into(), requested, found, cookies };
-                OpenedBody::Playlist(Box::new(FoundPlaylist { address, response }))
-            }
-        };
-        let supply = supply_of(response.headers());
-        return Ok(OpenedHttp { target, n_redirects: visited.len() - 1, supply, body });
-    }
-}
-
-/// Returns the target of a redirect; `None` for other responses.
-fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<String, UpstreamError>> {
-    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return None;
-    }
-    // `Location` should be ASCII, but is not always.
-    let location = headers.get(LOCATION).map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
-    Some(location.ok_or_else(|| Cause::BadRedirect.into()))
-}
-
-/// The beginning of a body.
-enum FirstBytes {
-    /// Everything up to and including the first payload packet.
-    Payload(VecDeque<Bytes>),
-    /// A playlist, with everything that was read of it.
-    Playlist(PlaylistFormat, VecDeque<Bytes>),
-}
-
-/// Returns whether a response is a recording. A live stream has no length; some servers declare an absurd one.
-fn supply_of(headers: &HeaderMap) -> Supply {
-    let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.trim().parse::<u64>().ok());
-    match length {
-        Some(1..=RECORDING_BYTES_MAX) if !headers.contains_key(TRANSFER_ENCODING) => Supply::Recording,
-        _ => Supply::Live,
-    }
-}
-
-/// Reads until a payload packet has arrived, or until the body is recognised as a playlist. Until then `is_scrambled`
-/// records whether the programme is scrambled.
-async fn first_bytes(
-    http: &mut HttpUpstream,
-    content_type: Option<&str>,
-    is_headless: bool,
-    is_scrambled: &mut bool,
-) -> Result<FirstBytes, UpstreamError> {
-    let mut inner = InnerHead::new(!is_headless);
-    let mut probe = Probe::new(content_type);
-    let mut read_ahead = ReadAhead::default();
-    while let Some(bytes) = http.read().await? {
-        let bytes = match inner.push(bytes) {
-            BodyPart::More => continue,
-            BodyPart::Status(status) => return Err(Cause::Status(status).into()),
-            BodyPart::Body(bytes) if bytes.is_empty() => continue,
-            BodyPart::Body(bytes) => bytes,
-        };
-        let probed = probe.push(&bytes)?;
-        *is_scrambled = probe.is_scrambled();
-        read_ahead.push(bytes);
-        match probed {
-            Probed::More => {}
-            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces)),
-            Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format, read_ahead.pieces)),
-        }
-    }
-    Ok(FirstBytes::Playlist(probe.end()?, read_ahead.pieces))
-}
-
-/// Returns the path of a file address; `None` for other addresses.
-fn file_path(url: &str) -> Option<&str> {
-    let url = url.trim();
-    match url.strip_prefix("file://") {
-        // `file://localhost/path` is the same as `file:///path`.
-        Some(path) => Some(path.strip_prefix("localhost").unwrap_or(path)),
-        None => url.starts_with(['/', '.']).then_some(url),
+impl ProgramOutput {
+    /// Returns the log output of a program so far.
+    fn from_program(program: &ProcessSource) -> Self {
+        let log = program.log();
+        Self { lines: log.lines().map(str::to_owned).collect(), speed: log.speed() }
     }
 }
 
@@ -776,7 +199,7 @@ impl Source {
     /// Returns the log output of the program so far; `None` for other sources.
     pub fn program_output(&self) -> Option<ProgramOutput> {
         match &self.kind {
-            SourceKind::Process(program) => Some(output_of(program)),
+            SourceKind::Process(program) => Some(ProgramOutput::from_program(program)),
             _ => None,
         }
     }

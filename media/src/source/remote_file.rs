@@ -19,8 +19,8 @@ use super::cookies::CookieJar;
 use super::http::{HttpUpstream, is_headless};
 use super::probe::playlist_format;
 use super::request::{self, OpenRequest, PlaylistFormat};
-use super::target::HttpTarget;
-use super::{Upstream, location};
+use super::target::{HttpTarget, location};
+use super::upstream::Upstream;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
 

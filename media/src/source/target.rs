@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use http::header::LOCATION;
+use http::{HeaderMap, StatusCode};
 use url::{Host, Url};
 
 use crate::dial::DialAddress;
-use crate::error::Cause;
+use crate::error::{Cause, UpstreamError};
 
 /// Maximum length of an address, which also bounds redirects.
 const URL_BYTES_MAX: usize = 8192;
@@ -202,6 +204,16 @@ pub(super) fn decode(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Returns the target of a redirect; `None` for other responses.
+pub(crate) fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<String, UpstreamError>> {
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    // `Location` should be ASCII, but is not always.
+    let location = headers.get(LOCATION).map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
+    Some(location.ok_or_else(|| Cause::BadRedirect.into()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of opening, reading and closing with an in-memory provider and simulated time.
 
 use std::future::{Future, poll_fn};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -13,9 +14,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::open::READ_AHEAD_BYTES_MAX;
 use super::*;
-use crate::dial::{AddressCheck, DialAddress, DialFuture, DialSettings, ResolveFuture, TcpDial};
+use crate::closer::Closer;
+use crate::dial::{AddressCheck, Dial, DialAddress, DialFuture, DialSettings, ResolveFuture, TcpDial};
 use crate::error::{Scope, Side};
+use crate::launcher::Launcher;
+use crate::permit::Permit;
 use crate::testing::{
     Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, Reachability, ResponseHead, TestPermit,
     TsSource, labels_in,

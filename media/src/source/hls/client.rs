@@ -15,8 +15,8 @@ use crate::source::cookies::CookieJar;
 use crate::source::http::HttpUpstream;
 use crate::source::remote_file::range;
 use crate::source::request::{self, OpenRequest};
-use crate::source::target::HttpTarget;
-use crate::source::{Upstream, location};
+use crate::source::target::{HttpTarget, location};
+use crate::source::upstream::Upstream;
 
 /// Maximum number of bytes of the body of an error or a redirect that are read, to keep the connection.
 const UNUSED_BYTES_MAX: usize = 16 << 10;

@@ -14,10 +14,9 @@ use http::{Response, StatusCode};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info};
 
-use super::SegmentStart;
 use super::client::{HlsAnswer, HlsClient, NamedTarget};
 use super::decrypt::Decryptor;
-use super::outlet::Outlet;
+use super::outlet::{Outlet, SegmentStart};
 use crate::error::{Cause, UpstreamError};
 use crate::hls::{
     HlsMachine, HlsPlaylist, HlsStep, MediaPlaylist, PLAYLIST_BYTES_MAX, SegmentJob, VariantLimits, Variants,

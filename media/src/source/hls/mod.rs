@@ -23,12 +23,13 @@ use self::client::HlsClient;
 pub(super) use self::client::NamedTarget;
 use self::driver::{Driver, FirstPlaylist};
 use self::outlet::Outlet;
+pub(crate) use self::outlet::SegmentStart;
 use crate::error::{Cause, UpstreamError};
-use crate::hls::StreamBreak;
 use crate::meter::InputCounts;
 use crate::source::cookies::CookieJar;
 use crate::source::http::HttpUpstream;
-use crate::source::{OpenRequest, Upstream};
+use crate::source::request::OpenRequest;
+use crate::source::upstream::Upstream;
 
 /// Maximum number of bytes that are read ahead of a segment.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -50,13 +51,6 @@ pub(super) struct HlsSource {
     start: Option<SegmentStart>,
     /// The counts when [`Self::take_counts`] was called last.
     reported: InputCounts,
-}
-
-/// The start of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SegmentStart {
-    /// How the segment relates to the one before it; `None` if it continues that, at most with other continuity counters.
-    pub(crate) breaks: Option<StreamBreak>,
 }
 
 /// A response that is a playlist, whose body was read in part.

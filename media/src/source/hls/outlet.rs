@@ -8,9 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::SegmentStart;
 use crate::error::UpstreamError;
+use crate::hls::StreamBreak;
 use crate::meter::InputCounts;
+
+/// The start of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentStart {
+    /// How the segment relates to the one before it; `None` if it continues that, at most with other continuity counters.
+    pub(crate) breaks: Option<StreamBreak>,
+}
 
 /// The place for one piece of data, and what is known of the source.
 #[derive(Clone, Default)]

@@ -23,7 +23,8 @@ use crate::dial::{Dial, DialAddress};
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
 use crate::rtp::{RtpCounts, RtpHeader, RtpSequence};
-use crate::source::{AddressPolicy, SourceSettings};
+use crate::source::request::AddressPolicy;
+use crate::source::settings::SourceSettings;
 use crate::ts::packet::PACKET;
 
 /// Maximum length of a datagram.

@@ -11,7 +11,7 @@ use tracing::debug;
 use super::address::UdpAddress;
 use super::senders;
 use crate::error::Cause;
-use crate::source::UdpSettings;
+use crate::source::settings::UdpSettings;
 use crate::udp::Interface;
 
 /// A bound socket, and the senders whose datagrams are taken; all if there are none.
