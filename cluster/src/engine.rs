@@ -70,7 +70,7 @@ impl Key {
     /// Length of the longest key, in bytes.
     pub const LENGTH_MAX: usize = 128;
 
-    /// Returns a key, or `None` if the text is no key.
+    /// Returns a key, or `None` if the text is not a valid key.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         let is_part = |it: &str| {

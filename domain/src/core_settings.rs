@@ -313,7 +313,7 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             }
             Err(reason) => reason,
         },
-        // Clients send names of regions that are no countries, too; these have no effect.
+        // Clients also send names of regions such as continents; only countries have an effect.
         (SYSTEM_SETTINGS, PREFERRED_REGION) => {
             return Expected::Text.check(value).err().map(|reason| error(name, reason));
         }
@@ -430,7 +430,7 @@ mod tests {
             has_user_agent: &|it| it == 1,
             public_url_error: &|it| (it != "https://tv.example").then(|| "is not an address".to_owned()),
             has_output_profile: &|it| it == OutputProfileId(3),
-            cron_error: &|it| (it != "5 * * * *").then(|| "is no cron expression".to_owned()),
+            cron_error: &|it| (it != "5 * * * *").then(|| "must be a cron expression".to_owned()),
             network_errors: &|_| Vec::new(),
         };
         let errors = check(key, &value, &checks).err().unwrap_or_default();

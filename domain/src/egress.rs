@@ -479,7 +479,7 @@ mod tests {
         }
         let names = |account: &Account, url: &str| {
             let headers = account_headers(account, &SourceUrl::new(url));
-            assert_eq!(headers.user_agent.as_deref(), Some("Player/1"), "a name of a program is no secret");
+            assert_eq!(headers.user_agent.as_deref(), Some("Player/1"), "a name of a program is public");
             headers.extra.into_iter().map(|it| it.0).collect::<Vec<_>>()
         };
         for url in ["http://panel.example/1", "https://cdn.PANEL.example:99/1", "http://www.panel.example/"] {

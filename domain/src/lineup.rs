@@ -76,7 +76,7 @@ impl Lineup {
 pub struct ViewLimits {
     level: UserLevel,
     hides_adult: bool,
-    /// The channels of these lineups only. `None` is no such limit.
+    /// The channels of these lineups only. `None` sets no limit.
     lineups: Option<Vec<Arc<Lineup>>>,
 }
 

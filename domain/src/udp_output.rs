@@ -42,7 +42,7 @@ pub struct UdpOutputAddress {
     pub to: SocketAddr,
 }
 
-/// The reason why a text is no such address.
+/// The fault of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UdpOutputError {
     #[error("Enter an address such as udp://239.1.2.3:5000 or rtp://192.0.2.7:5004.")]

@@ -183,7 +183,7 @@ async fn an_expired_token_is_replaced_once_and_the_refresh_continues() {
 #[tokio::test]
 async fn a_refusal_that_would_come_again_pauses_all_requests_and_keeps_the_guide() {
     for (path, code, message) in [
-        ("/token", 4009, "Schedules Direct allows no more logins today."),
+        ("/token", 4009, "Schedules Direct: the daily quota of logins is used up."),
         ("/status", 3000, "Schedules Direct is offline for maintenance."),
         ("/status", 4001, "The account at Schedules Direct has expired."),
     ] {
@@ -318,7 +318,7 @@ async fn lineups_can_be_seen_but_not_changed_without_being_an_admin() {
     let refused = admin.post(&lineups, json!({ "lineup": "b" })).await;
     assert_eq!(
         (refused.status, refused.text("detail")),
-        (400, "Schedules Direct allows no more changes of lineups today.")
+        (400, "Schedules Direct: the daily quota of lineup changes is used up.")
     );
     assert_eq!(admin.get(&lineups).await.body["changes_remaining"], 0);
 }

@@ -309,7 +309,7 @@ async fn the_past_of_a_channel_plays_at_the_addresses_of_player_apps() {
     let expected = [format!("/past/{}-1800.ts", yesterday - 3_600), format!("/past/{yesterday}-3600.ts")];
     assert_eq!(paths, expected.into());
     for (start, id, status, reason) in [
-        ("zzz".to_owned(), news, 400, "the start is no time"),
+        ("zzz".to_owned(), news, 400, "invalid start"),
         (yesterday.to_string(), other, 400, "the channel has no archive"),
         ((now - 3 * 86_400).to_string(), news, 404, "2 days"),
         ((now + 3_600).to_string(), news, 404, "has not begun"),

@@ -86,7 +86,7 @@ impl NatsLogin {
 }
 
 fn user_key(seed: &str) -> Result<KeyPair, &'static str> {
-    let key = KeyPair::from_seed(seed).map_err(|_| "it is no nkey seed")?;
+    let key = KeyPair::from_seed(seed).map_err(|_| "invalid nkey seed")?;
     match key.key_pair_type() {
         KeyPairType::User => Ok(key),
         _ => Err("it is the seed of another kind of key; that of a user begins with `SU`"),

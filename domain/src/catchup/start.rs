@@ -8,9 +8,9 @@ const BYTES_MAX: usize = 40;
 /// The years in which a start can be.
 const YEARS: std::ops::RangeInclusive<i16> = 1990..=2200;
 
-/// Why a text is no start.
+/// A text that is not a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the start is no time such as 2026-01-31:18-30, 2026-01-31T18:30:00Z or 1769884200")]
+#[error("invalid start, expected for example 2026-01-31T18:30:00Z, 2026-01-31:18-30 or 1769884200")]
 pub struct StartError;
 
 /// Reads the start of a programme. Returns seconds since 1970.

@@ -63,7 +63,7 @@ impl fmt::Debug for JoinToken {
     }
 }
 
-/// The text is no join token. It is not repeated, because a part of it may be secret.
+/// The text is not a join token. It is not repeated, because a part of it may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a complete join token; copy all of what `headwater cluster token` prints")]
 pub struct InvalidToken;

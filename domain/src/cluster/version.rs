@@ -85,7 +85,7 @@ pub enum RaiseRefusal {
 }
 
 /// Returns the highest version that all nodes can read; the present one if no node can read a later one. With `is_forced`,
-/// nodes that are no members now are left out.
+/// only present members count.
 ///
 /// # Errors
 /// Names the nodes that are too old, if others could read more than the present version.

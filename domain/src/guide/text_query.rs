@@ -279,7 +279,7 @@ mod tests {
         assert!(!matches("late") && !matches("news and weather"));
     }
 
-    /// Queries as the parser builds them: a member of `All` is no `All`, because that was one list.
+    /// Queries as the parser builds them: a member of `All` is never an `All` itself, because both are one list.
     fn query() -> impl Strategy<Value = TextQuery> {
         let term = prop_oneof![
             "[a-zäß0-9]{1,5}".prop_map(|it| word(&it)),

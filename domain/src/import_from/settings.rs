@@ -28,7 +28,7 @@ const DEFAULT_USER_AGENT: &str = "default_user_agent";
 const FIRST_USER_AGENT: u32 = 1;
 
 impl Foundation {
-    /// Takes settings over that are no defaults, and that nobody has set in the store.
+    /// Takes over the settings that differ from the defaults and that nobody has set in the store.
     pub(super) fn settings(
         &self,
         household: &Household,
@@ -70,7 +70,7 @@ impl Foundation {
         planned
     }
 
-    /// Returns the members that are no defaults of the other service.
+    /// Returns the members that differ from the defaults of the other service.
     fn members(&self, key: &str, value: &Map<String, Value>) -> Vec<(&'static str, Value)> {
         let mut members = Vec::new();
         for (of_key, member, default) in MEMBERS {

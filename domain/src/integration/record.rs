@@ -215,7 +215,7 @@ impl Integration {
             let event = &subscription.event;
             if !EventBody::NAMES.contains(&&**event) {
                 let event: String = event.chars().take(64).collect();
-                refuse("subscriptions", format!("There is no event {event:?}."));
+                refuse("subscriptions", format!("Unknown event {event:?}."));
             } else if self.subscriptions[..n].iter().any(|it| it.event == *event) {
                 refuse("subscriptions", format!("The event {event:?} is there twice."));
             } else if let Some(template) = &subscription.template

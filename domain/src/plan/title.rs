@@ -133,7 +133,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
             let rank = records.file_rank(file, profile.id);
             let candidate = TitleCandidate {
                 candidate: Candidate {
-                    // A film is no stream.
+                    // A film has no stream.
                     stream: StreamId(0),
                     stream_name: name.to_owned(),
                     kind: SourceKind::from_url(&url),

@@ -25,7 +25,7 @@ pub struct Catalogue {
     pub streams: Vec<Stream>,
     /// In the order found; each has a number.
     pub channels: Vec<Channel>,
-    /// Entries that are no channels, and therefore nothing else either.
+    /// Entries of a kind that is not imported at all.
     pub left_out: ContentCounts,
 }
 

@@ -175,7 +175,7 @@ impl PluginRoot {
     /// Folders inside a plugin are not searched. Without a folder, the file name of the archive is the key.
     ///
     /// # Errors
-    /// The archive has no plugin or several, or the folder's name is no key.
+    /// The archive has no plugin or several, or the folder's name is not a valid key.
     pub fn find<'a>(
         names: impl Iterator<Item = &'a EntryName> + Clone,
         archive: &str,

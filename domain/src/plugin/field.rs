@@ -166,7 +166,7 @@ fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
 }
 
-/// Returns what a default must be if its type is wrong. Select fields may begin with a value that is no option, such as an
+/// Returns what a default must be if its type is wrong. Select fields may begin with a value beside their options, such as an
 /// empty text.
 fn wrong_default(kind: &FieldKind, default: &Value) -> Option<&'static str> {
     let (is_right, expected) = match kind {

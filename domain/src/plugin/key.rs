@@ -14,7 +14,7 @@ pub const KEY_BYTES_MAX: usize = 64;
 #[serde(try_from = "String", into = "String")]
 pub struct PluginKey(String);
 
-/// A folder name that is no key.
+/// A folder name that is not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "a plugin folder has a name of 1 to {KEY_BYTES_MAX} letters (a to z), digits, underscores, hyphens and dots, which \

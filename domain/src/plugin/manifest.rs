@@ -203,7 +203,7 @@ fn read_actions(value: &Value, faults: &mut Faults) -> Option<Vec<Action>> {
     read_list(value, "actions", faults, Action::read, |it| &it.id)
 }
 
-/// Reads a list of entries with unique ids; `None` if it is no list. Entries with an empty id are not compared.
+/// Reads a list of entries with unique ids; `None` if it is something else. Entries with an empty id are not compared.
 fn read_list<T>(
     value: &Value,
     name: &str,

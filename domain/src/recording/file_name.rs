@@ -77,7 +77,7 @@ impl Field {
     }
 }
 
-/// Why a text is no template.
+/// The fault of a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("has a brace without its counterpart")]

@@ -39,7 +39,7 @@ impl ComskipMode {
 pub struct DvrSettings {
     /// Name of an episode with season and number.
     pub tv_template: String,
-    /// Name of everything else that is no film.
+    /// Name of everything but films and episodes.
     pub tv_fallback_template: String,
     /// Name of a film with a year.
     pub movie_template: String,
@@ -54,7 +54,7 @@ pub struct DvrSettings {
     /// From this many minutes before a recording on, new viewers do not get the slot that the forecast gives it; 0
     /// reserves none.
     pub reserve_minutes: u32,
-    /// How many bytes all recordings have together; older ones are deleted. 0 is no limit.
+    /// How many bytes all recordings have together; older ones are deleted. 0 means unlimited.
     pub quota_bytes: u64,
     /// The same for each user without a quota of its own.
     pub user_quota_bytes: u64,

@@ -70,7 +70,7 @@ fn in_json_a_value_is_written_for_its_place() {
             "inner": json!(name).to_string(), "outer": name, "live": true,
         })
     );
-    // A text that is no JSON has values as they are, and braces of JSON in a value make none.
+    // A text other than JSON has values as they are; a value that looks like JSON does not make it JSON.
     assert!(!Template::parse("{{ channel_name }}", None).unwrap().render(&values()).unwrap().is_json);
     assert!(
         Template::parse(" {% if reason %}x{% endif %} ", None).unwrap().render(&values()).unwrap().is_blank()

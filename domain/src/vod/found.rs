@@ -169,7 +169,7 @@ fn limit_id(id: &mut Option<String>) {
     let none = ["null", "none", "nan", "n/a", "false", "undefined"];
     let is_none =
         trimmed.bytes().all(|it| it == b'0') || none.iter().any(|it| trimmed.eq_ignore_ascii_case(it));
-    // A longer one is no id, and the beginning of one would be that of another title.
+    // A longer text cannot be an id, and its beginning would be the id of another title.
     if is_none || trimmed.chars().count() > EXTERNAL_ID_CHARS_MAX {
         *id = None;
     } else if trimmed.len() != inside.len() {

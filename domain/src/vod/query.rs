@@ -147,7 +147,7 @@ impl VodSources {
     }
 }
 
-/// Splits the filter `Name|movie` of the interface at its last bar. `None` if the part after it is no kind.
+/// Splits the filter `Name|movie` of the interface at its last bar. `None` if the part after it is not a kind.
 pub fn split_category(text: &str) -> Option<(&str, TitleKind)> {
     let (name, kind) = text.rsplit_once('|')?;
     Some((name, TitleKind::from_name(kind)?))

@@ -29,7 +29,7 @@ pub struct VodLimits {
     movies: bool,
     series: bool,
     hides_adult: bool,
-    /// Titles of these categories only. `None` is no such limit.
+    /// Titles of these categories only. `None` sets no limit.
     categories: Option<BTreeSet<VodCategoryId>>,
     age_max: Option<u8>,
     allows_unrated: bool,

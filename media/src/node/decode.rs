@@ -27,7 +27,7 @@ const SEQUENCE_MAX: u64 = 1 << 62;
 /// Latest programme clock: a thousand years.
 const TIME_MAX: u64 = 1 << 60;
 
-/// Why bytes are no frames.
+/// The fault of frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The stream does not begin with a prologue.

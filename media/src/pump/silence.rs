@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(monitor.check(began + 3_500 * MS), None);
         assert_eq!(suspected_after(&mut monitor), Some(4_500));
 
-        // Payload that arrives right afterwards was no pause of the source.
+        // Payload that arrives right afterwards shows that the source did not pause.
         let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, began);
         monitor.payload(began + 4_000 * MS);
         assert_eq!(suspected_after(&mut monitor), Some(1_500));

@@ -83,7 +83,7 @@ impl RtpSequence {
             } else if sender.far == Some(header.sequence) {
                 self.restart(header, payload, now, out);
             } else {
-                // One stray packet is no new start.
+                // One stray packet does not start anew.
                 sender.far = Some(header.sequence.wrapping_add(1));
                 self.counts.dropped += 1;
             }

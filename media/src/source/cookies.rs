@@ -65,7 +65,7 @@ impl CookieJar {
         }
     }
 
-    /// Returns the number of changes so far. A redirect to the same address is no loop if cookies changed.
+    /// Returns the number of changes so far. A redirect to the same address may continue if cookies changed.
     pub(super) fn n_changes(&self) -> usize {
         self.n_changes
     }

@@ -41,7 +41,7 @@ pub struct OpenRequest {
     /// The program for an address that leads to a playlist of segments which the gateway does not read itself. `None` if none
     /// is installed.
     pub playlist_reader: Option<PlaylistReader>,
-    /// Whether that program reads HLS playlists that the gateway could read itself. For films, which are no live streams.
+    /// Whether that program reads HLS playlists that the gateway could read itself. For films.
     pub prefers_program: bool,
 }
 

@@ -92,7 +92,7 @@ fn tables_are_read_as_they_were_written() {
     assert_eq!(changes, [false, false, false, true]);
     let tables = reader.tables().unwrap();
     assert_eq!((&tables.pat, &tables.pmt, tables.pmt_pid), (&builder.pat, &builder.pmt, PMT_PID));
-    // Repetitions are no change. A new version is a change, and so is a programme on another PID.
+    // Repetitions do not count as changes. A new version is a change, and so is a programme on another PID.
     assert!(!builder.tables().iter().any(|it| reader.packet(Packet::new(it))));
     builder.pmt.version = 1;
     assert!(builder.tables().iter().any(|it| reader.packet(Packet::new(it))));

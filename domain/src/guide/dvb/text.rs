@@ -71,7 +71,7 @@ fn character_set(bytes: &[u8]) -> Option<(CharacterSet, &[u8])> {
         0x15 => CharacterSet::Wide(UTF_8),
         // A text that begins with a line break or another control code.
         0x0C..=0x0F | 0x16..=0x1E => CharacterSet::Iso6937,
-        // 0x1F selects an encoding that is private to a broadcaster; 0 is no text.
+        // 0x1F selects an encoding that is private to a broadcaster; 0 does not occur in texts.
         _ => return None,
     };
     Some((set, rest))

@@ -6,7 +6,7 @@ use super::vocabulary::Quality;
 
 /// Maximum number of characters of a key that are read.
 const KEY_CHARS_MAX: usize = 255;
-/// Texts that providers write where there is no id.
+/// Texts that providers write in place of an id.
 const NO_ID: [&str; 8] = ["0", "-", "none", "null", "n/a", "na", "unknown", "undefined"];
 
 /// The parts of a key such as `BBCOne.uk@HD`.

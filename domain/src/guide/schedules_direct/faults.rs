@@ -18,11 +18,11 @@ pub enum ServiceFault {
     Disabled,
     #[error("the login at Schedules Direct has expired")]
     TokenExpired,
-    #[error("Schedules Direct allows no more logins today")]
+    #[error("Schedules Direct: the daily quota of logins is used up")]
     TooManyLogins,
     #[error("Schedules Direct sees the account at too many addresses")]
     TooManyAddresses,
-    #[error("Schedules Direct allows no more changes of lineups today")]
+    #[error("Schedules Direct: the daily quota of lineup changes is used up")]
     NoChangesLeft,
     #[error("the account at Schedules Direct has the maximum number of lineups")]
     TooManyLineups,
@@ -30,11 +30,11 @@ pub enum ServiceFault {
     NoLineups,
     #[error("the account at Schedules Direct has this lineup already")]
     DuplicateLineup,
-    #[error("Schedules Direct has no such lineup")]
+    #[error("Schedules Direct: unknown lineup")]
     UnknownLineup,
     #[error("the account at Schedules Direct does not have this lineup")]
     NotAdded,
-    #[error("Schedules Direct knows no such country or postal code")]
+    #[error("Schedules Direct: unknown country or postal code")]
     UnknownPlace,
     #[error("Schedules Direct is still preparing the answer")]
     Queued,

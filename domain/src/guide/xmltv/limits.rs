@@ -54,7 +54,7 @@ pub enum XmltvSkip {
     TooComplex,
     /// No id of the channel, or one that is too long.
     NoChannel,
-    /// No start, or one that is no time.
+    /// The start is missing or not a time.
     NoStart,
     /// A start before the year 2000 or after 2136.
     OutOfRange,

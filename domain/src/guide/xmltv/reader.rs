@@ -93,7 +93,7 @@ struct Document<R> {
     is_open: bool,
 }
 
-/// The kind of a document that is no guide.
+/// The kind of a document other than a guide.
 #[derive(Clone, Copy)]
 enum Unlike {
     Empty,
@@ -356,7 +356,7 @@ impl<R: BufRead> Document<R> {
     }
 
     /// Moves the window to a `<` with enough bytes to decide about it. Returns false at the end, and after
-    /// too many bytes that are no guide.
+    /// too many bytes before a guide.
     fn skip_to_markup(&mut self, limits: &XmltvLimits) -> Result<bool, XmltvError> {
         loop {
             let bytes = self.window.bytes();

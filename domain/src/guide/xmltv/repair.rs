@@ -4,7 +4,7 @@ use memchr::memmem;
 
 use crate::xml::push_escaped;
 
-/// Longer names are no entities.
+/// Longer names are ordinary text.
 const ENTITY_BYTES_MAX: usize = 32;
 
 /// Makes an element well-formed, as far as the mistakes are those that guides have: entities of HTML, `&` and `<` in texts,

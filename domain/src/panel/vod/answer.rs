@@ -120,7 +120,7 @@ fn joined(facts: PanelFacts, others: PanelFacts) -> PanelFacts {
 /// one list.
 ///
 /// # Errors
-/// It says nothing about a series. An answer without any episode is no error: the caller decides what it means.
+/// It says nothing about a series. An answer without any episode is valid: the caller decides what it means.
 pub fn read_series_info(bytes: &[u8]) -> Result<SeriesInfo, TitleAnswerError> {
     let members = members(bytes)?;
     if members.is_refusal && members.info.is_none() {

@@ -438,7 +438,7 @@ impl Stream {
 /// Converts an entry to the properties of a stream.
 pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     let content = content::from_entry(&entry);
-    // Films are no channels, whatever the playlist says.
+    // A film is never a channel, whatever the playlist says.
     let archive =
         content.is_live().then(|| Archive::from_attributes(&entry.attributes)).flatten().map(Box::new);
     StreamProperties {

@@ -80,7 +80,7 @@ fn recordings_use_free_slots_of_all_accounts() {
     assert_eq!(
         show(&all),
         ["1-0+0", "2-0+0", "lost to [1] [2]", "1-0+0", "no source"],
-        "an end is no conflict"
+        "an end at a start causes no conflict"
     );
 }
 

@@ -55,7 +55,7 @@ pub struct RecordingRule {
     /// How many recordings stay; older ones are deleted. 0 keeps all.
     #[serde(default)]
     pub keep: u32,
-    /// How many bytes its recordings have together; older ones are deleted. 0 is no limit.
+    /// How many bytes its recordings have together; older ones are deleted. 0 means unlimited.
     #[serde(default)]
     pub quota_bytes: u64,
     /// Padding of its recordings in seconds; `None` for that of the settings.

@@ -84,7 +84,7 @@ impl HlsClient {
     }
 
     /// Requests an address, or a part of it from the first byte of `part` to the byte before its end, and waits for the head
-    /// of the response that is no redirect.
+    /// of the first response other than a redirect.
     ///
     /// # Errors
     /// No response in time, or one that leads nowhere. No connection is open then.

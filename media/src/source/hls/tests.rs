@@ -81,7 +81,7 @@ impl Setup {
         let mut numbers = Vec::new();
         while !rest.is_empty() {
             let at = self.segments.iter().position(|it| rest.starts_with(it));
-            let at = at.unwrap_or_else(|| panic!("{} bytes after {numbers:?} are no segment", rest.len()));
+            let at = at.unwrap_or_else(|| panic!("{} bytes after {numbers:?} are not a segment", rest.len()));
             numbers.push(at);
             rest = &rest[self.segments[at].len()..];
         }

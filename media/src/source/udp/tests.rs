@@ -152,7 +152,7 @@ async fn rtp_arrives_in_order_and_once_and_losses_are_counted() {
     let mut source = source.unwrap();
     let bytes = read_bytes(&mut source, 70 * DATAGRAM).await;
     let n_lost = packets[..80].iter().filter(|it| it.len() > DATAGRAM).count();
-    assert_eq!(n_lost, 78, "two of them are no payload");
+    assert_eq!(n_lost, 78, "two of them carry no payload");
     // One was a copy, and one was lost: it is number 37 of the stream.
     let missing = u16::from_be_bytes([lost[2], lost[3]]);
     let expected: Vec<_> = plain[..78].iter().enumerate().filter(|it| it.0 != usize::from(missing)).collect();
@@ -179,7 +179,7 @@ async fn a_sender_that_starts_again_is_followed() {
     timeout(3 * SECOND, async { while !labels_in(&read(&mut source).await).contains(&"two".to_owned()) {} })
         .await
         .expect("the second sender is followed");
-    assert_eq!(source.take_counts().lost_datagrams, 0, "a new start is no loss");
+    assert_eq!(source.take_counts().lost_datagrams, 0, "a new start does not count as a loss");
 }
 
 #[tokio::test]

@@ -302,7 +302,7 @@ fn set_templates(
     for (event, template) in sent {
         let event: String = event.chars().take(64).collect();
         if EventName::of(&event).is_none() {
-            refuse("payload_templates", format!("There is no event {event:?}."));
+            refuse("payload_templates", format!("Unknown event {event:?}."));
         } else if template.as_str().is_some_and(|it| !it.is_empty()) {
             refuse("payload_templates", format!("{event}: The integration does not receive this event."));
         }

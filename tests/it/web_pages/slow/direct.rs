@@ -35,13 +35,13 @@ async fn an_admin_finds_adds_and_removes_lineups_of_schedules_direct() {
     // A place that the service does not know; the lineups of the other place are gone.
     page.fills("Postal code", "00000").await;
     page.presses("Search lineups").await;
-    page.shows("Schedules Direct knows no such country or postal code").await;
+    page.shows("Schedules Direct: unknown country or postal code").await;
     assert_eq!(page.browser().script(n_found).await, json!(0));
     let typed = "return document.querySelector('[name=postal_code]').value";
     assert_eq!(page.browser().script(typed).await, json!("00000"), "what was typed stays");
     page.fills("Postal code", "60030").await;
     page.presses("Search lineups").await;
-    page.hides("Schedules Direct knows no such country or postal code").await;
+    page.hides("Schedules Direct: unknown country or postal code").await;
     page.presses("Add the lineup Cable One").await;
     page.shows("1 of 4 lineups").await;
     page.presses("Remove the lineup USA-IL1-X").await;
