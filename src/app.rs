@@ -10,20 +10,15 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
-use actors::{
-    Cluster, Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings,
-    MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
-    UdpOutputs, Vod, VodImporter,
-};
+use actors::{Cluster, Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter};
 use config::{Config, DataFolder, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
 use domain::account::Account;
-use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
+use domain::core_settings::{NETWORK_ACCESS, SYSTEM_SETTINGS, self};
 use domain::ids::ProfileId;
-use domain::recording::rules::MatchCache;
 use domain::setting::CoreSetting;
 use domain::user::User;
 use domain::vod::Title;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use server::admission::Admission;
 use server::caller::Caller;
 use server::network_refusals::{NetworkDenial, NetworkRefusals};
@@ -37,16 +32,18 @@ use crate::auth::{Auth, SetupCode};
 use crate::backups::Backups;
 use crate::demo::Demo;
 use crate::files::Files;
-use crate::guide::GuideCache;
+use crate::guide::Guides;
 use crate::logo_cache::LogoCache;
 use crate::matching::Matching;
 use crate::node::membership::Node;
 use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
 use crate::plugins::{InstalledPlugins, PluginProcesses};
 use crate::recent_log::RecentLog;
+use crate::recording_rules::RecordingRules;
 use crate::rest::frame::pace::WritePace;
 use crate::rest::{ChannelRowCache, DeletedRules};
 use crate::strm_export::StrmExports;
+use crate::titles::Titles;
 
 /// Maximum size of all lists of films and series that are kept for player apps, in MiB. They are compressed.
 const TITLE_LISTS_MEBIBYTES_MAX: usize = 96;
@@ -56,8 +53,9 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) models: Models,
     pub(crate) files: Files,
-    /// The programmes of guide sources.
-    pub(crate) guide_files: GuideFiles,
+    pub(crate) guides: Guides,
+    /// Films and series.
+    pub(crate) titles: Titles,
     pub(crate) plugins: InstalledPlugins,
     pub(crate) plugin_processes: PluginProcesses,
     pub(crate) output_rules: CompiledOutputRules,
@@ -68,7 +66,6 @@ pub(crate) struct App {
     /// Held while files of logos are saved or deleted.
     pub(crate) logo_files: tokio::sync::Mutex<()>,
     pub(crate) logo_cache: Arc<LogoCache>,
-    pub(crate) guide_cache: Arc<GuideCache>,
     /// Held from the reading of a programme that a client changes until it is written.
     pub(crate) written_programme: tokio::sync::Mutex<()>,
     pub(crate) backups: Backups,
@@ -89,11 +86,8 @@ pub(crate) struct App {
     pub(crate) time_shift: TimeShift,
     /// Channels that are sent as datagrams.
     pub(crate) udp_outputs: UdpOutputs,
-    /// Held while rules are applied, so that no programme gets two recordings.
-    pub(crate) rule_evaluation: tokio::sync::Mutex<()>,
+    pub(crate) recording_rules: RecordingRules,
     pub(crate) deleted_rules: DeletedRules,
-    /// Programmes that the last evaluation of all rules has found.
-    pub(crate) rule_matches: Mutex<MatchCache>,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
     /// Delivers events to integrations.
@@ -152,6 +146,7 @@ impl App {
     ) -> Result<Self, storage::Error> {
         let events = system.events();
         let files = Files::new(&config.data_dir);
+        let guides = Guides::new(models.clone(), guide_files);
         let plugins = InstalledPlugins::new(&config.data_dir);
         if let Err(error) = plugins.files.recover() {
             warn!("failed to tidy the folder of plugins: {error}");
@@ -176,8 +171,13 @@ impl App {
             time_shift: system.time_shift(),
             udp_outputs: system.udp_outputs(),
             deleted_rules: DeletedRules::default(),
-            rule_evaluation: tokio::sync::Mutex::new(()),
-            rule_matches: Mutex::default(),
+            recording_rules: RecordingRules::new(
+                models.clone(),
+                guides.clone(),
+                Arc::clone(system.plans()),
+                system.recorder(),
+            ),
+            titles: Titles::new(models.clone(), system.vod_importer()),
             matching: Matching::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),
@@ -205,11 +205,10 @@ impl App {
             network_rules: RwLock::default(),
             system: Arc::downgrade(system),
             files: files.clone(),
-            guide_files,
+            guides,
             backups: Backups::new(models.clone(), files, DataFolder::new(&config.data_dir), events.clone()),
             logo_files: tokio::sync::Mutex::new(()),
             logo_cache: Arc::new(LogoCache::new(config.data_dir.join("cache/logos"), fetch)),
-            guide_cache: Arc::default(),
             written_programme: tokio::sync::Mutex::new(()),
             config,
             models,

@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use domain::account::Account;
 use domain::channel::Channel;
+use domain::core_settings::TIMESHIFT_SETTINGS;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::streams::StreamSnapshot;
 use domain::timeshift::{TimeShiftMode, TimeShiftSettings};
 use parking_lot::Mutex;
 use storage::{Models, Table};
-
-use crate::player::timeshift::timeshift_settings;
 
 const HOURS_PER_DAY: u32 = 24;
 
@@ -158,4 +157,10 @@ impl ArchiveCache {
             Some(KeptArchives { channels, streams, accounts, settings, of_full_nodes, archives: of_cache });
         archives
     }
+}
+
+/// Returns the settings of the own time-shift.
+pub(crate) fn timeshift_settings(models: &Models) -> TimeShiftSettings {
+    let settings = models.settings.load();
+    TimeShiftSettings::from_setting(settings.one_by("key", TIMESHIFT_SETTINGS).map(|it| &it.value))
 }

@@ -1,13 +1,9 @@
 //! Conditions of the gateway that an admin should know: failing playlists, expiring accounts, a full disk, a store that
 //! refuses changes. Each says what to do.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use actors::{
-    ClusterView, ConfigurationView, IntegrationStatus, NodeState, NodeView, PluginStatus, RecordingRoom,
-    SnapshotView, now_ms,
-};
+use actors::{ClusterView, ConfigurationView, IntegrationStatus, NodeState, NodeView, PluginStatus, RecordingRoom, SnapshotView, now_ms};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::account_addresses::{AddressRecord, addresses_of};
 use domain::guide::source::GuideSource;
@@ -15,13 +11,13 @@ use domain::guide::state::{GuideState, GuideStatus};
 use domain::integration::Integration;
 use domain::plugin::{Plugin, PluginState};
 use domain::time::iso_millis;
-use rustix::fs::statvfs;
 use server::refusals::refused_writes;
 use storage::Models;
 use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
 use crate::app::App;
+use crate::disk_space::{DISK_BYTES_LOW, DiskSpace};
 use crate::node::versions;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -29,8 +25,6 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 pub(crate) const EXPIRY_NOTICE_MS: i64 = 7 * DAY_MS;
 /// A guide source that fails is reported if its last success is longer ago than this, in milliseconds.
 const GUIDE_FAILING_MS: i64 = DAY_MS;
-/// Less room than this on the file system of the data folder is reported.
-pub(crate) const DISK_BYTES_LOW: u64 = 1 << 30;
 
 /// A clock of another node that differs by as much is reported, in milliseconds.
 const CLOCK_OFFSET_MS_MAX: u64 = 1000;
@@ -85,22 +79,6 @@ pub(crate) struct Condition {
     pub(crate) advice: String,
 }
 
-/// Room on a file system, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DiskSpace {
-    pub(crate) available: u64,
-    pub(crate) total: u64,
-}
-
-impl DiskSpace {
-    /// Returns the room on the file system of a folder, or `None` if the system does not say. Blocks.
-    pub(crate) fn of(folder: &Path) -> Option<Self> {
-        let found = statvfs(folder).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Some(DiskSpace { available: bytes(found.f_bavail), total: bytes(found.f_blocks) })
-    }
-}
-
 /// Returns the present conditions, the most urgent first. Blocks.
 pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     let App { models, backups, config, .. } = app;
@@ -111,7 +89,7 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     found.extend(backups.is_restore_pending().then(restore_condition));
     found.extend(DiskSpace::of(&config.data_dir).and_then(disk_condition));
     found.extend(recordings_condition(&app.recorder.room()));
-    found.extend(guide_conditions(models, &app.guide_files));
+    found.extend(guide_conditions(models, &app.guides.files));
     let (refreshes, addresses) = (models.refreshes.load(), models.account_addresses.load());
     for account in models.accounts.load().iter().filter(|it| it.is_active) {
         if let Some(refresh) = refreshes.get(account.id.0) {

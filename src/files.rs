@@ -2,8 +2,8 @@
 //!
 //! A file is written whole or not at all, and is never changed: a new content gets a new name or replaces the old file.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{File, self};
+use std::io::{Read, self};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 

@@ -1,36 +1,28 @@
-//! Images: recognised by their content, and served so that a browser runs nothing in them.
+//! Images, served so that a browser runs nothing in them.
 //!
 //! The last segment of the address of an image is its version, a [`PictureName`]. Some players encode every reserved
 //! character of the last segment, so it has none, and no query follows. It has no extension either: the type is known only
 //! after the image was fetched, is another one while the placeholder is served, and players trust an extension.
 
 use bytes::Bytes;
-use data_encoding::HEXLOWER;
 use domain::query::Query;
-use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, Response, StatusCode};
 use server::WarpBody;
 use server::reply::Refusal;
-use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
 
+use crate::image_types::{BACKDROP, ImageType, PictureFormat, VERSION_DIGITS, image_version};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::picture::PictureFormat;
 use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};
 
 /// Media types of images.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"];
-/// Number of bytes of a file in which the beginning of an SVG is searched.
-const SVG_HEAD_BYTES: usize = 4 << 10;
 /// Caching of an image whose address stays when it changes: four hours.
 const MAX_AGE: &str = "public, max-age=14400";
 /// Caching of an image whose address names its present version: a week. A provider may replace the image at an address
 /// without a new version.
 const VERSION_AGE: &str = "public, max-age=604800";
-/// Length of the version of an image, in hexadecimal digits.
-const VERSION_DIGITS: usize = 8;
 /// Caching of the placeholder: the image may be there when the client asks again.
 const PLACEHOLDER_AGE: &str = "public, max-age=30";
 /// A screen without a picture, 128 by 128 pixels, grey on a transparent ground: made for this project, and a PNG because
@@ -38,64 +30,6 @@ const PLACEHOLDER_AGE: &str = "public, max-age=30";
 const PLACEHOLDER: &[u8] = include_bytes!("placeholder.png");
 /// Policy of an SVG, which could contain scripts and links.
 const SVG_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
-
-/// The type of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ImageType {
-    Picture(PictureFormat),
-    /// May contain programs.
-    Svg,
-}
-
-impl ImageType {
-    /// Recognises an image by its content; `None` is another file.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let picture = PictureFormat::of_content(bytes).map(Self::Picture);
-        picture.or_else(|| is_svg(bytes).then_some(Self::Svg))
-    }
-
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Picture(format) => format.media_type(),
-            Self::Svg => "image/svg+xml",
-        }
-    }
-
-    /// Returns the extension of a file, without the dot.
-    pub(crate) fn extension(self) -> &'static str {
-        match self {
-            Self::Picture(format) => format.extension(),
-            Self::Svg => "svg",
-        }
-    }
-}
-
-/// Returns whether a text begins with an element `svg`, after declarations and comments.
-fn is_svg(bytes: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(SVG_HEAD_BYTES)]);
-    let mut rest = head.trim_start_matches('\u{FEFF}').trim_start();
-    for (begin, end) in [("<?xml", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"), ("<!--", "-->")] {
-        while let Some(inside) = rest.strip_prefix(begin) {
-            let Some((_, after)) = inside.split_once(end) else { return false };
-            rest = after.trim_start();
-        }
-    }
-    let name_ends = |it: &str| it.starts_with(|c: char| c.is_whitespace() || c == '>' || c == '/');
-    rest.strip_prefix("<svg").is_some_and(name_ends)
-}
-
-/// Returns the version of an image: a text without reserved characters that changes with what the image is made from.
-pub(crate) fn image_version(about: &str) -> String {
-    HEXLOWER.encode(&Sha256::digest(about)[..VERSION_DIGITS / 2])
-}
-
-/// Returns the last segment of the address of a background picture, by its position and its address.
-pub(crate) fn backdrop_name(index: usize, url: &str) -> String {
-    format!("{BACKDROP}{index}-{}", image_version(url))
-}
-
-/// Start of the names of background pictures.
-const BACKDROP: &str = "backdrop-";
 
 /// The last segment of the address of an image.
 #[derive(Debug, PartialEq, Eq)]
@@ -205,22 +139,6 @@ mod tests {
     use http::header::IF_NONE_MATCH;
 
     use super::*;
-
-    #[test]
-    fn an_image_is_recognised_by_its_content() {
-        for (bytes, expected) in [
-            (&b"\x89PNG\r\n\x1a\n...."[..], Some(ImageType::Picture(PictureFormat::Png))),
-            (b"<svg xmlns='http://www.w3.org/2000/svg'/>", Some(ImageType::Svg)),
-            (b"\xef\xbb\xbf <?xml version='1.0'?>\n<!-- a -->\n<!DOCTYPE svg>\n<svg>", Some(ImageType::Svg)),
-            (b"<svgx>", None),
-            (b"<html><svg/></html>", None),
-            (b"<!-- <svg>", None),
-            (b"<script>alert(1)</script>", None),
-            (b"", None),
-        ] {
-            assert_eq!(ImageType::of(bytes), expected, "{}", String::from_utf8_lossy(bytes));
-        }
-    }
 
     #[test]
     fn an_svg_has_a_policy_without_scripts_and_a_known_image_is_not_sent_again() {

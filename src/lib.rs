@@ -5,6 +5,7 @@
 //!
 //! This crate uses only the public APIs of `actors` and `media`, and no actor library.
 
+mod addresses;
 mod api_docs;
 mod app;
 mod archives;
@@ -16,10 +17,12 @@ mod control;
 mod data;
 pub mod demo;
 mod discovery;
+mod disk_space;
 mod files;
 mod gateway;
 mod guide;
 pub mod handover;
+mod image_types;
 mod images;
 mod logo_cache;
 #[cfg(test)]
@@ -44,12 +47,10 @@ mod strm_export;
 pub mod telemetry;
 mod titles;
 mod ui;
+mod written_version;
 
 pub use media::run_mode;
 
 pub use self::auth::hash_password;
-pub use self::gateway::{
-    DiscoveryAddresses, Drained, DrainingGateway, Gateway, Runtimes, StartError, Stopped, install_tls,
-    raise_file_limit,
-};
+pub use self::gateway::{DiscoveryAddresses, Drained, DrainingGateway, Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit};
 pub use self::recent_log::RecentLog;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{Write, self};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::images::{ImageType, image_version};
+use crate::image_types::{ImageType, image_version};
 
 /// Maximum size of a logo, in bytes.
 pub(crate) const LOGO_BYTES_MAX: u64 = 5 << 20;
@@ -373,9 +373,9 @@ fn file_name(url: &str, reach: Reach) -> String {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::*;
     use crate::install_tls;
     use crate::logo_testing::{PNG, server};
+    use super::*;
 
     fn cache(folder: &Path) -> Arc<LogoCache> {
         install_tls();

@@ -3,8 +3,8 @@
 //! Every playlist becomes an account. [`CatalogueBuilder`] makes channels of the entries of all playlists. Unusable entries
 //! are reported with their line, and the others are played.
 
-use std::fmt;
 use std::fmt::Write as _;
+use std::fmt;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use parking_lot::Mutex;
 use storage::Store;
 use tokio::time::{sleep, timeout};
 
+use crate::addresses::stream_address;
 use crate::gateway::{Gateway, Runtimes, StartError, fetch};
-use crate::player::stream_address;
 
 /// Pauses before a playlist that failed is fetched again.
 const RETRY_PAUSES: [Duration; 4] =

@@ -1,7 +1,7 @@
 //! The newest lines of the log, in memory, for admins.
 
 use std::collections::VecDeque;
-use std::fmt::{self, Write as _};
+use std::fmt::{Write as _, self};
 use std::sync::Arc;
 
 use actors::now_ms;

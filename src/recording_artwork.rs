@@ -12,10 +12,10 @@ use domain::recording::{ArtworkOrigin, Recording};
 
 use crate::app::App;
 use crate::files::Folder;
-use crate::guide::{EntryId, GuideReader, read_guide};
+use crate::guide::{EntryId, read_guide};
+use crate::image_types::PictureFormat;
 use crate::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
 use crate::node::files::fetch_upload;
-use crate::rest::frame::picture::PictureFormat;
 
 /// Finds pictures in the guides and logos of the gateway, as long as it runs.
 pub(crate) struct RecordingArtwork(pub(crate) Weak<App>);
@@ -54,7 +54,7 @@ async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, 
 /// Returns the address of the picture that stands for a programme, and how far it may lead.
 async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, ImageWay)> {
     let id: EntryId = recording.programme.as_ref()?.id.as_ref()?.parse().ok()?;
-    let guides = GuideReader::load(app);
+    let guides = app.guides.reader();
     let channels = app.models.channels.load();
     let found = read_guide(move || {
         Ok(match id {
@@ -105,10 +105,10 @@ mod tests {
     use domain::recording::{RecordedProgramme, RecordingStatus};
     use uuid::Uuid;
 
-    use super::*;
-    use crate::guide::testing::{guide_source, now, programme, put_guide};
     use crate::logo_testing::{PNG, server};
     use crate::rest::frame::testing::Rest;
+    use crate::rest::guide_testing::{guide_source, now, programme, put_guide};
+    use super::*;
 
     const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg'/>";
 

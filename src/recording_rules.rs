@@ -7,28 +7,25 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Recorder, RecordingsFolder, now_ms, remember_deleted, role_changed, view_limits};
+use actors::{Plans, Recorder, RecordingsFolder, now_ms, remember_deleted, role_changed, view_limits};
 use domain::channel::Channel;
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::guide::source::GuideSourceKind;
 use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::lineup::{Lineup, ViewLimits, visible};
-use domain::recording::rules::{
-    self, Airing, GuideScan, HORIZON_MS, KnownMatches, MarkedAiring, MatchCache, MatchKey, PlanInput,
-    PlannedChange, RecordingRule, RuleList, RuleMemory, RuleSelection, RuleSet, RuleSubject, plan,
-};
+use domain::recording::rules::{Airing, GuideScan, HORIZON_MS, KnownMatches, MarkedAiring, MatchCache, MatchKey, PlanInput, PlannedChange, RecordingRule, RuleList, RuleMemory, RuleSelection, RuleSet, RuleSubject, plan, self};
 use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording};
 use domain::setting::CoreSetting;
 use domain::user::{User, UserLevel};
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use server::reply::Refusal;
-use storage::{ChangeMessage, Record, Write};
+use storage::{ChangeMessage, Models, Record, Write};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::app::App;
-use crate::guide::GuideReader;
+use crate::guide::Guides;
 
 /// How often rules are applied without any change, because time passes.
 const PERIOD: Duration = Duration::from_secs(15 * 60);
@@ -64,140 +61,197 @@ pub(crate) struct RulePreview {
     pub(crate) is_too_much: bool,
 }
 
-/// Applies the rules after each change of a guide, of a rule, of what users may record or of a finished recording, and
-/// periodically.
-pub(crate) async fn follow(app: Arc<App>) {
-    let mut changes = app.models.store.changes();
-    let mut role = app.models.store.log_status();
-    loop {
-        // Read before, so that what changes meanwhile leads to another evaluation.
-        let (n_over, rights) = (n_over(&app), rights(&app));
-        // In a cluster, the node that writes the configuration applies them.
-        let writes = app.models.store.writes_shared();
-        if writes && let Err(refusal) = evaluate(&app, RuleScope::All).await {
-            warn!("failed to apply the rules of recordings: {refusal:?}");
-        }
-        let changed = async {
-            loop {
-                match changes.next().await {
-                    ChangeMessage::Changed(change) => {
-                        let matters =
-                            [GuideState::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
-                        let touches = |all: &[&str]| all.iter().any(|it| change.of(it).is_some());
-                        let has_other_rights = touches(&RIGHTS) && self::rights(&app) != rights;
-                        let has_changed = touches(&matters) || has_other_rights;
-                        let has_ended =
-                            change.of(Recording::COLLECTION).is_some() && self::n_over(&app) != n_over;
-                        if has_changed || has_ended {
-                            return;
-                        }
-                    }
-                    ChangeMessage::Lagged => return,
-                    ChangeMessage::Closed => std::future::pending().await,
-                }
+/// The rules of recordings, and what they are applied to. Clones share their state.
+#[derive(Clone)]
+pub(crate) struct RecordingRules {
+    pub(crate) models: Models,
+    pub(crate) guides: Guides,
+    pub(crate) plans: Arc<dyn Plans>,
+    recorder: Recorder,
+    state: Arc<RulesState>,
+}
+
+#[derive(Default)]
+struct RulesState {
+    /// Held while rules are applied, so that no programme gets two recordings.
+    evaluation: tokio::sync::Mutex<()>,
+    /// Programmes that the last evaluation of all rules has found.
+    matches: Mutex<MatchCache>,
+}
+
+impl RecordingRules {
+    pub(crate) fn new(models: Models, guides: Guides, plans: Arc<dyn Plans>, recorder: Recorder) -> Self {
+        Self { models, guides, plans, recorder, state: Arc::default() }
+    }
+
+    /// Applies the rules after each change of a guide, of a rule, of what users may record or of a finished recording, and
+    /// periodically.
+    pub(crate) async fn follow(self) {
+        let mut changes = self.models.store.changes();
+        let mut role = self.models.store.log_status();
+        loop {
+            // Read before, so that what changes meanwhile leads to another evaluation.
+            let (n_over, rights) = (n_over(&self.models), rights(&self.models));
+            // In a cluster, the node that writes the configuration applies them.
+            let writes = self.models.store.writes_shared();
+            if writes && let Err(refusal) = self.evaluate(RuleScope::All).await {
+                warn!("failed to apply the rules of recordings: {refusal:?}");
             }
-        };
-        tokio::select! {
-            () = changed => {}
-            () = role_changed(&mut role, writes) => {}
-            () = sleep(PERIOD) => {}
+            let changed = async {
+                loop {
+                    match changes.next().await {
+                        ChangeMessage::Changed(change) => {
+                            let matters =
+                                [GuideState::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
+                            let touches = |all: &[&str]| all.iter().any(|it| change.of(it).is_some());
+                            let has_other_rights = touches(&RIGHTS) && self::rights(&self.models) != rights;
+                            let has_changed = touches(&matters) || has_other_rights;
+                            let has_ended =
+                                change.of(Recording::COLLECTION).is_some() && self::n_over(&self.models) != n_over;
+                            if has_changed || has_ended {
+                                return;
+                            }
+                        }
+                        ChangeMessage::Lagged => return,
+                        ChangeMessage::Closed => std::future::pending().await,
+                    }
+                }
+            };
+            tokio::select! {
+                () = changed => {}
+                () = role_changed(&mut role, writes) => {}
+                () = sleep(PERIOD) => {}
+            }
+            sleep(SETTLE_TIME).await;
         }
-        sleep(SETTLE_TIME).await;
+    }
+
+    /// Applies rules to the guides as they are now.
+    ///
+    /// # Errors
+    /// The guides or the store cannot be used.
+    pub(crate) async fn evaluate(&self, scope: RuleScope) -> Result<EvaluatedRules, Refusal> {
+        let _one_at_a_time = self.state.evaluation.lock().await;
+        let rules = self.clone();
+        let planned = tokio::task::spawn_blocking(move || rules.planned(&scope)).await;
+        let (changes, mut evaluated) =
+            planned.map_err(|error| Refusal::fault(format_args!("apply the rules of recordings: {error}")))?;
+        if changes.is_empty() {
+            return Ok(evaluated);
+        }
+        let recorder = self.recorder.clone();
+        let written = self.models.store.write(move |write| Ok::<_, Refusal>(apply(write, &recorder, changes)?));
+        let (done, removed) = written.await?;
+        for it in done {
+            match it {
+                Done::Created(rule) => *evaluated.created.entry(rule.0).or_default() += 1,
+                Done::Moved => evaluated.n_moved += 1,
+            }
+        }
+        let n_created: usize = evaluated.created.values().sum();
+        info!(
+            "rules of recordings: {n_created} scheduled, {} moved, {} removed",
+            evaluated.n_moved,
+            removed.len()
+        );
+        for recording in removed {
+            self.recorder.remove_file(&recording).await;
+        }
+        Ok(evaluated)
+    }
+
+    /// Reads the guides and plans. Blocks.
+    fn planned(&self, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedRules) {
+        let models = &self.models;
+        let (all_rules, recordings) = (models.recording_rules.load(), models.recordings.load());
+        let is_wanted = |it: &RecordingRule| match scope {
+            RuleScope::All => true,
+            RuleScope::Some(ids) => ids.contains(&it.id),
+        };
+        let rules: Vec<_> = all_rules.iter().filter(|it| is_wanted(it)).cloned().collect();
+        let created = rules.iter().map(|it| (it.id.0, 0)).collect();
+        let evaluated = EvaluatedRules { created, n_moved: 0 };
+        let recordings: Vec<_> = recordings.iter().cloned().collect();
+        let by_hand = recordings.iter().map(|it| &**it).filter(|_| matches!(scope, RuleScope::All));
+        let by_hand: Vec<_> = by_hand.collect();
+        let tests = RuleSet::tests(rules.iter().map(|it| &**it), by_hand);
+        let mut cache = matches!(scope, RuleScope::All).then(|| self.state.matches.lock());
+        let set = match &mut cache {
+            Some(cache) => cache.set_of(tests),
+            None => Arc::new(RuleSet::from_tests(tests)),
+        };
+        let now = now_ms();
+        let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
+        if !set.is_empty() {
+            let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
+            read_guides(&self.models, &self.guides, &mut scan, from, until, cache.as_deref_mut());
+        }
+        drop(cache);
+        if scan.is_too_much() {
+            warn!("rules of recordings select too many programmes of the guide; some are left out");
+        }
+        let found = scan.finish();
+        let memories = models.rule_memories.load();
+        let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
+        let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
+        let mut changes = planning.run(&self.models, found, plan);
+        let folder = self.recorder.folder();
+        if !folder.is_some_and(RecordingsFolder::is_marked) {
+            // Their disk is not mounted, so that their files cannot go with them.
+            let has_files = |it: &Recording| it.parts().any(|it| folder.is_none_or(|folder| folder.has(it)));
+            changes.retain(|it| !matches!(it, PlannedChange::Remove(recording) if has_files(recording)));
+        }
+        (changes, evaluated)
+    }
+
+    /// Returns the coming programmes that a rule selects on the channels that `is_listed` shows, with the result of the plan
+    /// that follows if the rule is written now. `memory` is that of the rule. Blocks.
+    pub(crate) fn preview(
+        &self,
+        rule: RecordingRule,
+        memory: Option<Arc<RuleMemory>>,
+        is_listed: impl Fn(&Channel) -> bool,
+    ) -> RulePreview {
+        let now = now_ms();
+        let wanted = match &rule.selection {
+            RuleSelection::Programmes(test) => test.tvg_id.as_deref().map(str::to_lowercase),
+            RuleSelection::Weekly(_) => None,
+        };
+        let recordings = self.models.recordings.load();
+        let stay = recordings.iter().filter(|it| !goes_with_change(it, rule.id, now, true));
+        let recordings: Vec<_> = stay.cloned().collect();
+        let memories = memory.into_iter().map(|it| (rule.id, it)).collect();
+        // The programmes of one that is off are shown, too.
+        let set = RuleSet::new([&RecordingRule { enabled: true, ..rule.clone() }], []);
+        let rules = [Arc::new(rule)];
+        let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
+        let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
+        let keys = read_guides(&self.models, &self.guides, &mut scan, from, until, None);
+        let is_too_much = scan.is_too_much();
+        let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
+        let mut airings = planning.run(&self.models, scan.finish(), rules::preview);
+        let channels = self.models.channels.load();
+        let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));
+        airings.retain(|it| it.airing.channels.iter().any(can_see));
+        let has_guide = wanted.map_or(!keys.is_empty(), |it| keys.contains(&it));
+        RulePreview { airings, has_guide, is_too_much }
     }
 }
 
 /// Returns how many recordings of rules are over, which changes when one ends or is deleted.
-fn n_over(app: &App) -> usize {
-    let recordings = app.models.recordings.load();
+fn n_over(models: &Models) -> usize {
+    let recordings = models.recordings.load();
     recordings.iter().filter(|it| it.rule().is_some() && it.status.is_final()).count()
 }
 
 /// Returns what each owner of a rule may record: whether anything, and what they may see. Users are written at every login,
 /// which changes none of this.
-fn rights(app: &App) -> BTreeMap<u32, (bool, ViewLimits)> {
-    let dvr = dvr_settings(app);
-    let right = |user: &User| (dvr.permit(user), view_limits(&app.models, Some(user)));
-    let (rules, users) = (app.models.recording_rules.load(), app.models.users.load());
+fn rights(models: &Models) -> BTreeMap<u32, (bool, ViewLimits)> {
+    let dvr = dvr_settings(models);
+    let right = |user: &User| (dvr.permit(user), view_limits(models, Some(user)));
+    let (rules, users) = (models.recording_rules.load(), models.users.load());
     let owners = rules.iter().filter_map(|it| users.get(it.owner?.0));
     owners.map(|it| (it.id.0, right(it))).collect()
-}
-
-/// Applies rules to the guides as they are now.
-///
-/// # Errors
-/// The guides or the store cannot be used.
-pub(crate) async fn evaluate(app: &Arc<App>, scope: RuleScope) -> Result<EvaluatedRules, Refusal> {
-    let _one_at_a_time = app.rule_evaluation.lock().await;
-    let of_app = Arc::clone(app);
-    let planned = tokio::task::spawn_blocking(move || planned(&of_app, &scope)).await;
-    let (changes, mut evaluated) =
-        planned.map_err(|error| Refusal::fault(format_args!("apply the rules of recordings: {error}")))?;
-    if changes.is_empty() {
-        return Ok(evaluated);
-    }
-    let recorder = app.recorder.clone();
-    let written = app.models.store.write(move |write| Ok::<_, Refusal>(apply(write, &recorder, changes)?));
-    let (done, removed) = written.await?;
-    for it in done {
-        match it {
-            Done::Created(rule) => *evaluated.created.entry(rule.0).or_default() += 1,
-            Done::Moved => evaluated.n_moved += 1,
-        }
-    }
-    let n_created: usize = evaluated.created.values().sum();
-    info!(
-        "rules of recordings: {n_created} scheduled, {} moved, {} removed",
-        evaluated.n_moved,
-        removed.len()
-    );
-    for recording in removed {
-        app.recorder.remove_file(&recording).await;
-    }
-    Ok(evaluated)
-}
-
-/// Reads the guides and plans. Blocks.
-fn planned(app: &Arc<App>, scope: &RuleScope) -> (Vec<PlannedChange>, EvaluatedRules) {
-    let models = &app.models;
-    let (all_rules, recordings) = (models.recording_rules.load(), models.recordings.load());
-    let is_wanted = |it: &RecordingRule| match scope {
-        RuleScope::All => true,
-        RuleScope::Some(ids) => ids.contains(&it.id),
-    };
-    let rules: Vec<_> = all_rules.iter().filter(|it| is_wanted(it)).cloned().collect();
-    let created = rules.iter().map(|it| (it.id.0, 0)).collect();
-    let evaluated = EvaluatedRules { created, n_moved: 0 };
-    let recordings: Vec<_> = recordings.iter().cloned().collect();
-    let by_hand = recordings.iter().map(|it| &**it).filter(|_| matches!(scope, RuleScope::All));
-    let by_hand: Vec<_> = by_hand.collect();
-    let tests = RuleSet::tests(rules.iter().map(|it| &**it), by_hand);
-    let mut cache = matches!(scope, RuleScope::All).then(|| app.rule_matches.lock());
-    let set = match &mut cache {
-        Some(cache) => cache.set_of(tests),
-        None => Arc::new(RuleSet::from_tests(tests)),
-    };
-    let now = now_ms();
-    let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
-    if !set.is_empty() {
-        let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
-        read_guides(app, &mut scan, from, until, cache.as_deref_mut());
-    }
-    drop(cache);
-    if scan.is_too_much() {
-        warn!("rules of recordings select too many programmes of the guide; some are left out");
-    }
-    let found = scan.finish();
-    let memories = models.rule_memories.load();
-    let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
-    let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
-    let mut changes = planning.run(app, found, plan);
-    let folder = app.recorder.folder();
-    if !folder.is_some_and(RecordingsFolder::is_marked) {
-        // Their disk is not mounted, so that their files cannot go with them.
-        let has_files = |it: &Recording| it.parts().any(|it| folder.is_none_or(|folder| folder.has(it)));
-        changes.retain(|it| !matches!(it, PlannedChange::Remove(recording) if has_files(recording)));
-    }
-    (changes, evaluated)
 }
 
 /// The showings that a scan found, and the recordings at whose time the guide has a programme.
@@ -213,10 +267,10 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// Plans with the channels, rights and settings of the moment.
-    fn run<T>(&self, app: &App, (airings, covered): Found, plan: impl FnOnce(PlanInput<'_>) -> T) -> T {
-        let channels = app.models.channels.load();
-        let (permissions, dvr) = (Permissions::with(app, self.rules), dvr_settings(app));
-        let settings = app.models.settings.load();
+    fn run<T>(&self, models: &Models, (airings, covered): Found, plan: impl FnOnce(PlanInput<'_>) -> T) -> T {
+        let channels = models.channels.load();
+        let (permissions, dvr) = (Permissions::with(models, self.rules), dvr_settings(models));
+        let settings = models.settings.load();
         let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| it.value.clone());
         let zone = TimeZone::get(time_zone(system.as_ref())).unwrap_or(TimeZone::UTC);
         plan(PlanInput {
@@ -237,8 +291,9 @@ impl Planning<'_> {
     }
 }
 
-pub(crate) fn dvr_settings(app: &App) -> DvrSettings {
-    let settings = app.models.settings.load();
+/// Returns the settings of recordings.
+pub(crate) fn dvr_settings(models: &Models) -> DvrSettings {
+    let settings = models.settings.load();
     DvrSettings::from_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value))
 }
 
@@ -266,16 +321,17 @@ pub(crate) fn new_rule(list: RuleList, selection: RuleSelection, owner: Option<U
 /// Reads the programmes of all guides that the scan wants, except those that the cache has. Times are seconds since 1970.
 /// Blocks.
 pub(crate) fn read_guides(
-    app: &App,
+    models: &Models,
+    guides: &Guides,
     scan: &mut GuideScan<'_>,
     from: i64,
     until: i64,
     mut cache: Option<&mut MatchCache>,
 ) -> Vec<String> {
-    let reader = GuideReader::load(app);
+    let reader = guides.reader();
     // Channels with the same programmes are read once; generated programmes belong to one channel each.
     let mut groups: BTreeMap<(u32, u32), Vec<Arc<Channel>>> = BTreeMap::new();
-    for channel in app.models.channels.load().iter().filter(|it| it.enabled) {
+    for channel in models.channels.load().iter().filter(|it| it.enabled) {
         let Some(guide) = reader.index.shown_channel(channel, &reader.order) else { continue };
         let is_generated =
             reader.sources.get(guide.source.0).is_some_and(|it| it.kind == GuideSourceKind::Generated);
@@ -329,58 +385,25 @@ pub(crate) fn read_guides(
     keys
 }
 
-/// Returns the coming programmes that a rule selects on the channels that `is_listed` shows, with the result of the plan
-/// that follows if the rule is written now. `memory` is that of the rule. Blocks.
-pub(crate) fn preview(
-    app: &App,
-    rule: RecordingRule,
-    memory: Option<Arc<RuleMemory>>,
-    is_listed: impl Fn(&Channel) -> bool,
-) -> RulePreview {
-    let now = now_ms();
-    let wanted = match &rule.selection {
-        RuleSelection::Programmes(test) => test.tvg_id.as_deref().map(str::to_lowercase),
-        RuleSelection::Weekly(_) => None,
-    };
-    let recordings = app.models.recordings.load();
-    let stay = recordings.iter().filter(|it| !goes_with_change(it, rule.id, now, true));
-    let recordings: Vec<_> = stay.cloned().collect();
-    let memories = memory.into_iter().map(|it| (rule.id, it)).collect();
-    // The programmes of one that is off are shown, too.
-    let set = RuleSet::new([&RecordingRule { enabled: true, ..rule.clone() }], []);
-    let rules = [Arc::new(rule)];
-    let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
-    let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
-    let keys = read_guides(app, &mut scan, from, until, None);
-    let is_too_much = scan.is_too_much();
-    let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
-    let mut airings = planning.run(app, scan.finish(), rules::preview);
-    let channels = app.models.channels.load();
-    let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));
-    airings.retain(|it| it.airing.channels.iter().any(can_see));
-    let has_guide = wanted.map_or(!keys.is_empty(), |it| keys.contains(&it));
-    RulePreview { airings, has_guide, is_too_much }
-}
-
 /// The permissions of the owners of rules.
 pub(crate) struct Permissions {
     owners: HashMap<u32, (Arc<User>, ViewLimits)>,
 }
 
 impl Permissions {
-    pub(crate) fn of(app: &App) -> Self {
-        Self::with(app, &[])
+    pub(crate) fn new(models: &Models) -> Self {
+        Self::with(models, &[])
     }
 
     /// The same, with the owners of rules that need not be stored.
-    fn with(app: &App, others: &[Arc<RecordingRule>]) -> Self {
-        let (rules, recordings) = (app.models.recording_rules.load(), app.models.recordings.load());
-        let users = app.models.users.load();
+    fn with(models: &Models, others: &[Arc<RecordingRule>]) -> Self {
+        let (rules, recordings) = (models.recording_rules.load(), models.recordings.load());
+        let users = models.users.load();
         let of_rules = rules.iter().chain(others).filter_map(|it| it.owner);
         let ids: HashSet<_> = of_rules.chain(recordings.iter().filter_map(|it| it.owner)).collect();
         let owners = ids.into_iter().filter_map(|id| {
             let user = users.get(id.0)?;
-            Some((id.0, (Arc::clone(user), view_limits(&app.models, Some(user)))))
+            Some((id.0, (Arc::clone(user), view_limits(models, Some(user)))))
         });
         Self { owners: owners.collect() }
     }
@@ -457,12 +480,12 @@ fn memory_of(write: &Write<'_>, rule: RecordingRuleId) -> storage::Result<RuleMe
 /// number.
 pub(crate) fn remove_scheduled(
     write: &mut Write<'_>,
-    app: &App,
+    models: &Models,
     rule: RecordingRuleId,
     keeps_edited: bool,
 ) -> storage::Result<usize> {
     let (now, mut n_removed) = (now_ms(), 0);
-    let recordings = app.models.recordings.load();
+    let recordings = models.recordings.load();
     for it in recordings.iter().filter(|it| it.rule() == Some(rule)) {
         let Some(recording) = write.get::<Recording>(it.id.0)? else { continue };
         if goes_with_change(&recording, rule, now, keeps_edited) {

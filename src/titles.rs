@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::vod_limits;
+use actors::{VodImporter, vod_limits};
 use domain::account::Account;
 use domain::user::{User, UserLevel};
 use domain::vod::query::{VodSnapshot, VodSources};
@@ -14,8 +14,6 @@ use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::{Models, NotReady, Table};
 
-use crate::app::App;
-use crate::rest::frame::call::Call;
 
 /// The titles that a viewer may see, and the relations that can play. A snapshot of one moment. Two viewers with equal ones
 /// see the same.
@@ -27,12 +25,8 @@ pub(crate) struct SeenTitles {
 }
 
 impl SeenTitles {
-    pub(crate) fn of_call(call: &Call) -> Self {
-        Self::of(&call.app.models, call.identity().ok().map(|it| &**it))
-    }
-
     /// For a user, or for callers without credentials.
-    pub(crate) fn of(models: &Models, user: Option<&User>) -> Self {
+    pub(crate) fn new(models: &Models, user: Option<&User>) -> Self {
         let (accounts, links) = (models.accounts.load(), models.vod_account_categories.load());
         let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
         Self { limits: vod_limits(models, user), sources: sources(&accounts, &links), is_admin }
@@ -82,15 +76,6 @@ fn sources(accounts: &Table<Account>, links: &Table<AccountCategory>) -> VodSour
     VodSources::new(accounts.iter().map(|it| &**it), links.iter().map(|it| &**it))
 }
 
-/// Returns the index of the latest committed write, so that clients read their own writes.
-pub(crate) async fn title_index(app: &App) -> Result<Arc<VodSnapshot>, Refusal> {
-    let models = &app.models;
-    models.vod_index.at(models.store.version()).await.map_err(|error| match error {
-        NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
-        NotReady::Ended => Refusal::fault(format_args!("list titles: {error}")),
-    })
-}
-
 /// A title with the details of one of its relations, if an account has them.
 pub(crate) struct OpenedTitle {
     pub(crate) title: Title,
@@ -100,36 +85,57 @@ pub(crate) struct OpenedTitle {
 /// Maximum wait for the panel that has the details of a title. What is stored is shown afterwards.
 const DETAILS_WAIT: Duration = Duration::from_secs(10);
 
-/// Opens a title: its details are loaded if they are missing or old. `relation` is the version to open; `None` is the
-/// preferred one.
-pub(crate) async fn open_title(
-    app: &App,
-    title: Title,
-    relation: Option<RelationId>,
-) -> Result<OpenedTitle, Refusal> {
-    // In each case, what is stored is shown.
-    app.vod_importer.open(title.id, relation, DETAILS_WAIT).await;
-    let titles = app.models.vod.clone();
-    reading(move || {
-        let is_seen = |it: &Relation| title.relations.iter().any(|seen| seen.id == it.id);
-        let loaded = titles.get(title.id)?.map(|mut it| {
-            it.relations.retain(is_seen);
-            it
-        });
-        let title = loaded.filter(|it| !it.relations.is_empty()).unwrap_or(title);
-        let opened = relation.or_else(|| title.relations.first().map(|it| it.id));
-        let details = opened.map(|it| titles.details(it)).transpose()?.flatten();
-        Ok(OpenedTitle { title, details })
-    })
-    .await
+/// Films and series as they are stored, and the panels that have more about them. Clones share their state.
+#[derive(Clone)]
+pub(crate) struct Titles {
+    models: Models,
+    importer: VodImporter,
 }
 
-/// Opens a series: its details and its episodes are loaded if they are missing or old. The episodes are in order.
-pub(crate) async fn open_series(app: &App, series: Title) -> Result<(OpenedTitle, Vec<Episode>), Refusal> {
-    let opened = open_title(app, series, None).await?;
-    let (titles, id) = (app.models.vod.clone(), opened.title.id);
-    let episodes = reading(move || titles.episodes_of(id)).await?;
-    Ok((opened, episodes))
+impl Titles {
+    pub(crate) fn new(models: Models, importer: VodImporter) -> Self {
+        Self { models, importer }
+    }
+
+    /// Returns the index of the latest committed write, so that clients read their own writes.
+    pub(crate) async fn index(&self) -> Result<Arc<VodSnapshot>, Refusal> {
+        self.models.vod_index.at(self.models.store.version()).await.map_err(|error| match error {
+            NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
+            NotReady::Ended => Refusal::fault(format_args!("list titles: {error}")),
+        })
+    }
+
+    /// Opens a title: its details are loaded if they are missing or old. `relation` is the version to open; `None` is the
+    /// preferred one.
+    pub(crate) async fn open(
+        &self,
+        title: Title,
+        relation: Option<RelationId>,
+    ) -> Result<OpenedTitle, Refusal> {
+        // In each case, what is stored is shown.
+        self.importer.open(title.id, relation, DETAILS_WAIT).await;
+        let titles = self.models.vod.clone();
+        reading(move || {
+            let is_seen = |it: &Relation| title.relations.iter().any(|seen| seen.id == it.id);
+            let loaded = titles.get(title.id)?.map(|mut it| {
+                it.relations.retain(is_seen);
+                it
+            });
+            let title = loaded.filter(|it| !it.relations.is_empty()).unwrap_or(title);
+            let opened = relation.or_else(|| title.relations.first().map(|it| it.id));
+            let details = opened.map(|it| titles.details(it)).transpose()?.flatten();
+            Ok(OpenedTitle { title, details })
+        })
+        .await
+    }
+
+    /// Opens a series: its details and its episodes are loaded if they are missing or old. The episodes are in order.
+    pub(crate) async fn open_series(&self, series: Title) -> Result<(OpenedTitle, Vec<Episode>), Refusal> {
+        let opened = self.open(series, None).await?;
+        let (titles, id) = (self.models.vod.clone(), opened.title.id);
+        let episodes = reading(move || titles.episodes_of(id)).await?;
+        Ok((opened, episodes))
+    }
 }
 
 /// Reads titles on a thread that may block.
@@ -303,148 +309,5 @@ mod tests {
         assert_eq!(Value::from(it.video()), json!({ "codec_name": "h264", "width": 1280 }));
         assert_eq!((numeric_rating(Some("7.5")), numeric_rating(Some("PG-13"))), (Some(7.5), None));
         assert_eq!(clock_time(6309), "01:45:09");
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod testing {
-    //! Films and series for tests: what everybody sees, what only some see, and secrets that only admins see.
-
-    use domain::account::{Account, AccountProfile, PlaylistLocation};
-    use domain::ids::{AccountId, EpisodeId, ProfileId, VodCategoryId};
-    use domain::source_url::SourceUrl;
-    use domain::vod::{
-        AccountCategory, EpisodeFacts, EpisodeOffer, ExternalIds, TitleFacts, TitleId, TitleKind,
-        VodCategory, uuid_of,
-    };
-    use serde_json::json;
-
-    use super::*;
-    use crate::rest::frame::testing::{Rest, SECRET};
-
-    pub(crate) const DRAMA: VodCategoryId = VodCategoryId(101);
-    pub(crate) const LATE_NIGHT: VodCategoryId = VodCategoryId(102);
-    pub(crate) const SPACE: VodCategoryId = VodCategoryId(103);
-    /// Imported by no account.
-    pub(crate) const OFF: VodCategoryId = VodCategoryId(104);
-
-    fn url(path: &str) -> String {
-        format!("http://{SECRET}:{SECRET}@provider.example/{path}?token={SECRET}")
-    }
-
-    fn relation(id: u32, account: u32, category: VodCategoryId, name: &str) -> Relation {
-        let facts = TitleFacts { name: name.to_owned(), ..TitleFacts::default() };
-        let new =
-            Relation::new(RelationId(id), AccountId(account), category, id.to_string(), 1_600_000_000_000);
-        Relation { extension: "mkv".to_owned(), facts, ..new }
-    }
-
-    pub(crate) fn title(id: TitleId, relations: Vec<Relation>) -> Title {
-        let new = Title::new(id, uuid_of(id.key(), u128::from(id.key()) << 64), 1_600_000_000_000);
-        Title { relations, ..new }
-    }
-
-    fn episode(id: u32, season: u32, number: u32, name: &str) -> Episode {
-        let facts = EpisodeFacts {
-            name: name.to_owned(),
-            description: Some(format!("Plot of {name}")),
-            air_date: Some("2022-09-21".to_owned()),
-            duration_secs: Some(2400),
-            logo: Some(url("e.jpg")),
-            ..EpisodeFacts::default()
-        };
-        Episode {
-            id: EpisodeId(id),
-            uuid: uuid_of(id, u128::from(id) << 64),
-            series: TitleId::series(1).unwrap(),
-            season,
-            number,
-            offers: vec![EpisodeOffer {
-                account: AccountId(12),
-                relation: RelationId(25),
-                provider_id: format!("9{id}"),
-                address: Some(SourceUrl::new(url("e.mkv"))),
-                extension: "mkv".to_owned(),
-                facts,
-                last_seen: None,
-            }],
-            aliases: Vec::new(),
-            created_at: 1_600_000_000_000,
-            updated_at: 1_600_000_000_000,
-        }
-    }
-
-    /// Stores two accounts, categories, the films 1 (two versions), 2 (adult), 3 (hidden) and 4 (of a category that is not
-    /// imported), and the series 1 with three episodes.
-    pub(crate) async fn put_titles(rest: &Rest) {
-        for (id, name) in [(12, "One"), (13, "Two")] {
-            let list = PlaylistLocation::Url(SourceUrl::new(url("list.m3u")));
-            let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
-            let account = Account::new(AccountId(id), name, list, profile, 0);
-            rest.put([Account { enable_vod: true, ..account }]).await;
-        }
-        let categories = [
-            (DRAMA, "Drama", TitleKind::Movie),
-            (LATE_NIGHT, "Late Night", TitleKind::Movie),
-            (SPACE, "Space", TitleKind::Series),
-            (OFF, SECRET, TitleKind::Movie),
-        ];
-        rest.put(categories.map(|(id, name, kind)| VodCategory { id, name: name.to_owned(), kind })).await;
-        let links = [(12, DRAMA), (12, LATE_NIGHT), (12, SPACE), (13, DRAMA), (13, OFF)];
-        rest.put((1..).zip(links).map(|(id, (account, category))| AccountCategory {
-            id,
-            account: AccountId(account),
-            category,
-            kind: if category == SPACE { TitleKind::Series } else { TitleKind::Movie },
-            provider_ids: vec![id.to_string()],
-            enabled: category != OFF,
-            custom_properties: Map::new(),
-            last_seen: None,
-        }))
-        .await;
-
-        let mut first = relation(17, 12, DRAMA, "Metropolis");
-        first.facts = TitleFacts {
-            description: Some("A city".to_owned()),
-            year: Some(1927),
-            rating: Some("8.3".to_owned()),
-            genre: Some("Science Fiction, Drama".to_owned()),
-            duration_secs: Some(9180),
-            logo: Some(url("p.jpg")),
-            ids: ExternalIds { tmdb: Some("19".to_owned()), imdb: Some("tt0017136".to_owned()) },
-            ..first.facts
-        };
-        first.address = Some(SourceUrl::new(url("m.mkv")));
-        first.provider_id = url("m.mkv");
-        first.last_modified = Some(1_500_000_000);
-        let properties = json!({
-            "cast": "Brigitte Helm", "director": "Fritz Lang", "direct_source": url("m.mkv"),
-            "backdrop_path": [url("b.jpg")], "custom": SECRET,
-        });
-        first.custom_properties = properties.as_object().unwrap().clone();
-        let second = Relation { label: Some("4K".to_owned()), ..relation(18, 13, DRAMA, "Metropolis 4K") };
-        let mut adult = relation(19, 12, LATE_NIGHT, "Late");
-        adult.facts.is_adult = true;
-        let hidden = relation(20, 12, DRAMA, SECRET);
-        let off = relation(21, 13, OFF, SECRET);
-        let film = |number| TitleId::movie(number).unwrap();
-        let mut series = relation(25, 12, SPACE, "Andor");
-        series.extension = String::new();
-        series.facts.year = Some(2022);
-        series.facts.logo = Some(url("s.jpg"));
-        rest.put([
-            title(film(1), vec![first, second]),
-            title(film(2), vec![adult]),
-            Title { hidden: true, ..title(film(3), vec![hidden]) },
-            title(film(4), vec![off]),
-            title(TitleId::series(1).unwrap(), vec![series]),
-        ])
-        .await;
-        rest.put([
-            episode(1, 1, 1, "Kassa"),
-            episode(2, 1, 2, "That Would Be Me"),
-            episode(3, 0, 1, "Making of"),
-        ])
-        .await;
     }
 }

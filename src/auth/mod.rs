@@ -31,7 +31,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use config::AuthLimits;
 use data_encoding::HEXLOWER;
-use domain::core_settings::{self, SYSTEM_SETTINGS};
+use domain::core_settings::{SYSTEM_SETTINGS, self};
 use domain::event::Event;
 use domain::ids::DeviceLoginId;
 use domain::import_from::DjangoHash;
@@ -45,18 +45,18 @@ use storage::{Models, Record, Store, Table, View};
 use tracing::warn;
 use uuid::Uuid;
 
-pub(crate) use self::denied::Denied;
 use self::failures::{FailedLogin, FailureReports};
+use self::passwords::{Lane, Passwords};
+use self::player_secrets::PlayerSecrets;
+use self::throttle::{Attempt, Throttle};
+use self::tokens::{Signer, TokenError, TokenUse};
+pub(crate) use self::denied::Denied;
 pub(crate) use self::keys::random;
 pub(crate) use self::memory_logins::MemoryLogins;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 pub use self::passwords::hash_password;
-use self::passwords::{Lane, Passwords};
-use self::player_secrets::PlayerSecrets;
 pub(crate) use self::setup_code::SetupCode;
-use self::throttle::{Attempt, Throttle};
 pub(crate) use self::tokens::Tokens;
-use self::tokens::{Signer, TokenError, TokenUse};
 pub(crate) use self::user_networks::may_stream_from;
 
 /// Authenticates users. A handle; clones share their state.

@@ -7,7 +7,7 @@ mod pending;
 mod schedule;
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{File, self};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,20 +21,18 @@ use domain::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
-use storage::backup::{
-    Archive, BackupError, BackupFile, BackupSecret, KeyKind, UnlockedArchive, create_backup,
-};
+use storage::backup::{Archive, BackupError, BackupFile, BackupSecret, KeyKind, UnlockedArchive, create_backup};
 use storage::{Error, Models};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::auth::random;
+use crate::disk_space::DiskSpace;
+use crate::files::{Files, Folder};
 pub(crate) use self::pending::PendingRestore;
 pub(crate) use self::schedule::follow as follow_schedule;
-use crate::auth::random;
-use crate::conditions::DiskSpace;
-use crate::files::{Files, Folder};
 
 /// Back-ups and restorations that may wait or run at a time.
 const UNFINISHED_MAX: usize = 4;

@@ -8,8 +8,8 @@
 //! A node of a cluster replaces its store alone in this way, by a snapshot. Then the start also moves the records of this node
 //! from the old store into the new one.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{File, self};
+use std::io::{Write, self};
 use std::path::{Path, PathBuf};
 
 use config::DataFolder;
@@ -25,7 +25,7 @@ use storage::{Record, Store, create_folder};
 use tracing::warn;
 
 use crate::files::{Files, Folder};
-use crate::node::versions::written;
+use crate::written_version::written;
 
 /// Folders of the data folder that a restoration replaces, each with the name of the old one beside the new one.
 const REPLACED: [(&str, &str); 3] =
@@ -317,8 +317,8 @@ mod tests {
     use storage::records::{remove_plugin_values, set_plugin_value};
     use tempfile::TempDir;
 
-    use super::*;
     use crate::data::open_store;
+    use super::*;
 
     /// A data folder whose store has a group of this name, and an uploaded logo.
     fn data(name: &str) -> (TempDir, DataFolder) {

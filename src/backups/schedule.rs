@@ -11,8 +11,8 @@ use storage::{ChangeMessage, Changes, Models, Record};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::{Backups, SCHEDULED, TaskState};
 use crate::files::Folder;
+use super::{Backups, SCHEDULED, TaskState};
 
 /// A back-up that was due while the gateway was stopped is made this long after the start, in milliseconds.
 const OVERDUE_DELAY_MS: i64 = 120_000;

@@ -10,11 +10,11 @@ use domain::secret::Secret;
 use domain::time::iso_millis;
 use storage::backup::{Archive, BackupSecret, KeyKind};
 
-use super::nodes::must_not_run;
 use crate::backups::PendingRestore;
-use crate::control::{self, ControlReply, ControlRequest};
+use crate::control::{ControlReply, ControlRequest, self};
 use crate::data::{DataError, create_root, open_store};
 use crate::play::say;
+use super::nodes::must_not_run;
 
 /// Maximum length of a passphrase, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 1024;

@@ -15,12 +15,12 @@ use domain::cluster::token::NodeRole;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
-use super::cluster::{CONNECT_TIMEOUT, connected, options};
-use crate::control::{self, ControlReply, ControlRequest};
+use crate::control::{ControlReply, ControlRequest, self};
 use crate::data::open_store;
 use crate::node::file::{NodeFile, begin_cluster};
-use crate::node::versions::{self, Raised};
+use crate::node::versions::{Raised, self};
 use crate::play::say;
+use super::cluster::{CONNECT_TIMEOUT, connected, options};
 
 /// Makes this gateway the first node of a cluster. Blocks.
 pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {

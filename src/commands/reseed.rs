@@ -13,12 +13,12 @@ use storage::log::{CommitLog, LogKeys, LogPosition};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 
-use super::cluster::{connected, options};
-use super::nodes::{check_servers, members, must_not_run};
 use crate::data::open_store;
 use crate::node::file::NodeFile;
 use crate::node::reseed::{begin_new_log, check_need, newest_keys};
 use crate::play::{say, say_error};
+use super::cluster::{connected, options};
+use super::nodes::{check_servers, members, must_not_run};
 
 /// Begins a new log. Blocks.
 pub(super) fn reseed(config: &Config, is_forced: bool) -> anyhow::Result<ExitCode> {

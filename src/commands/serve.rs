@@ -9,7 +9,7 @@ use config::{Config, DataFolder};
 use crate::data::{DataError, open_store};
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::handover::{Listeners, TakeOver};
-use crate::node::joining::{self, JoinError};
+use crate::node::joining::{JoinError, self};
 use crate::play::{addresses_text, local_authority, say};
 
 /// Error that prevents `serve` from starting.

@@ -11,7 +11,7 @@ use domain::time::iso_millis;
 use domain::user::UserLevel;
 
 use crate::auth::PASSWORD_BYTES_MAX;
-use crate::control::{self, ControlReply, ControlRequest, UserSummary};
+use crate::control::{ControlReply, ControlRequest, UserSummary, self};
 use crate::play::say;
 
 /// Length of a generated password, in hexadecimal digits.

@@ -13,9 +13,9 @@ use std::io::ErrorKind;
 use anyhow::{Context, bail};
 use config::DataFolder;
 
+use crate::data::open_store;
 pub(crate) use self::request::{ControlReply, ControlRequest, UserSummary};
 pub(crate) use self::socket::{ControlSocket, ControlledNode, execute_here};
-use crate::data::open_store;
 
 /// Returns whether a gateway runs on this data folder. Blocks.
 pub(crate) fn is_running(folder: &DataFolder) -> bool {

@@ -1,6 +1,6 @@
 //! The requests of the operator, and how they are executed on the store.
 
-use std::fs::{self, File};
+use std::fs::{File, self};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ use crate::backups::uploaded_files;
 use crate::files::Files;
 use crate::node::file::NodeFile;
 use crate::node::join::{create_token, remove_node};
-use crate::node::versions::{self, Raised};
+use crate::node::versions::{Raised, self};
 use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
 
 /// A request of the operator.

@@ -18,12 +18,12 @@ use domain::user::{User, UserLevel};
 use storage::Store;
 use uuid::Uuid;
 
-pub use self::source::Source;
-use self::source::{SourceError, SourceSwitches};
+use crate::addresses::stream_address;
 use crate::auth::hash_password;
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
-use crate::player::stream_address;
+use self::source::{SourceError, SourceSwitches};
+pub use self::source::Source;
 
 /// One embedded clip.
 pub(crate) struct Feature {

@@ -9,11 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{
-    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
-    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder,
-    StorePlans, Switchboard, System, SystemParts, effective_settings,
-};
+use actors::{AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices, Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings};
 use config::{Config, DataFolder, Listen};
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -34,18 +30,14 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use warp::Filter;
 
-use self::listening::listen_on;
-pub(crate) use self::listening::{bind, bind_on};
-pub use self::stopping::{Drained, DrainingGateway, Stopped};
 use crate::app::App;
 use crate::auth::may_stream_from;
 use crate::backups::follow_schedule;
 use crate::control::{ControlSocket, ControlledNode};
 use crate::demo::Demo;
 use crate::discovery::Discovery;
-pub use crate::discovery::DiscoveryAddresses;
 use crate::files::{COMSKIP_CONFIG, Files, Folder};
-use crate::handover::{self, Listeners, RestartRequest, TakeOver};
+use crate::handover::{Listeners, RestartRequest, TakeOver, self};
 use crate::node::archives::follow_archives;
 use crate::node::fetch::FetchForNodes;
 use crate::node::forward::Forwarder;
@@ -57,7 +49,11 @@ use crate::node::work::NodeWork;
 use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
-use crate::{matching, node, plugins, push, recording_rules, rest, store_watch, strm_export};
+use crate::{matching, node, plugins, push, rest, store_watch, strm_export};
+use self::listening::listen_on;
+pub(crate) use self::listening::{bind, bind_on};
+pub use self::stopping::{Drained, DrainingGateway, Stopped};
+pub use crate::discovery::DiscoveryAddresses;
 
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
@@ -240,7 +236,7 @@ impl Gateway {
         let matching = async move { matching::follow(models, &events).await };
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
         let recording_rules =
-            AbortOnDropHandle::new(runtimes.work.spawn(recording_rules::follow(app.clone())));
+            AbortOnDropHandle::new(runtimes.work.spawn(app.recording_rules.clone().follow()));
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let archives = AbortOnDropHandle::new(runtimes.work.spawn(follow_archives(Arc::clone(&app))));
@@ -435,7 +431,7 @@ impl Gateway {
 
     /// Returns the programmes of guide sources.
     pub fn guide_files(&self) -> &GuideFiles {
-        &self.app.guide_files
+        &self.app.guides.files
     }
 
     /// Returns the public API of playlist refreshes.
@@ -642,9 +638,9 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
-    use super::*;
-    use crate::demo::{self, Source};
+    use crate::demo::{Source, self};
     use crate::play;
+    use super::*;
 
     fn config(listen: &str) -> Config {
         let listen: Listen = listen.parse().unwrap();

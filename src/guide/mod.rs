@@ -8,10 +8,6 @@ mod cache;
 mod entry;
 mod generated;
 mod parts;
-#[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,16 +22,16 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use domain::plan::ArchivedProgramme;
 use server::reply::Refusal;
-use storage::guide::GuideFile;
+use storage::guide::{GuideFile, GuideFiles};
 use storage::{Models, Table};
 use tracing::warn;
 
-pub(crate) use self::cache::{GuideCache, GuideLinks};
-pub(crate) use self::entry::{EntryId, GuideEntry};
+use self::cache::GuideCache;
 use self::generated::GeneratedProgrammes;
-pub(crate) use self::parts::ProgrammeParts;
 use self::parts::{GeneratedDays, ProgrammePart};
-use crate::app::App;
+pub(crate) use self::cache::GuideLinks;
+pub(crate) use self::entry::{EntryId, GuideEntry};
+pub(crate) use self::parts::ProgrammeParts;
 
 /// Length of a day, in seconds.
 pub(crate) const DAY: i64 = 24 * 60 * 60;
@@ -48,6 +44,45 @@ pub(crate) async fn read_guide<R: Send + 'static>(
 ) -> Result<R, Refusal> {
     let done = tokio::task::spawn_blocking(run).await;
     done.map_err(|error| Refusal::fault(format_args!("read a guide: {error}")))?
+}
+
+/// The place of all guides. Clones share their state.
+#[derive(Clone)]
+pub(crate) struct Guides {
+    models: Models,
+    /// The programmes of guide sources.
+    pub(crate) files: GuideFiles,
+    cache: Arc<GuideCache>,
+}
+
+impl Guides {
+    pub(crate) fn new(models: Models, files: GuideFiles) -> Self {
+        Self { models, files, cache: Arc::default() }
+    }
+
+    /// Returns all guides as they are now.
+    pub(crate) fn reader(&self) -> GuideReader {
+        let sources = self.models.guide_sources.load();
+        GuideReader {
+            index: self.models.guide.load(),
+            order: SourceOrder::new(sources.iter().map(|it| &**it)),
+            sources,
+            files: self.files.present(),
+            models: self.models.clone(),
+            cache: Arc::clone(&self.cache),
+            now: now_ms() / 1000,
+        }
+    }
+
+    /// Returns a text that changes when programmes, sources or guide channels can have changed, for entity tags.
+    pub(crate) fn version(&self) -> String {
+        let generations = self.models.guide_states.load();
+        let generations: Vec<_> = generations.iter().map(|it| (it.source.0, it.generation)).collect();
+        // A node of a cluster gets a file some time after the state that names it.
+        let files = self.files.present();
+        let files: Vec<_> = files.values().map(|it| (it.source().0, it.generation())).collect();
+        format!("{:?} {generations:?} {files:?}", self.models.guide_sources.load().version())
+    }
 }
 
 /// All guides at one moment. A refresh that ends while an answer is written changes nothing of it.
@@ -63,19 +98,6 @@ pub(crate) struct GuideReader {
 }
 
 impl GuideReader {
-    pub(crate) fn load(app: &App) -> Self {
-        let sources = app.models.guide_sources.load();
-        Self {
-            index: app.models.guide.load(),
-            order: SourceOrder::new(sources.iter().map(|it| &**it)),
-            sources,
-            files: app.guide_files.present(),
-            models: app.models.clone(),
-            cache: Arc::clone(&app.guide_cache),
-            now: now_ms() / 1000,
-        }
-    }
-
     /// Returns the guide of a channel: the linked one, or the one with its id in a guide. `None` if it has none.
     pub(crate) fn of_channel(&self, channel: &Channel) -> Option<ChannelGuide> {
         let guide_channel = Arc::clone(self.index.shown_channel(channel, &self.order)?);
@@ -158,16 +180,6 @@ impl GuideReader {
     /// Returns the channels of each guide channel.
     pub(crate) fn links(&self) -> Arc<GuideLinks> {
         self.cache.links(&self.models.channels.load(), &self.index, &self.order)
-    }
-
-    /// Returns a text that changes when programmes, sources or guide channels can have changed, for entity tags.
-    pub(crate) fn version(app: &App) -> String {
-        let generations = app.models.guide_states.load();
-        let generations: Vec<_> = generations.iter().map(|it| (it.source.0, it.generation)).collect();
-        // A node of a cluster gets a file some time after the state that names it.
-        let files = app.guide_files.present();
-        let files: Vec<_> = files.values().map(|it| (it.source().0, it.generation())).collect();
-        format!("{:?} {generations:?} {files:?}", app.models.guide_sources.load().version())
     }
 }
 

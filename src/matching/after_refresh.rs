@@ -5,8 +5,8 @@ use std::sync::Arc;
 use actors::{Events, match_after_refresh};
 use domain::event::{Event, EventBody};
 use storage::Models;
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 

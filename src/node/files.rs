@@ -35,10 +35,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use super::trust::NodeTrust;
 use crate::app::App;
 use crate::files::{COMSKIP_CONFIG, Files, Folder, UNFINISHED};
 use crate::rest::api::accounts::avatar::PICTURES;
+use super::trust::NodeTrust;
 
 /// Maximum number of files that are fetched at a time.
 const FETCHES_MAX: usize = 4;
@@ -140,7 +140,7 @@ pub(crate) async fn share_upload_file(app: &App, folder: Folder, name: &str) -> 
 /// Shares the programmes of a source with the other nodes. Does nothing without a cluster.
 pub(crate) async fn share_programmes(app: &App, source: GuideSourceId) -> Result<(), Refusal> {
     let Some(node) = app.node.get() else { return Ok(()) };
-    let Some(file) = app.guide_files.file(source) else { return Ok(()) };
+    let Some(file) = app.guides.files.file(source) else { return Ok(()) };
     let shared = node.files.share(&Shared::Programmes(source, file.generation())).await;
     shared.map_err(|error| {
         warn!("failed to share programmes with the other nodes: {error}");

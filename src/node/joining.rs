@@ -28,6 +28,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{info, warn};
 
+use crate::data::create_root;
+use crate::gateway::install_tls;
 use super::authority::{JOIN_NAME, NodeSecrets};
 use super::client::{NodeConnection, connect};
 use super::file::NodeFile;
@@ -35,8 +37,6 @@ use super::join::{JoinAnswer, JoinRequest};
 use super::port::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
 use super::port_of;
 use super::tls::{first_client_config, join_client_config};
-use crate::data::create_root;
-use crate::gateway::install_tls;
 
 /// Longest time for reaching NATS, and for the records of the nodes.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(15);

@@ -8,11 +8,7 @@ use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use actors::{
-    ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers,
-    FileExchange, MemberEnds, NodeDrain, NodeFetcher, NodeState, NodeView, PredecessorPort, ReadLoad,
-    SeatParts, SnapshotParts, cluster_link,
-};
+use actors::{ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers, FileExchange, MemberEnds, NodeDrain, NodeFetcher, NodeState, NodeView, PredecessorPort, ReadLoad, SeatParts, SnapshotParts, cluster_link};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
 use config::{ClusterConfig, Config, DataFolder, Listen};
@@ -31,6 +27,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use crate::app::App;
+use crate::data::complete;
+use crate::gateway::{StartError, bind_on};
 use super::NodeError;
 use super::drain::{DrainError, set_drain};
 use super::events::EventPasser;
@@ -44,9 +43,6 @@ use super::rings::RingDialer;
 use super::status::NodeStatuses;
 use super::trust::NodeTrust;
 use super::versions::WrittenVersion;
-use crate::app::App;
-use crate::data::complete;
-use crate::gateway::{StartError, bind_on};
 
 /// Time for which a port that is in use is tried again: the process that this one replaces may still have it.
 const BIND_TIME: Duration = Duration::from_secs(5);
@@ -295,7 +291,7 @@ async fn share_configuration(
         backups: app.backups.clone(),
     };
     let (of_files, models, uploads) = (Arc::clone(&trust), app.models.clone(), app.files.clone());
-    let guides = app.guide_files.clone();
+    let guides = app.guides.files.clone();
     let files = spawn_blocking(move || SharedFiles::new(exchange, of_files, models, uploads, guides));
     let files = Arc::new(files.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?);
     let keys = tokio::spawn(Arc::clone(&trust).follow_keys());

@@ -21,9 +21,9 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::backups::{Backups, PendingRestore};
 use super::joining::{FoundNode, download_snapshot, fetch_keys};
 use super::trust::NodeTrust;
-use crate::backups::{Backups, PendingRestore};
 
 /// Pause after an attempt that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);

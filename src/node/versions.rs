@@ -5,16 +5,12 @@ use std::collections::BTreeSet;
 use actors::{Cluster, ClusterView, NodeState};
 use cluster::{NodeInfo, written_version};
 use domain::cluster::certificate::NodeCertificate;
-use domain::cluster::version::{
-    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, VersionRange, raised_version, unfit,
-};
+use domain::cluster::version::{ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, VersionRange, raised_version, unfit};
 use serde::{Deserialize, Serialize};
 use storage::{Store, Table, View, Write};
 
+use crate::written_version::CLUSTER_VERSION_ID;
 use super::NodeError;
-
-/// The only record of [`ClusterVersion`].
-const ID: u32 = 1;
 
 /// The version that the nodes write, as the configuration of this one says.
 #[derive(Clone)]
@@ -34,21 +30,8 @@ impl WrittenVersion {
     }
 
     pub(crate) fn get(&self) -> u32 {
-        self.0.load().get(ID).map_or(FIRST_VERSION, |it| it.version)
+        self.0.load().get(CLUSTER_VERSION_ID).map_or(FIRST_VERSION, |it| it.version)
     }
-}
-
-/// Returns whether a store may get records that came with this version: all nodes with which it is shared read them.
-/// Blocks.
-pub(crate) fn may_have(store: &Store, version: u32) -> storage::Result<bool> {
-    let is_shared = store.log_status().borrow().is_some();
-    Ok(!is_shared || written(store)? >= version)
-}
-
-/// Returns the version that the nodes write, as this store says. Blocks.
-pub(crate) fn written(store: &Store) -> storage::Result<u32> {
-    let record = store.collection::<ClusterVersion>().get(ID)?;
-    Ok(record.map_or(FIRST_VERSION, |it| it.version))
 }
 
 /// Lets a new cluster begin with the newest version.
@@ -117,7 +100,7 @@ pub(crate) fn raise(
     }
     let valid = certificates.iter().filter(|it| it.revoked_at.is_none()).map(|it| it.node.0).collect();
     let members = counted(members, &valid);
-    let from = write.get::<ClusterVersion>(ID)?.map_or(FIRST_VERSION, |it| it.version);
+    let from = write.get::<ClusterVersion>(CLUSTER_VERSION_ID)?.map_or(FIRST_VERSION, |it| it.version);
     let to = raised_version(from, &members, is_forced)?;
     if to > from {
         write.put(&ClusterVersion { version: to })?;
@@ -144,6 +127,7 @@ mod tests {
     use storage::records::schema;
     use uuid::Uuid;
 
+    use crate::written_version::may_have;
     use super::*;
 
     fn certificate(id: u32, revoked_at: Option<i64>) -> NodeCertificate {

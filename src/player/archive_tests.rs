@@ -11,8 +11,8 @@ use domain::user::{CATCHUP_ENABLED, User};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::guide::testing::{four_days, guide_source, now, put_guide};
 use crate::rest::frame::testing::{ADMIN, Answer, Rest, STREAMER};
+use crate::rest::guide_testing::{four_days, guide_source, now, put_guide};
 
 fn account(id: u32, is_active: bool) -> Account {
     let (profile, name) = (AccountProfile::default_of(ProfileId(id), "A", 0), format!("Account {id}"));

@@ -29,17 +29,17 @@ use server::reply::Refusal;
 use server::stream::Guard;
 use tracing::info;
 
-use super::elsewhere;
-use super::output_profile::WantedPart;
-use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
-use super::timeshift::{self, PlayedPart};
-use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
-use super::watch::{live_tail, unknown_channel};
 use crate::app::App;
-use crate::guide::{GuideReader, read_guide};
+use crate::guide::read_guide;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
+use super::elsewhere;
+use super::output_profile::WantedPart;
+use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
+use super::timeshift::{PlayedPart, self};
+use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
+use super::watch::{live_tail, unknown_channel};
 
 /// Duration of a programme that the address does not tell, in minutes.
 pub(crate) const MINUTES_DEFAULT: i64 = 120;
@@ -241,7 +241,7 @@ async fn programme_of(app: &Arc<App>, channel: &Channel, at: i64) -> Option<Arch
         return None;
     }
     let (app, channel) = (Arc::clone(app), channel.clone());
-    let found = read_guide(move || Ok(GuideReader::load(&app).archived_programme(&channel, at))).await;
+    let found = read_guide(move || Ok(app.guides.reader().archived_programme(&channel, at))).await;
     found.ok().flatten()
 }
 

@@ -16,14 +16,14 @@ use http::{HeaderValue, Method, StatusCode};
 use server::reply::Refusal;
 use storage::Table;
 
-use super::long_text::{Coding, LongText, LongTextHead};
-use super::options::OutputOptions;
-use super::selection::OutputChannels;
 use crate::archives::ChannelArchives;
 use crate::guide::{DAY, GuideReader, ProgrammeParts};
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{MediaTypes, Route, weak_tag};
+use super::long_text::{Coding, LongText, LongTextHead};
+use super::options::OutputOptions;
+use super::selection::OutputChannels;
 
 /// Length of an hour, in seconds.
 const HOUR: i64 = 60 * 60;
@@ -194,8 +194,8 @@ impl GuideWriter {
         Self {
             selection,
             window: GuideWindow::of(call, options, now_ms() / 1000),
-            version: GuideReader::version(&call.app),
-            guides: GuideReader::load(&call.app),
+            version: call.app.guides.version(),
+            guides: call.app.guides.reader(),
             archives: call.archives(),
             logos: call.app.models.logos.load(),
             phase: Phase::Start,

@@ -18,8 +18,8 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::guide::testing::{HOUR, four_days, guide_source, now, programme, put_guide};
 use crate::rest::frame::testing::{ADMIN, Rest, STREAMER};
+use crate::rest::guide_testing::{HOUR, four_days, guide_source, now, programme, put_guide};
 
 fn channel(id: u32, number: &str, tvg_id: &str) -> Channel {
     let (number, tvg_id) = (number.parse().ok(), Some(tvg_id.to_owned()));

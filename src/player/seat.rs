@@ -5,10 +5,10 @@ use domain::user;
 use server::reply::Refusal;
 use tracing::info;
 
-use super::vod::no_file;
-use super::watch::{anonymous_seat, is_active};
 use crate::auth::Denied;
 use crate::rest::frame::call::Call;
+use super::vod::no_file;
+use super::watch::{anonymous_seat, is_active};
 
 /// Something that is kept until an answer is sent, such as a seat.
 pub(crate) type Held = Box<dyn Send + Sync>;

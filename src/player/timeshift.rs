@@ -9,29 +9,22 @@ use actors::{PastPart, Target, VodTitle};
 use bytes::Bytes;
 use domain::catchup::ArchiveTimes;
 use domain::channel::Channel;
-use domain::core_settings::TIMESHIFT_SETTINGS;
 use domain::time::iso_millis;
-use domain::timeshift::{TimeShiftMode, TimeShiftSettings};
+use domain::timeshift::TimeShiftMode;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::Method;
 use server::reply::Refusal;
-use storage::Models;
 use tracing::warn;
 use warp::reply::Response as Reply;
 
+use crate::app::App;
+use crate::archives::timeshift_settings;
+use crate::rest::frame::call::Call;
 use super::past::OpenedPart;
 use super::ranges::RangedFile;
 use super::seat::{take_seat, viewer};
 use super::watch::unknown_channel;
-use crate::app::App;
-use crate::rest::frame::call::Call;
-
-/// Returns the settings of the own time-shift.
-pub(crate) fn timeshift_settings(models: &Models) -> TimeShiftSettings {
-    let settings = models.settings.load();
-    TimeShiftSettings::from_setting(settings.one_by("key", TIMESHIFT_SETTINGS).map(|it| &it.value))
-}
 
 /// Returns the part of the past of a channel that the gateway has kept; `None` if it has not kept its start.
 pub(super) async fn find(app: &App, channel: &Channel, times: ArchiveTimes) -> Option<PastPart> {

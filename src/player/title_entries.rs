@@ -8,7 +8,7 @@ use domain::vod::{Title, TitleKind, VodCategory};
 use storage::{Models, Table};
 use tracing::error;
 
-use super::addresses::{StreamAddresses, episode_image_address, image_address};
+use crate::addresses::{StreamAddresses, episode_image_address, image_address};
 use crate::rest::frame::call::Call;
 use crate::titles::SeenTitles;
 
@@ -33,7 +33,7 @@ impl TitleEntries {
         };
         Self {
             kinds,
-            seen: SeenTitles::of_call(call),
+            seen: call.seen_titles(),
             categories: models.vod_categories.load(),
             models,
             ranges,

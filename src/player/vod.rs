@@ -16,9 +16,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use actors::{
-    SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
-};
+use actors::{SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle};
 use bytes::Bytes;
 use domain::ids::{AccountId, EpisodeId, RecordingId};
 use domain::plan::{TitleCandidate, TitleVersion};
@@ -36,15 +34,14 @@ use server::reply::Refusal;
 use tracing::info;
 use warp::reply::Response as Reply;
 
-use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
-use super::recordings::parts::FileSelection;
-use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
-use super::{elsewhere, recordings};
 use crate::auth::Denied;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};
-use crate::titles::SeenTitles;
+use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
+use super::recordings::parts::FileSelection;
+use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
+use super::{elsewhere, recordings};
 
 /// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {
@@ -215,7 +212,7 @@ impl Wanted {
     /// Returns the files that can be played: first those of the version that is named or preferred, then the others. `None`:
     /// only other nodes of the cluster may play them.
     fn candidates(&self, call: &Call, query: &VodQuery) -> Result<Option<Arc<[TitleCandidate]>>, Refusal> {
-        let seen = SeenTitles::of_call(call);
+        let seen = call.seen_titles();
         if !seen.shows(&self.title) {
             return Err(unknown_title());
         }

@@ -8,10 +8,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use actors::{check_cron, now_ms};
-use domain::plugin::{
-    Field, Manifest, ManifestFault, Plugin, PluginKey, PluginSettings, actions_of, actions_of_plugin,
-    fields_of, fields_of_plugin,
-};
+use domain::plugin::{Field, Manifest, ManifestFault, Plugin, PluginKey, PluginSettings, actions_of, actions_of_plugin, fields_of, fields_of_plugin};
 use serde_json::{Map, Value};
 use storage::Write;
 use storage::plugin_files::{FolderError, PluginFiles};

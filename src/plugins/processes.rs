@@ -3,10 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use actors::{
-    ApiAnswer, ApiCall, ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginCaller,
-    PluginFolders, PluginNote, PluginNotification, PluginSettings, Plugins, System,
-};
+use actors::{ApiAnswer, ApiCall, ButtonLog, InstalledPlugin, Integrations, Pending, PluginBackend, PluginCaller, PluginFolders, PluginNote, PluginNotification, PluginSettings, Plugins, System};
 use config::Config;
 use domain::cluster::version::PLUGIN_VALUES_VERSION;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
@@ -17,8 +14,8 @@ use tokio::sync::broadcast;
 use tracing::warn;
 
 use crate::files::{Files, Folder};
-use crate::node::versions::may_have;
 use crate::rest::PluginCalls;
+use crate::written_version::may_have;
 
 /// Maximum number of notifications that a slow reader may fall behind.
 const LAG_MAX: usize = 256;

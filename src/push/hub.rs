@@ -4,11 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{
-    ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus,
-    PluginNotification, RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus,
-    VodSessionInfo, now_ms,
-};
+use actors::{ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification, RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus, VodSessionInfo, now_ms};
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId};
 use domain::recording::{Recording, RecordingStatus};
@@ -20,13 +16,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use super::elsewhere;
-use super::frames::{self, Notification, RecordingCounts};
-use super::statistics::{ClientsOf, Statistics, StatisticsReader};
 use crate::app::App;
 use crate::matching::MatchReport;
-use crate::node::status::{self, WantedClients};
+use crate::node::status::{WantedClients, self};
 use crate::rest::{pushed_past_stats, pushed_stats};
+use super::elsewhere;
+use super::frames::{Notification, RecordingCounts, self};
+use super::statistics::{ClientsOf, Statistics, StatisticsReader};
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);

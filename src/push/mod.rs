@@ -30,13 +30,13 @@ use warp::reply::Response as Reply;
 use warp::ws::Ws;
 use warp::{Filter, Rejection};
 
+use crate::app::App;
+use crate::auth::Denied;
 use self::access::{Access, BEARER, PATH};
-pub(crate) use self::elsewhere::refreshes_for_others;
 use self::hub::Hub;
 use self::session::Session;
 use self::socket_limit::SocketLimit;
-use crate::app::App;
-use crate::auth::Denied;
+pub(crate) use self::elsewhere::refreshes_for_others;
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;

@@ -22,14 +22,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 use warp::ws::{Message, WebSocket};
 
+use crate::app::App;
+use crate::recording_rules::dvr_settings;
 use super::access::{Access, AccessLoss};
-use super::frames::{self, ForOthers};
+use super::frames::{ForOthers, self};
 use super::heartbeat::{Action, Heartbeat};
 use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
-use crate::app::App;
-use crate::recording_rules::dvr_settings;
 
 /// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -179,7 +179,7 @@ impl Session {
 
     /// Returns whether a user finds recordings in the interface.
     fn may_record(&self, user: &User) -> bool {
-        dvr_settings(&self.app).permit(user)
+        dvr_settings(&self.app.models).permit(user)
     }
 
     /// Returns the frame for this user, or `None` if the message is not meant for them.

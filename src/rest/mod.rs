@@ -11,26 +11,29 @@
 pub(crate) mod api;
 pub(crate) mod frame;
 #[cfg(test)]
+pub(crate) mod guide_testing;
+#[cfg(test)]
+mod guide_tests;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod reads;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod title_testing;
 
 use std::sync::Arc;
 
 use domain::user::UserLevel;
 use server::Routes;
 
-pub(crate) use self::api::{
-    ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats,
-    pushed_stats,
-};
-pub(crate) use self::frame::plugin::PluginCalls;
-use self::frame::route::Route;
-use self::frame::{dispatch, openapi};
 use crate::app::App;
 use crate::{api_docs, player, status, ui};
+use self::frame::route::Route;
+use self::frame::{dispatch, openapi};
+pub(crate) use self::api::{ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats, pushed_stats};
+pub(crate) use self::frame::plugin::PluginCalls;
 
 /// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {

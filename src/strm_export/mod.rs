@@ -17,7 +17,7 @@ use std::sync::Arc;
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
 use config::PublicUrl;
-use domain::core_settings::{self, LIBRARY_SETTINGS, SYSTEM_SETTINGS};
+use domain::core_settings::{LIBRARY_SETTINGS, SYSTEM_SETTINGS, self};
 use domain::ids::UserId;
 use domain::library_settings::{ExportSettings, LibrarySettings, is_export_folder};
 use domain::user::User;
@@ -25,11 +25,11 @@ use parking_lot::Mutex;
 use storage::Models;
 use tokio::sync::OwnedMutexGuard;
 
+use crate::auth::player_secret_of;
 use self::files::ExportFiles;
+use self::titles::put_titles;
 pub(crate) use self::files::ExportReport;
 pub(crate) use self::schedule::follow;
-use self::titles::put_titles;
-use crate::auth::player_secret_of;
 
 /// An export to make: its titles, its folder and its addresses.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use domain::strm::{ExternalIds, StrmEpisode, StrmTitle, StrmTree, StrmVersion, T
 use domain::vod::{Episode, Title, TitleKind};
 use storage::Models;
 
+use crate::addresses::{TitleAddresses, image_address};
+use crate::titles::SeenTitles;
 use super::ExportOrder;
 use super::files::ExportFiles;
-use crate::player::addresses::{TitleAddresses, image_address};
-use crate::titles::SeenTitles;
 
 /// Puts the files of all titles. Returns the number of files.
 pub(super) fn put_titles(
@@ -23,7 +23,7 @@ pub(super) fn put_titles(
     let mut export = Export {
         addresses: TitleAddresses::with_login(&order.origin, &order.user, secret),
         origin: &order.origin,
-        seen: SeenTitles::of(models, Some(&order.user)),
+        seen: SeenTitles::new(models, Some(&order.user)),
         tree: StrmTree::new(order.has_nfo),
         files,
         n_files: 0,

@@ -8,10 +8,9 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::spool::Spool;
-use crate::images::ImageType;
+use crate::image_types::{ImageType, PictureFormat};
 use crate::rest::api::accounts::pictures::PICTURE_BYTES_MAX;
-use crate::rest::frame::picture::PictureFormat;
+use super::spool::Spool;
 
 /// The records that were read so far. Streams are in a temporary file.
 pub(super) struct Gathered {

@@ -9,8 +9,8 @@ use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use serde_json::{Map, Value, json};
 
-use super::gathered::Gathered;
 use crate::logo_cache::LOGO_BYTES_MAX;
+use super::gathered::Gathered;
 
 /// Maximum length of an answer, in bytes. Its values take several times as much memory.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;

@@ -42,13 +42,13 @@ use storage::records::{next_profile_id, schema};
 use storage::{Error, Store};
 use uuid::Uuid;
 
-use self::gathered::Gathered;
-use self::write::NewRecords;
 use crate::auth::{SERVER_KEYS, stored_api_key};
 use crate::control::is_running;
 use crate::data::open_store;
 use crate::files::{Files, Folder};
 use crate::play::{printable, say};
+use self::gathered::Gathered;
+use self::write::NewRecords;
 
 /// Reads the source, and writes what it contains unless this is a dry run. Prints a report.
 pub(super) fn run(config: &Config, new: &NewImportFrom) -> anyhow::Result<ExitCode> {

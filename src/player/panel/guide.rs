@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
-use crate::guide::{DAY, EntryId, GuideEntry, GuideReader, read_guide};
+use crate::guide::{DAY, EntryId, GuideEntry, read_guide};
 use crate::rest::frame::call::Call;
 
 /// Number of programmes if the app names none, and the maximum.
@@ -79,7 +79,7 @@ async fn listings(
     let provider_hours = i64::from(archives.hours_of_provider(channel.id));
     // The time that is kept: what the settings allow may not have been broadcast yet.
     let kept_from = since.filter(|_| archives.is_kept(channel.id)).map(|it| it / 1000 - START_SLACK);
-    let guides = GuideReader::load(&call.app);
+    let guides = call.app.guides.reader();
     let listings: Vec<Listing> = read_guide(move || {
         let Some(guide) = guides.of_channel(&channel) else { return Ok(Vec::new()) };
         let now = guides.now;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::rest::frame::testing::{ADMIN, Answer, INACTIVE, Rest, SECRET, STREAMER, TRUSTED_PROXY};
-use crate::titles::testing::put_titles;
+use crate::rest::title_testing::put_titles;
 
 fn channel(id: u32, name: &str, number: Option<&str>, group: Option<u32>) -> Channel {
     Channel {

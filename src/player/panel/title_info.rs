@@ -6,22 +6,20 @@ use domain::vod::{Episode, EpisodeOffer, Relation, Title, TitleKind};
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 
-use super::titles::{Common, extension_of, version_name};
-use crate::player::addresses::episode_image_address;
+use crate::addresses::episode_image_address;
 use crate::player::recordings::rows;
 use crate::rest::frame::call::Call;
-use crate::titles::{
-    OpenedTitle, Properties, SeenTitles, clock_time, numeric_rating, open_series, open_title,
-};
+use crate::titles::{OpenedTitle, Properties, SeenTitles, clock_time, numeric_rating};
+use super::titles::{Common, extension_of, version_name};
 
 /// Returns a film and its details. Unknown ids, and films that the caller does not see, are not found.
 pub(super) async fn film(call: &Call, id: Option<&str>) -> Result<Value, Refusal> {
     if let Some(recorded) = number(id).and_then(|it| rows::film_info(call, it)) {
         return Ok(recorded);
     }
-    let seen = SeenTitles::of_call(call);
+    let seen = call.seen_titles();
     let (film, relation) = find(call, &seen, TitleKind::Movie, id).await?.ok_or_else(unknown_film)?;
-    let OpenedTitle { title: film, details } = open_title(&call.app, film, relation).await?;
+    let OpenedTitle { title: film, details } = call.app.titles.open(film, relation).await?;
     let mut relations: Vec<&Relation> = seen.relations(&film).collect();
     let version = relation.and_then(|it| relations.iter().copied().find(|of| of.id == it));
     if let Some(version) = version {
@@ -98,9 +96,9 @@ pub(super) async fn series(call: &Call, id: Option<&str>) -> Result<Value, Refus
     if let Some(recorded) = number(id).and_then(|it| rows::series_info(call, it)) {
         return Ok(recorded);
     }
-    let seen = SeenTitles::of_call(call);
+    let seen = call.seen_titles();
     let (series, _) = find(call, &seen, TitleKind::Series, id).await?.ok_or_else(unknown_series)?;
-    let (OpenedTitle { title: series, details }, episodes) = open_series(&call.app, series).await?;
+    let (OpenedTitle { title: series, details }, episodes) = call.app.titles.open_series(series).await?;
     let relations: Vec<&Relation> = seen.relations(&series).collect();
     let properties = Properties::of_title(&series, details.as_ref());
     let common = Common::of(&series, properties, &relations).ok_or_else(unknown_series)?;

@@ -1,6 +1,6 @@
 //! Films, series and their categories, as a panel describes them.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write, self};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,14 +19,14 @@ use storage::{Models, Table};
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use super::PanelAnswer;
-use crate::player::addresses::{backdrop_address, image_address};
+use crate::addresses::{backdrop_address, image_address};
 use crate::player::growing::{GrowingText, whole};
 use crate::player::prepared::AnswerTables;
 use crate::player::recordings::rows::{RecordingRows, category_of};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{client_has, weak_tag};
-use crate::titles::{Properties, SeenTitles, numeric_rating, title_index};
+use crate::titles::{Properties, SeenTitles, numeric_rating};
+use super::PanelAnswer;
 
 /// The origin of lists of titles, at one moment.
 #[derive(Clone)]
@@ -304,7 +304,7 @@ async fn question(
         version: *call.app.title_commits.load(),
         // After a change the index takes some time. Titles are read from the store.
         index: match list {
-            List::Categories(_) => title_index(&call.app).await?,
+            List::Categories(_) => call.app.titles.index().await?,
             List::Titles(_) => models.vod_index.load(),
         },
         categories: models.vod_categories.load(),
@@ -315,7 +315,7 @@ async fn question(
         list,
         category,
         origin: call.player_origin(),
-        seen: SeenTitles::of_call(call),
+        seen: call.seen_titles(),
         rows: library_settings(call).panel_rows,
         recorded: match list {
             List::Categories(kind) => RecordingRows::category(call, kind),

@@ -27,14 +27,14 @@ use server::WarpBody;
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
-use self::hls::HlsPlaylist;
-pub(super) use self::output::routes;
-pub(crate) use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
-use self::parts::FileSelection;
-use super::seat::take_seat;
 use crate::recording_rules::dvr_settings;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::MediaType;
+use self::hls::HlsPlaylist;
+use self::parts::FileSelection;
+use super::seat::take_seat;
+pub(super) use self::output::routes;
+pub(crate) use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 
 /// The recordings that a viewer finds, the newest one first.
 pub(super) struct ListedRecordings {
@@ -49,7 +49,7 @@ impl ListedRecordings {
         let models = &call.app.models;
         let seen = SeenRecordings::of(models, call.user().ok().map(|it| &**it));
         let mut recordings = Vec::new();
-        if dvr_settings(&call.app).recordings_in_players {
+        if dvr_settings(&call.app.models).recordings_in_players {
             let all = models.recordings.load();
             recordings.extend(all.iter().filter(|it| it.file.is_some() && seen.shows(it)).cloned());
             recordings.sort_by_key(|it| std::cmp::Reverse((it.start, it.id)));
@@ -90,7 +90,7 @@ pub(super) fn of_number(call: &Call, number: u32) -> Option<Arc<Recording>> {
 
 /// Returns a recording with a file, if the caller finds it.
 pub(super) fn find(call: &Call, id: RecordingId) -> Option<Arc<Recording>> {
-    if !dvr_settings(&call.app).recordings_in_players {
+    if !dvr_settings(&call.app.models).recordings_in_players {
         return None;
     }
     let models = &call.app.models;

@@ -10,10 +10,7 @@ use domain::xml::push_escaped;
 use http::StatusCode;
 use server::reply::Refusal;
 
-use super::ListedRecordings;
-use super::file::extension_of;
-use super::rows::CATEGORY;
-use crate::player::addresses::logo_address;
+use crate::addresses::logo_address;
 use crate::player::guide::Xmltv;
 use crate::player::long_text::{Coding, LongText, LongTextHead};
 use crate::player::options::OutputOptions;
@@ -23,6 +20,9 @@ use crate::recording_rules::dvr_settings;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
+use super::ListedRecordings;
+use super::file::extension_of;
+use super::rows::CATEGORY;
 
 /// Path of the playlist.
 pub(crate) const RECORDINGS_PLAYLIST: &str = "/output/recordings.m3u";
@@ -51,7 +51,7 @@ pub(in crate::player) fn routes() -> Vec<Route> {
 }
 
 fn check_enabled(call: &Call) -> Result<(), Refusal> {
-    match dvr_settings(&call.app).recordings_in_players {
+    match dvr_settings(&call.app.models).recordings_in_players {
         true => Ok(()),
         false => Err(Refusal::not_found("Recordings are not shown to players.")),
     }

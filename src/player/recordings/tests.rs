@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::rest::frame::testing::{ADMIN, Answer, REMOTE, Rest, STANDARD, STREAMER};
-use crate::titles::testing::put_titles;
+use crate::rest::title_testing::put_titles;
 
 /// 2031-05-04, 20:15 in UTC.
 const START: i64 = 1_935_692_100_000;

@@ -13,12 +13,12 @@ use server::reply::Refusal;
 use storage::Models;
 use url::form_urlencoded::Serializer;
 
-use super::device::{Device, DevicePath};
-use super::{Xml, document, push_element};
-use crate::player::addresses::StreamAddresses;
+use crate::addresses::StreamAddresses;
 use crate::player::playlist::M3u;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Content;
+use super::device::{Device, DevicePath};
+use super::{Xml, document, push_element};
 
 /// A channel of a tuner. Names as HDHomeRun devices use them. A field that is not known is left out, because clients
 /// take `null` for an error.

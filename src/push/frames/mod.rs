@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actors::{
-    DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification,
-    RefreshPhase, RefreshStatus, RunResult, RunStage, VodPhase, VodRefreshStatus,
-};
+use actors::{DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification, RefreshPhase, RefreshStatus, RunResult, RunStage, VodPhase, VodRefreshStatus};
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::guide::state::GuideStatus;
@@ -19,8 +16,8 @@ use server::refusals::refused_writes;
 use storage::{Change, ChangedIds, StopReason};
 use uuid::Uuid;
 
-use super::statistics::ClientsOf;
 use crate::matching::MatchReport;
+use super::statistics::ClientsOf;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::archives::ChannelArchives;
+use crate::titles::SeenTitles;
 
 /// Parameters of a login in the query or in a form.
 pub(super) const QUERY_USERNAME: &str = "username";
@@ -213,6 +214,11 @@ impl Call {
     /// Returns the limits of what the caller may see and watch.
     pub(crate) fn view_limits(&self) -> ViewLimits {
         view_limits(&self.app.models, self.user.as_deref())
+    }
+
+    /// Returns the films and series that the caller may see and watch.
+    pub(crate) fn seen_titles(&self) -> SeenTitles {
+        SeenTitles::new(&self.app.models, self.identity().ok().map(|it| &**it))
     }
 
     /// Returns whether the caller may see and watch a channel. For many channels, use [`Call::view_limits`] once.

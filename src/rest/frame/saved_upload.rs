@@ -8,11 +8,11 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::call::Call;
-use super::upload::{FILE, Upload};
 use crate::app::App;
 use crate::files::Folder;
 use crate::node::files::share_upload;
+use super::call::Call;
+use super::upload::{FILE, Upload};
 
 /// A saved file. It is removed again unless the record that uses it was written.
 pub(crate) struct SavedUpload {

@@ -42,16 +42,16 @@ use tower_service::Service;
 use url::form_urlencoded;
 use warp::Filter;
 
-use super::access::Access;
-use super::call::{Call, Parameters};
-use super::conform;
-use super::route::Route;
-use super::router::Router;
 use crate::app::App;
 use crate::auth::Auth;
 use crate::gateway;
 use crate::recent_log::RecentLog;
 use crate::rest::{openapi, routes};
+use super::access::Access;
+use super::call::{Call, Parameters};
+use super::conform;
+use super::route::Route;
+use super::router::Router;
 
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;

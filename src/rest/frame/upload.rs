@@ -4,7 +4,7 @@
 //! as a body of its own. It is written to an unnamed file in the data folder, which disappears with the request.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek, self};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use server::reply::Refusal;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use super::input::{FileInput, Input, Inputs, RequestInput};
 use crate::files::Files;
+use super::input::{FileInput, Input, Inputs, RequestInput};
 
 /// Name of the part with the file. A part with another name is the file as well if it has a file name.
 pub(crate) const FILE: &str = "file";
@@ -274,12 +274,12 @@ mod tests {
     use resource_derive::Body;
     use serde_json::json;
 
-    use super::*;
     use crate::rest::frame::access::ADMIN;
     use crate::rest::frame::call::Call;
     use crate::rest::frame::dispatch;
     use crate::rest::frame::route::Route;
-    use crate::rest::frame::testing::{self, Rest};
+    use crate::rest::frame::testing::{Rest, self};
+    use super::*;
 
     /// A body beside a file.
     #[derive(Debug, Body)]

@@ -10,11 +10,11 @@ use url::form_urlencoded::Serializer;
 
 use crate::player::recordings::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 use crate::recording_rules::dvr_settings;
-use crate::rest;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, ShownSecret, choice};
+use crate::rest;
 
 /// The addresses of a user for players.
 #[derive(Clone, Debug, Serialize, View)]
@@ -124,7 +124,7 @@ fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
         with_key(PlayerInterface::M3uWithKey, "/playlist.m3u"),
         with_key(PlayerInterface::XmltvWithKey, "/api/epg.xml"),
     ];
-    if dvr_settings(&call.app).recordings_in_players {
+    if dvr_settings(&call.app.models).recordings_in_players {
         for (kind, path) in [
             (PlayerInterface::Recordings, RECORDINGS_PLAYLIST),
             (PlayerInterface::RecordingsGuide, RECORDINGS_GUIDE),
@@ -160,8 +160,8 @@ mod tests {
     use domain::secret::Secret;
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::rest::frame::testing::{Rest, STREAMER as STREAMER_USER};
+    use super::*;
 
     #[tokio::test]
     async fn a_user_gets_the_addresses_of_every_player_interface_and_an_admin_those_of_all_users() {

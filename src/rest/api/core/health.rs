@@ -5,7 +5,8 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::conditions::{Condition, ConditionKind, DiskSpace, Severity, conditions};
+use crate::conditions::{Condition, ConditionKind, Severity, conditions};
+use crate::disk_space::DiskSpace;
 use crate::rest::api::proxy::visible_targets;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

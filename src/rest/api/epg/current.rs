@@ -11,11 +11,11 @@ use server::field_errors::NO_FIELD;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use super::programs::{GridProgramView, ProgramView};
 use crate::guide::{ChannelGuide, GuideReader, read_guide};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
+use super::programs::{GridProgramView, ProgramView};
 
 /// Maximum number of channels of a request.
 const CHANNELS_MAX: usize = 2_000;
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Leaves channels out that have no running programme.
 async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>, Refusal> {
-    let guides = GuideReader::load(&call.app);
+    let guides = call.app.guides.reader();
     match (query.channel_uuids, query.epg_data_ids) {
         (Some(uuids), None) => {
             let (channels, limits) = (call.app.models.channels.load(), call.view_limits());

@@ -10,12 +10,12 @@ use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
 
-use super::programs::GridProgramView;
 use crate::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
+use super::programs::GridProgramView;
 
 /// Part of the grid before now and after now, in seconds, if no times are given.
 const BEFORE: i64 = 60 * 60;
@@ -62,7 +62,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn grid(call: Call, query: GridQuery) -> Result<GridView, Refusal> {
-    let guides = GuideReader::load(&call.app);
+    let guides = call.app.guides.reader();
     let (from, until) = span(&query, guides.now)?;
     let wanted: Option<HashSet<ChannelId>> = query.channels.map(HashSet::from_iter);
     let (channels, limits) = (call.app.models.channels.load(), call.view_limits());

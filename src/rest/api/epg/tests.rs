@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::guide::programme::{
-    Credit, CreditRole, EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeRating, ProgrammeVideo,
-};
+use domain::guide::programme::{Credit, CreditRole, EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeRating, ProgrammeVideo};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GroupId};
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::guide::testing::{HOUR, four_days, guide_source, now, programme, put_guide};
 use crate::rest::frame::testing::{ADMIN, Answer, Rest, SECRET, STANDARD, STREAMER};
+use crate::rest::guide_testing::{HOUR, four_days, guide_source, now, programme, put_guide};
 
 fn channel(id: u32, tvg_id: &str) -> Channel {
     let number = Some(id.to_string().parse().unwrap());

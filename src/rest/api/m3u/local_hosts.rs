@@ -90,8 +90,8 @@ mod tests {
     use domain::stream::StreamProperties;
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::rest::frame::testing::Rest;
+    use super::*;
 
     const ACCOUNT: u32 = 2;
 

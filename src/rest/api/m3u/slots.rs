@@ -7,7 +7,7 @@ use std::time::Duration;
 use actors::{LeaseInfo, LeasePurpose, SlotElsewhere, SlotsSnapshot, Target, WaitingRequest, now_ms};
 use domain::account::{Account, AccountProfile};
 use domain::channel::Channel;
-use domain::cluster::record::{self, NodeId, SlotPurpose};
+use domain::cluster::record::{NodeId, SlotPurpose, self};
 use domain::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId};
 use domain::server_group::ServerGroup;
 use domain::stream::Stream;
@@ -433,8 +433,8 @@ fn n_open(slots: &[SlotView]) -> usize {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::rest::frame::testing::Rest;
+    use super::*;
 
     #[tokio::test]
     async fn the_slots_of_all_profiles_and_server_groups_are_listed_for_admins() {

@@ -20,13 +20,14 @@ use server::reply::Refusal;
 use storage::Error as StoreError;
 use tokio::task::spawn_blocking;
 
-pub(crate) use self::view::PluginView;
 use crate::app::App;
+use crate::image_types::PictureFormat;
 use crate::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use crate::rest::frame::access::{ADMIN, Access};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::picture::{Picture, PictureFormat};
+use crate::rest::frame::picture::Picture;
 use crate::rest::frame::route::Route;
+pub(crate) use self::view::PluginView;
 
 /// All plugins.
 #[derive(Clone, Debug, Serialize, View)]

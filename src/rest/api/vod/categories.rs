@@ -19,7 +19,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 use crate::rest::frame::route::{Created, Route};
 use crate::rest::frame::value::Named;
-use crate::titles::{SeenTitles, title_index};
+use crate::titles::SeenTitles;
 
 /// A category of films or of series.
 #[derive(Clone, Debug, Serialize, View)]
@@ -153,7 +153,7 @@ async fn visible(call: &Call) -> Result<Option<BTreeSet<VodCategoryId>>, Refusal
     if call.is_admin() {
         return Ok(None);
     }
-    let (index, seen) = (title_index(&call.app).await?, SeenTitles::of_call(call));
+    let (index, seen) = (call.app.titles.index().await?, call.seen_titles());
     let of_kind = |kind| index.categories(kind, &seen.limits, Some(seen.sources())).into_keys();
     Ok(Some(TitleKind::ALL.into_iter().flat_map(of_kind).collect()))
 }

@@ -9,13 +9,13 @@ use resource_derive::Query;
 use server::reply::Refusal;
 use storage::Models;
 
-use super::titles::find;
-use super::view::{EpisodeView, VodLookup, unknown};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging, Search};
 use crate::rest::frame::route::Route;
-use crate::titles::{SeenTitles, open_series, reading};
+use crate::titles::{SeenTitles, reading};
+use super::titles::find;
+use super::view::{EpisodeView, VodLookup, unknown};
 
 /// 20 episodes per page by default, at most 100.
 type Pages = Paging<20, 100>;
@@ -57,7 +57,7 @@ type Found = (Title, Episode);
 
 async fn list(call: Call, (filters, paging): (EpisodeFilters, Pages)) -> Result<Page<EpisodeView>, Refusal> {
     let (offset, limit) = paging.window();
-    let (models, seen) = (call.app.models.clone(), SeenTitles::of_call(&call));
+    let (models, seen) = (call.app.models.clone(), call.seen_titles());
     let (count, found) = reading(move || find_all(&models, &seen, &filters, offset, limit)).await?;
     let lookup = VodLookup::load(&call);
     paging.envelope(&call, count, found.iter().map(|(series, it)| lookup.episode(series, it)).collect())
@@ -129,16 +129,16 @@ pub(super) async fn find_episode(call: &Call, id: u32) -> Result<Found, Refusal>
         let Some(episode) = titles.episode(EpisodeId(id))? else { return Ok(None) };
         Ok(titles.get(episode.series)?.map(|it| (it, episode)))
     });
-    let seen = SeenTitles::of_call(call);
+    let seen = call.seen_titles();
     let found = found.await?.filter(|it| seen.lists(&it.0));
     found.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))
 }
 
 async fn of_series(call: Call) -> Result<Vec<EpisodeView>, Refusal> {
     let series = find(&call, TitleKind::Series).await?;
-    let (opened, episodes) = open_series(&call.app, series).await?;
+    let (opened, episodes) = call.app.titles.open_series(series).await?;
     // A refresh may have changed what the caller sees.
-    let seen = SeenTitles::of_call(&call);
+    let seen = call.seen_titles();
     if !seen.lists(&opened.title) {
         return Err(unknown(TitleKind::Series));
     }

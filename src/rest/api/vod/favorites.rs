@@ -5,13 +5,13 @@ use domain::vod::{TitleFavorites, TitleId, TitleKind};
 use http::StatusCode;
 use server::reply::Refusal;
 
-use super::titles::{find, with_counts};
-use super::view::TitleView;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::{NoContent, Route};
-use crate::titles::{SeenTitles, reading};
+use crate::titles::reading;
+use super::titles::{find, with_counts};
+use super::view::TitleView;
 
 /// 24 titles per page by default, at most 100.
 type Pages = Paging<24, 100>;
@@ -42,7 +42,7 @@ async fn list(call: Call, paging: Pages) -> Result<Page<TitleView>, Refusal> {
     let owner = call.user()?.id;
     let favorites = call.app.models.title_favorites.load();
     let ids: Vec<TitleId> = favorites.get(owner.0).map(|it| it.titles.clone()).unwrap_or_default();
-    let (titles, seen) = (call.app.models.vod.clone(), SeenTitles::of_call(&call));
+    let (titles, seen) = (call.app.models.vod.clone(), call.seen_titles());
     let found = reading(move || {
         let mut found: Vec<domain::vod::Title> = Vec::new();
         for id in ids.into_iter().rev() {

@@ -15,7 +15,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::list::{Ordering, Search};
 use crate::rest::frame::value::choice;
-use crate::titles::{SeenTitles, numeric_rating, reading, title_index};
+use crate::titles::{SeenTitles, numeric_rating, reading};
 
 /// Filters of lists of films and series. A title must match all of them.
 #[derive(Debug, Query)]
@@ -149,7 +149,7 @@ impl TitleFilters {
             has_picture: false,
             order: of_records,
         };
-        Wanted { query, records, seen: SeenTitles::of_call(call) }
+        Wanted { query, records, seen: call.seen_titles() }
     }
 }
 
@@ -182,7 +182,7 @@ impl Wanted {
 
     /// Returns the ids of all titles that match.
     async fn ids(self, call: &Call) -> Result<Vec<TitleId>, Refusal> {
-        let index = title_index(&call.app).await?;
+        let index = call.app.titles.index().await?;
         let titles = call.app.models.vod.clone();
         reading(move || {
             let ids = index.ids(&self.query, &self.seen.limits, self.seen.listed_sources());
@@ -198,7 +198,7 @@ impl Wanted {
 
     /// Returns the titles of a window.
     pub(super) async fn find(self, call: &Call, offset: usize, limit: usize) -> Result<TitlesFound, Refusal> {
-        let index = title_index(&call.app).await?;
+        let index = call.app.titles.index().await?;
         let titles = call.app.models.vod.clone();
         reading(move || {
             let (limits, sources) = (&self.seen.limits, self.seen.listed_sources());

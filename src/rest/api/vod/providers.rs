@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use super::episodes::find_episode;
-use super::titles::find;
-use super::view::{AccountNameView, RelationView, VodLookup, unknown};
-use crate::player::addresses::{backdrop_address, episode_image_address, image_address};
+use crate::addresses::{backdrop_address, episode_image_address, image_address};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
-use crate::titles::{OpenedTitle, Properties, open_series, open_title};
+use crate::titles::{OpenedTitle, Properties};
+use super::episodes::find_episode;
+use super::titles::find;
+use super::view::{AccountNameView, RelationView, VodLookup, unknown};
 
 /// The facts of a film, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]
@@ -239,7 +239,7 @@ async fn movie_provider_info(call: Call, which: WhichRelation) -> Result<MoviePr
     let film = find(&call, TitleKind::Movie).await?;
     let lookup = VodLookup::load(&call);
     let wanted = choose(&lookup, &film, which.relation_id)?.id;
-    let OpenedTitle { title: film, details } = open_title(&call.app, film, Some(wanted)).await?;
+    let OpenedTitle { title: film, details } = call.app.titles.open(film, Some(wanted)).await?;
     let relation = film.relation(wanted).ok_or_else(|| unknown(TitleKind::Movie))?;
     let properties = Properties::of_title(&film, details.as_ref());
     let picture = film.logo().map(|_| image_address(&lookup.origin, &film)).unwrap_or_default();
@@ -289,8 +289,8 @@ async fn series_provider_info(call: Call, options: SeriesOptions) -> Result<Seri
     let lookup = VodLookup::load(&call);
     let wanted = choose(&lookup, &series, options.relation_id)?.id;
     let (OpenedTitle { title: series, details }, episodes) = match options.include_episodes {
-        Some(false) => (open_title(&call.app, series, Some(wanted)).await?, Vec::new()),
-        _ => open_series(&call.app, series).await?,
+        Some(false) => (call.app.titles.open(series, Some(wanted)).await?, Vec::new()),
+        _ => call.app.titles.open_series(series).await?,
     };
     let relation = series.relation(wanted).ok_or_else(|| unknown(TitleKind::Series))?;
     let properties = Properties::of_title(&series, details.as_ref());

@@ -5,7 +5,7 @@ use domain::vod::TitleId;
 use serde_json::{Value, json};
 
 use crate::rest::frame::testing::{ADMIN, Rest, SECRET, STREAMER};
-use crate::titles::testing::{DRAMA, put_titles};
+use crate::rest::title_testing::{DRAMA, put_titles};
 
 async fn with_titles() -> Rest {
     let rest = Rest::start().await;

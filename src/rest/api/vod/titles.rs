@@ -4,13 +4,13 @@ use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
 use server::reply::Refusal;
 
-use super::filters::{TitleFilters, TitlesFound};
-use super::view::{MovieView, SeriesView, TitleView, VodLookup, unknown};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
-use crate::titles::{SeenTitles, reading};
+use crate::titles::reading;
+use super::filters::{TitleFilters, TitlesFound};
+use super::view::{MovieView, SeriesView, TitleView, VodLookup, unknown};
 
 /// 20 titles per page by default, at most 100.
 type Pages = Paging<20, 100>;
@@ -87,6 +87,6 @@ pub(super) async fn find_id(call: &Call, kind: TitleKind, number: u32) -> Result
     let id = TitleId::new(kind, number).ok_or_else(|| unknown(kind))?;
     let titles = call.app.models.vod.clone();
     let found = reading(move || titles.get(id)).await?;
-    let seen = SeenTitles::of_call(call);
+    let seen = call.seen_titles();
     found.filter(|it| seen.lists(it)).ok_or_else(|| unknown(kind))
 }

@@ -13,7 +13,7 @@ use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
-use crate::player::addresses::{backdrop_address, episode_image_address, image_address, without_credentials};
+use crate::addresses::{backdrop_address, episode_image_address, image_address, without_credentials};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, Time, choice};
 use crate::titles::{Properties, SeenTitles};
@@ -379,7 +379,7 @@ impl VodLookup {
         Self {
             origin: call.origin(),
             is_admin: call.is_admin(),
-            seen: SeenTitles::of_call(call),
+            seen: call.seen_titles(),
             categories: models.vod_categories.load(),
             accounts: models.accounts.load(),
             syncs: models.vod_syncs.load(),

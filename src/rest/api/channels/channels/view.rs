@@ -16,8 +16,6 @@ use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
-use super::guide::GuideLookup;
-use super::udp_output::UdpOutputView;
 use crate::archives::ChannelArchives;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::api::channels::values::ChannelNumberValue;
@@ -25,6 +23,8 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Shape, Time};
+use super::guide::GuideLookup;
+use super::udp_output::UdpOutputView;
 
 /// A channel: the unit that viewers select, played from one of its streams.
 #[derive(Clone, Debug, Serialize, View)]

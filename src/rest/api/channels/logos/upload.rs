@@ -11,13 +11,13 @@ use server::reply::Refusal;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::LogoView;
 use crate::files::Folder;
-use crate::images::ImageType;
+use crate::image_types::ImageType;
 use crate::node::files::share_upload;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::upload::Upload;
+use super::LogoView;
 
 /// A logo from a file.
 #[derive(Clone, Debug, Body)]

@@ -10,21 +10,18 @@ mod series;
 mod tests;
 
 use domain::ids::{ChannelId, RecordingRuleId};
-use domain::recording::rules::{
-    AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode,
-    TextTest,
-};
+use domain::recording::rules::{AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode, TextTest};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
-pub(crate) use self::deleted::DeletedRules;
-use self::deleted::{continue_deleted, draft_of, remove_rule};
-use super::recordings::{channel_of, check_may_schedule, dvr_settings};
-use crate::recording_rules::{RuleScope, evaluate, new_rule, remove_scheduled};
+use crate::recording_rules::{RuleScope, new_rule, remove_scheduled};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::choice;
+use self::deleted::{continue_deleted, draft_of, remove_rule};
+use super::recordings::{channel_of, check_may_schedule, dvr_settings};
+pub(crate) use self::deleted::DeletedRules;
 
 choice!(TextMode {
     Exact = "exact",
@@ -104,14 +101,14 @@ async fn apply_new(call: &Call, rule: RecordingRuleId) -> Result<(), Refusal> {
 
 /// Applies a rule that was written. The rule stays if that fails; the next evaluation tries again.
 async fn apply_now(call: &Call, rule: RecordingRuleId) {
-    if let Err(refusal) = evaluate(&call.app, RuleScope::Some(vec![rule])).await {
+    if let Err(refusal) = call.app.recording_rules.evaluate(RuleScope::Some(vec![rule])).await {
         tracing::warn!("failed to apply a rule of recordings: {refusal:?}");
     }
 }
 
 /// Removes a rule with its scheduled recordings. Returns the number of these.
 fn remove(write: &mut Write<'_>, app: &crate::app::App, rule: RecordingRuleId) -> Result<usize, Refusal> {
-    let n_removed = remove_scheduled(write, app, rule, false)?;
+    let n_removed = remove_scheduled(write, &app.models, rule, false)?;
     remove_rule(write, app, rule)?;
     Ok(n_removed)
 }

@@ -1,10 +1,7 @@
 //! `/api/channels/recurring-rules/`: weekly times of a channel, or all programmes with a title.
 
 use domain::ids::{ChannelId, RecordingRuleId, UserId};
-use domain::recording::rules::{
-    CivilDay, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
-    WeeklyTimes,
-};
+use domain::recording::rules::{CivilDay, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest, WeeklyTimes};
 use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX};
 use http::StatusCode;
 use resource_derive::View;
@@ -12,9 +9,6 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
-};
 use crate::recording_rules::remove_scheduled;
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
@@ -23,6 +17,7 @@ use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Render, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
+use super::{NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test};
 
 /// A rule that records weekly times of a channel, or programmes with a title.
 #[derive(Clone, Debug, Serialize, View)]
@@ -330,7 +325,7 @@ async fn update(call: Call, edit: RecurringRuleEdit) -> Result<RecurringRuleView
         if rule != *before {
             rule.updated_at = actors::now_ms();
             *record = rule;
-            remove_scheduled(write, &app, record.id, true)?;
+            remove_scheduled(write, &app.models, record.id, true)?;
         }
         Ok(())
     });

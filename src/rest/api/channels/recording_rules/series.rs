@@ -5,28 +5,21 @@ use std::sync::Arc;
 
 use actors::remember_deleted;
 use domain::ids::{ChannelId, RecordingRuleId};
-use domain::recording::rules::{
-    AiringMark, AiringReason, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode,
-    TextTest,
-};
-use domain::recording::{
-    PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording,
-};
+use domain::recording::rules::{AiringMark, AiringReason, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest};
+use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
-};
-use crate::recording_rules::{RuleScope, evaluate, preview};
+use crate::recording_rules::RuleScope;
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
+use super::{NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test};
 
 /// Maximum and default number of programmes in a preview.
 const PREVIEW_MAX: u32 = 200;
@@ -409,7 +402,7 @@ async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView
         if is_new {
             rule.id = RecordingRuleId(write.next_id::<RecordingRule>()?);
         } else {
-            n_removed = crate::recording_rules::remove_scheduled(write, &app, rule.id, true)?;
+            n_removed = crate::recording_rules::remove_scheduled(write, &app.models, rule.id, true)?;
         }
         write.put(&rule)?;
         Ok((rule.id, is_new, n_removed))
@@ -465,7 +458,7 @@ async fn show_preview(call: Call, new: NewSeriesRule) -> Result<RulePreviewView,
     let replaced = replaced_by(&call, &new)?;
     let (rule, memory) = draft_of(&call.app, rule_of(&call, new, replaced.as_deref())?);
     let (app, is_listed) = (Arc::clone(&call.app), call.listed());
-    let found = crate::guide::read_guide(move || Ok(preview(&app, rule, memory, is_listed))).await?;
+    let found = crate::guide::read_guide(move || Ok(app.recording_rules.preview(rule, memory, is_listed))).await?;
     let (total, channels) = (found.airings.len(), call.app.models.channels.load());
     let matches = found.airings.into_iter().take(limit as usize).map(|marked| {
         let it = &marked.airing;
@@ -499,7 +492,7 @@ async fn evaluate_now(call: Call, selection: RuleSelectionBody) -> Result<Evalua
         rules.retain(|it| is_named(it, &tvg_id, None));
     }
     let ids = rules.iter().map(|it| it.id).collect();
-    let done = evaluate(&call.app, RuleScope::Some(ids)).await?;
+    let done = call.app.recording_rules.evaluate(RuleScope::Some(ids)).await?;
     let details = rules.iter().filter_map(|rule| {
         let view = view(rule)?;
         Some(EvaluatedRuleView {

@@ -9,13 +9,13 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
+use crate::guide::read_guide;
+use crate::recording_forecast::Alternative;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::value::{Named, Time};
 use super::may_see;
 use super::programme::ProgramId;
 use super::view::ForecastState;
-use crate::guide::read_guide;
-use crate::recording_forecast::{Alternative, alternatives};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::{Named, Time};
 
 /// The forecast of the next two weeks.
 #[derive(Clone, Debug, Serialize, View)]
@@ -93,7 +93,7 @@ pub(super) async fn get(call: Call) -> Result<RecordingForecastView, Refusal> {
     let (app, may_see, is_admin) = (Arc::clone(&call.app), may_see(&call)?, call.is_admin());
     read_guide(move || {
         let forecast = app.recorder.forecast(&app.models);
-        let others = alternatives(&app, &forecast);
+        let others = app.recording_rules.alternatives(&forecast);
         let recordings = app.models.recordings.load();
         let mut results = Vec::new();
         for (id, prospect) in forecast.prospects() {

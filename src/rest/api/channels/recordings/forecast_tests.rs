@@ -8,9 +8,8 @@ use domain::stream::{Stream, StreamProperties};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::guide::testing::{guide_source, now, programme, put_guide};
-use crate::recording_rules::follow;
 use crate::rest::frame::testing::Rest;
+use crate::rest::guide_testing::{guide_source, now, programme, put_guide};
 
 const RECORDINGS: &str = "/api/channels/recordings/";
 
@@ -104,7 +103,7 @@ async fn rules_are_applied_when_a_guide_changes() {
     let rule = json!({ "title": "Later" });
     assert_eq!(rest.admin("POST", "/api/channels/series-rules/", rule).await.status, 200);
     assert_eq!(rest.admin("GET", RECORDINGS, Value::Null).await.body["count"], 0);
-    let following = tokio::spawn(follow(std::sync::Arc::clone(&rest.app)));
+    let following = tokio::spawn(rest.app.recording_rules.clone().follow());
     let one = vec![programme(now, 5, 6, "Later")];
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(10, "one", one)]).await;
     for _ in 0..600 {

@@ -1,21 +1,19 @@
 //! The programme of a recording: its id in requests, and what the guide says about it.
 
 use domain::recording::rules::EpisodeKey;
-use domain::recording::{
-    DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
-};
+use domain::recording::{DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording};
 use http::StatusCode;
 use resource_derive::Body;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use super::view::RecordingView;
-use super::{check_may_schedule, seen};
-use crate::guide::{EntryId, GuideReader, read_guide};
+use crate::guide::{EntryId, read_guide};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::value::{Readable, Shape};
+use super::view::RecordingView;
+use super::{check_may_schedule, seen};
 
 /// The id of a programme: a number, or a text for generated programmes. The guide need not know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +65,7 @@ impl GuideProgramme {
 /// Returns what the guide says about a programme; `None` if it does not know it.
 pub(super) async fn of_guide(call: &Call, id: &str) -> Result<Option<GuideProgramme>, Refusal> {
     let Ok(entry_id) = id.parse::<EntryId>() else { return Ok(None) };
-    let guides = GuideReader::load(&call.app);
+    let guides = call.app.guides.reader();
     let (app, is_listed, id) = (call.app.clone(), call.listed(), id.to_owned());
     read_guide(move || {
         let found = match entry_id {

@@ -11,14 +11,14 @@ use serde_json::Value;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::values::ImageAddresses;
-use super::written::{NewProgram, write_all, written_source};
 use crate::guide::EntryId;
 use crate::rest::api::epg::guide_channels::GuideChannelView;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Readable, Shape, WebUrl};
+use super::values::ImageAddresses;
+use super::written::{NewProgram, write_all, written_source};
 
 /// Maximum number of programmes, channels and deletions in one request.
 const MANY: usize = 5_000;

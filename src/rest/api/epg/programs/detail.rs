@@ -5,11 +5,11 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::values::{ImageAddresses, ProgramImageView, time};
+use crate::addresses::poster_address;
 use crate::guide::{EntryId, GuideEntry};
-use crate::player::addresses::poster_address;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;
+use super::values::{ImageAddresses, ProgramImageView, time};
 
 /// A programme with everything that its guide says.
 #[derive(Clone, Debug, Serialize, View)]

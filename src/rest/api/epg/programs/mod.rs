@@ -14,16 +14,16 @@ use domain::user::UserLevel;
 use http::StatusCode;
 use server::reply::Refusal;
 
-use self::detail::ProgramDetailView;
-use self::search::{Pages, SearchQuery};
-pub(super) use self::values::ImageAddresses;
-use self::values::unknown;
-pub(super) use self::view::{GridProgramView, ProgramView};
-use crate::guide::{EntryId, GuideReader, read_guide};
+use crate::guide::{EntryId, read_guide};
 use crate::rest::frame::access::{ADMIN, Access, STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::Page;
 use crate::rest::frame::route::Route;
+use self::detail::ProgramDetailView;
+use self::search::{Pages, SearchQuery};
+use self::values::unknown;
+pub(super) use self::values::ImageAddresses;
+pub(super) use self::view::{GridProgramView, ProgramView};
 
 const LIST: &str = "/api/epg/programs/";
 const BULK: &str = "/api/epg/programs/bulk/";
@@ -101,7 +101,7 @@ async fn list(call: Call, (query, paging): (SearchQuery, Pages)) -> Result<Page<
 
 async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
-    let (guides, limits) = (GuideReader::load(&call.app), call.view_limits());
+    let (guides, limits) = (call.app.guides.reader(), call.view_limits());
     let (app, is_listed, sees_all) =
         (call.app.clone(), call.listed(), call.identity()?.may(UserLevel::Standard));
     let (entry, tvg_id) = read_guide(move || match id {

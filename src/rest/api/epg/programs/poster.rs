@@ -2,15 +2,15 @@
 
 use server::reply::Refusal;
 
-use super::values::unknown;
-use crate::guide::{EntryId, GuideReader, read_guide};
+use crate::guide::{EntryId, read_guide};
 use crate::images::Image;
 use crate::logo_cache::way_to_guide_image;
 use crate::rest::frame::call::Call;
+use super::values::unknown;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
-    let guides = GuideReader::load(&call.app);
+    let guides = call.app.guides.reader();
     let app = call.app.clone();
     let (url, source) = read_guide(move || {
         let (source, entry) = match id {

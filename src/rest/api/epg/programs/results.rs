@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::{Models, Table};
 
-use super::detail::custom_properties;
-use super::search::FoundProgramme;
-use super::values::{ImageAddresses, time};
 use crate::guide::{EntryId, GuideLinks, GuideReader};
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::value::{Shape, Time};
+use super::detail::custom_properties;
+use super::search::FoundProgramme;
+use super::values::{ImageAddresses, time};
 
 /// Maximum number of channels of a result, and of streams.
 const CHANNELS_MAX: usize = 20;
@@ -145,7 +145,7 @@ impl ResultContext {
         }
         Ok(Self {
             fields: fields.map(HashSet::from_iter),
-            guides: GuideReader::load(&call.app),
+            guides: call.app.guides.reader(),
             models: call.app.models.clone(),
             limits: call.view_limits(),
             sees_streams: call.identity()?.may(UserLevel::Standard),

@@ -23,11 +23,11 @@ use storage::guide::{GuideField, GuideQuery, SearchLimits, TextQuery, TextTest};
 use storage::{Error as StoreError, Table};
 use tracing::warn;
 
-use super::results::{ResultContext, SearchResult};
 use crate::guide::{DAY, GuideEntry, GuideReader, read_guide};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging, Search};
 use crate::rest::frame::value::Time;
+use super::results::{ResultContext, SearchResult};
 
 /// 50 programmes per page by default, at most 500.
 pub(super) type Pages = Paging<50, 500>;
@@ -192,7 +192,7 @@ struct SearchScope {
 impl SearchScope {
     fn load(call: &Call) -> Result<Self, Refusal> {
         Ok(Self {
-            guides: GuideReader::load(&call.app),
+            guides: call.app.guides.reader(),
             limits: call.view_limits(),
             sees_all: call.identity()?.may(UserLevel::Standard),
             groups: call.app.models.groups.load(),

@@ -5,8 +5,8 @@ use resource_derive::View;
 use serde::{Serialize, Serializer};
 use server::reply::Refusal;
 
+use crate::addresses::without_credentials;
 use crate::guide::EntryId;
-use crate::player::addresses::without_credentials;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::value::{Shape, Time};

@@ -5,9 +5,9 @@ use resource_derive::View;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::values::time;
 use crate::guide::{EntryId, GuideEntry};
 use crate::rest::frame::value::Time;
+use super::values::time;
 
 /// A programme in a list.
 #[derive(Clone, Debug, Serialize, View)]

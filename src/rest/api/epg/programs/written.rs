@@ -11,14 +11,14 @@ use resource_derive::Body;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::detail::ProgramDetailView;
-use super::values::unknown;
-use crate::guide::{DAY, EntryId, GuideEntry, GuideReader, read_guide};
+use crate::guide::{DAY, EntryId, GuideEntry, read_guide};
 use crate::node::files::share_programmes;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent};
 use crate::rest::frame::value::{Time, WebUrl};
+use super::detail::ProgramDetailView;
+use super::values::unknown;
 
 /// Maximum length of a title, in characters.
 const TITLE_CHARS_MAX: usize = 255;
@@ -139,7 +139,7 @@ fn not_written() -> Refusal {
 async fn find_written(call: &Call) -> Result<(ProgrammeId, Arc<GuideChannel>, GuideEntry), Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
     let EntryId::Stored(id) = id else { return Err(unknown()) };
-    let guides = GuideReader::load(&call.app);
+    let guides = call.app.guides.reader();
     let sources = Arc::clone(&guides.sources);
     let (channel, entry) = read_guide(move || guides.stored(id).ok_or_else(unknown)).await?;
     check_written(sources.get(channel.source.0).ok_or_else(unknown)?)?;

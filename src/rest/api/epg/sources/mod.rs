@@ -24,8 +24,6 @@ use server::reply::Refusal;
 use storage::Write;
 use tracing::warn;
 
-use self::edit::SourceChange;
-use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::files::Folder;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
@@ -34,6 +32,8 @@ use crate::rest::frame::record::{Lookup, Render, find};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::saved_upload::remove_upload;
 use crate::rest::frame::value::choice;
+use self::edit::SourceChange;
+use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 
 /// Filters of the list of guide sources.
 #[derive(Debug, Query)]
@@ -213,7 +213,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
         if let Some(file) = source.file.clone() {
             remove_upload(&call, Folder::Guides, file).await;
         }
-        let files = call.app.guide_files.clone();
+        let files = call.app.guides.files.clone();
         if tokio::task::spawn_blocking(move || files.remove(source.id)).await.is_err() {
             warn!("failed to remove the guide of a deleted source");
         }

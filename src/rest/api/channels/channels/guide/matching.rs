@@ -12,8 +12,6 @@ use resource_derive::Body;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::GuideLookup;
-use super::view::{DecisionName, MatchedChannelView, MatchedOneView, MatchedView};
 use crate::matching::MatchReport;
 use crate::rest::api::channels::channels::filters::find_visible;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
@@ -22,6 +20,8 @@ use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Accepted;
+use super::GuideLookup;
+use super::view::{DecisionName, MatchedChannelView, MatchedOneView, MatchedView};
 
 /// Maximum number of channels of one request.
 const CHANNELS_MAX: usize = AUTO_CHANNELS_MAX;

@@ -9,9 +9,9 @@ use domain::ids::{ChannelId, GuideChannelId};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::testing::{HOUR, four_days, guide_source, now, programme, put_guide};
-use super::{DAY, GuideEntry, GuideReader, read_guide};
+use crate::guide::{DAY, GuideEntry, GuideReader, read_guide};
 use crate::rest::frame::testing::Rest;
+use super::guide_testing::{HOUR, four_days, guide_source, now, programme, put_guide};
 
 fn channel(id: u32, tvg_id: Option<&str>) -> Channel {
     let tvg_id = tvg_id.map(str::to_owned);
@@ -24,7 +24,7 @@ fn titles(found: &[GuideEntry]) -> Vec<String> {
 
 /// Runs a function with the guides as they are now.
 async fn with_guides<R: Send + 'static>(rest: &Rest, run: fn(&GuideReader) -> R) -> R {
-    let guides = GuideReader::load(&rest.app);
+    let guides = rest.app.guides.reader();
     read_guide(move || Ok(run(&guides))).await.unwrap()
 }
 
@@ -77,7 +77,7 @@ async fn an_answer_that_a_refresh_overtakes_has_one_guide() {
     let source = guide_source(1, GuideSourceKind::Xmltv);
     let guide = |title: &str| vec![(1, "one", four_days(now, title)), (2, "two", four_days(now, title))];
     put_guide(&rest, source.clone(), guide("Old")).await;
-    let guides = Arc::new(GuideReader::load(&rest.app));
+    let guides = Arc::new(rest.app.guides.reader());
     let read = async |id: u32, tvg_id: &'static str| {
         let guides = Arc::clone(&guides);
         let found = read_guide(move || {
@@ -103,7 +103,7 @@ async fn programmes_part_by_part_are_complete_and_each_part_is_small() {
         (0..1_000).map(|n| programme(now, 2 * n, 2 * n + 2, &n.to_string())).collect();
     programmes.push(programme(now, 2_000, 2_100, "long"));
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", programmes)]).await;
-    let guides = GuideReader::load(&rest.app);
+    let guides = rest.app.guides.reader();
     let compared = read_guide(move || {
         let guide = guides.of_channel(&channel(1, Some("one"))).unwrap();
         for (from, until) in [(-10, 4_000), (3, 1_077), (3, 4), (2_050, 2_060), (2_100, 2_200), (5, 5)] {

@@ -13,7 +13,7 @@ use storage::Table;
 use url::Url;
 
 use crate::guide::EntryId;
-use crate::images::{backdrop_name, image_version};
+use crate::image_types::{backdrop_name, image_version};
 use crate::logo_cache::logo_copy_address;
 
 /// The characters to encode in a segment of a path: all but the unreserved ones.
