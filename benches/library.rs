@@ -86,7 +86,7 @@ fn fill(folder: &Path, films: u32, series: u32) {
         let account = Account::new(AccountId(2), "Films", list, profile, 0);
         write.put(&Account { enable_vod: true, ..account })?;
         let root = User::new(UserId(2), "root", UserLevel::Admin, 0);
-        let password = Some(headwater::hash_password("correct horse"));
+        let password = Some(services::auth::hash_password("correct horse"));
         write.put(&User { password, ..root })?;
         let anna = User::new(UserId(1), "anna", UserLevel::Streamer, 0);
         write.put(&User { player_password: Some(Secret::new("player")), ..anna })?;

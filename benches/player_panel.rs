@@ -83,7 +83,7 @@ fn fill(folder: &Path, channels: u32, users: u32) {
     let store = Store::open(&store, &folder.join("key"), storage::records::schema()).expect("a store");
     storage::seed(&store).expect("the store can be written");
     // One hash takes as long to verify as another.
-    let hash = headwater::hash_password(ACCOUNT_PASSWORD);
+    let hash = services::auth::hash_password(ACCOUNT_PASSWORD);
     let write = move |write: &mut storage::Write<'_>| {
         for id in 1..=GROUPS {
             write.put(&Group::new(GroupId(id + 100), format!("Group {id}, all")))?;

@@ -10,10 +10,14 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 
-use actors::{Cluster, Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter};
+use actors::{
+    Cluster, Events, Fetch, GuideRefreshes, HlsSessions, Importer, Integrations, LeaseInfo, LiveSettings,
+    MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
+    UdpOutputs, Vod, VodImporter,
+};
 use config::{Config, DataFolder, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
 use domain::account::Account;
-use domain::core_settings::{NETWORK_ACCESS, SYSTEM_SETTINGS, self};
+use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
 use domain::setting::CoreSetting;
 use domain::user::User;
@@ -23,27 +27,27 @@ use server::admission::Admission;
 use server::caller::Caller;
 use server::network_refusals::{NetworkDenial, NetworkRefusals};
 use server::reply::Refusal;
+use services::archives::ArchiveCache;
+use services::auth::{Auth, SetupCode};
+use services::backups::Backups;
+use services::files::Files;
+use services::guide::Guides;
+use services::logo_cache::LogoCache;
+use services::matching::Matching;
+use services::plugins::{InstalledPlugins, PluginProcesses};
+use services::recent_log::RecentLog;
+use services::recording_rules::RecordingRules;
+use services::strm_export::StrmExports;
+use services::titles::Titles;
 use storage::guide::GuideFiles;
 use storage::{Models, Record, Table, View};
 use tracing::warn;
 
-use crate::archives::ArchiveCache;
-use crate::auth::{Auth, SetupCode};
-use crate::backups::Backups;
 use crate::demo::Demo;
-use crate::files::Files;
-use crate::guide::Guides;
-use crate::logo_cache::LogoCache;
-use crate::matching::Matching;
 use crate::node::membership::Node;
 use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
-use crate::plugins::{InstalledPlugins, PluginProcesses};
-use crate::recent_log::RecentLog;
-use crate::recording_rules::RecordingRules;
 use crate::rest::frame::pace::WritePace;
 use crate::rest::{ChannelRowCache, DeletedRules};
-use crate::strm_export::StrmExports;
-use crate::titles::Titles;
 
 /// Maximum size of all lists of films and series that are kept for player apps, in MiB. They are compressed.
 const TITLE_LISTS_MEBIBYTES_MAX: usize = 96;

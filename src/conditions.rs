@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use actors::{ClusterView, ConfigurationView, IntegrationStatus, NodeState, NodeView, PluginStatus, RecordingRoom, SnapshotView, now_ms};
+use actors::{
+    ClusterView, ConfigurationView, IntegrationStatus, NodeState, NodeView, PluginStatus, RecordingRoom,
+    SnapshotView, now_ms,
+};
 use domain::account::{Account, AccountProfile, RefreshOutcome};
 use domain::account_addresses::{AddressRecord, addresses_of};
 use domain::guide::source::GuideSource;
@@ -12,12 +15,12 @@ use domain::integration::Integration;
 use domain::plugin::{Plugin, PluginState};
 use domain::time::iso_millis;
 use server::refusals::refused_writes;
+use services::disk_space::{DISK_BYTES_LOW, DiskSpace};
 use storage::Models;
 use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
 use crate::app::App;
-use crate::disk_space::{DISK_BYTES_LOW, DiskSpace};
 use crate::node::versions;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;

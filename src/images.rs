@@ -6,13 +6,15 @@
 
 use bytes::Bytes;
 use domain::query::Query;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderMap, Response, StatusCode};
 use server::WarpBody;
 use server::reply::Refusal;
+use services::image_types::{BACKDROP, ImageType, PictureFormat, VERSION_DIGITS, image_version};
 use warp::reply::Response as Reply;
 
-use crate::image_types::{BACKDROP, ImageType, PictureFormat, VERSION_DIGITS, image_version};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};
 
@@ -137,6 +139,7 @@ impl Answer for Image {
 #[cfg(test)]
 mod tests {
     use http::header::IF_NONE_MATCH;
+    use services::image_types::backdrop_name;
 
     use super::*;
 

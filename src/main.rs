@@ -10,7 +10,8 @@ use config::{Args, Command, load};
 use headwater::handover::{
     self, BesideEnd, Invocation, Listeners, Prepared, RestartRequest, TakeOver, serve_beside,
 };
-use headwater::{Drained, Gateway, Runtimes, commands, demo, play, raise_file_limit, telemetry};
+use headwater::{Drained, Gateway, Runtimes, commands, demo, play, raise_file_limit};
+use services::telemetry;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;

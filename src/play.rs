@@ -3,8 +3,8 @@
 //! Every playlist becomes an account. [`CatalogueBuilder`] makes channels of the entries of all playlists. Unusable entries
 //! are reported with their line, and the others are played.
 
-use std::fmt::Write as _;
 use std::fmt;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::PlaylistLimits;
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
+use services::addresses::stream_address;
 use storage::Store;
 use tokio::time::{sleep, timeout};
 
-use crate::addresses::stream_address;
 use crate::gateway::{Gateway, Runtimes, StartError, fetch};
 
 /// Pauses before a playlist that failed is fetched again.

@@ -8,7 +8,9 @@
 //! A client is disconnected by the node that its id names ([`is_client_of`]), a channel is switched by the node that has its
 //! source, and stopped on all.
 
-use actors::{AskError, ChannelStatus, StopOutcome, SwitchOutcome, SwitchTo, Switchboard, Target, VodSessionInfo};
+use actors::{
+    AskError, ChannelStatus, StopOutcome, SwitchOutcome, SwitchTo, Switchboard, Target, VodSessionInfo,
+};
 use domain::cluster::client_ids::is_client_of;
 use domain::ids::StreamId;
 use domain::user::UserLevel;

@@ -9,12 +9,12 @@ use actors::{Artwork, FindArtwork};
 use bytes::Bytes;
 use domain::logo::Logo;
 use domain::recording::{ArtworkOrigin, Recording};
+use services::files::Folder;
+use services::guide::{EntryId, read_guide};
+use services::image_types::PictureFormat;
+use services::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
 
 use crate::app::App;
-use crate::files::Folder;
-use crate::guide::{EntryId, read_guide};
-use crate::image_types::PictureFormat;
-use crate::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
 use crate::node::files::fetch_upload;
 
 /// Finds pictures in the guides and logos of the gateway, as long as it runs.
@@ -103,12 +103,12 @@ mod tests {
     use domain::guide::state::GuideState;
     use domain::ids::{ChannelId, GuideChannelId, LogoId, RecordingId};
     use domain::recording::{RecordedProgramme, RecordingStatus};
+    use services::testing::{PNG, server};
     use uuid::Uuid;
 
-    use crate::logo_testing::{PNG, server};
+    use super::*;
     use crate::rest::frame::testing::Rest;
     use crate::rest::guide_testing::{guide_source, now, programme, put_guide};
-    use super::*;
 
     const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg'/>";
 

@@ -8,8 +8,8 @@ use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use server::refusals::refused_writes;
 use server::reply::Refusal;
+use services::metrics::{self, AccountReading, GuideReading, StoreReading};
 
-use crate::metrics::{AccountReading, GuideReading, StoreReading, self};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, MediaType, PlainText, Route};

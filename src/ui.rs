@@ -10,7 +10,10 @@ use std::io::Write;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
+    REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use rust_embed::{EmbeddedFile, RustEmbed};
@@ -252,8 +255,8 @@ mod tests {
     use domain::user;
     use flate2::read::GzDecoder;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[test]
     fn the_first_segments_are_reserved_user_names() {

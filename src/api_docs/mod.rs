@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
 use server::reply::Refusal;
 
 use crate::rest::frame::access::Access;
@@ -107,8 +110,8 @@ mod tests {
     use serde_json::json;
     use sha2::{Digest, Sha256};
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn below_a_path_the_pages_and_the_description_name_paths_with_it() {

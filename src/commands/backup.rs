@@ -8,13 +8,13 @@ use anyhow::{Context, bail, ensure};
 use config::{Config, DataFolder, NewBackup, RestoreArgs};
 use domain::secret::Secret;
 use domain::time::iso_millis;
+use services::backups::PendingRestore;
+use services::open_store::{DataError, create_root, open_store};
 use storage::backup::{Archive, BackupSecret, KeyKind};
 
-use crate::backups::PendingRestore;
-use crate::control::{ControlReply, ControlRequest, self};
-use crate::data::{DataError, create_root, open_store};
-use crate::play::say;
 use super::nodes::must_not_run;
+use crate::control::{self, ControlReply, ControlRequest};
+use crate::play::say;
 
 /// Maximum length of a passphrase, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 1024;

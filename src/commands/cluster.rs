@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use cluster::codec::{StoredMember, StoredRecord, decode, key, record_key};
 use cluster::nats::{NatsEngine, NatsOptions, ServerFacts, inspect, monitor, replicas};
-use cluster::{Engine, Key, NodeInfo, NodeLoad, NodeRole, Record, Revision, WatchEvent, node_id, written_version};
+use cluster::{
+    Engine, Key, NodeInfo, NodeLoad, NodeRole, Record, Revision, WatchEvent, node_id, written_version,
+};
 use config::{ClusterConfig, Config};
 use domain::cluster::record::{ClusterRecord, JobName, JobRecord, MemberState, NodeId, RecordKey};
 use domain::cluster::rules::RENEW_INTERVAL;
@@ -16,11 +18,11 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
+use super::doctor::{CheckReport, Finding};
+use super::reachability::check_nodes;
 use crate::gateway::install_tls;
 use crate::node::versions;
 use crate::play::{printable, say};
-use super::doctor::{CheckReport, Finding};
-use super::reachability::check_nodes;
 
 /// Longest time for reaching the engine.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

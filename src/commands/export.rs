@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use config::{Config, DataFolder, NewStrmExport};
 
-use crate::control::{ControlReply, ControlRequest, self};
+use crate::control::{self, ControlReply, ControlRequest};
 use crate::play::say;
 
 /// Writes STRM files, also while the gateway runs.

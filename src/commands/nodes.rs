@@ -12,15 +12,15 @@ use cluster::{Engine, EngineLog, Key, WatchEvent};
 use config::{Config, DataFolder};
 use domain::cluster::record::{MemberState, NodeId};
 use domain::cluster::token::NodeRole;
+use services::open_store::open_store;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
-use crate::control::{ControlReply, ControlRequest, self};
-use crate::data::open_store;
-use crate::node::file::{NodeFile, begin_cluster};
-use crate::node::versions::{Raised, self};
-use crate::play::say;
 use super::cluster::{CONNECT_TIMEOUT, connected, options};
+use crate::control::{self, ControlReply, ControlRequest};
+use crate::node::file::{NodeFile, begin_cluster};
+use crate::node::versions::{self, Raised};
+use crate::play::say;
 
 /// Makes this gateway the first node of a cluster. Blocks.
 pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {

@@ -8,10 +8,10 @@ use config::{Config, DataFolder};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::node::file::NodeFile;
-use crate::node::reach::reach;
 use super::cluster::{connected, renewals};
 use super::doctor::{CheckReport, Finding};
+use crate::node::file::NodeFile;
+use crate::node::reach::reach;
 
 /// Longest wait for the answer of a node, with all its addresses.
 const ANSWER_MAX: Duration = Duration::from_secs(10);

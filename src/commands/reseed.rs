@@ -8,17 +8,17 @@ use anyhow::{Context, anyhow, ensure};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, EngineLog, node_id};
 use config::{Config, DataFolder};
+use services::open_store::open_store;
 use storage::Store;
 use storage::log::{CommitLog, LogKeys, LogPosition};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 
-use crate::data::open_store;
+use super::cluster::{connected, options};
+use super::nodes::{check_servers, members, must_not_run};
 use crate::node::file::NodeFile;
 use crate::node::reseed::{begin_new_log, check_need, newest_keys};
 use crate::play::{say, say_error};
-use super::cluster::{connected, options};
-use super::nodes::{check_servers, members, must_not_run};
 
 /// Begins a new log. Blocks.
 pub(super) fn reseed(config: &Config, is_forced: bool) -> anyhow::Result<ExitCode> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::ensure;
 use config::{Config, DataFolder};
 
-use crate::control::{ControlRequest, self};
+use crate::control::{self, ControlRequest};
 use crate::play::say;
 
 /// Asks the running gateway, and waits until its new process has read its configuration.

@@ -9,9 +9,9 @@ use config::{Config, DataFolder, NewPassword, NewUser, PASSWORD_VARIABLE, UserCo
 use domain::secret::Secret;
 use domain::time::iso_millis;
 use domain::user::UserLevel;
+use services::auth::PASSWORD_BYTES_MAX;
 
-use crate::auth::PASSWORD_BYTES_MAX;
-use crate::control::{ControlReply, ControlRequest, UserSummary, self};
+use crate::control::{self, ControlReply, ControlRequest, UserSummary};
 use crate::play::say;
 
 /// Length of a generated password, in hexadecimal digits.

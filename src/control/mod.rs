@@ -12,8 +12,8 @@ use std::io::ErrorKind;
 
 use anyhow::{Context, bail};
 use config::DataFolder;
+use services::open_store::open_store;
 
-use crate::data::open_store;
 pub(crate) use self::request::{ControlReply, ControlRequest, UserSummary};
 pub(crate) use self::socket::{ControlSocket, ControlledNode, execute_here};
 

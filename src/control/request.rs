@@ -1,6 +1,6 @@
 //! The requests of the operator, and how they are executed on the store.
 
-use std::fs::{File, self};
+use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,17 +16,17 @@ use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password, check_username, is_last_superuser};
 use serde::{Deserialize, Serialize};
+use services::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
+use services::backups::uploaded_files;
+use services::files::Files;
+use services::strm_export::{ExportChoices, ExportOrder, ExportReport};
 use storage::backup::{BackupSecret, create_backup};
 use storage::records::remove_playlists_of;
 use storage::{Error, Models, Store, Write};
 
-use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
-use crate::backups::uploaded_files;
-use crate::files::Files;
 use crate::node::file::NodeFile;
 use crate::node::join::{create_token, remove_node};
-use crate::node::versions::{Raised, self};
-use crate::strm_export::{ExportChoices, ExportOrder, ExportReport};
+use crate::node::versions::{self, Raised};
 
 /// A request of the operator.
 #[derive(Debug, Serialize, Deserialize)]

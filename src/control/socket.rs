@@ -4,8 +4,8 @@
 //! The proof is for the programs of stream profiles. They run as the same user and cannot read the data folder, but
 //! before Linux 7.1 the kernel cannot keep them from connecting to a socket in it.
 
-use std::fs::{File, Permissions, self};
-use std::io::{BufRead, BufReader, Read, Write, self};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream as BlockingStream;
@@ -28,9 +28,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use super::request::{ControlReply, ControlRequest, execute};
 use crate::handover::{RestartRequest, RestartRequests};
 use crate::node::forward::Forwarder;
-use super::request::{ControlReply, ControlRequest, execute};
 
 /// Maximum length of a request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
@@ -229,12 +229,12 @@ impl ShortPath {
 
 #[cfg(test)]
 mod tests {
+    use services::open_store::open_store;
     use tempfile::TempDir;
     use tokio::time::Instant;
 
-    use crate::data::open_store;
-    use crate::handover;
     use super::*;
+    use crate::handover;
 
     struct Fixture {
         folder: TempDir,

@@ -15,15 +15,15 @@ use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
 use domain::stream::RequestHeaders;
 use domain::user::{User, UserLevel};
+use services::addresses::stream_address;
+use services::auth::hash_password;
 use storage::Store;
 use uuid::Uuid;
 
-use crate::addresses::stream_address;
-use crate::auth::hash_password;
+pub use self::source::Source;
+use self::source::{SourceError, SourceSwitches};
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
-use self::source::{SourceError, SourceSwitches};
-pub use self::source::Source;
 
 /// One embedded clip.
 pub(crate) struct Feature {

@@ -30,8 +30,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
-use crate::gateway::{Runtimes, StartError, bind_on};
 use super::FEATURES;
+use crate::gateway::{Runtimes, StartError, bind_on};
 
 /// Pieces that a connection may lag behind before it loses some; about one second.
 const LAG_MAX: usize = 64;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::now_ms;
-use config::{NetworkClass, Networks, self};
+use config::{self, NetworkClass, Networks};
 use domain::discovery::{ANNOUNCED_MAX, AnnouncedDevice, AnswerLimit};
 use domain::origin::NetworkList as _;
 use socket2::{Domain, Protocol, Socket, Type};

@@ -9,7 +9,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices, Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder, StorePlans, Switchboard, System, SystemParts, effective_settings};
+use actors::{
+    AfterSettings, Events, Fetch, FetchError, FetchLimits, FilmCacheSettings, GuideParts, GuideServices,
+    Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder,
+    StorePlans, Switchboard, System, SystemParts, effective_settings,
+};
 use config::{Config, DataFolder, Listen};
 use domain::plan::PlanContext;
 use domain::secret::Secret;
@@ -21,6 +25,12 @@ use server::accept::Server;
 use server::admission::Admission;
 use server::origin::Origins;
 use server::{Forward, Routes, route_table};
+use services::auth::may_stream_from;
+use services::backups::follow_schedule;
+use services::files::{COMSKIP_CONFIG, Files, Folder};
+use services::plugins::ApiCalls;
+use services::recent_log::RecentLog;
+use services::{matching, store_watch, strm_export};
 use storage::guide::GuideFiles;
 use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
@@ -30,14 +40,15 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use warp::Filter;
 
+use self::listening::listen_on;
+pub(crate) use self::listening::{bind, bind_on};
+pub use self::stopping::{Drained, DrainingGateway, Stopped};
 use crate::app::App;
-use crate::auth::may_stream_from;
-use crate::backups::follow_schedule;
 use crate::control::{ControlSocket, ControlledNode};
 use crate::demo::Demo;
 use crate::discovery::Discovery;
-use crate::files::{COMSKIP_CONFIG, Files, Folder};
-use crate::handover::{Listeners, RestartRequest, TakeOver, self};
+pub use crate::discovery::DiscoveryAddresses;
+use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::node::archives::follow_archives;
 use crate::node::fetch::FetchForNodes;
 use crate::node::forward::Forwarder;
@@ -46,14 +57,9 @@ use crate::node::play::PlayForNodes;
 use crate::node::port::{NodePort, NodePortParts};
 use crate::node::recordings::Reporter;
 use crate::node::work::NodeWork;
-use crate::recent_log::RecentLog;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
-use crate::{matching, node, plugins, push, rest, store_watch, strm_export};
-use self::listening::listen_on;
-pub(crate) use self::listening::{bind, bind_on};
-pub use self::stopping::{Drained, DrainingGateway, Stopped};
-pub use crate::discovery::DiscoveryAddresses;
+use crate::{node, plugin_archives, push, rest};
 
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
@@ -249,15 +255,19 @@ impl Gateway {
         let plugins_of = Arc::clone(&app);
         let starting = runtimes.work.spawn_blocking(move || {
             let app = plugins_of;
-            let calls = rest::plugin_calls(&app);
-            app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, calls);
+            let calls = Arc::new(rest::plugin_calls(&app));
+            let answer: ApiCalls = Arc::new(move |caller, call| {
+                let calls = Arc::clone(&calls);
+                Box::pin(async move { calls.answer(caller, call).await })
+            });
+            app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, answer);
         });
         let cluster_plugins = app.node.get().map(|_| {
             let app = Arc::clone(&app);
             AbortOnDropHandle::new(runtimes.work.spawn(async move {
                 // Without processes, the folders are still kept up to date.
                 let _ = starting.await;
-                plugins::follow_cluster(app).await;
+                plugin_archives::follow_cluster(app).await;
             }))
         });
         Ok(Gateway {
@@ -638,9 +648,9 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
-    use crate::demo::{Source, self};
-    use crate::play;
     use super::*;
+    use crate::demo::{self, Source};
+    use crate::play;
 
     fn config(listen: &str) -> Config {
         let listen: Listen = listen.parse().unwrap();

@@ -12,9 +12,9 @@ use server::accept::Server;
 use tokio::time::Instant;
 use tracing::info;
 
+use super::Gateway;
 use crate::app::App;
 use crate::node::port::NodePort;
-use super::Gateway;
 
 /// Time for the last streams of a process that was restarted to end after their last packets.
 const LAST_STREAMS_TIMEOUT: Duration = Duration::from_secs(5);

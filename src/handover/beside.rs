@@ -17,10 +17,12 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
-use crate::gateway::DrainingGateway;
 use super::channel::{Channel, Message};
 use super::old::Prepared;
-use super::parent::{Parent, ParentEvent, RETRIES, RETRY_PAUSE, START_TIMEOUT, exit_code, pid, prepare_again};
+use super::parent::{
+    Parent, ParentEvent, RETRIES, RETRY_PAUSE, START_TIMEOUT, exit_code, pid, prepare_again,
+};
+use crate::gateway::DrainingGateway;
 
 /// Maximum number of rings that the new process reads at the same time.
 const RINGS_MAX: usize = 1_024;

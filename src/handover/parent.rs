@@ -12,10 +12,10 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::play::say_error;
 use super::Listeners;
 use super::channel::{Channel, Message};
 use super::old::{Invocation, Prepared, prepare};
+use crate::play::say_error;
 
 /// First argument of the binary as a parent.
 pub(super) const PARENT_MODE: &str = "parent-of-gateway";

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::app::App;
 use super::membership::Node;
 use super::peers::OtherNode;
+use crate::app::App;
 
 /// Path on the node port. The query is the version that the node has which asks.
 pub(super) const ARCHIVES_PATH: &str = "/node/v1/archives";

@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderName, Method, Request};
 use http_body_util::Full;
 use tokio::time::timeout;
 
-use crate::playing_control::{Controlled, Order};
 use super::peers::{OtherNode, OtherNodes};
+use crate::playing_control::{Controlled, Order};
 
 /// Path on the node port.
 pub(super) const CONTROL_PATH: &str = "/node/v1/control";

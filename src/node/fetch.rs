@@ -18,7 +18,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
 
-use actors::{AccountRequest, AnswerHead, Fetch, FetchBody, FetchError, NodeFetcher, RelayedAnswer, RelayedBody, RelayedError, Relaying};
+use actors::{
+    AccountRequest, AnswerHead, Fetch, FetchBody, FetchError, NodeFetcher, RelayedAnswer, RelayedBody,
+    RelayedError, Relaying,
+};
 use bytes::Bytes;
 use domain::account::Account;
 use domain::cluster::token::NodeRole;

@@ -27,6 +27,7 @@ use domain::undo::UndoEntry;
 use domain::user::User;
 use parking_lot::Mutex;
 use server::reply::Refusal;
+use services::files::{COMSKIP_CONFIG, Files, Folder, UNFINISHED};
 use storage::guide::{GuideFiles, parse_file_name};
 use storage::{ChangeMessage, Changes, Models, Record, Table, View, create_folder};
 use tokio::sync::{RwLock, Semaphore};
@@ -35,10 +36,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::files::{COMSKIP_CONFIG, Files, Folder, UNFINISHED};
-use crate::rest::api::accounts::avatar::PICTURES;
 use super::trust::NodeTrust;
+use crate::app::App;
+use crate::rest::api::accounts::avatar::PICTURES;
 
 /// Maximum number of files that are fetched at a time.
 const FETCHES_MAX: usize = 4;

@@ -15,7 +15,10 @@ use domain::cluster::record::{Incarnation, NodeId};
 use domain::cluster::token::NodeRole;
 use domain::origin::Origin;
 use futures_util::StreamExt;
-use http::header::{CONNECTION, EXPECT, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, EXPECT, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::BodyDataStream;
 use hyper::body::Incoming;

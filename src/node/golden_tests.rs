@@ -13,12 +13,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use storage::log::{LogKeys, SealingKey, seal_keys};
 
-use crate::playing_control::{Controlled, Order};
 use super::archives::NodeArchives;
 use super::forward::Forwarded;
 use super::join::{JoinAnswer, JoinRequest};
 use super::status::NodeStatus;
 use super::timelines::NodeRun;
+use crate::playing_control::{Controlled, Order};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/node/testdata").join(name)

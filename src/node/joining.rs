@@ -21,6 +21,7 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use rustls::ClientConfig;
+use services::open_store::create_root;
 use storage::log::restore_snapshot;
 use storage::records::schema;
 use tokio::io::AsyncWriteExt;
@@ -28,8 +29,6 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{info, warn};
 
-use crate::data::create_root;
-use crate::gateway::install_tls;
 use super::authority::{JOIN_NAME, NodeSecrets};
 use super::client::{NodeConnection, connect};
 use super::file::NodeFile;
@@ -37,6 +36,7 @@ use super::join::{JoinAnswer, JoinRequest};
 use super::port::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
 use super::port_of;
 use super::tls::{first_client_config, join_client_config};
+use crate::gateway::install_tls;
 
 /// Longest time for reaching NATS, and for the records of the nodes.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(15);

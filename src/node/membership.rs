@@ -8,7 +8,11 @@ use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use actors::{ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers, FileExchange, MemberEnds, NodeDrain, NodeFetcher, NodeState, NodeView, PredecessorPort, ReadLoad, SeatParts, SnapshotParts, cluster_link};
+use actors::{
+    ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers,
+    FileExchange, MemberEnds, NodeDrain, NodeFetcher, NodeState, NodeView, PredecessorPort, ReadLoad,
+    SeatParts, SnapshotParts, cluster_link,
+};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
 use config::{ClusterConfig, Config, DataFolder, Listen};
@@ -17,6 +21,7 @@ use domain::cluster::predecessor::MemberPredecessor;
 use domain::cluster::record::NodeId;
 use media::Guard;
 use parking_lot::Mutex;
+use services::open_store::complete;
 use storage::Store;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -27,9 +32,6 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
-use crate::app::App;
-use crate::data::complete;
-use crate::gateway::{StartError, bind_on};
 use super::NodeError;
 use super::drain::{DrainError, set_drain};
 use super::events::EventPasser;
@@ -43,6 +45,8 @@ use super::rings::RingDialer;
 use super::status::NodeStatuses;
 use super::trust::NodeTrust;
 use super::versions::WrittenVersion;
+use crate::app::App;
+use crate::gateway::{StartError, bind_on};
 
 /// Time for which a port that is in use is tried again: the process that this one replaces may still have it.
 const BIND_TIME: Duration = Duration::from_secs(5);

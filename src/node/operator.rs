@@ -8,8 +8,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::control::{ControlReply, ControlRequest};
 use super::forward::{Forwarder, WriterPlace};
+use crate::control::{ControlReply, ControlRequest};
 
 /// Path on the node port.
 pub(super) const OPERATOR_PATH: &str = "/node/v1/operator";

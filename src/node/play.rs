@@ -36,11 +36,11 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 use warp::reply::Response as Reply;
 
-use crate::app::App;
 use super::forward::{FORWARD_HEADER, Forwarded, connection_id, describe};
 use super::peers::OtherNode;
 use super::port::NodeBody;
 use super::recordings::NodeAnswer;
+use crate::app::App;
 
 /// The requests of players on the node port: their path follows.
 pub(super) const PLAY_PATH: &str = "/node/v1/play/";

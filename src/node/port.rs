@@ -25,7 +25,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{AccountAddresses, FileReport, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms};
+use actors::{
+    AccountAddresses, FileReport, IntegrationError, Integrations, NodeDrain, SharedChannels, now_ms,
+};
 use bytes::Bytes;
 use config::DataFolder;
 use domain::cluster::record::NodeId;
@@ -58,8 +60,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
-use crate::control::{ControlRequest, execute_here};
-use crate::playing_control::{Order, perform_for};
 use super::archives::ARCHIVES_PATH;
 use super::control::{CONTROL_BYTES_MAX, CONTROL_PATH};
 use super::drain::DRAIN_PATH;
@@ -75,6 +75,8 @@ use super::timelines::TIMELINE_PATH;
 use super::trust::NodeTrust;
 use super::work::{NodeWork, STOPPING};
 use super::{NodeError, archives, events, forward, recordings, status, timelines};
+use crate::control::{ControlRequest, execute_here};
+use crate::playing_control::{Order, perform_for};
 
 /// Maximum number of connections of other nodes. A node that forwards needs one for each request.
 const CONNECTIONS_MAX: usize = 1024;

@@ -17,21 +17,21 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyDataStream, BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use server::reply::Refusal;
+use services::logo_cache::LOGO_BYTES_MAX;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use url::form_urlencoded;
 use warp::reply::Response as Reply;
 
+use super::forward::remove_hop_headers;
+use super::peers::OtherNode;
+use super::work::{NodeWork, STOPPING};
 use crate::app::App;
-use crate::logo_cache::LOGO_BYTES_MAX;
 use crate::player::recordings::file::{FileRequest, serve};
 use crate::player::recordings::hls::of_file;
 use crate::player::recordings::parts::{FileSelection, one_part};
 use crate::player::recordings::picture::picture_here;
-use super::forward::remove_hop_headers;
-use super::peers::OtherNode;
-use super::work::{NodeWork, STOPPING};
 
 /// Files of recordings on the node port: below it, the id of a recording and the number of a part, and `hls` for a playlist or
 /// `picture` for its picture.

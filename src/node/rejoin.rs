@@ -12,6 +12,7 @@ use std::time::Duration;
 use actors::{ClusterView, Configuration, NodeState, SnapshotName, read_usable_snapshot};
 use cluster::{Engine, NodeRole};
 use config::DataFolder;
+use services::backups::{Backups, PendingRestore};
 use storage::Error;
 use storage::backup::BackupError;
 use storage::log::{log_of, verify_snapshot};
@@ -21,7 +22,6 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::backups::{Backups, PendingRestore};
 use super::joining::{FoundNode, download_snapshot, fetch_keys};
 use super::trust::NodeTrust;
 

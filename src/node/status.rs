@@ -2,7 +2,7 @@
 //! clients that somebody looks at: nothing is sent otherwise.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{Read, Write, self};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 use uuid::Uuid;
 
+use super::peers::{OtherNode, OtherNodes};
 use crate::app::App;
 use crate::push::refreshes_for_others;
 use crate::rest::past_sessions;
-use super::peers::{OtherNode, OtherNodes};
 
 /// Path on the node port.
 pub(super) const STATUS_PATH: &str = "/node/v1/status";

@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::rest::frame::value::Choice;
 use super::peers::{OtherNode, OtherNodes};
 use super::status::known;
+use crate::app::App;
+use crate::rest::frame::value::Choice;
 
 /// Path on the node port. The UUID of a channel follows.
 pub(super) const TIMELINE_PATH: &str = "/node/v1/timeline/";

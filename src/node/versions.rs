@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use actors::{Cluster, ClusterView, NodeState};
 use cluster::{NodeInfo, written_version};
 use domain::cluster::certificate::NodeCertificate;
-use domain::cluster::version::{ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, VersionRange, raised_version, unfit};
+use domain::cluster::version::{
+    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, VersionRange, raised_version, unfit,
+};
 use serde::{Deserialize, Serialize};
+use services::written_version::CLUSTER_VERSION_ID;
 use storage::{Store, Table, View, Write};
 
-use crate::written_version::CLUSTER_VERSION_ID;
 use super::NodeError;
 
 /// The version that the nodes write, as the configuration of this one says.
@@ -124,10 +126,10 @@ mod tests {
     use domain::cluster::record::NodeId;
     use domain::cluster::token::NodeRole;
     use domain::cluster::version::PLUGIN_VALUES_VERSION;
+    use services::written_version::may_have;
     use storage::records::schema;
     use uuid::Uuid;
 
-    use crate::written_version::may_have;
     use super::*;
 
     fn certificate(id: u32, revoked_at: Option<i64>) -> NodeCertificate {

@@ -27,19 +27,19 @@ use media::Tail;
 use resource_derive::Query;
 use server::reply::Refusal;
 use server::stream::Guard;
+use services::guide::read_guide;
 use tracing::info;
 
-use crate::app::App;
-use crate::guide::read_guide;
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 use super::elsewhere;
 use super::output_profile::WantedPart;
 use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
-use super::timeshift::{PlayedPart, self};
+use super::timeshift::{self, PlayedPart};
 use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
 use super::watch::{live_tail, unknown_channel};
+use crate::app::App;
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Route;
 
 /// Duration of a programme that the address does not tell, in minutes.
 pub(crate) const MINUTES_DEFAULT: i64 = 120;

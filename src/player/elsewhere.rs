@@ -13,10 +13,10 @@ use server::caller::PassedBy;
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
+use super::vod::FileAnswer;
 use crate::app::App;
 use crate::node::play::{ASK_ANOTHER, PlayerRequest, play_elsewhere};
 use crate::rest::frame::call::Call;
-use super::vod::FileAnswer;
 
 /// Returns whether this is an edge node, which has no accounts, films or streams.
 pub(crate) fn is_edge(app: &App) -> bool {

@@ -19,10 +19,12 @@ use server::reply::Refusal;
 use tokio::time::timeout;
 use tracing::info;
 
+use super::output_profile::sound_for_browsers;
+use super::watch::{
+    ACCEL_BUFFERING, TransportStream, busy, no_answer, no_packets, no_watch, start_timeout, too_late,
+};
 use crate::app::App;
 use crate::rest::frame::route::{Content, StreamOrRedirect};
-use super::output_profile::sound_for_browsers;
-use super::watch::{ACCEL_BUFFERING, TransportStream, busy, no_answer, no_packets, no_watch, start_timeout, too_late};
 
 /// Returns what converts the sound of a target for players that cannot play it; `None` without ffmpeg.
 pub(super) fn sound_of(target: Target) -> Option<Arc<Rendition>> {

@@ -1,7 +1,7 @@
 //! Compressed texts that clients read while they are written: the first bytes of a large list are sent before its last
 //! entry was read. Clients that come later read the same text from its start.
 
-use std::io::{BufWriter, Write, self};
+use std::io::{self, BufWriter, Write};
 
 use bytes::Bytes;
 use flate2::Compression;

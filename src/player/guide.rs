@@ -14,16 +14,16 @@ use domain::logo::Logo;
 use domain::user::UserLevel;
 use http::{HeaderValue, Method, StatusCode};
 use server::reply::Refusal;
+use services::archives::ChannelArchives;
+use services::guide::{DAY, GuideReader, ProgrammeParts};
 use storage::Table;
 
-use crate::archives::ChannelArchives;
-use crate::guide::{DAY, GuideReader, ProgrammeParts};
-use crate::rest::frame::access::{Access, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{MediaTypes, Route, weak_tag};
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::OutputChannels;
+use crate::rest::frame::access::{Access, STREAMER};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{MediaTypes, Route, weak_tag};
 
 /// Length of an hour, in seconds.
 const HOUR: i64 = 60 * 60;

@@ -8,11 +8,11 @@
 use actors::Target;
 use server::reply::Refusal;
 
+use super::output_profile::StreamQuery;
+use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::output_profile::StreamQuery;
-use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 
 /// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {

@@ -3,7 +3,7 @@
 //! A text is written piece by piece, on threads that may block, while the connection sends the pieces before. A text that
 //! is short enough is sent whole, with its length.
 
-use std::io::{Write, self};
+use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,9 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::Stream;
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, VARY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, VARY,
+};
 use http::{HeaderMap, Response, StatusCode};
 use server::WarpBody;
 use server::encoding::accepts_gzip;

@@ -34,12 +34,12 @@ mod tuner;
 mod vod;
 mod watch;
 
-use crate::rest::frame::route::Route;
 pub(crate) use self::output_profile::CompiledOutputRules;
 pub(crate) use self::panel::TitleTables;
 pub(crate) use self::prepared::PreparedAnswers;
 pub(crate) use self::screen::{ScreenClips, Screens};
 pub(crate) use self::tuner::{Device, TunerSeats, announced_devices};
+use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.
 pub(crate) fn routes() -> Vec<Route> {

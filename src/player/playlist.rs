@@ -9,14 +9,14 @@ use domain::user::UserLevel;
 use http::{Method, StatusCode};
 use server::reply::Refusal;
 
-use crate::rest::frame::access::{Access, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{MediaType, MediaTypes, Route};
 use super::elsewhere;
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
 use super::selection::{OutputChannels, is_direct};
 use super::title_entries::TitleEntries;
+use crate::rest::frame::access::{Access, STREAMER};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{MediaType, MediaTypes, Route};
 
 /// An M3U playlist.
 pub(crate) struct M3u;

@@ -5,7 +5,7 @@
 //! their way to slow clients included, have a limit: a new one takes the place of the least recently used ones.
 
 use std::collections::VecDeque;
-use std::io::{BufWriter, Write, self};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,13 +20,13 @@ use flate2::write::GzEncoder;
 use http::HeaderValue;
 use parking_lot::Mutex;
 use server::reply::Refusal;
+use services::archives::{ArchiveCache, ChannelArchives};
 use storage::{Models, Table};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, error};
 
-use crate::archives::{ArchiveCache, ChannelArchives};
-use crate::rest::frame::route::entity_tag;
 use super::growing::GrowingText;
+use crate::rest::frame::route::entity_tag;
 
 /// Maximum number of kept answers.
 const ANSWERS_MAX: usize = 32;

@@ -3,12 +3,12 @@
 use actors::{SeatRequest, Target, Viewer, may_watch};
 use domain::user;
 use server::reply::Refusal;
+use services::auth::Denied;
 use tracing::info;
 
-use crate::auth::Denied;
-use crate::rest::frame::call::Call;
 use super::vod::no_file;
 use super::watch::{anonymous_seat, is_active};
+use crate::rest::frame::call::Call;
 
 /// Something that is kept until an answer is sent, such as a seat.
 pub(crate) type Held = Box<dyn Send + Sync>;

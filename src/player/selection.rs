@@ -11,16 +11,18 @@ use domain::personal_playlist::PersonalPlaylist;
 use http::HeaderValue;
 use server::caller::PassedBy;
 use server::reply::Refusal;
+use services::addresses::{
+    StreamAddresses, logo_address, original_logo_address, poster_address, without_credentials, without_user,
+};
+use services::guide::EntryId;
 use storage::Table;
 use url::form_urlencoded::Serializer;
 
-use crate::addresses::{StreamAddresses, logo_address, original_logo_address, poster_address, without_credentials, without_user};
-use crate::guide::EntryId;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::weak_tag;
 use super::elsewhere;
 use super::options::{IdSource, OutputOptions};
 use super::output_profile::is_output_profile;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::weak_tag;
 
 /// Everything that a playlist or guide is written from, as it is at one moment.
 pub(crate) struct OutputChannels {

@@ -13,11 +13,11 @@ use domain::user::UserLevel;
 use server::reply::Refusal;
 use uuid::Uuid;
 
+use super::output_profile::StreamQuery;
+use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::{Call, Parameters};
 use crate::rest::frame::route::Route;
-use super::output_profile::StreamQuery;
-use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 
 /// Returns the route of this module. It ignores a suffix `.ts`, other query parameters and `Range`.
 pub(super) fn routes() -> Vec<Route> {

@@ -15,16 +15,16 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::Method;
 use server::reply::Refusal;
+use services::archives::timeshift_settings;
 use tracing::warn;
 use warp::reply::Response as Reply;
 
-use crate::app::App;
-use crate::archives::timeshift_settings;
-use crate::rest::frame::call::Call;
 use super::past::OpenedPart;
 use super::ranges::RangedFile;
 use super::seat::{take_seat, viewer};
 use super::watch::unknown_channel;
+use crate::app::App;
+use crate::rest::frame::call::Call;
 
 /// Returns the part of the past of a channel that the gateway has kept; `None` if it has not kept its start.
 pub(super) async fn find(app: &App, channel: &Channel, times: ArchiveTimes) -> Option<PastPart> {

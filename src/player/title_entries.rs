@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use domain::playlist::write::{OutputEntry, write_entry, write_plain_entry};
 use domain::vod::{Title, TitleKind, VodCategory};
+use services::addresses::{StreamAddresses, episode_image_address, image_address};
+use services::titles::SeenTitles;
 use storage::{Models, Table};
 use tracing::error;
 
-use crate::addresses::{StreamAddresses, episode_image_address, image_address};
 use crate::rest::frame::call::Call;
-use crate::titles::SeenTitles;
 
 /// The titles that a playlist still has to list.
 pub(super) struct TitleEntries {

@@ -16,7 +16,9 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use actors::{SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle};
+use actors::{
+    SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
+};
 use bytes::Bytes;
 use domain::ids::{AccountId, EpisodeId, RecordingId};
 use domain::plan::{TitleCandidate, TitleVersion};
@@ -31,17 +33,17 @@ use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use resource_derive::Query;
 use server::reply::Refusal;
+use services::auth::Denied;
 use tracing::info;
 use warp::reply::Response as Reply;
 
-use crate::auth::Denied;
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};
 use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
 use super::recordings::parts::FileSelection;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
 use super::{elsewhere, recordings};
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};
 
 /// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {

@@ -20,29 +20,29 @@ use domain::ids::UserId;
 use domain::output_format::{AllowedFormats, OutputFormat, StreamFormat};
 use domain::settings::PROGRAM_START_TIMEOUT;
 use domain::source_url::SourceUrl;
-use domain::user::{User, self};
+use domain::user::{self, User};
 use http::header::{CONNECTION, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use media::{EndReason, Tail};
 use server::caller::Caller;
 use server::reply::{Refusal, TunerError};
 use server::stream::{Guard, StreamTail};
+use services::auth::{Denied, may_stream_from};
 use tokio::time::timeout;
 use tracing::info;
 use warp::reply::Response as Reply;
 
+use super::catchup;
+use super::fragments::{self, fragmented};
+use super::hls::{self, HlsPlaylist};
+use super::screen::show;
+use super::tuner::{TunerSeat, TunersTaken, tuner_count};
+use super::vod::FileAnswer;
 use crate::app::App;
-use crate::auth::{Denied, may_stream_from};
 use crate::player::output_profile::{StreamQuery, rendition};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Content, Handler, MediaType, Route, StreamOrRedirect};
-use super::catchup;
-use super::fragments::{fragmented, self};
-use super::hls::{HlsPlaylist, self};
-use super::screen::show;
-use super::tuner::{TunerSeat, TunersTaken, tuner_count};
-use super::vod::FileAnswer;
 
 /// Disables response buffering in reverse proxies.
 pub(super) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -402,8 +402,8 @@ pub(super) fn redirect(url: &SourceUrl) -> Result<StreamOrRedirect<TransportStre
 mod tests {
     use actors::FullPool;
 
-    use crate::rest::frame::route::Answer;
     use super::*;
+    use crate::rest::frame::route::Answer;
 
     #[track_caller]
     fn check(refusal: Refusal, status: u16, tuner_error: &str, retry_after: Option<&str>) {

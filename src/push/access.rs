@@ -9,11 +9,11 @@ use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use server::caller::Caller;
 use server::reply::Refusal;
+use services::auth::Denied;
 use storage::{Change, ChangeMessage, Changes, Record};
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::auth::Denied;
 
 /// Path of the WebSocket.
 pub(super) const PATH: &str = "/ws/";

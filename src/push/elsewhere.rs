@@ -8,10 +8,10 @@ use actors::now_ms;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
+use super::frames::{self, Notification};
+use super::hub::every_period;
 use crate::app::App;
 use crate::node::status;
-use super::frames::{Notification, self};
-use super::hub::every_period;
 
 /// Maximum number of refreshes that a node sends. Each is that of an account or of a guide source.
 const REFRESHES_MAX: usize = 1_000;

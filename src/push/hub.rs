@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification, RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus, VodSessionInfo, now_ms};
+use actors::{
+    ChannelStatus, DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus,
+    PluginNotification, RefreshPhase, RefreshStatus, ReportedPosition, Target, VodPhase, VodRefreshStatus,
+    VodSessionInfo, now_ms,
+};
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId};
 use domain::recording::{Recording, RecordingStatus};
 use parking_lot::Mutex;
+use services::matching::MatchReport;
 use storage::{ChangeMessage, ChangedIds, Changes, Record, Table};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
@@ -16,13 +21,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use crate::app::App;
-use crate::matching::MatchReport;
-use crate::node::status::{WantedClients, self};
-use crate::rest::{pushed_past_stats, pushed_stats};
 use super::elsewhere;
-use super::frames::{Notification, RecordingCounts, self};
+use super::frames::{self, Notification, RecordingCounts};
 use super::statistics::{ClientsOf, Statistics, StatisticsReader};
+use crate::app::App;
+use crate::node::status::{self, WantedClients};
+use crate::rest::{pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -26,17 +26,17 @@ use server::Routes;
 use server::accept::ConnectionGuard;
 use server::caller::{Caller, caller};
 use server::reply::Refusal;
+use services::auth::Denied;
 use warp::reply::Response as Reply;
 use warp::ws::Ws;
 use warp::{Filter, Rejection};
 
-use crate::app::App;
-use crate::auth::Denied;
 use self::access::{Access, BEARER, PATH};
+pub(crate) use self::elsewhere::refreshes_for_others;
 use self::hub::Hub;
 use self::session::Session;
 use self::socket_limit::SocketLimit;
-pub(crate) use self::elsewhere::refreshes_for_others;
+use crate::app::App;
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;

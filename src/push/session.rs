@@ -18,18 +18,18 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
 use server::accept::ConnectionGuard;
 use server::caller::Caller;
+use services::recording_rules::dvr_settings;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 use warp::ws::{Message, WebSocket};
 
-use crate::app::App;
-use crate::recording_rules::dvr_settings;
 use super::access::{Access, AccessLoss};
-use super::frames::{ForOthers, self};
+use super::frames::{self, ForOthers};
 use super::heartbeat::{Action, Heartbeat};
 use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
+use crate::app::App;
 
 /// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);

@@ -14,9 +14,9 @@ use storage::Table;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::frames::update;
 use crate::node::status::NodeTotals;
 use crate::rest::SegmenterView;
-use super::frames::update;
 
 /// The channels whose clients an admin gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

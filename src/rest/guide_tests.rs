@@ -7,11 +7,11 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId};
 use serde_json::json;
+use services::guide::{DAY, GuideEntry, GuideReader, read_guide};
 use uuid::Uuid;
 
-use crate::guide::{DAY, GuideEntry, GuideReader, read_guide};
-use crate::rest::frame::testing::Rest;
 use super::guide_testing::{HOUR, four_days, guide_source, now, programme, put_guide};
+use crate::rest::frame::testing::Rest;
 
 fn channel(id: u32, tvg_id: Option<&str>) -> Channel {
     let tvg_id = tvg_id.map(str::to_owned);

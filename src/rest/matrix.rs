@@ -6,7 +6,9 @@ use config::NetworkClass;
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, IntegrationId, LineupId, OutputProfileId, ProfileId, StreamId, UserGroupId};
+use domain::ids::{
+    AccountId, ChannelId, GroupId, IntegrationId, LineupId, OutputProfileId, ProfileId, StreamId, UserGroupId,
+};
 use domain::integration::{Integration, Signing, Subscription, Target, Webhook};
 use domain::lineup::Lineup;
 use domain::output_profile::OutputProfile;
@@ -21,14 +23,16 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::routes;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::ParameterKind;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::BodyShape;
 use crate::rest::frame::route::{AnswerShape, Route};
-use crate::rest::frame::testing::{ADMIN, INACTIVE, REMOTE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER, TRUSTED_PROXY};
+use crate::rest::frame::testing::{
+    ADMIN, INACTIVE, REMOTE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER, TRUSTED_PROXY,
+};
 use crate::rest::title_testing::put_titles;
-use super::routes;
 
 /// Holds T-acc.1, T-acc.6.
 #[tokio::test]

@@ -28,12 +28,15 @@ use std::sync::Arc;
 use domain::user::UserLevel;
 use server::Routes;
 
-use crate::app::App;
-use crate::{api_docs, player, status, ui};
+pub(crate) use self::api::{
+    ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats,
+    pushed_stats,
+};
+pub(crate) use self::frame::plugin::PluginCalls;
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
-pub(crate) use self::api::{ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats, pushed_stats};
-pub(crate) use self::frame::plugin::PluginCalls;
+use crate::app::App;
+use crate::{api_docs, player, status, ui};
 
 /// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {

@@ -14,10 +14,10 @@ use domain::user::{User, UserLevel};
 use http::Method;
 use uuid::Uuid;
 
+use super::routes;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::testing::{ADMIN, Rest};
 use crate::rest::guide_testing::guide_source;
-use super::routes;
 
 /// Entries on a page; also the largest page that a list has if none is requested.
 const PAGE: u64 = 100;

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::{ADMIN, BODY_BYTES_MAX, Rest, STANDARD};
 use super::{Port, routes, routes_of};
+use crate::rest::frame::testing::{ADMIN, BODY_BYTES_MAX, Rest, STANDARD};
 
 const GROUPS: &str = "/api/channels/groups/";
 

@@ -3,8 +3,11 @@
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, EpisodeId, ProfileId, VodCategoryId};
 use domain::source_url::SourceUrl;
-use domain::vod::{AccountCategory, Episode, EpisodeFacts, EpisodeOffer, ExternalIds, Relation, RelationId, Title, TitleFacts, TitleId, TitleKind, VodCategory, uuid_of};
-use serde_json::{Map, Value, json};
+use domain::vod::{
+    AccountCategory, Episode, EpisodeFacts, EpisodeOffer, ExternalIds, Relation, RelationId, Title,
+    TitleFacts, TitleId, TitleKind, VodCategory, uuid_of,
+};
+use serde_json::{Map, json};
 
 use crate::rest::frame::testing::{Rest, SECRET};
 
@@ -20,8 +23,7 @@ fn url(path: &str) -> String {
 
 fn relation(id: u32, account: u32, category: VodCategoryId, name: &str) -> Relation {
     let facts = TitleFacts { name: name.to_owned(), ..TitleFacts::default() };
-    let new =
-        Relation::new(RelationId(id), AccountId(account), category, id.to_string(), 1_600_000_000_000);
+    let new = Relation::new(RelationId(id), AccountId(account), category, id.to_string(), 1_600_000_000_000);
     Relation { extension: "mkv".to_owned(), facts, ..new }
 }
 

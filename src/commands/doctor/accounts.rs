@@ -14,10 +14,10 @@ use domain::time::iso_millis;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
-use crate::conditions::EXPIRY_NOTICE_MS;
-use crate::control::{ControlReply, ControlRequest, self};
-use crate::gateway::fetch;
 use super::{CheckReport, Finding};
+use crate::conditions::EXPIRY_NOTICE_MS;
+use crate::control::{self, ControlReply, ControlRequest};
+use crate::gateway::fetch;
 
 /// Maximum time for the answer of one provider.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -200,8 +200,8 @@ fn clock_finding(answer: &PanelAnswer, now: i64) -> Option<Finding> {
 mod tests {
     use domain::panel::PanelAnswer;
 
-    use crate::commands::doctor::Verdict;
     use super::*;
+    use crate::commands::doctor::Verdict;
 
     const NOW: i64 = 1_700_000_000_000;
 

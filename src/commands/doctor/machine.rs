@@ -1,17 +1,17 @@
 //! Checks of the machine: data folder, room, ports, ffmpeg.
 
-use std::fs::{File, self};
-use std::io::{ErrorKind, self};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 use config::{Config, DataFolder};
 use rustix::process::geteuid;
+use services::disk_space::{DISK_BYTES_LOW, DiskSpace};
 
-use crate::control;
-use crate::disk_space::{DISK_BYTES_LOW, DiskSpace};
 use super::{CheckReport, Finding};
+use crate::control;
 
 /// Name of the file that is created, and removed again, to test the data folder.
 const TEST_FILE: &str = ".doctor";
@@ -169,8 +169,8 @@ fn ffmpeg_finding() -> Finding {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use crate::commands::doctor::Verdict;
     use super::*;
+    use crate::commands::doctor::Verdict;
 
     #[test]
     fn a_folder_that_can_be_written_is_good_and_stays_as_it_is() {

@@ -8,8 +8,8 @@ use domain::stream::Stream;
 use server::reply::Refusal;
 use storage::{Models, Write};
 
-use crate::rest::ChannelMaker;
 use super::preview::is_in_groups;
+use crate::rest::ChannelMaker;
 
 /// Number of streams that one write turns into channels.
 const STREAMS_AT_ONCE: usize = 1_000;

@@ -12,11 +12,11 @@ use config::{Config, DataFolder, ListSource, NewImport};
 use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
 use domain::ids::AccountId;
 use domain::stream::Stream;
+use services::open_store::open_store;
 use storage::records::next_profile_id;
 use storage::{Models, Write};
 use tokio::runtime::Builder;
 
-use crate::data::open_store;
 use crate::gateway::fetch;
 use crate::play::{NO_SCHEME, account_name, printable, say};
 

@@ -8,9 +8,9 @@ use anyhow::bail;
 use config::{Config, DataFolder, ListSource, NewImport};
 use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, channel_key};
+use services::open_store::open_store;
 use tokio::runtime::Builder;
 
-use crate::data::open_store;
 use crate::play::{printable, read_lists, say};
 
 /// Maximum number of channels and groups that are listed.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, bail};
 use domain::import_from::{Household, Report, STREAMS_MAX, SourceRow, SourceStream, SourceTable};
 use serde_json::{Map, Value};
+use services::image_types::{ImageType, PictureFormat};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::image_types::{ImageType, PictureFormat};
-use crate::rest::api::accounts::pictures::PICTURE_BYTES_MAX;
 use super::spool::Spool;
+use crate::rest::api::accounts::pictures::PICTURE_BYTES_MAX;
 
 /// The records that were read so far. Streams are in a temporary file.
 pub(super) struct Gathered {

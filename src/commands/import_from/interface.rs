@@ -8,8 +8,8 @@ use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use serde_json::{Map, Value, json};
+use services::logo_cache::LOGO_BYTES_MAX;
 
-use crate::logo_cache::LOGO_BYTES_MAX;
 use super::gathered::Gathered;
 
 /// Maximum length of an answer, in bytes. Its values take several times as much memory.

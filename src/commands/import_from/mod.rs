@@ -38,17 +38,17 @@ use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::vod::uuid_of;
+use services::auth::{SERVER_KEYS, stored_api_key};
+use services::files::{Files, Folder};
+use services::open_store::open_store;
 use storage::records::{next_profile_id, schema};
 use storage::{Error, Store};
 use uuid::Uuid;
 
-use crate::auth::{SERVER_KEYS, stored_api_key};
-use crate::control::is_running;
-use crate::data::open_store;
-use crate::files::{Files, Folder};
-use crate::play::{printable, say};
 use self::gathered::Gathered;
 use self::write::NewRecords;
+use crate::control::is_running;
+use crate::play::{printable, say};
 
 /// Reads the source, and writes what it contains unless this is a dry run. Prints a report.
 pub(super) fn run(config: &Config, new: &NewImportFrom) -> anyhow::Result<ExitCode> {

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 use domain::import_from::{PlannedUser, Report, SourceTable};
 use serde_json::{Value, json};
+use services::files::{Files, Folder};
 
-use crate::files::{Files, Folder};
 use crate::rest::api::accounts::avatar::{PICTURES, check};
 
 /// A picture that was fetched, and its name in the data folder.

@@ -32,13 +32,16 @@ use server::reply::{Refusal, TunerError};
 use tracing::info;
 use warp::reply::Response as Reply;
 
+use self::reload::ReloadQuery;
+use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
+pub(crate) use super::recordings::hls::HlsPlaylist;
+use super::watch::{
+    anonymous_seat, busy, check_permitted, needs_login, no_answer, no_packets, no_watch, redirect,
+    start_timeout, too_late, unknown_channel, watch_as_hls,
+};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, MediaType, Route};
-use self::reload::ReloadQuery;
-use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
-use super::watch::{anonymous_seat, busy, check_permitted, needs_login, no_answer, no_packets, no_watch, redirect, start_timeout, too_late, unknown_channel, watch_as_hls};
-pub(crate) use super::recordings::hls::HlsPlaylist;
 
 /// Name of the media playlist of a session.
 const MEDIA_PLAYLIST: &str = "index.m3u8";

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
+use services::guide::{DAY, EntryId, GuideEntry, read_guide};
 
-use crate::guide::{DAY, EntryId, GuideEntry, read_guide};
 use crate::rest::frame::call::Call;
 
 /// Number of programmes if the app names none, and the maximum.

@@ -1,7 +1,7 @@
 //! Live categories and channels, as a panel describes them.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{Write, self};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,14 +12,14 @@ use domain::personal_playlist::PersonalPlaylist;
 use serde::{Serialize, Serializer};
 use server::encoding::accepts_gzip;
 use server::reply::Refusal;
+use services::addresses::logo_address;
 use storage::Table;
 
-use crate::addresses::logo_address;
+use super::PanelAnswer;
 use crate::player::prepared::{AnswerKey, PreparedAnswer, Tables};
 use crate::player::selection::visible_of;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Document;
-use super::PanelAnswer;
 
 /// Id of the category of channels without a group: the largest number of 32 bits with a sign, which no group reaches. The
 /// ids of the other categories are those of groups, or belong to personal playlists.

@@ -21,12 +21,12 @@ use server::reply::{Refusal, declare_json};
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
+use self::account::AccountView;
+pub(crate) use self::titles::TitleTables;
+use super::elsewhere;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route, json_reply};
-use self::account::AccountView;
-use super::elsewhere;
-pub(crate) use self::titles::TitleTables;
 
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 300;

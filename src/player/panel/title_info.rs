@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use domain::vod::{Episode, EpisodeOffer, Relation, Title, TitleKind};
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
+use services::addresses::episode_image_address;
+use services::titles::{OpenedTitle, Properties, SeenTitles, clock_time, numeric_rating};
 
-use crate::addresses::episode_image_address;
+use super::titles::{Common, extension_of, version_name};
 use crate::player::recordings::rows;
 use crate::rest::frame::call::Call;
-use crate::titles::{OpenedTitle, Properties, SeenTitles, clock_time, numeric_rating};
-use super::titles::{Common, extension_of, version_name};
 
 /// Returns a film and its details. Unknown ids, and films that the caller does not see, are not found.
 pub(super) async fn film(call: &Call, id: Option<&str>) -> Result<Value, Refusal> {
@@ -53,7 +53,7 @@ async fn find(
 ) -> Result<Option<(Title, Option<domain::vod::RelationId>)>, Refusal> {
     let Some(number) = number(id) else { return Ok(None) };
     let titles = call.app.models.vod.clone();
-    let found = crate::titles::reading(move || titles.by_stream_id(kind, number)).await?;
+    let found = services::titles::reading(move || titles.by_stream_id(kind, number)).await?;
     Ok(found.filter(|(title, _)| seen.shows(title)))
 }
 

@@ -1,6 +1,6 @@
 //! Films, series and their categories, as a panel describes them.
 
-use std::io::{BufWriter, Write, self};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,18 +15,18 @@ use serde::{Serialize, Serializer};
 use server::WarpBody;
 use server::encoding::accepts_gzip;
 use server::reply::{Refusal, declare_json};
+use services::addresses::{backdrop_address, image_address};
+use services::titles::{Properties, SeenTitles, numeric_rating};
 use storage::{Models, Table};
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use crate::addresses::{backdrop_address, image_address};
+use super::PanelAnswer;
 use crate::player::growing::{GrowingText, whole};
 use crate::player::prepared::AnswerTables;
 use crate::player::recordings::rows::{RecordingRows, category_of};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{client_has, weak_tag};
-use crate::titles::{Properties, SeenTitles, numeric_rating};
-use super::PanelAnswer;
 
 /// The origin of lists of titles, at one moment.
 #[derive(Clone)]

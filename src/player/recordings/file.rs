@@ -18,10 +18,10 @@ use server::reply::Refusal;
 use tokio::time::sleep;
 use warp::reply::Response as Reply;
 
+use super::parts::FileSelection;
 use crate::app::App;
 use crate::player::ranges::RangedFile;
 use crate::player::seat::Held;
-use super::parts::FileSelection;
 
 /// Bytes that are read at a time.
 const BLOCK_BYTES: u64 = 128 * 1024;

@@ -10,11 +10,11 @@ use domain::recording::Recording;
 use domain::time::iso_millis;
 use server::reply::Refusal;
 
+use super::file::{extension_of, grows, no_file, unreadable};
+use super::parts::{elsewhere, one_part};
 use crate::app::App;
 use crate::node::recordings::playlist_of;
 use crate::rest::frame::route::MediaType;
-use super::file::{extension_of, grows, no_file, unreadable};
-use super::parts::{elsewhere, one_part};
 
 /// Minimum duration of a segment, in milliseconds.
 const SEGMENT_MS: u64 = 6_000;

@@ -25,16 +25,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use server::WarpBody;
 use server::reply::Refusal;
+use services::recording_rules::dvr_settings;
 use warp::reply::Response as Reply;
 
-use crate::recording_rules::dvr_settings;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::MediaType;
 use self::hls::HlsPlaylist;
-use self::parts::FileSelection;
-use super::seat::take_seat;
 pub(super) use self::output::routes;
 pub(crate) use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
+use self::parts::FileSelection;
+use super::seat::take_seat;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::MediaType;
 
 /// The recordings that a viewer finds, the newest one first.
 pub(super) struct ListedRecordings {

@@ -9,20 +9,20 @@ use domain::user::UserLevel;
 use domain::xml::push_escaped;
 use http::StatusCode;
 use server::reply::Refusal;
+use services::addresses::logo_address;
+use services::recording_rules::dvr_settings;
 
-use crate::addresses::logo_address;
+use super::ListedRecordings;
+use super::file::extension_of;
+use super::rows::CATEGORY;
 use crate::player::guide::Xmltv;
 use crate::player::long_text::{Coding, LongText, LongTextHead};
 use crate::player::options::OutputOptions;
 use crate::player::playlist::M3u;
 use crate::player::selection::OutputChannels;
-use crate::recording_rules::dvr_settings;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::ListedRecordings;
-use super::file::extension_of;
-use super::rows::CATEGORY;
 
 /// Path of the playlist.
 pub(crate) const RECORDINGS_PLAYLIST: &str = "/output/recordings.m3u";

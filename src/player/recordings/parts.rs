@@ -21,13 +21,13 @@ use server::reply::Refusal;
 use tokio::sync::mpsc::{Sender, channel};
 use warp::reply::Response as Reply;
 
+use super::file::{self, FileRequest, PACKET_BYTES, Source, blocks, grows, no_file};
 use crate::app::App;
 use crate::node::peers::OtherNode;
 use crate::node::recordings::{NodeAnswer, ReachableFiles};
 use crate::player::ranges::RangedFile;
 use crate::player::seat::Held;
 use crate::rest::frame::call::Call;
-use super::file::{FileRequest, PACKET_BYTES, Source, blocks, grows, no_file, self};
 
 /// Blocks of a joined file that wait for the player.
 const BLOCKS_MAX: usize = 2;

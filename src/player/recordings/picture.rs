@@ -1,17 +1,17 @@
 //! The picture beside the file of a recording, on this node or on the one that has the file.
 
-use std::io::{Read as _, self};
+use std::io::{self, Read as _};
 
 use bytes::Bytes;
 use domain::recording::Recording;
 use server::reply::Refusal;
+use services::logo_cache::LOGO_BYTES_MAX;
 use tokio::task::spawn_blocking;
 
-use crate::app::App;
-use crate::logo_cache::LOGO_BYTES_MAX;
-use crate::node::recordings::picture_of;
 use super::file::unreadable;
 use super::parts::{down, elsewhere};
+use crate::app::App;
+use crate::node::recordings::picture_of;
 
 /// Returns the picture of a recording; `None` if it has none.
 ///

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use domain::recording::{FILM_CATEGORY, Recording, SERIES_CATEGORY, stable_hash};
 use domain::vod::TitleKind;
 use serde_json::{Map, Value, json};
+use services::addresses::logo_address;
+use services::titles::clock_time;
 
-use crate::addresses::logo_address;
-use crate::rest::frame::call::Call;
-use crate::titles::clock_time;
 use super::ListedRecordings;
 use super::file::extension_of;
+use crate::rest::frame::call::Call;
 
 /// Name of the categories of recordings.
 pub(super) const CATEGORY: &str = "Recordings";

@@ -167,8 +167,8 @@ fn save(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::player::screen::picture::LINE_CHARS_MAX;
     use super::*;
+    use crate::player::screen::picture::LINE_CHARS_MAX;
 
     #[test]
     fn every_reason_has_a_file_of_its_own_and_a_text_that_fits() {

@@ -29,12 +29,12 @@ use tokio::time::{Instant, sleep_until};
 use tracing::info;
 use warp::reply::Response as Reply;
 
-use crate::app::App;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Answer;
 use self::clips::Clips;
 use self::reason::ScreenReason;
 use super::watch::streaming;
+use crate::app::App;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Answer;
 
 /// Time for which a clip is played before the connection ends.
 const PLAYED_MAX: Duration = Duration::from_secs(30);

@@ -4,10 +4,10 @@ use domain::discovery::ssdp::DEVICE_TYPE;
 use domain::tuner::{MODEL_NUMBER, device_uuid};
 use server::reply::Refusal;
 
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Content;
 use super::device::{Device, DevicePath};
 use super::{Xml, document, push_element};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Content;
 
 pub(super) async fn xml(call: Call, at: DevicePath) -> Result<Content<Xml>, Refusal> {
     Ok(document(description(&at.device(&call)?)))

@@ -10,15 +10,15 @@ use http::header::CACHE_CONTROL;
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::addresses::StreamAddresses;
 use storage::Models;
 use url::form_urlencoded::Serializer;
 
-use crate::addresses::StreamAddresses;
+use super::device::{Device, DevicePath};
+use super::{Xml, document, push_element};
 use crate::player::playlist::M3u;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Content;
-use super::device::{Device, DevicePath};
-use super::{Xml, document, push_element};
 
 /// A channel of a tuner. Names as HDHomeRun devices use them. A field that is not known is left out, because clients
 /// take `null` for an error.

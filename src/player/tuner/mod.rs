@@ -27,16 +27,16 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Content, MediaType, Route};
 use self::device::DevicePath;
-use super::output_profile::StreamQuery;
-use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 pub(super) use self::device::tuner_count;
 pub(crate) use self::device::{Device, announced_devices};
 pub(crate) use self::seats::TunerSeats;
 pub(super) use self::seats::{TunerSeat, TunersTaken};
+use super::output_profile::StreamQuery;
+use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Content, MediaType, Route};
 
 /// Everyone whom the networks let in; the channels depend on the user, if there is one.
 const ACCESS: Access = Access::UsersOrNetworks(UserLevel::Streamer);

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actors::{DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification, RefreshPhase, RefreshStatus, RunResult, RunStage, VodPhase, VodRefreshStatus};
+use actors::{
+    DetailsUpdate, EpisodeLoad, GuidePhase, GuideRefreshStatus, IntegrationStatus, PluginNotification,
+    RefreshPhase, RefreshStatus, RunResult, RunStage, VodPhase, VodRefreshStatus,
+};
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::guide::state::GuideStatus;
@@ -13,10 +16,10 @@ use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
 use server::refusals::refused_writes;
+use services::matching::MatchReport;
 use storage::{Change, ChangedIds, StopReason};
 use uuid::Uuid;
 
-use crate::matching::MatchReport;
 use super::statistics::ClientsOf;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use domain::ids::{LineupId, TunerDeviceId};
 use domain::lineup::Lineup;
-use domain::tuner::{DEVICE_ID_CHARS_MAX, TUNERS_DEFAULT, TUNERS_MAX, TUNER_NAME_CHARS_MAX, TunerDevice, is_device_id};
+use domain::tuner::{
+    DEVICE_ID_CHARS_MAX, TUNER_NAME_CHARS_MAX, TUNERS_DEFAULT, TUNERS_MAX, TunerDevice, is_device_id,
+};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
@@ -144,8 +146,8 @@ impl Render for TunerDevice {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn admins_create_change_and_delete_devices_which_end_with_their_channel_profile() {

@@ -146,8 +146,8 @@ mod tests {
     use http::header::CONTENT_TYPE;
     use serde_json::Value;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn the_document_is_json_or_yaml_as_the_caller_prefers() {

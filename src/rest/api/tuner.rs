@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::core_settings::TUNER_SETTINGS;
-use domain::tuner::{DEVICE_ID_CHARS_MAX, TUNERS_MAX, TUNER_NAME_CHARS_MAX, TunerSettings, device_id_of};
+use domain::tuner::{DEVICE_ID_CHARS_MAX, TUNER_NAME_CHARS_MAX, TUNERS_MAX, TunerSettings, device_id_of};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
@@ -99,8 +99,8 @@ async fn update(call: Call, edit: TunerEdit) -> Result<TunerView, Refusal> {
 mod tests {
     use serde_json::json;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn the_tuner_has_its_settings_and_a_lineup_for_each_channel_profile() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use domain::user::{User, UserLevel};
 use server::reply::Refusal;
+use services::auth::basic_login;
 
-use crate::auth::basic_login;
 use super::call::{Call, Parameters};
 
 /// The callers that a route accepts. Every route must declare them. Credentials are an access token or an API key in a

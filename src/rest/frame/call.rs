@@ -16,14 +16,14 @@ use domain::user::{User, UserLevel};
 use http::{HeaderMap, Method};
 use server::caller::Caller;
 use server::reply::Refusal;
+use services::archives::ChannelArchives;
+use services::titles::SeenTitles;
 use storage::Write;
 use storage::records::append_audit_entry;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::archives::ChannelArchives;
-use crate::titles::SeenTitles;
 
 /// Parameters of a login in the query or in a form.
 pub(super) const QUERY_USERNAME: &str = "username";

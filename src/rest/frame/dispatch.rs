@@ -16,7 +16,10 @@ use std::time::Duration;
 use bytes::Buf;
 use domain::query::Query;
 use futures_util::{Stream, StreamExt};
-use http::header::{ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
+};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
 use server::Routes;
@@ -27,13 +30,13 @@ use tokio::time::timeout;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
-use crate::app::App;
 use super::access::Access;
 use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
 use super::input::{FileInput, RequestInput};
 use super::route::{Answer, Redirect, Route};
 use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
+use crate::app::App;
 
 /// Maximum size of a body without authentication, in bytes.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 4 << 10;
@@ -313,9 +316,9 @@ mod tests {
     use http_body_util::BodyExt;
     use tokio::time::Instant;
 
-    use crate::rest::frame::access::STREAMER;
-    use crate::rest::frame::testing::{Rest, self};
     use super::*;
+    use crate::rest::frame::access::STREAMER;
+    use crate::rest::frame::testing::{self, Rest};
 
     /// Holds T-load.1.
     #[tokio::test]

@@ -266,9 +266,9 @@ mod tests {
     use serde::Serialize;
     use serde_json::json;
 
+    use super::*;
     use crate::rest::frame::record::WriteOnly;
     use crate::rest::frame::value::WebUrl;
-    use super::*;
 
     /// One field of each type.
     #[derive(Clone, Debug, Serialize, View)]

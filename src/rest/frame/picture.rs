@@ -1,11 +1,13 @@
 //! Answers with a picture.
 
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Response, StatusCode};
 use server::WarpBody;
+use services::image_types::{PICTURE_TYPES, PictureFormat};
 use warp::reply::Response as Reply;
 
-use crate::image_types::{PICTURE_TYPES, PictureFormat};
 use super::route::{Answer, AnswerShape};
 
 /// 200 with a picture whose address never leads to another content, so that clients keep it.

@@ -18,16 +18,16 @@ use http_body_util::{BodyExt, Limited};
 use media::Connection;
 use server::caller::Caller;
 use server::reply::Refusal;
+use services::auth::bearer;
 use warp::reply::Response as Reply;
 
-use crate::app::App;
-use crate::auth::bearer;
 use super::access::Access;
 use super::call::Call;
 use super::dispatch::run;
 use super::input::FileInput;
 use super::route::{AnswerShape, Route};
 use super::router::Router;
+use crate::app::App;
 
 /// Why a plugin is refused where callers have things of their own.
 const NO_USER: &str = "This belongs to users, and a plugin is none.";
@@ -194,9 +194,9 @@ mod tests {
     use domain::time::iso_millis;
     use serde_json::{Value, json};
 
+    use super::*;
     use crate::rest::frame::testing::Rest;
     use crate::rest::{Port, plugin_calls, routes_of};
-    use super::*;
 
     /// Paths that only users have something at.
     const PERSONAL: [&str; 5] = [

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use config::NetworkClass;
 use data_encoding::HEXLOWER;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
+    VARY,
+};
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
 use server::WarpBody;

@@ -132,10 +132,10 @@ mod tests {
     use server::reply::Refusal;
     use uuid::Uuid;
 
+    use super::*;
     use crate::rest::frame::access::Access;
     use crate::rest::frame::call::Call;
     use crate::rest::frame::route::NoContent;
-    use super::*;
 
     async fn nothing(_: Call) -> Result<NoContent, Refusal> {
         Ok(NoContent)

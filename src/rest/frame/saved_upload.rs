@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::files::Folder;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::files::Folder;
-use crate::node::files::share_upload;
 use super::call::Call;
 use super::upload::{FILE, Upload};
+use crate::app::App;
+use crate::node::files::share_upload;
 
 /// A saved file. It is removed again unless the record that uses it was written.
 pub(crate) struct SavedUpload {

@@ -34,6 +34,8 @@ use server::admission::Admission;
 use server::caller::Caller;
 use server::origin::Origins;
 use server::reply::JSON;
+use services::auth::Auth;
+use services::recent_log::RecentLog;
 use storage::guide::GuideFiles;
 use storage::{Models, Record, Store};
 use tempfile::TempDir;
@@ -42,16 +44,14 @@ use tower_service::Service;
 use url::form_urlencoded;
 use warp::Filter;
 
-use crate::app::App;
-use crate::auth::Auth;
-use crate::gateway;
-use crate::recent_log::RecentLog;
-use crate::rest::{openapi, routes};
 use super::access::Access;
 use super::call::{Call, Parameters};
 use super::conform;
 use super::route::Route;
 use super::router::Router;
+use crate::app::App;
+use crate::gateway;
+use crate::rest::{openapi, routes};
 
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;

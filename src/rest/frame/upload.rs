@@ -4,7 +4,7 @@
 //! as a body of its own. It is written to an unnamed file in the data folder, which disappears with the request.
 
 use std::fs::File;
-use std::io::{Read, Seek, self};
+use std::io::{self, Read, Seek};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use multer::{Constraints, Field, Multipart, SizeLimit};
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::files::Files;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::files::Files;
 use super::input::{FileInput, Input, Inputs, RequestInput};
 
 /// Name of the part with the file. A part with another name is the file as well if it has a file name.
@@ -274,12 +274,12 @@ mod tests {
     use resource_derive::Body;
     use serde_json::json;
 
+    use super::*;
     use crate::rest::frame::access::ADMIN;
     use crate::rest::frame::call::Call;
     use crate::rest::frame::dispatch;
     use crate::rest::frame::route::Route;
-    use crate::rest::frame::testing::{Rest, self};
-    use super::*;
+    use crate::rest::frame::testing::{self, Rest};
 
     /// A body beside a file.
     #[derive(Debug, Body)]

@@ -1,6 +1,11 @@
 //! The types of fields: their form on the wire, and how each is read.
 
-use domain::ids::{AccountId, ChannelId, DeliveryId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId, IntegrationId, LineupId, LogEntryId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId, ProfileId, RecordingId, RecordingRuleId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId, VodCategoryId};
+use domain::ids::{
+    AccountId, ChannelId, DeliveryId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
+    IntegrationId, LineupId, LogEntryId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId,
+    ProfileId, RecordingId, RecordingRuleId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId,
+    UserGroupId, UserId, VodCategoryId,
+};
 use domain::secret::Secret;
 use domain::user::UserLevel;
 use serde::{Serialize, Serializer};

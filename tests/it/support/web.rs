@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use domain::user::UserLevel;
-use headwater::hash_password;
 use serde_json::Value;
+use services::auth::hash_password;
 
 use super::browser::Browser;
 use super::gateway::TestGateway;

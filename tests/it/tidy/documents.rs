@@ -111,7 +111,7 @@ fn every_setting_and_every_metric_is_documented() {
         .collect();
     assert_eq!(explained, existing, "the settings that docs/operating.md explains, and those that exist");
 
-    let source = read(&root().join("src/metrics.rs"));
+    let source = read(&root().join("services/src/metrics.rs"));
     let explained: Vec<String> = code_words(&page);
     let explained: Vec<_> = explained.iter().filter_map(|word| word.strip_prefix("headwater_")).collect();
     for name in &explained {

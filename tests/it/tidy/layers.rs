@@ -11,9 +11,11 @@ const LAYERS: &str = "
   storage◄─┼────actors─┘  │          storage: domain; the only user of sled
   cluster◄─┤      ▲       │          cluster: domain, storage; the only user of async-nats
         ▲  │      │       │          actors: cluster, domain, media, storage; the only user of ractor and reqwest
-        ├──┴─── config ───┤          config, server, src: all below them, and of media only the re-exports of its crate root
+        ├──┴─── config ───┤          config, server, services, src: all below them, and of media only the re-exports of its crate root
         │         ▲       │
         ├────── server ───┤          server, src: the only users of warp
+        │         ▲       │
+        ├───── services ──┤
         │         ▲       │
         └─────── src ─────┘
                   ▲
@@ -29,7 +31,7 @@ struct CrateRule {
     may_use: &'static [&'static str],
 }
 
-const CRATES: [CrateRule; 10] = [
+const CRATES: [CrateRule; 11] = [
     CrateRule { name: "domain", folder: "domain", may_use: &[] },
     CrateRule { name: "media", folder: "media", may_use: &[] },
     CrateRule { name: "storage", folder: "storage", may_use: &["domain"] },
@@ -41,11 +43,26 @@ const CRATES: [CrateRule; 10] = [
         folder: "server",
         may_use: &["actors", "config", "domain", "media", "storage"],
     },
+    CrateRule {
+        name: "services",
+        folder: "services",
+        may_use: &["actors", "config", "domain", "media", "server", "storage"],
+    },
     CrateRule { name: "resource-derive", folder: "resource-derive", may_use: &[] },
     CrateRule {
         name: "headwater",
         folder: ".",
-        may_use: &["actors", "cluster", "config", "domain", "media", "resource-derive", "server", "storage"],
+        may_use: &[
+            "actors",
+            "cluster",
+            "config",
+            "domain",
+            "media",
+            "resource-derive",
+            "server",
+            "services",
+            "storage",
+        ],
     },
     CrateRule { name: "fuzz", folder: "fuzz", may_use: &["domain", "media", "storage"] },
 ];
@@ -60,12 +77,12 @@ const USERS: [(&str, &[&str]); 16] = [
     ("chacha20poly1305", &["storage"]),
     ("x25519-dalek", &["storage"]),
     ("rustls-native-certs", &["media"]),
-    ("anyhow", &["headwater"]),
+    ("anyhow", &["services", "headwater"]),
     ("clap", &["config"]),
-    ("prometheus-client", &["headwater"]),
+    ("prometheus-client", &["services"]),
     ("rcgen", &["headwater"]),
     ("tower-service", &["server", "headwater"]),
-    ("tracing-subscriber", &["config", "headwater"]),
+    ("tracing-subscriber", &["config", "services", "headwater"]),
     ("warp", &["server", "headwater"]),
     ("syn", &["resource-derive"]),
 ];

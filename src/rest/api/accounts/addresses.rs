@@ -6,15 +6,15 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::recording_rules::dvr_settings;
 use url::form_urlencoded::Serializer;
 
 use crate::player::recordings::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
-use crate::recording_rules::dvr_settings;
+use crate::rest;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, ShownSecret, choice};
-use crate::rest;
 
 /// The addresses of a user for players.
 #[derive(Clone, Debug, Serialize, View)]
@@ -160,8 +160,8 @@ mod tests {
     use domain::secret::Secret;
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{Rest, STREAMER as STREAMER_USER};
     use super::*;
+    use crate::rest::frame::testing::{Rest, STREAMER as STREAMER_USER};
 
     #[tokio::test]
     async fn a_user_gets_the_addresses_of_every_player_interface_and_an_admin_those_of_all_users() {

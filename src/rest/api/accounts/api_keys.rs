@@ -10,10 +10,10 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::users::UserView;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, Route};
-use super::users::UserView;
 
 /// Selects the owner of the key.
 #[derive(Clone, Debug, Body)]

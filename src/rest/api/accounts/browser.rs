@@ -17,14 +17,14 @@ use server::reply::Refusal;
 use tracing::warn;
 use url::Url;
 
+use super::setup::is_on_this_machine;
+use super::users::PASSWORD_CHARS_MAX;
+use super::{logins, tokens};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::{Answer, AnswerShape, Route};
 use crate::rest::frame::value::Shape;
-use super::setup::is_on_this_machine;
-use super::users::PASSWORD_CHARS_MAX;
-use super::{logins, tokens};
 
 /// Credentials of a login in a browser.
 #[derive(Clone, Debug, Body)]
@@ -252,8 +252,8 @@ mod tests {
     use serde_json::{Value, json};
     use uuid::Uuid;
 
-    use crate::rest::frame::testing::{Answer as TestAnswer, Rest};
     use super::*;
+    use crate::rest::frame::testing::{Answer as TestAnswer, Rest};
 
     const RENEW: &str = "/api/accounts/auth/browser/renew/";
     const LOGOUT: &str = "/api/accounts/auth/browser/logout/";

@@ -10,11 +10,11 @@ use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::auth::Auth;
 use storage::Write;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::auth::Auth;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;

@@ -6,12 +6,14 @@ use resource_derive::Body;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
+use super::users::{
+    CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
+};
+use super::{avatar, logins, passwords, properties};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, set};
 use crate::rest::frame::route::Route;
-use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password};
-use super::{avatar, logins, passwords, properties};
 
 /// Changes to the caller's own account. Level, groups, channel profiles, flags and limits can be changed by admins only,
 /// and are ignored here.

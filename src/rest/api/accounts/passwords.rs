@@ -3,8 +3,8 @@
 use domain::secret::Secret;
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password};
 use server::reply::Refusal;
+use services::auth::Denied;
 
-use crate::auth::Denied;
 use crate::rest::frame::call::Call;
 
 /// Returns the hash of a new password, unless it is too weak for the user. Expensive: check everything else before.

@@ -5,13 +5,15 @@ use domain::user::User;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
+use services::files::Folder;
+use services::image_types::PictureFormat;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
+use super::avatar::PICTURES;
+use super::users::UserView;
 use crate::app::App;
-use crate::files::Folder;
-use crate::image_types::PictureFormat;
 use crate::node::files::{fetch_upload, share_upload};
 use crate::rest::frame::access::{ADMIN, Access, STREAMER};
 use crate::rest::frame::call::Call;
@@ -19,8 +21,6 @@ use crate::rest::frame::picture::Picture;
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::upload::{FILE, Upload};
-use super::avatar::PICTURES;
-use super::users::UserView;
 
 /// Maximum size of a picture of a user, in bytes.
 pub(crate) const PICTURE_BYTES_MAX: u64 = 2 << 20;
@@ -162,8 +162,8 @@ pub(super) async fn remove_unused(app: &App, id: u32) {
 
 #[cfg(test)]
 mod tests {
-    use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, STREAMER as STREAMER_USER};
     use super::*;
+    use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, STREAMER as STREAMER_USER};
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
 

@@ -10,8 +10,8 @@ use domain::user::{CATCHUP_ENABLED, RECORDINGS_ENABLED, User};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use crate::rest::frame::call::Call;
 use super::users::PASSWORD_CHARS_MAX;
+use crate::rest::frame::call::Call;
 
 const FIELD: &str = "custom_properties";
 /// The player password.

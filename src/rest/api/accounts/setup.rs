@@ -14,11 +14,11 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::passwords;
+use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::passwords;
-use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 
 /// The first admin.
 #[derive(Clone, Debug, Body)]

@@ -8,11 +8,11 @@ use serde::Serialize;
 use server::reply::Refusal;
 use uuid::Uuid;
 
+use super::logins;
+use super::users::PASSWORD_CHARS_MAX;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::logins;
-use super::users::PASSWORD_CHARS_MAX;
 
 /// Credentials of a login.
 #[derive(Clone, Debug, Body)]

@@ -191,8 +191,8 @@ impl Render for UserGroup {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{Rest, SUPERUSER};
     use super::*;
+    use crate::rest::frame::testing::{Rest, SUPERUSER};
 
     #[tokio::test]
     async fn a_group_gives_its_permissions_to_its_users_until_it_is_deleted() {

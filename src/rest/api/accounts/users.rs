@@ -9,7 +9,10 @@ use domain::ids::{LineupId, PermissionId, UserGroupId, UserId};
 use domain::lineup::Lineup;
 use domain::recording::DvrSettings;
 use domain::secret::Secret;
-use domain::user::{API_KEY_CHARS, PasswordHash, USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username, is_last_superuser};
+use domain::user::{
+    API_KEY_CHARS, PasswordHash, USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username,
+    is_last_superuser,
+};
 use domain::user_group::{Permission, UserGroup, permissions_of};
 use http::StatusCode;
 use resource_derive::{Query, View};
@@ -20,14 +23,14 @@ use server::reply::Refusal;
 use storage::records::remove_playlists_of;
 use storage::{Table, Write};
 
+use super::user_groups::{PERMISSIONS_MAX, check_permissions};
+use super::{api_keys, avatar, logins, passwords, pictures, properties};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{ShownSecret, Time, choice};
-use super::user_groups::{PERMISSIONS_MAX, check_permissions};
-use super::{api_keys, avatar, logins, passwords, pictures, properties};
 
 /// Maximum length of a password, in characters.
 pub(super) const PASSWORD_CHARS_MAX: usize = 128;

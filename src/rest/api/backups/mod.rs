@@ -13,12 +13,12 @@ use http::{HeaderValue, Method, StatusCode};
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::backups::{Backups, StoredBackup, Task, TaskRefusal, TaskState};
 use storage::backup::{BackupError, BackupSecret, KeyKind, UnlockedArchive};
 use tokio_util::io::ReaderStream;
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use crate::backups::{Backups, StoredBackup, Task, TaskRefusal, TaskState};
 use crate::rest::frame::access::{ADMIN, Access};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Accepted, Content, Created, MediaType, NoContent, Route};

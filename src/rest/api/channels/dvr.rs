@@ -1,7 +1,7 @@
 //! `/api/channels/dvr/`: the search for commercials in recordings.
 
 use std::fs::File;
-use std::io::{Read as _, self};
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use domain::comskip::{CONFIG_BYTES_MAX, ComskipConfig, ConfigError};
@@ -11,17 +11,17 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
+use services::files::{COMSKIP_CONFIG, Folder};
 use tokio::task::spawn_blocking;
 
+use super::recordings::dvr_settings;
 use crate::app::App;
-use crate::files::{COMSKIP_CONFIG, Folder};
 use crate::node::files::share_upload;
 use crate::rest::api::core::change_setting;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::upload::{FILE, Upload};
-use super::recordings::dvr_settings;
 
 /// How commercials are found in recordings.
 #[derive(Clone, Debug, Serialize, View)]
@@ -145,8 +145,8 @@ fn stored(app: &App) -> io::Result<Option<String>> {
 mod tests {
     use serde_json::Value;
 
-    use crate::rest::frame::testing::{ADMIN, Answer, Rest};
     use super::*;
+    use crate::rest::frame::testing::{ADMIN, Answer, Rest};
 
     async fn upload(rest: &Rest, content: &[u8]) -> Answer {
         let mut body =

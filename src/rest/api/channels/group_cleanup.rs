@@ -8,10 +8,10 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::groups::{has_channels, links};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::groups::{has_channels, links};
 
 /// Result of a cleanup.
 #[derive(Clone, Debug, Serialize, View)]

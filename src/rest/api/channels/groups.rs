@@ -191,8 +191,10 @@ mod tests {
     use serde_json::{Value, json};
     use uuid::Uuid;
 
-    use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
     use super::*;
+    use crate::rest::frame::testing::{
+        ADMIN as ADMIN_USER, Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER,
+    };
 
     async fn make(rest: &Rest, name: &str) -> u64 {
         let made = rest.admin("POST", LIST, json!({ "name": name })).await;

@@ -14,14 +14,14 @@ use server::reply::Refusal;
 use storage::{Table, Write};
 use uuid::Uuid;
 
+use super::logs::{CauseName, PluginFilter, blocking, object_of};
+use super::view::EventName;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
-use super::logs::{CauseName, PluginFilter, blocking, object_of};
-use super::view::EventName;
 
 const LIST: &str = "/api/connect/deliveries/";
 const ONE: &str = "/api/connect/deliveries/{id}/";

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use actors::now_ms;
-use domain::integration::{Integration, PluginAction, Preset, SCRIPT_SECONDS_DEFAULT, Script, Subscription, Target, Webhook};
+use domain::integration::{
+    Integration, PluginAction, Preset, SCRIPT_SECONDS_DEFAULT, Script, Subscription, Target, Webhook,
+};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use resource_derive::Body;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 
+use super::view::{EventName, HIDDEN, IntegrationEdit, ShownTarget, TargetType, WebhookMethod};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::record::set;
 use crate::rest::frame::value::{Choice, Named};
-use super::view::{EventName, HIDDEN, IntegrationEdit, ShownTarget, TargetType, WebhookMethod};
 
 /// The field that contains the settings of the target as one object.
 const CONFIG: &str = "config";

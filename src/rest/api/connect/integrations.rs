@@ -6,24 +6,27 @@ use actors::now_ms;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use domain::ids::IntegrationId;
-use domain::integration::{INTEGRATIONS_MAX, Integration, IntegrationState, OLD_SECRET_MS, PluginAction, Signing, Target, Webhook, WrongIntegrationField};
+use domain::integration::{
+    INTEGRATIONS_MAX, Integration, IntegrationState, OLD_SECRET_MS, PluginAction, Signing, Target, Webhook,
+    WrongIntegrationField,
+};
 use domain::secret::Secret;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::auth::random;
 use storage::Write;
 use storage::records::remove_integration;
 
-use crate::auth::random;
+use super::edit::{FieldNames, IntegrationChange, blank_webhook};
+use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, ShownSecret, Time};
-use super::edit::{FieldNames, IntegrationChange, blank_webhook};
-use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
 
 const LIST: &str = "/api/connect/integrations/";
 const ONE: &str = "/api/connect/integrations/{id}/";

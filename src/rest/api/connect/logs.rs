@@ -12,12 +12,12 @@ use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
+use super::view::{EventName, TargetType};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Choice, Named, Time, choice};
-use super::view::{EventName, TargetType};
 
 choice!(
     /// Whether an attempt succeeded.

@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::edit::{blank_webhook, options_of};
+use super::integrations::blank_integration;
+use super::view::EventName;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Choice, Named};
-use super::edit::{blank_webhook, options_of};
-use super::integrations::blank_integration;
-use super::view::EventName;
 
 /// A template to try with the sample of an event.
 #[derive(Debug, Body)]

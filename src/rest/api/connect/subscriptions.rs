@@ -10,6 +10,10 @@ use resource_derive::{Body, Query};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::integrations::number_subscriptions;
+use super::view::{
+    EventName, EventSubscriptionEdit, EventSubscriptionView, NewEventSubscription, subscription_view,
+};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::Many;
@@ -17,8 +21,6 @@ use crate::rest::frame::list::{ArrayOrPage, WholeOrPages};
 use crate::rest::frame::record::{find, set, set_text};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Choice, Named};
-use super::integrations::number_subscriptions;
-use super::view::{EventName, EventSubscriptionEdit, EventSubscriptionView, NewEventSubscription, subscription_view};
 
 const LIST: &str = "/api/connect/subscriptions/";
 const ONE: &str = "/api/connect/subscriptions/{id}/";

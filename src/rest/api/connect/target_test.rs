@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
+use super::logs::{DeliveryLogView, view};
+use super::view::TargetType;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Named;
-use super::logs::{DeliveryLogView, view};
-use super::view::TargetType;
 
 /// The results of a test.
 #[derive(Clone, Debug, Serialize, View)]

@@ -4,9 +4,9 @@ use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::disk_space::DiskSpace;
 
 use crate::conditions::{Condition, ConditionKind, Severity, conditions};
-use crate::disk_space::DiskSpace;
 use crate::rest::api::proxy::visible_targets;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

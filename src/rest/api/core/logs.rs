@@ -3,9 +3,9 @@
 use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::recent_log::{LINES_MAX, LogLine};
 use tracing::Level;
 
-use crate::recent_log::{LINES_MAX, LogLine};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::Search;
@@ -121,10 +121,10 @@ impl LogLineLevel {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use services::recent_log::{RecentLog, RecentLogLayer};
     use tracing::{error, info, warn};
     use tracing_subscriber::layer::SubscriberExt;
 
-    use crate::recent_log::{RecentLog, RecentLogLayer};
     use crate::rest::frame::testing::Rest;
 
     const PATH: &str = "/api/core/logs/";

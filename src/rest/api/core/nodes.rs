@@ -3,7 +3,7 @@
 use actors::{ClusterView, ConfigurationView, NodeState, NodeView, now_ms};
 use cluster::{NodeRole, written_version};
 use domain::cluster::record::NodeId;
-use domain::cluster::token::{TOKEN_MS, self};
+use domain::cluster::token::{self, TOKEN_MS};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use crate::node::NodeError;
 use crate::node::drain::DrainError;
 use crate::node::join::{create_token, remove_node};
-use crate::node::versions::{Raised, self};
+use crate::node::versions::{self, Raised};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, NoContent, Route};

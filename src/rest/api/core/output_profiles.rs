@@ -192,8 +192,8 @@ impl Render for OutputProfile {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{Rest, SECRET};
     use super::*;
+    use crate::rest::frame::testing::{Rest, SECRET};
 
     #[tokio::test]
     async fn an_output_profile_is_created_updated_and_deleted() {

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use actors::{check_cron, check_time_zone};
 use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use domain::backup_schedule::BackupSchedule;
-use domain::core_settings::{BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TIMESHIFT_SETTINGS, TUNER_SETTINGS, USER_LIMIT_SETTINGS, self};
+use domain::core_settings::{
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS,
+    PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TIMESHIFT_SETTINGS,
+    TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+};
 use domain::guide::matching::MatchSettings;
 use domain::library_settings::LibrarySettings;
 use domain::output_profile::OutputProfile;
@@ -244,8 +248,8 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn every_key_has_a_row_with_its_value_and_its_defaults() {

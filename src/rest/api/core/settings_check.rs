@@ -57,8 +57,8 @@ mod tests {
     use domain::ids::ChannelId;
     use uuid::Uuid;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     const PATH: &str = "/api/core/settings/check/";
 

@@ -254,8 +254,8 @@ mod tests {
     use serde_json::json;
     use uuid::Uuid;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     async fn make(rest: &Rest, body: Value) -> u32 {
         let made = rest.admin("POST", LIST, body).await;

@@ -127,8 +127,8 @@ mod tests {
     use domain::event::{CallerRef, ChannelRef, EventBody, RefreshRef};
     use serde_json::json;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     const PATH: &str = "/api/core/system-events/";
 

@@ -61,8 +61,8 @@ fn view() -> TimeZonesView {
 
 #[cfg(test)]
 mod tests {
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn every_listed_time_zone_is_accepted_by_the_settings() {

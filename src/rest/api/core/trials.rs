@@ -215,8 +215,8 @@ mod tests {
     use domain::stream::StreamProperties;
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{Rest, SECRET};
     use super::*;
+    use crate::rest::frame::testing::{Rest, SECRET};
 
     const PROXY: &str = "/api/core/streamprofiles/1/test/";
 

@@ -138,8 +138,8 @@ impl Render for UserAgent {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn a_user_agent_is_created_changed_and_deleted_unless_it_is_the_default() {

@@ -9,13 +9,13 @@ use domain::user::UserLevel;
 use resource_derive::Body;
 use server::field_errors::NO_FIELD;
 use server::reply::Refusal;
+use services::guide::{ChannelGuide, GuideReader, read_guide};
 use uuid::Uuid;
 
-use crate::guide::{ChannelGuide, GuideReader, read_guide};
+use super::programs::{GridProgramView, ProgramView};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::programs::{GridProgramView, ProgramView};
 
 /// Maximum number of channels of a request.
 const CHANNELS_MAX: usize = 2_000;

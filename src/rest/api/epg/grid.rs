@@ -9,13 +9,13 @@ use domain::lineup::visible_in_order;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
 
-use crate::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
+use super::programs::GridProgramView;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
-use super::programs::GridProgramView;
 
 /// Part of the grid before now and after now, in seconds, if no times are given.
 const BEFORE: i64 = 60 * 60;

@@ -9,11 +9,11 @@ use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::programs::ImageAddresses;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 use crate::rest::frame::route::Route;
-use super::programs::ImageAddresses;
 
 /// A channel as a guide source names it.
 #[derive(Clone, Debug, Serialize, View)]

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::guide::programme::{Credit, CreditRole, EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeRating, ProgrammeVideo};
+use domain::guide::programme::{
+    Credit, CreditRole, EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeRating, ProgrammeVideo,
+};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GroupId};
 use domain::user::UserLevel;

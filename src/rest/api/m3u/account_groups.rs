@@ -20,6 +20,10 @@ use server::reply::Refusal;
 use storage::Write;
 use storage::records::link_key;
 
+use super::accounts::refresh_if_possible;
+use super::text::sentence;
+use super::vod::{CategorySetting, change_category};
+use super::{LOCKED, find_unlocked};
 use crate::rest::api::channels::streams::blocking;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::access::{ADMIN, STANDARD};
@@ -29,10 +33,6 @@ use crate::rest::frame::input::Element;
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Readable, Shape, Time};
-use super::accounts::refresh_if_possible;
-use super::text::sentence;
-use super::vod::{CategorySetting, change_category};
-use super::{LOCKED, find_unlocked};
 
 /// A channel group that the playlist of an account names, with the settings of the account.
 #[derive(Clone, Debug, Serialize, View)]
@@ -333,8 +333,8 @@ mod tests {
     use domain::ids::{AccountId, ChannelId, StreamId};
     use serde_json::json;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     async fn make(rest: &Rest, path: &str, body: Value) -> u64 {
         let made = rest.admin("POST", path, body).await;

@@ -18,6 +18,10 @@ use storage::records::next_profile_id;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
+use super::edit::Change;
+use super::files::{self, PLAYLIST_BYTES_MAX};
+use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
+use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups, vod};
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
@@ -26,10 +30,6 @@ use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::saved_upload::SavedUpload;
 use crate::rest::frame::upload::Upload;
 use crate::rest::frame::value::choice;
-use super::edit::Change;
-use super::files::{PLAYLIST_BYTES_MAX, self};
-use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
-use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups, vod};
 
 /// Filters of the list of accounts.
 #[derive(Debug, Query)]

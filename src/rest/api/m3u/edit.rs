@@ -19,10 +19,10 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use crate::rest::frame::record::set;
 use super::location::{LocationChange, location_of};
 use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
+use crate::rest::frame::record::set;
 
 /// A valid edit.
 pub(super) struct Change {

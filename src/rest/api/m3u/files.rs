@@ -4,16 +4,16 @@ use actors::now_ms;
 use domain::account::{Account, PlaylistLocation};
 use http::StatusCode;
 use server::reply::Refusal;
+use services::files::Folder;
 
-use crate::files::Folder;
+use super::accounts::refresh_if_possible;
+use super::view::M3UAccountView;
+use super::{LOCKED, find_unlocked, logins};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::saved_upload::{SavedUpload, remove_upload};
 use crate::rest::frame::upload::Upload;
-use super::accounts::refresh_if_possible;
-use super::view::M3UAccountView;
-use super::{LOCKED, find_unlocked, logins};
 
 const UPLOAD: &str = "/api/m3u/accounts/{id}/upload/";
 

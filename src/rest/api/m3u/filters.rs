@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::now_ms;
 use domain::account::Account;
-use domain::playlist::filters::{FILTERS_MAX, FILTER_CHARS_MAX, FilterField, StreamFilter, StreamFilters};
+use domain::playlist::filters::{FILTER_CHARS_MAX, FILTERS_MAX, FilterField, StreamFilter, StreamFilters};
 use domain::stream::Stream;
 use domain::user::UserLevel;
 use http::StatusCode;
@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::accounts::refresh_if_possible;
+use super::text::{Exact, sentence};
+use super::{LOCKED, find_unlocked};
 use crate::rest::api::channels::streams::blocking;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
@@ -23,9 +26,6 @@ use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, Readable, choice};
-use super::accounts::refresh_if_possible;
-use super::text::{Exact, sentence};
-use super::{LOCKED, find_unlocked};
 
 /// A filter of an account. The first filter that matches an entry of the playlist decides whether it is imported;
 /// entries that no filter matches are imported. A change applies at the next refresh.
@@ -284,8 +284,8 @@ fn unknown() -> Refusal {
 mod tests {
     use serde_json::json;
 
-    use crate::rest::frame::testing::{Rest, SECRET};
     use super::*;
+    use crate::rest::frame::testing::{Rest, SECRET};
 
     async fn account(rest: &Rest) -> String {
         let made = rest.admin("POST", "/api/m3u/accounts/", json!({ "name": "a" })).await;

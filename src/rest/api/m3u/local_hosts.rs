@@ -90,8 +90,8 @@ mod tests {
     use domain::stream::StreamProperties;
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     const ACCOUNT: u32 = 2;
 

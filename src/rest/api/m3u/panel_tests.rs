@@ -3,8 +3,8 @@
 use domain::account::{Account, PlaylistLocation};
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::{Rest, SECRET};
 use super::accounts::LIST;
+use crate::rest::frame::testing::{Rest, SECRET};
 
 const SERVER: &str = "http://panel.example:8080";
 

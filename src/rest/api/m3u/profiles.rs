@@ -15,14 +15,14 @@ use server::reply::Refusal;
 use storage::Write;
 use storage::records::next_profile_id;
 
+use super::text::{Exact, sentence};
+use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
+use super::{LOCKED, find_unlocked, logins};
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use super::text::{Exact, sentence};
-use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
-use super::{LOCKED, find_unlocked, logins};
 
 /// A pattern to test.
 #[derive(Clone, Debug, Body)]

@@ -142,8 +142,8 @@ impl Render for ServerGroup {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     const ACCOUNTS: &str = "/api/m3u/accounts/";
 

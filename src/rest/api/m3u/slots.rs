@@ -7,13 +7,14 @@ use std::time::Duration;
 use actors::{LeaseInfo, LeasePurpose, SlotElsewhere, SlotsSnapshot, Target, WaitingRequest, now_ms};
 use domain::account::{Account, AccountProfile};
 use domain::channel::Channel;
-use domain::cluster::record::{NodeId, SlotPurpose, self};
+use domain::cluster::record::{self, NodeId, SlotPurpose};
 use domain::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId};
 use domain::server_group::ServerGroup;
 use domain::stream::Stream;
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::slots;
 use storage::Table;
 use uuid::Uuid;
 
@@ -21,7 +22,6 @@ use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, Time, choice};
-use crate::slots;
 
 /// All provider slots and the requests that wait for one, at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -433,8 +433,8 @@ fn n_open(slots: &[SlotView]) -> usize {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
     async fn the_slots_of_all_profiles_and_server_groups_are_listed_for_admins() {

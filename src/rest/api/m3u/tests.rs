@@ -14,11 +14,11 @@ use domain::stream_profile::StreamProfile;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{ADMIN, Rest, SECRET};
-use crate::rest::plugin_calls;
 use super::accounts::{LIST, remove_some};
 use super::profiles::PatternTrial;
 use super::view::{M3UAccountProfileView, M3UAccountView};
+use crate::rest::frame::testing::{ADMIN, Rest, SECRET};
+use crate::rest::plugin_calls;
 
 async fn make(rest: &Rest, body: Value) -> u32 {
     let made = rest.admin("POST", LIST, body).await;

@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 
+use super::view::{M3UAccountRuleView, NewM3UAccountRule};
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Readable, Shape};
-use super::view::{M3UAccountRuleView, NewM3UAccountRule};
 
 /// A text with significant white space, such as a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

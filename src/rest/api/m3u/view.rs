@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use actors::{Importer, RefreshPhase};
-use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity};
+use domain::account::{
+    Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity,
+};
 use domain::account_addresses::{AddressRecord, FURTHER_ADDRESSES_MAX, addresses_of};
 use domain::account_group::AccountGroup;
 use domain::egress::AllowedNetworks;
@@ -21,16 +23,16 @@ use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::Table;
 
+use super::account_groups::AccountGroupView;
+use super::expiry::{self, ExpirationView};
+use super::filters::{self, M3UFilterView};
+use super::logins;
+use super::text::{AccountType, Exact, shown_url};
 use crate::app::App;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render, WriteOnly};
 use crate::rest::frame::value::{Named, Time, choice};
-use super::account_groups::AccountGroupView;
-use super::expiry::{ExpirationView, self};
-use super::filters::{M3UFilterView, self};
-use super::logins;
-use super::text::{AccountType, Exact, shown_url};
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
 #[derive(Clone, Debug, Serialize, View)]

@@ -278,8 +278,8 @@ mod tests {
     use domain::vod::{TitleKind, VodCategory};
     use serde_json::json;
 
-    use crate::rest::frame::testing::Rest;
     use super::*;
+    use crate::rest::frame::testing::Rest;
 
     async fn with_category() -> Rest {
         let rest = Rest::start().await;

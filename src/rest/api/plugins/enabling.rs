@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
+use super::runs::follow_record;
+use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Readable, Shape};
-use super::runs::follow_record;
-use super::{NOT_FOR_PLUGINS, NO_PLUGIN, PluginView, change, find, installed, key_of, refused, shown};
 
 /// Whether a plugin is enabled.
 #[derive(Debug, Body)]

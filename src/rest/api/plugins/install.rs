@@ -8,18 +8,21 @@ use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::files::Folder;
+use services::plugins::{PLUGINS_MAX, record_of};
 use storage::plugin_files::{ArchiveError, StagedPlugin};
 use storage::records::{remove_plugin_values, remove_runs_of_plugin};
 use tracing::{info, warn};
 
-use crate::files::Folder;
-use crate::plugins::{PLUGINS_MAX, record_of, share_plugin};
+use super::runs::{follow_record, sentence};
+use super::{
+    NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
+};
+use crate::plugin_archives::share_plugin;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::upload::Upload;
-use super::runs::{follow_record, sentence};
-use super::{NOT_FOR_PLUGINS, NO_PLUGIN, PluginView, blocking, change, failed, find, installed, key_of, refused, shown};
 
 /// How a plugin is installed.
 #[derive(Debug, Body)]

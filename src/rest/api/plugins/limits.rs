@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
+use super::runs::follow_record;
+use super::view::set_limits;
+use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, shown};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::runs::follow_record;
-use super::view::set_limits;
-use super::{NOT_FOR_PLUGINS, NO_PLUGIN, PluginView, change, find, installed, key_of, shown};
 
 /// Limits of the processes of a plugin. One that is left out stays; `null` is the limit of the manifest.
 #[derive(Debug, Body)]

@@ -17,17 +17,17 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
+use services::image_types::PictureFormat;
+use services::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use storage::Error as StoreError;
 use tokio::task::spawn_blocking;
 
+pub(crate) use self::view::PluginView;
 use crate::app::App;
-use crate::image_types::PictureFormat;
-use crate::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use crate::rest::frame::access::{ADMIN, Access};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::Picture;
 use crate::rest::frame::route::Route;
-pub(crate) use self::view::PluginView;
 
 /// All plugins.
 #[derive(Clone, Debug, Serialize, View)]

@@ -13,11 +13,11 @@ use tokio::time::timeout;
 use uuid::Uuid;
 use warp::reply::Response as Reply;
 
+use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, failed, find, key_of, shown, unknown};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Route, json_reply};
 use crate::rest::frame::value::{Shape, Time};
-use super::{NOT_FOR_PLUGINS, NO_PLUGIN, PluginView, change, failed, find, key_of, shown, unknown};
 
 /// An action to run.
 #[derive(Debug, Body)]

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::{NO_PLUGIN, change, find, key_of};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::{NO_PLUGIN, change, find, key_of};
 
 /// New settings of a plugin.
 #[derive(Debug, Body)]

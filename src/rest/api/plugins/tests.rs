@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, demo, hostile_archives, part};
 use storage::records::set_plugin_value;
 
-use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, SECRET};
 use super::*;
+use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, SECRET};
 
 const IMPORT: &str = "/api/plugins/plugins/import/";
 

@@ -5,8 +5,8 @@ use domain::plugin::{ApiAccess, LimitsEdit, Permissions, PluginState};
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use services::plugins::PluginEntry;
 
-use crate::plugins::PluginEntry;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;
 

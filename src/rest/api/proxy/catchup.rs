@@ -14,6 +14,8 @@ use storage::Models;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
+use super::control::{node_unanswered, on, order};
+use super::vod::{VodConnectionView, connection};
 use crate::app::App;
 use crate::node::status::past;
 use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
@@ -22,8 +24,6 @@ use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
-use super::control::{node_unanswered, on, order};
-use super::vod::{VodConnectionView, connection};
 
 /// The players that watch the past of channels.
 #[derive(Clone, Debug, Serialize, View)]

@@ -12,11 +12,11 @@ use serde_json::json;
 use server::reply::Refusal;
 use uuid::Uuid;
 
+use super::{no_answer, not_live};
 use crate::playing_control::{Controlled, Order, Outcome, Switched, control, live};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::{no_answer, not_live};
 
 /// A stopped channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -315,9 +315,9 @@ mod tests {
     use http::header::AUTHORIZATION;
     use serde_json::Value;
 
+    use super::*;
     use crate::playing_control::perform_for;
     use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, STANDARD};
-    use super::*;
 
     #[tokio::test]
     async fn controls_of_an_idle_channel_are_not_found() {

@@ -12,13 +12,13 @@ use http::StatusCode;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use crate::playing_control;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 pub(crate) use self::catchup::{past_sessions, pushed_past_stats};
 pub(crate) use self::status::SegmenterView;
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
+use crate::playing_control;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [status::routes(), control::routes(), timeline::routes(), vod::routes(), catchup::routes()];

@@ -10,12 +10,12 @@ use server::reply::Refusal;
 use storage::Models;
 use uuid::Uuid;
 
+use super::{live, no_answer, not_live};
 use crate::node::status::{WantedClients, overview};
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
-use super::{live, no_answer, not_live};
 
 /// All live channels at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -402,8 +402,8 @@ mod tests {
     use media::InputCounts;
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{Rest, SECRET};
     use super::*;
+    use crate::rest::frame::testing::{Rest, SECRET};
 
     fn status() -> ChannelStatus {
         ChannelStatus {

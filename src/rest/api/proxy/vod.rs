@@ -11,15 +11,15 @@ use server::reply::Refusal;
 use storage::Models;
 use uuid::Uuid;
 
+use super::catchup::{self, CatchupStatsView};
+use super::control::{node_unanswered, on, order};
+use super::status::{LiveChannelsView, list};
 use crate::node::status::films;
 use crate::playing_control::{Controlled, Order, Outcome};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
-use super::catchup::{CatchupStatsView, self};
-use super::control::{node_unanswered, on, order};
-use super::status::{LiveChannelsView, list};
 
 /// The films and episodes that are being watched.
 #[derive(Clone, Debug, Serialize, View)]

@@ -19,7 +19,6 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 use crate::rest::frame::route::{Created, Route};
 use crate::rest::frame::value::Named;
-use crate::titles::SeenTitles;
 
 /// A category of films or of series.
 #[derive(Clone, Debug, Serialize, View)]

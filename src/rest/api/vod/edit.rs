@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use actors::now_ms;
 use domain::vod::found::FoundTitle;
-use domain::vod::{DESCRIPTION_CHARS_MAX, EXTERNAL_ID_CHARS_MAX, GENRE_CHARS_MAX, LOGO_CHARS_MAX, NAME_CHARS_MAX, PROPERTIES_BYTES_MAX, RATING_CHARS_MAX, Title, TitleId, TitleKind};
+use domain::vod::{
+    DESCRIPTION_CHARS_MAX, EXTERNAL_ID_CHARS_MAX, GENRE_CHARS_MAX, LOGO_CHARS_MAX, NAME_CHARS_MAX,
+    PROPERTIES_BYTES_MAX, RATING_CHARS_MAX, Title, TitleId, TitleKind,
+};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
@@ -14,16 +17,16 @@ use server::reply::Refusal;
 use storage::records::external_id_key;
 use storage::{Write, edit_title};
 
+use super::filters::select;
+use super::regroup::find;
+use super::titles::series_view;
+use super::view::{MovieView, SeriesView, VodLookup};
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::{Input, RequestInput};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::WebUrl;
-use super::filters::select;
-use super::regroup::find;
-use super::titles::series_view;
-use super::view::{MovieView, SeriesView, VodLookup};
 
 /// Values of a film or a series with priority over those of its accounts. Fields that are left out keep their value, `null`
 /// gets the value of the accounts back, and an empty text is no value.

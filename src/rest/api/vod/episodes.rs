@@ -7,15 +7,15 @@ use domain::vod::{Episode, Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
 use server::reply::Refusal;
+use services::titles::{SeenTitles, reading};
 use storage::Models;
 
+use super::titles::find;
+use super::view::{EpisodeView, VodLookup, unknown};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging, Search};
 use crate::rest::frame::route::Route;
-use crate::titles::{SeenTitles, reading};
-use super::titles::find;
-use super::view::{EpisodeView, VodLookup, unknown};
 
 /// 20 episodes per page by default, at most 100.
 type Pages = Paging<20, 100>;

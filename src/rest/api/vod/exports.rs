@@ -4,12 +4,12 @@ use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::strm_export::ExportReport;
 
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Accepted, Route};
 use crate::rest::frame::value::Time;
-use crate::strm_export::ExportReport;
 
 /// The export of films and series as STRM files. Its settings are the library settings.
 #[derive(Clone, Debug, Serialize, View)]

@@ -9,13 +9,13 @@ use domain::vod::{Title, TitleId, TitleKind, VodCategory};
 use resource_derive::Query;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::titles::{SeenTitles, numeric_rating, reading};
 use storage::VodTitles;
 
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::list::{Ordering, Search};
 use crate::rest::frame::value::choice;
-use crate::titles::{SeenTitles, numeric_rating, reading};
 
 /// Filters of lists of films and series. A title must match all of them.
 #[derive(Debug, Query)]

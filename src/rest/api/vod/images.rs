@@ -9,18 +9,18 @@ use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
 use server::reply::Refusal;
+use services::logo_cache::ImageWay;
+use services::titles::{Properties, reading};
 
+use super::filters::{TitleFilters, TitlesFound};
+use super::titles::find_id;
+use super::view::{VodLogoView, VodLookup, unknown};
 use crate::images::{Image, PictureName};
-use crate::logo_cache::ImageWay;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, choice};
-use crate::titles::{Properties, reading};
-use super::filters::{TitleFilters, TitlesFound};
-use super::titles::find_id;
-use super::view::{VodLogoView, VodLookup, unknown};
 
 /// 100 pictures per page by default, at most 1,000.
 type Pages = Paging<100, 1000>;

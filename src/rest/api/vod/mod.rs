@@ -1,7 +1,7 @@
 //! `/api/vod/`: films, series and episodes over all accounts.
 //!
 //! Every user reads the titles that the user may see, with one rule for lists, details, favourites, players and exports
-//! ([`crate::titles::SeenTitles`]). Only admins change titles, and read addresses of providers.
+//! ([`services::titles::SeenTitles`]). Only admins change titles, and read addresses of providers.
 
 mod categories;
 mod edit;

@@ -8,17 +8,17 @@ use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
+use services::addresses::{backdrop_address, episode_image_address, image_address};
+use services::titles::{OpenedTitle, Properties};
 use uuid::Uuid;
 
-use crate::addresses::{backdrop_address, episode_image_address, image_address};
+use super::episodes::find_episode;
+use super::titles::find;
+use super::view::{AccountNameView, RelationView, VodLookup, unknown};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
-use crate::titles::{OpenedTitle, Properties};
-use super::episodes::find_episode;
-use super::titles::find;
-use super::view::{AccountNameView, RelationView, VodLookup, unknown};
 
 /// The facts of a film, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]

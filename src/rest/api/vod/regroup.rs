@@ -10,11 +10,11 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Write, merge_titles, split_title};
 
+use super::view::unknown;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
-use super::view::unknown;
 
 /// Maximum number of titles or relations of one request.
 const MANY: usize = 100;

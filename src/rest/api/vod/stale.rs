@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::titles::reading;
 use storage::Write;
 
+use super::edit::{MANY, selected};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Named;
-use crate::titles::reading;
-use super::edit::{MANY, selected};
 
 /// Selects stale relations.
 #[derive(Clone, Debug, Body)]

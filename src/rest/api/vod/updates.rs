@@ -11,15 +11,15 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::titles::reading;
 use uuid::Uuid;
 
+use super::edit::{MANY, selected};
 use crate::rest::api::m3u::vod::start_refresh;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Accepted, Route};
 use crate::rest::frame::value::Time;
-use crate::titles::reading;
-use super::edit::{MANY, selected};
 
 /// Selects accounts whose films and series are refreshed.
 #[derive(Clone, Debug, Body)]

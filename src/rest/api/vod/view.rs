@@ -10,13 +10,13 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::addresses::{backdrop_address, episode_image_address, image_address, without_credentials};
+use services::titles::{Properties, SeenTitles};
 use storage::Table;
 use uuid::Uuid;
 
-use crate::addresses::{backdrop_address, episode_image_address, image_address, without_credentials};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, Time, choice};
-use crate::titles::{Properties, SeenTitles};
 
 choice!(TitleKind {
     Movie = "movie",

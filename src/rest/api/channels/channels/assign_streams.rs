@@ -10,17 +10,17 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
+use super::adult::AdultMarks;
+use super::bulk::{BulkResultView, item};
+use super::edit::{STREAMS_MAX, check_streams};
+use super::numbers::{Changes, put_all};
+use super::selection::{MANY, Selected, Selection};
 use crate::rest::api::channels::undo::{Author, UndoLog};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
-use super::adult::AdultMarks;
-use super::bulk::{BulkResultView, item};
-use super::edit::{STREAMS_MAX, check_streams};
-use super::numbers::{Changes, put_all};
-use super::selection::{MANY, Selected, Selection};
 
 /// Maximum number of streams in all assignments of one request.
 const STREAMS_OF_REQUEST_MAX: usize = 100_000;

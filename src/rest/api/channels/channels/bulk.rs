@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::edit::ChannelEdit;
+use super::numbers::{Changes, conflicts, put_all};
+use super::selection::{MANY, Selection};
+use super::view::{ChannelLookup, ChannelView};
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::{Element, Many};
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::route::NoContent;
-use super::edit::ChannelEdit;
-use super::numbers::{Changes, conflicts, put_all};
-use super::selection::{MANY, Selection};
-use super::view::{ChannelLookup, ChannelView};
 
 /// Result of a deletion.
 #[derive(Clone, Debug, Serialize, View)]

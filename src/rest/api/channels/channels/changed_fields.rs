@@ -6,13 +6,13 @@ use resource_derive::Body;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 
+use super::edit::ChannelEdit;
 use crate::rest::api::channels::logos::LogoUrl;
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::values::{ChannelNumberValue, GroupRef, Text};
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Readable, Shape};
-use super::edit::ChannelEdit;
 
 /// Fields of an automatically created channel. Fields that are left out stay; `null` is the value of the provider.
 #[derive(Clone, Debug, Body)]

@@ -17,18 +17,20 @@ use server::reply::Refusal;
 use storage::Write;
 use uuid::Uuid;
 
-use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
-use crate::rest::api::channels::logos::{LogoUrl, NamedBy, logo_of_address};
-use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
-use crate::rest::api::channels::undo::UndoLog;
-use crate::rest::api::channels::values::{ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group};
-use crate::rest::frame::record::{find, set, set_text};
-use crate::rest::frame::value::Named;
 use super::adult::AdultMarks;
 use super::changed_fields::ChannelOverride;
 use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use super::udp_output::UdpOutputEdit;
+use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
+use crate::rest::api::channels::logos::{LogoUrl, NamedBy, logo_of_address};
+use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
+use crate::rest::api::channels::undo::UndoLog;
+use crate::rest::api::channels::values::{
+    ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
+};
+use crate::rest::frame::record::{find, set, set_text};
+use crate::rest::frame::value::Named;
 
 /// Maximum number of streams of a channel.
 pub(super) const STREAMS_MAX: usize = 1_000;

@@ -6,15 +6,15 @@ use resource_derive::Body;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use crate::player::guide::{Xmltv, self};
+use super::selection::Selection;
+use crate::player::guide::{self, Xmltv};
 use crate::player::long_text::LongText;
 use crate::player::options::OutputOptions;
-use crate::player::playlist::{M3u, self};
+use crate::player::playlist::{self, M3u};
 use crate::player::selection::OutputChannels;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::MediaTypes;
 use crate::rest::frame::value::{Named, choice};
-use super::selection::Selection;
 
 /// Maximum number of channels that a request names: more than a gateway has.
 const IDS_MAX: usize = 50_000;

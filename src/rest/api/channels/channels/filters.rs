@@ -11,13 +11,13 @@ use domain::user::UserLevel;
 use resource_derive::Query;
 use server::reply::Refusal;
 
+use super::guide::GuideLookup;
 use crate::rest::api::channels::channels::rows::ChannelRow;
 use crate::rest::api::channels::lineups::find_own;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Search, contains_lower};
 use crate::rest::frame::value::{Named, choice};
-use super::guide::GuideLookup;
 
 /// Filters of the list of channels. A channel must match all of them.
 #[derive(Debug, Query)]

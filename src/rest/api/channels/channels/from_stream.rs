@@ -17,6 +17,11 @@ use server::reply::Refusal;
 use storage::{Table, Write};
 use uuid::Uuid;
 
+use super::edit::{LINEUPS_MAX, check_streams};
+use super::merge::{Merge, MergeBy, MergeTargets};
+use super::numbers::Taken;
+use super::selection::{MANY, too_many};
+use super::view::ChannelView;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
 use crate::rest::api::channels::logos::{NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::select;
@@ -27,11 +32,6 @@ use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::value::{Choice as _, Named, Readable, Shape};
-use super::edit::{LINEUPS_MAX, check_streams};
-use super::merge::{Merge, MergeBy, MergeTargets};
-use super::numbers::Taken;
-use super::selection::{MANY, too_many};
-use super::view::ChannelView;
 
 /// Selects a stream for a new channel.
 #[derive(Clone, Debug, Body)]

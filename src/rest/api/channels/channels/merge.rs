@@ -10,9 +10,9 @@ use domain::stream::Stream;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
+use super::edit::STREAMS_MAX;
 use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::frame::value::choice;
-use super::edit::STREAMS_MAX;
 
 choice!(
     enum MergeBy {

@@ -33,20 +33,20 @@ use resource_derive::{Body, Query};
 use server::reply::Refusal;
 use uuid::Uuid;
 
+use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
+use self::filters::{ChannelFilters, find_visible};
+pub(crate) use self::from_stream::ChannelMaker;
+use self::guide::GuideLookup;
+use self::numbers::Taken;
+pub(super) use self::rename::compile;
+pub(super) use self::selection::{Selection, too_many};
+use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
+use super::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::frame::access::{ADMIN, STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
-use self::filters::{ChannelFilters, find_visible};
-use self::guide::GuideLookup;
-use self::numbers::Taken;
-use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
-use super::streams::{StreamLookup, StreamView, blocking, read};
-pub(crate) use self::from_stream::ChannelMaker;
-pub(super) use self::rename::compile;
-pub(super) use self::selection::{Selection, too_many};
 
 /// Form of channels in the answer.
 #[derive(Debug, Query)]

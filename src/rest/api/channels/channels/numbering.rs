@@ -9,13 +9,13 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
+use super::numbers::{Changes, holder, put_all};
+use super::selection::{MANY, Selection};
+use super::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::{ChannelNumberValue, no_such};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;
-use super::numbers::{Changes, holder, put_all};
-use super::selection::{MANY, Selection};
-use super::view::ChannelView;
 
 /// Assigns consecutive numbers.
 #[derive(Clone, Debug, Body)]

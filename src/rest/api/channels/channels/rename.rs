@@ -8,11 +8,11 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::numbers::{Changes, put_all};
+use super::selection::Selection;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::Untrimmed;
 use crate::rest::frame::call::Call;
-use super::numbers::{Changes, put_all};
-use super::selection::Selection;
 
 /// Maximum number of examples in an answer.
 const EXAMPLES_MAX: usize = 100;

@@ -11,10 +11,10 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
+use super::filters::ChannelFilters;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
-use super::filters::ChannelFilters;
 
 /// Maximum number of channels of one operation.
 pub(super) const MANY: usize = 10_000;

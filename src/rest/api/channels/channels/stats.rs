@@ -5,10 +5,10 @@ use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::filters::find_visible;
 use crate::rest::api::channels::streams::{StreamStatsView, health_of};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;
-use super::filters::find_visible;
 
 /// Selects measurements.
 #[derive(Debug, Query)]

@@ -1,19 +1,21 @@
 //! The output of a channel as datagrams, in bodies and answers.
 
 use actors::UdpOutputState;
-use domain::udp_output::{TTL_DEFAULT, UdpOutput, UdpOutputAddress, UdpOutputError, UdpOutputMode, is_interface};
+use domain::udp_output::{
+    TTL_DEFAULT, UdpOutput, UdpOutputAddress, UdpOutputError, UdpOutputMode, is_interface,
+};
 use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::filters::find_visible;
 use crate::rest::api::channels::values::Text;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
-use super::filters::find_visible;
 
 choice!(UdpOutputMode { Always = "always", Watched = "watched" });
 

@@ -13,18 +13,18 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::archives::ChannelArchives;
 use storage::Table;
 use uuid::Uuid;
 
-use crate::archives::ChannelArchives;
+use super::guide::GuideLookup;
+use super::udp_output::UdpOutputView;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Shape, Time};
-use super::guide::GuideLookup;
-use super::udp_output::UdpOutputView;
 
 /// A channel: the unit that viewers select, played from one of its streams.
 #[derive(Clone, Debug, Serialize, View)]

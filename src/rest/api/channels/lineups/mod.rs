@@ -18,14 +18,14 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Table;
 
+pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
+use self::tags::{SentTags, TagsValue};
 use crate::rest::api::hdhr::remove_devices;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use self::tags::{SentTags, TagsValue};
-pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
 
 /// Maximum length of a description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;

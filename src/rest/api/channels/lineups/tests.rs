@@ -3,8 +3,8 @@ use domain::user::User;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER};
 use super::*;
+use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER};
 
 const CHANNELS: &str = "/api/channels/channels/";
 

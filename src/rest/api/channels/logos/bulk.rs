@@ -10,11 +10,11 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::records::delete_logo;
+use super::upload::remove_unused_files;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::NoContent;
-use super::records::delete_logo;
-use super::upload::remove_unused_files;
 
 /// Maximum number of logos of one operation; a cleanup deletes the others when it is repeated.
 const MANY: usize = 10_000;

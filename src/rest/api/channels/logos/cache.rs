@@ -4,10 +4,10 @@
 use bytes::Bytes;
 use domain::logo::Logo;
 use server::reply::Refusal;
+use services::files::Folder;
+use services::logo_cache::{logo_state, way_to_logo};
 
-use crate::files::Folder;
 use crate::images::{Image, PictureName};
-use crate::logo_cache::{logo_state, way_to_logo};
 use crate::node::files::fetch_upload;
 use crate::rest::frame::call::Call;
 

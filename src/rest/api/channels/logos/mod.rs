@@ -17,18 +17,18 @@ use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use server::reply::Refusal;
+use services::addresses::without_credentials;
+use services::logo_cache::{LOGO_BYTES_MAX, logo_copy_address};
 use storage::Table;
 
-use crate::addresses::without_credentials;
-use crate::logo_cache::{LOGO_BYTES_MAX, logo_copy_address};
+pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
+use self::records::{change_logo, delete_logo};
+use super::undo::UndoLog;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::route::{Created, Handler, NoContent, Route};
-use self::records::{change_logo, delete_logo};
-use super::undo::UndoLog;
-pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
 
 /// A logo of channels.
 #[derive(Clone, Debug, Serialize, View)]

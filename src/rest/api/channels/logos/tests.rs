@@ -3,8 +3,8 @@ use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::Rest;
 use super::*;
+use crate::rest::frame::testing::Rest;
 
 const CHANNELS: &str = "/api/channels/channels/";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";

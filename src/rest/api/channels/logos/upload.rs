@@ -8,16 +8,16 @@ use domain::logo::{LOGO_NAME_CHARS_MAX, Logo, logo_copy_path};
 use domain::undo::UNDO_AGE_MS_MAX;
 use resource_derive::Body;
 use server::reply::Refusal;
+use services::files::Folder;
+use services::image_types::ImageType;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::files::Folder;
-use crate::image_types::ImageType;
+use super::LogoView;
 use crate::node::files::share_upload;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::upload::Upload;
-use super::LogoView;
 
 /// A logo from a file.
 #[derive(Clone, Debug, Body)]

@@ -12,11 +12,11 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
+use super::{add_channel, check_channels, check_count};
 use crate::player::selection::visible_of;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{NoContent, Route};
-use super::{add_channel, check_channels, check_count};
 
 /// The favourites of a user.
 #[derive(Clone, Debug, Serialize, View)]

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::HashSet;
 
 use domain::ids::{ChannelId, UserId};
-use domain::personal_playlist::{PLAYLISTS_PER_USER_MAX, PLAYLIST_CHANNELS_MAX, PersonalPlaylist};
+use domain::personal_playlist::{PLAYLIST_CHANNELS_MAX, PLAYLISTS_PER_USER_MAX, PersonalPlaylist};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;

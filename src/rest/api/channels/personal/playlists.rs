@@ -7,7 +7,9 @@ use actors::now_ms;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, PersonalPlaylistId, UserId};
 use domain::lineup::ViewLimits;
-use domain::personal_playlist::{PLAYLIST_ASSIGNED_MAX, PLAYLIST_CHANNELS_MAX, PLAYLIST_NAME_CHARS_MAX, PersonalPlaylist};
+use domain::personal_playlist::{
+    PLAYLIST_ASSIGNED_MAX, PLAYLIST_CHANNELS_MAX, PLAYLIST_NAME_CHARS_MAX, PersonalPlaylist,
+};
 use domain::user::User;
 use http::StatusCode;
 use resource_derive::{Query, View};
@@ -15,6 +17,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
+use super::{check_channels, check_count};
 use crate::player::selection::{is_readable, visible_of};
 use crate::rest::frame::access::{STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
@@ -22,7 +25,6 @@ use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, mat
 use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
-use super::{check_channels, check_count};
 
 /// A personal playlist: channels that a user has chosen, in an order of the user's own.
 #[derive(Clone, Debug, Serialize, View)]

@@ -10,18 +10,21 @@ mod series;
 mod tests;
 
 use domain::ids::{ChannelId, RecordingRuleId};
-use domain::recording::rules::{AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode, TextTest};
+use domain::recording::rules::{
+    AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode,
+    TextTest,
+};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::recording_rules::{RuleScope, new_rule, remove_scheduled};
 use storage::Write;
 
-use crate::recording_rules::{RuleScope, new_rule, remove_scheduled};
+pub(crate) use self::deleted::DeletedRules;
+use self::deleted::{continue_deleted, draft_of, remove_rule};
+use super::recordings::{channel_of, check_may_schedule, dvr_settings};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::choice;
-use self::deleted::{continue_deleted, draft_of, remove_rule};
-use super::recordings::{channel_of, check_may_schedule, dvr_settings};
-pub(crate) use self::deleted::DeletedRules;
 
 choice!(TextMode {
     Exact = "exact",

@@ -1,15 +1,21 @@
 //! `/api/channels/recurring-rules/`: weekly times of a channel, or all programmes with a title.
 
 use domain::ids::{ChannelId, RecordingRuleId, UserId};
-use domain::recording::rules::{CivilDay, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest, WeeklyTimes};
+use domain::recording::rules::{
+    CivilDay, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
+    WeeklyTimes,
+};
 use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::recording_rules::remove_scheduled;
 
-use crate::recording_rules::remove_scheduled;
+use super::{
+    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
+};
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
@@ -17,7 +23,6 @@ use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Render, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
-use super::{NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test};
 
 /// A rule that records weekly times of a channel, or programmes with a title.
 #[derive(Clone, Debug, Serialize, View)]

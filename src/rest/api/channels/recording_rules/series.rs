@@ -5,21 +5,28 @@ use std::sync::Arc;
 
 use actors::remember_deleted;
 use domain::ids::{ChannelId, RecordingRuleId};
-use domain::recording::rules::{AiringMark, AiringReason, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest};
-use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording};
+use domain::recording::rules::{
+    AiringMark, AiringReason, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode,
+    TextTest,
+};
+use domain::recording::{
+    PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording,
+};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::recording_rules::RuleScope;
 
-use crate::recording_rules::RuleScope;
+use super::{
+    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
+};
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
-use super::{NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test};
 
 /// Maximum and default number of programmes in a preview.
 const PREVIEW_MAX: u32 = 200;
@@ -402,7 +409,7 @@ async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView
         if is_new {
             rule.id = RecordingRuleId(write.next_id::<RecordingRule>()?);
         } else {
-            n_removed = crate::recording_rules::remove_scheduled(write, &app.models, rule.id, true)?;
+            n_removed = services::recording_rules::remove_scheduled(write, &app.models, rule.id, true)?;
         }
         write.put(&rule)?;
         Ok((rule.id, is_new, n_removed))
@@ -458,7 +465,8 @@ async fn show_preview(call: Call, new: NewSeriesRule) -> Result<RulePreviewView,
     let replaced = replaced_by(&call, &new)?;
     let (rule, memory) = draft_of(&call.app, rule_of(&call, new, replaced.as_deref())?);
     let (app, is_listed) = (Arc::clone(&call.app), call.listed());
-    let found = crate::guide::read_guide(move || Ok(app.recording_rules.preview(rule, memory, is_listed))).await?;
+    let found =
+        services::guide::read_guide(move || Ok(app.recording_rules.preview(rule, memory, is_listed))).await?;
     let (total, channels) = (found.airings.len(), call.app.models.channels.load());
     let matches = found.airings.into_iter().take(limit as usize).map(|marked| {
         let it = &marked.airing;

@@ -7,9 +7,9 @@ use domain::ids::{ChannelId, GuideChannelId};
 use domain::time::iso_millis;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
+use services::recording_rules::RuleScope;
 use uuid::Uuid;
 
-use crate::recording_rules::RuleScope;
 use crate::rest::frame::testing::{Answer, Rest, STANDARD};
 use crate::rest::guide_testing::{HOUR, guide_source, now, programme, put_guide};
 

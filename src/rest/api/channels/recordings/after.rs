@@ -3,19 +3,22 @@
 use actors::now_ms;
 use domain::comskip::{COMMERCIALS_MAX, Commercial};
 use domain::ids::RecordingId;
-use domain::recording::{AfterRecording, ArtworkOrigin, ArtworkWork, ComskipWork, CutWork, Recording, RemuxFormat, RemuxWork, WorkState};
+use domain::recording::{
+    AfterRecording, ArtworkOrigin, ArtworkWork, ComskipWork, CutWork, Recording, RemuxFormat, RemuxWork,
+    WorkState,
+};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::file::playable;
+use super::view::RecordingView;
+use super::{check_may_schedule, conflict, seen};
 use crate::images::Image;
 use crate::player::recordings::picture::picture;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, choice};
-use super::file::playable;
-use super::view::RecordingView;
-use super::{check_may_schedule, conflict, seen};
 
 choice!(
     /// The states of a search for commercials.

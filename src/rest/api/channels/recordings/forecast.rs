@@ -8,14 +8,14 @@ use domain::recording::forecast::{FORECAST_MS, FullAccount, Prospect};
 use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::guide::read_guide;
+use services::recording_forecast::Alternative;
 
-use crate::guide::read_guide;
-use crate::recording_forecast::Alternative;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::{Named, Time};
 use super::may_see;
 use super::programme::ProgramId;
 use super::view::ForecastState;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::value::{Named, Time};
 
 /// The forecast of the next two weeks.
 #[derive(Clone, Debug, Serialize, View)]

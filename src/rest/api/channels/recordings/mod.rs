@@ -18,7 +18,9 @@ use actors::{now_ms, remember_deleted};
 use domain::catchup::ArchiveTimes;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
-use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus, WrongField};
+use domain::recording::{
+    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus, WrongField,
+};
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -26,6 +28,8 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use self::programme::{ProgramId, apply_properties, of_guide};
+use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
@@ -33,8 +37,6 @@ use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{find, refuse_if};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, choice};
-use self::programme::{ProgramId, apply_properties, of_guide};
-use self::view::{NewRecording, RecordingEdit, RecordingView};
 
 choice!(RecordingStatus {
     Scheduled = "scheduled",
@@ -493,7 +495,7 @@ pub(super) fn channel_of(call: &Call, id: ChannelId) -> Result<std::sync::Arc<Ch
 }
 
 pub(super) fn dvr_settings(call: &Call) -> DvrSettings {
-    crate::recording_rules::dvr_settings(&call.app.models)
+    services::recording_rules::dvr_settings(&call.app.models)
 }
 
 /// Returns the test by which a recording is shown to the caller: admins find all, others their own while the settings let

@@ -1,19 +1,21 @@
 //! The programme of a recording: its id in requests, and what the guide says about it.
 
 use domain::recording::rules::EpisodeKey;
-use domain::recording::{DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording};
+use domain::recording::{
+    DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
+};
 use http::StatusCode;
 use resource_derive::Body;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::guide::{EntryId, read_guide};
 
-use crate::guide::{EntryId, read_guide};
+use super::view::RecordingView;
+use super::{check_may_schedule, seen};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::value::{Readable, Shape};
-use super::view::RecordingView;
-use super::{check_may_schedule, seen};
 
 /// The id of a programme: a number, or a text for generated programmes. The guide need not know it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
+use super::dvr_settings;
 use crate::node::status;
 use crate::rest::frame::call::Call;
-use super::dvr_settings;
 
 /// The folder of recordings, its room, and who uses it.
 #[derive(Clone, Debug, Serialize, View)]

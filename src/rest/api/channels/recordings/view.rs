@@ -6,19 +6,21 @@ use actors::Recorder;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::recording::forecast::{Forecast, Prospect};
-use domain::recording::{GAPS_MAX, PADDING_SECONDS_MAX, PARTS_MAX, PRIORITY_MAX, RecordedFile, Recording, RecordingStatus};
+use domain::recording::{
+    GAPS_MAX, PADDING_SECONDS_MAX, PARTS_MAX, PRIORITY_MAX, RecordedFile, Recording, RecordingStatus,
+};
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use storage::Table;
 
+use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
+use super::programme::ProgramId;
 use crate::node::recordings::ReachableFiles;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
-use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
-use super::programme::ProgramId;
 
 choice!(
     /// The prospects of a recording.

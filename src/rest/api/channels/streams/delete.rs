@@ -14,11 +14,11 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::{StreamIdChanges, Write};
 
+use super::{IDS_MAX, select};
 use crate::rest::api::channels::channels::too_many;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::NoContent;
-use super::{IDS_MAX, select};
 
 /// Number of streams that one write deletes. Each may be in a block of its own, and a write can hold a few thousand
 /// blocks.

@@ -11,12 +11,12 @@ use resource_derive::Query;
 use server::reply::Refusal;
 use storage::NotReady;
 
+use super::health::ByHealth;
 use crate::app::App;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Search, matches};
 use crate::rest::frame::value::{Named, choice};
-use super::health::ByHealth;
 
 /// Filters of the list of streams. A stream must match all of them.
 #[derive(Debug, Query)]

@@ -24,19 +24,19 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
+pub(super) use self::delete::compare_whole_lists;
+pub(super) use self::edit::TVG_ID_CHARS_MAX;
+use self::edit::{NewStream, StreamEdit};
+use self::filters::{StreamFilters, index};
+pub(super) use self::health::{StreamStatsView, health_of};
+pub(in crate::rest::api) use self::view::blocking;
+pub(super) use self::view::{StreamLookup, StreamView, read};
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::record::{Render, find};
 use crate::rest::frame::route::{Created, Route};
-use self::edit::{NewStream, StreamEdit};
-use self::filters::{StreamFilters, index};
-pub(super) use self::delete::compare_whole_lists;
-pub(super) use self::edit::TVG_ID_CHARS_MAX;
-pub(super) use self::health::{StreamStatsView, health_of};
-pub(in crate::rest::api) use self::view::blocking;
-pub(super) use self::view::{StreamLookup, StreamView, read};
 
 /// Ids of streams.
 #[derive(Clone, Debug, Serialize, View)]

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use super::filters::{StreamFilters, index};
+use super::view::{blocking, read};
 use crate::rest::api::channels::channels::compile;
 use crate::rest::api::channels::values::Untrimmed;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
-use super::filters::{StreamFilters, index};
-use super::view::{blocking, read};
 
 /// Maximum number of streams that are compared with the patterns.
 const SCANNED_MAX: usize = 5_000;

@@ -8,8 +8,8 @@ use domain::stream::{StreamOverrides, StreamProperties};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{Rest, SECRET};
 use super::*;
+use crate::rest::frame::testing::{Rest, SECRET};
 
 fn account(id: u32, name: &str, is_active: bool) -> Account {
     let profile = AccountProfile::default_of(ProfileId(id), name, 0);

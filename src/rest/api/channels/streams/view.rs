@@ -15,12 +15,12 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Table;
 
+use super::health::{StreamHealthView, StreamStatsView, health_of};
 use crate::app::App;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Time, choice};
-use super::health::{StreamHealthView, StreamStatsView, health_of};
 
 /// A stream: one source that a channel can play from.
 #[derive(Clone, Debug, Serialize, View)]

@@ -8,12 +8,15 @@ use domain::ids::{ChannelId, UserId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::stream::Stream;
-use domain::undo::{ChangedFields, UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES, UndoChange, UndoEntry, UndoPart};
+use domain::undo::{
+    ChangedFields, UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES,
+    UndoChange, UndoEntry, UndoPart,
+};
 use server::reply::Refusal;
 use storage::Write;
 
-use crate::rest::frame::call::Call;
 use super::UndoHandleView;
+use crate::rest::frame::call::Call;
 
 /// The user who does an operation.
 #[derive(Clone)]

@@ -18,13 +18,13 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
+pub(in crate::rest::api) use self::log::{Author, UndoLog};
+use self::restore::restore;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
-use self::restore::restore;
-pub(in crate::rest::api) use self::log::{Author, UndoLog};
 
 /// The handle with which an operation can be undone.
 #[derive(Clone, Debug, Serialize, View)]

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use server::reply::Refusal;
 use storage::{Record, Write};
 
+use super::UndoLog;
 use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_each};
 use crate::rest::api::channels::streams::compare_whole_lists;
-use super::UndoLog;
 
 /// Maximum number of conflicts that a refusal lists.
 const CONFLICTS_LISTED_MAX: usize = 100;

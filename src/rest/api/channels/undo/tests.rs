@@ -3,8 +3,8 @@ use domain::ids::{GroupId, UserId};
 use domain::undo::{UNDO_AGE_MS_MAX, UNDO_ENTRIES_MAX, UndoPart};
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::Rest;
 use super::*;
+use crate::rest::frame::testing::Rest;
 
 const CHANNELS: &str = "/api/channels/channels/";
 const PROFILES: &str = "/api/channels/profiles/";

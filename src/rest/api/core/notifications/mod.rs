@@ -9,18 +9,23 @@ use std::collections::BTreeSet;
 
 use actors::now_ms;
 use domain::ids::UserId;
-use domain::notice::{DISMISSED_MAX, DismissedNotices, NOTICES_MAX, NOTICE_AGE_MS_MAX, Notice, NoticeKind, NoticePriority};
+use domain::notice::{
+    DISMISSED_MAX, DismissedNotices, NOTICE_AGE_MS_MAX, NOTICES_MAX, Notice, NoticeKind, NoticePriority,
+};
 use domain::user::{User, UserLevel};
 use http::StatusCode;
 use server::reply::Refusal;
 use storage::Write;
 
+use self::view::{
+    DismissedView, NewNotification, NotificationCountView, NotificationEdit, NotificationView,
+    NotificationsQuery, NotificationsView, of_condition, of_notice,
+};
 use crate::conditions::{Condition, conditions};
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, refuse_if};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use self::view::{DismissedView, NewNotification, NotificationCountView, NotificationEdit, NotificationView, NotificationsQuery, NotificationsView, of_condition, of_notice};
 
 const LIST: &str = "/api/core/notifications/";
 const ONE: &str = "/api/core/notifications/{id}/";

@@ -1,10 +1,10 @@
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, ProfileId};
-use domain::notice::{DismissedNotices, NOTICES_MAX, NOTICE_AGE_MS_MAX};
+use domain::notice::{DismissedNotices, NOTICE_AGE_MS_MAX, NOTICES_MAX};
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::{ADMIN, Rest, STANDARD, STREAMER};
 use super::*;
+use crate::rest::frame::testing::{ADMIN, Rest, STANDARD, STREAMER};
 
 async fn unread(rest: &Rest, user: u32) -> Value {
     rest.ask(user, "GET", COUNT, Value::Null).await.body["unread_count"].clone()

@@ -10,15 +10,15 @@ use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::guide::EntryId;
 
-use crate::guide::EntryId;
+use super::values::ImageAddresses;
+use super::written::{NewProgram, write_all, written_source};
 use crate::rest::api::epg::guide_channels::GuideChannelView;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::value::{Readable, Shape, WebUrl};
-use super::values::ImageAddresses;
-use super::written::{NewProgram, write_all, written_source};
 
 /// Maximum number of programmes, channels and deletions in one request.
 const MANY: usize = 5_000;

@@ -4,12 +4,12 @@ use domain::guide::programme::{CreditRole, LocalText, Programme, ProgrammeRating
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Value, json};
+use services::addresses::poster_address;
+use services::guide::{EntryId, GuideEntry};
 
-use crate::addresses::poster_address;
-use crate::guide::{EntryId, GuideEntry};
+use super::values::{ImageAddresses, ProgramImageView, time};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::Time;
-use super::values::{ImageAddresses, ProgramImageView, time};
 
 /// A programme with everything that its guide says.
 #[derive(Clone, Debug, Serialize, View)]

@@ -13,17 +13,17 @@ use domain::lineup::visible;
 use domain::user::UserLevel;
 use http::StatusCode;
 use server::reply::Refusal;
+use services::guide::{EntryId, read_guide};
 
-use crate::guide::{EntryId, read_guide};
+use self::detail::ProgramDetailView;
+use self::search::{Pages, SearchQuery};
+pub(super) use self::values::ImageAddresses;
+use self::values::unknown;
+pub(super) use self::view::{GridProgramView, ProgramView};
 use crate::rest::frame::access::{ADMIN, Access, STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::Page;
 use crate::rest::frame::route::Route;
-use self::detail::ProgramDetailView;
-use self::search::{Pages, SearchQuery};
-use self::values::unknown;
-pub(super) use self::values::ImageAddresses;
-pub(super) use self::view::{GridProgramView, ProgramView};
 
 const LIST: &str = "/api/epg/programs/";
 const BULK: &str = "/api/epg/programs/bulk/";

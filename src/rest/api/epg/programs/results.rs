@@ -14,16 +14,16 @@ use resource_derive::View;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::guide::{EntryId, GuideLinks, GuideReader};
 use storage::{Models, Table};
 
-use crate::guide::{EntryId, GuideLinks, GuideReader};
+use super::detail::custom_properties;
+use super::search::FoundProgramme;
+use super::values::{ImageAddresses, time};
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::value::{Shape, Time};
-use super::detail::custom_properties;
-use super::search::FoundProgramme;
-use super::values::{ImageAddresses, time};
 
 /// Maximum number of channels of a result, and of streams.
 const CHANNELS_MAX: usize = 20;

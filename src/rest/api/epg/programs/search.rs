@@ -19,15 +19,15 @@ use domain::user::UserLevel;
 use resource_derive::Query;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::guide::{DAY, GuideEntry, GuideReader, read_guide};
 use storage::guide::{GuideField, GuideQuery, SearchLimits, TextQuery, TextTest};
 use storage::{Error as StoreError, Table};
 use tracing::warn;
 
-use crate::guide::{DAY, GuideEntry, GuideReader, read_guide};
+use super::results::{ResultContext, SearchResult};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging, Search};
 use crate::rest::frame::value::Time;
-use super::results::{ResultContext, SearchResult};
 
 /// 50 programmes per page by default, at most 500.
 pub(super) type Pages = Paging<50, 500>;

@@ -2,26 +2,17 @@
 
 use domain::guide::programme::ProgrammeImage;
 use resource_derive::View;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use server::reply::Refusal;
+use services::addresses::without_credentials;
+use services::guide::EntryId;
 
-use crate::addresses::without_credentials;
-use crate::guide::EntryId;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::value::{Shape, Time};
 
 impl Shape for EntryId {
     const KIND: Kind = Kind::Either(&[Kind::Integer, Kind::Text]);
-}
-
-impl Serialize for EntryId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Stored(id) => serializer.serialize_u64(id.0),
-            Self::Generated(..) => serializer.collect_str(self),
-        }
-    }
 }
 
 /// Returns a time in seconds since 1970.

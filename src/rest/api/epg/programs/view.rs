@@ -3,11 +3,11 @@
 use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::View;
 use serde::Serialize;
+use services::guide::{EntryId, GuideEntry};
 use uuid::Uuid;
 
-use crate::guide::{EntryId, GuideEntry};
-use crate::rest::frame::value::Time;
 use super::values::time;
+use crate::rest::frame::value::Time;
 
 /// A programme in a list.
 #[derive(Clone, Debug, Serialize, View)]

@@ -10,15 +10,15 @@ use domain::ids::GuideSourceId;
 use resource_derive::Body;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::guide::{DAY, EntryId, GuideEntry, read_guide};
 
-use crate::guide::{DAY, EntryId, GuideEntry, read_guide};
+use super::detail::ProgramDetailView;
+use super::values::unknown;
 use crate::node::files::share_programmes;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent};
 use crate::rest::frame::value::{Time, WebUrl};
-use super::detail::ProgramDetailView;
-use super::values::unknown;
 
 /// Maximum length of a title, in characters.
 const TITLE_CHARS_MAX: usize = 255;

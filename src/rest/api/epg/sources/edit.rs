@@ -12,10 +12,10 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
-use crate::rest::api::m3u::text::is_web_url;
-use crate::rest::frame::record::{set, set_text};
 use super::preview::generated_guide;
 use super::view::EPGSourceEdit;
+use crate::rest::api::m3u::text::is_web_url;
+use crate::rest::frame::record::{set, set_text};
 
 /// A valid edit, except for its account.
 pub(super) struct SourceChange(EPGSourceEdit);

@@ -21,10 +21,12 @@ use domain::ids::{GuideChannelId, GuideSourceId};
 use http::StatusCode;
 use resource_derive::Query;
 use server::reply::Refusal;
+use services::files::Folder;
 use storage::Write;
 use tracing::warn;
 
-use crate::files::Folder;
+use self::edit::SourceChange;
+use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
@@ -32,8 +34,6 @@ use crate::rest::frame::record::{Lookup, Render, find};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::saved_upload::remove_upload;
 use crate::rest::frame::value::choice;
-use self::edit::SourceChange;
-use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 
 /// Filters of the list of guide sources.
 #[derive(Debug, Query)]

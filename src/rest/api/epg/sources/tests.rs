@@ -12,8 +12,8 @@ use domain::source_url::SourceUrl;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{Rest, SECRET};
 use super::LIST;
+use crate::rest::frame::testing::{Rest, SECRET};
 
 const IMPORT: &str = "/api/epg/import/";
 

@@ -4,17 +4,17 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use http::StatusCode;
 use resource_derive::Body;
 use server::reply::Refusal;
+use services::files::Folder;
 
-use crate::files::Folder;
+use super::edit::{self, SourceChange};
+use super::view::{EPGSourceEdit, EPGSourceView};
+use super::{after_update, new_source, refresh_if_possible};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::{Created, Route};
 use crate::rest::frame::saved_upload::SavedUpload;
 use crate::rest::frame::upload::Upload;
-use super::edit::{SourceChange, self};
-use super::view::{EPGSourceEdit, EPGSourceView};
-use super::{after_update, new_source, refresh_if_possible};
 
 const NEW: &str = "/api/epg/sources/upload/";
 const REPLACE: &str = "/api/epg/sources/{id}/upload/";

@@ -11,13 +11,13 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
+use super::GuideLookup;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::Selection;
 use crate::rest::api::channels::logos::{NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
-use super::GuideLookup;
 
 /// Result of taking over values from guide channels.
 #[derive(Clone, Debug, Serialize, View)]

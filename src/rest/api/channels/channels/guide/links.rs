@@ -12,6 +12,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
+use super::learn::learn;
 use crate::rest::api::channels::channels::bulk::item;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::MANY;
@@ -23,7 +24,6 @@ use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
 use crate::rest::frame::record::find;
 use crate::rest::frame::value::{Readable, Shape};
-use super::learn::learn;
 
 /// Sets the guide channel of a channel, if it exists, and learns the link.
 pub(in crate::rest::api::channels::channels) fn set_guide(

@@ -10,9 +10,11 @@ use domain::guide::matching::{Decision, MatchResult};
 use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::Body;
 use server::reply::Refusal;
+use services::matching::MatchReport;
 use storage::Write;
 
-use crate::matching::MatchReport;
+use super::GuideLookup;
+use super::view::{DecisionName, MatchedChannelView, MatchedOneView, MatchedView};
 use crate::rest::api::channels::channels::filters::find_visible;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::{MANY, Selection};
@@ -20,8 +22,6 @@ use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Accepted;
-use super::GuideLookup;
-use super::view::{DecisionName, MatchedChannelView, MatchedOneView, MatchedView};
 
 /// Maximum number of channels of one request.
 const CHANNELS_MAX: usize = AUTO_CHANNELS_MAX;

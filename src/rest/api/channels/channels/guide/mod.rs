@@ -17,9 +17,9 @@ use domain::ids::GuideChannelId;
 use http::StatusCode;
 use storage::Models;
 
+pub(super) use self::links::set_guide;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::route::Route;
-pub(super) use self::links::set_guide;
 
 pub(super) fn routes() -> Vec<Route> {
     let matches_one = "Matches a channel with guide channels, and links the one that fits.";

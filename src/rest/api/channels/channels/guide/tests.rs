@@ -5,9 +5,9 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use serde_json::{Value, json};
+use services::matching::MatchReport;
 use tokio_util::sync::CancellationToken;
 
-use crate::matching::MatchReport;
 use crate::rest::frame::testing::Rest;
 
 const LIST: &str = "/api/channels/channels/";

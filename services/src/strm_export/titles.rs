@@ -1,0 +1,162 @@
+//! The titles of an export, and the addresses in its files.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+use domain::secret::Secret;
+use domain::strm::{ExternalIds, StrmEpisode, StrmTitle, StrmTree, StrmVersion, TitleFacts};
+use domain::vod::{Episode, Title, TitleKind};
+use storage::Models;
+
+use super::ExportOrder;
+use super::files::ExportFiles;
+use crate::addresses::{TitleAddresses, image_address};
+use crate::titles::SeenTitles;
+
+/// Puts the files of all titles. Returns the number of files.
+pub(super) fn put_titles(
+    order: &ExportOrder,
+    models: &Models,
+    secret: &Secret,
+    files: &mut ExportFiles,
+) -> Result<usize> {
+    let mut export = Export {
+        addresses: TitleAddresses::with_login(&order.origin, &order.user, secret),
+        origin: &order.origin,
+        seen: SeenTitles::new(models, Some(&order.user)),
+        tree: StrmTree::new(order.has_nfo),
+        files,
+        n_files: 0,
+        failure: None,
+    };
+    let mut series = Vec::new();
+    models.vod.while_each(|title| {
+        if export.seen.shows(&title) {
+            match title.id.kind() {
+                TitleKind::Movie => export.put_film(&title),
+                // Their episodes are read when no other title is.
+                TitleKind::Series => series.push(title.id),
+            }
+        }
+        export.failure.is_none()
+    })?;
+    for id in series {
+        if export.failure.is_some() {
+            break;
+        }
+        if let Some(title) = models.vod.get(id)? {
+            let episodes = models.vod.episodes_of(id)?;
+            export.put_series(&title, &episodes);
+        }
+    }
+    match export.failure {
+        Some(error) => Err(error.into()),
+        None => Ok(export.n_files),
+    }
+}
+
+struct Export<'a> {
+    addresses: TitleAddresses,
+    origin: &'a str,
+    seen: SeenTitles,
+    tree: StrmTree,
+    files: &'a mut ExportFiles,
+    n_files: usize,
+    failure: Option<std::io::Error>,
+}
+
+impl Export<'_> {
+    fn put_film(&mut self, film: &Title) {
+        let picture = self.picture(film);
+        let versions = self.seen.versions(film);
+        let is_single = versions.len() == 1;
+        let versions: Vec<_> = versions
+            .into_iter()
+            .map(|it| {
+                // The address of a single version is that of the film, so it stays when another account takes over.
+                let number = if is_single { film.id.number() } else { it.id.0 };
+                StrmVersion {
+                    id: it.id.0,
+                    label: it.label.as_deref().unwrap_or_default(),
+                    address: self.addresses.film(number, &it.extension),
+                }
+            })
+            .collect();
+        let put = &mut put_into(self.files, &mut self.n_files, &mut self.failure);
+        self.tree.add_film(&strm_title(film, &picture), &versions, put);
+    }
+
+    fn put_series(&mut self, series: &Title, episodes: &[Episode]) {
+        let picture = self.picture(series);
+        let offered: HashSet<_> = self.seen.versions(series).into_iter().map(|it| it.id).collect();
+        let names: Vec<String> = episodes.iter().map(Episode::name).collect();
+        let episodes: Vec<_> = episodes
+            .iter()
+            .zip(&names)
+            .filter_map(|(it, name)| {
+                let offer = it.offers.iter().find(|it| offered.contains(&it.relation))?;
+                let address = self.addresses.episode(it.id.0, &offer.extension);
+                Some(strm_episode(it, name, address))
+            })
+            .collect();
+        let put = &mut put_into(self.files, &mut self.n_files, &mut self.failure);
+        self.tree.add_series(&strm_title(series, &picture), &episodes, put);
+    }
+
+    fn picture(&self, title: &Title) -> String {
+        let has_picture = title.logo().is_some();
+        if has_picture { image_address(self.origin, title) } else { String::new() }
+    }
+}
+
+/// Returns a function that puts files until one fails.
+fn put_into<'a>(
+    files: &'a mut ExportFiles,
+    n_files: &'a mut usize,
+    failure: &'a mut Option<std::io::Error>,
+) -> impl FnMut(&str, &str) + 'a {
+    move |path, content| {
+        if failure.is_none() {
+            *failure = files.put(path, content).err();
+            *n_files += 1;
+        }
+    }
+}
+
+fn strm_title<'a>(title: &'a Title, picture: &'a str) -> StrmTitle<'a> {
+    StrmTitle {
+        id: title.id.number(),
+        name: title.name(),
+        year: title.year().map(u32::from),
+        ids: ExternalIds { tmdb: title.tmdb_id(), imdb: title.imdb_id() },
+        facts: TitleFacts {
+            plot: title.description().unwrap_or_default(),
+            genre: title.genre().unwrap_or_default(),
+            rating: title.rating().unwrap_or_default(),
+            date: "",
+            duration_secs: title.duration_secs(),
+            picture,
+        },
+    }
+}
+
+fn strm_episode<'a>(episode: &'a Episode, name: &'a str, address: String) -> StrmEpisode<'a> {
+    StrmEpisode {
+        name: episode.first(|it| Some(&*it.name).filter(|it| !it.is_empty())).map_or("", |_| name),
+        season: episode.season,
+        number: episode.number,
+        ids: ExternalIds {
+            tmdb: episode.first(|it| it.ids.tmdb.as_deref()),
+            imdb: episode.first(|it| it.ids.imdb.as_deref()),
+        },
+        facts: TitleFacts {
+            plot: episode.first(|it| it.description.as_deref()).unwrap_or_default(),
+            genre: "",
+            rating: episode.first(|it| it.rating.as_deref()).unwrap_or_default(),
+            date: episode.first(|it| it.air_date.as_deref()).unwrap_or_default(),
+            duration_secs: episode.first(|it| it.duration_secs),
+            picture: "",
+        },
+        versions: vec![StrmVersion { id: episode.id.0, label: "", address }],
+    }
+}
