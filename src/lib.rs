@@ -8,11 +8,11 @@
 mod api_docs;
 mod app;
 pub mod commands;
-mod conditions;
 mod control;
 pub mod demo;
 mod discovery;
 mod gateway;
+mod gateway_conditions;
 pub mod handover;
 mod images;
 pub mod node;

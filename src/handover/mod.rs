@@ -32,10 +32,10 @@
 //! In a cluster, the slots of the old process stay in the tables that all nodes see. It renews its membership no more, and
 //! closes their connections at the deadline that it knows from the new process: see `domain::cluster::predecessor`.
 //!
-//! Reading order: `channel.rs` (messages), `old.rs`, `beside.rs` (both processes run), `parent.rs`, `new.rs`.
+//! Reading order: `channel.rs` (messages), `old.rs`, `draining.rs` (both processes run), `parent.rs`, `new.rs`.
 
-mod beside;
 mod channel;
+mod draining;
 mod listeners;
 mod new;
 mod old;
@@ -48,7 +48,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-pub use self::beside::{BesideEnd, serve_beside};
+pub use self::draining::{BesideEnd, serve_beside};
 pub use self::listeners::Listeners;
 pub use self::new::TakeOver;
 pub use self::old::{Invocation, Prepared, prepare};

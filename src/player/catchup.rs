@@ -30,7 +30,7 @@ use server::stream::Guard;
 use services::guide::read_guide;
 use tracing::info;
 
-use super::elsewhere;
+use super::other_nodes;
 use super::output_profile::WantedPart;
 use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
 use super::timeshift::{self, PlayedPart};
@@ -203,20 +203,20 @@ pub(crate) async fn source_of(
         return Err(Refusal::status(StatusCode::FORBIDDEN).with_detail("catch-up is off for this user"));
     }
     let own = timeshift::find(&call.app, channel, times).await;
-    if own.is_none() && elsewhere::is_edge(&call.app) {
+    if own.is_none() && other_nodes::is_edge(&call.app) {
         return Ok(PastSource::OtherNode);
     }
     let programme = programme_of(&call.app, channel, times.start).await;
     let archive = || -> Result<_, ArchiveRefusal> {
         let candidates = call.app.plans.archive(channel, times, programme.as_ref())?;
-        Ok(elsewhere::deliverable(call, candidates))
+        Ok(other_nodes::deliverable(call, candidates))
     };
     match own {
         Some(own) if own.is_whole() => Ok(PastSource::Own(own)),
         Some(own) => Ok(archive().map_or(PastSource::Own(own), PastSource::Provider)),
         None => match archive() {
             Ok(candidates) => Ok(PastSource::Provider(candidates)),
-            Err(ArchiveRefusal::NoArchive) if elsewhere::has_archive(&call.app, channel) => {
+            Err(ArchiveRefusal::NoArchive) if other_nodes::has_archive(&call.app, channel) => {
                 Ok(PastSource::OtherNode)
             }
             Err(refusal) => Err(refuse(&call.app, channel, refusal)),
@@ -260,7 +260,7 @@ async fn serve(
             return serve_own(call, channel, played, end).await;
         }
         PastSource::Provider(candidates) => candidates,
-        PastSource::OtherNode => return elsewhere::play(&call).await,
+        PastSource::OtherNode => return other_nodes::play(&call).await,
     };
     let begins_at = candidates.first().and_then(|it| it.start).unwrap_or(part.start);
     let goes_live = end >= now && !is_redirected(&candidates);
@@ -338,7 +338,7 @@ impl Continuation for Rest {
             let channel = self.visible()?;
             let programme = programme_of(&self.call.app, &channel, times.start).await;
             let candidates = self.call.app.plans.archive(&channel, times, programme.as_ref()).ok()?;
-            let candidates = elsewhere::deliverable(&self.call, candidates);
+            let candidates = other_nodes::deliverable(&self.call, candidates);
             let begins_at = candidates.first()?.start?;
             let mut request = request(&self.call, played(&channel, candidates, self.session.clone()));
             request.ranges = None;

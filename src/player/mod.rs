@@ -3,9 +3,8 @@
 #[cfg(test)]
 mod archive_tests;
 pub(crate) mod catchup;
-pub(crate) mod elsewhere;
 mod fragments;
-mod growing;
+mod growing_text;
 pub(crate) mod guide;
 #[cfg(test)]
 mod guide_tests;
@@ -13,6 +12,7 @@ mod hls;
 mod live;
 pub(crate) mod long_text;
 pub(crate) mod options;
+pub(crate) mod other_nodes;
 mod output_profile;
 #[cfg(test)]
 mod output_tests;

@@ -9,9 +9,9 @@ use domain::user::UserLevel;
 use http::{Method, StatusCode};
 use server::reply::Refusal;
 
-use super::elsewhere;
 use super::long_text::{Coding, LongText, LongTextHead};
 use super::options::OutputOptions;
+use super::other_nodes;
 use super::selection::{OutputChannels, is_direct};
 use super::title_entries::TitleEntries;
 use crate::rest::frame::access::{Access, STREAMER};
@@ -61,7 +61,7 @@ fn declared(route: Route) -> Route {
 
 async fn all(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
     if needs_full_node(&call, &options) {
-        return elsewhere::pass(&call).await.map(LongText::of_reply);
+        return other_nodes::pass(&call).await.map(LongText::of_reply);
     }
     let selection = OutputChannels::new(&call, &options, None)?;
     answer(&call, &options, selection).await
@@ -69,7 +69,7 @@ async fn all(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusa
 
 async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
     if needs_full_node(&call, &options) {
-        return elsewhere::pass(&call).await.map(LongText::of_reply);
+        return other_nodes::pass(&call).await.map(LongText::of_reply);
     }
     let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
     answer(&call, &options, selection).await
@@ -77,7 +77,7 @@ async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Re
 
 /// Returns whether the playlist contains films or episodes, which this node does not have.
 fn needs_full_node(call: &Call, options: &OutputOptions) -> bool {
-    !options.title_kinds().is_empty() && elsewhere::is_edge(&call.app)
+    !options.title_kinds().is_empty() && other_nodes::is_edge(&call.app)
 }
 
 /// Answers with a playlist. `M` contains its media type.

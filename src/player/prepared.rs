@@ -25,7 +25,7 @@ use storage::{Models, Table};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, error};
 
-use super::growing::GrowingText;
+use super::growing_text::GrowingText;
 use crate::rest::frame::route::entity_tag;
 
 /// Maximum number of kept answers.

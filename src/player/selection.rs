@@ -18,8 +18,8 @@ use services::guide::EntryId;
 use storage::Table;
 use url::form_urlencoded::Serializer;
 
-use super::elsewhere;
 use super::options::{IdSource, OutputOptions};
+use super::other_nodes;
 use super::output_profile::is_output_profile;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::weak_tag;
@@ -173,7 +173,7 @@ impl OutputChannels {
 
 /// Returns whether the caller gets the addresses of providers. An edge node has none, and gets none.
 pub(super) fn is_direct(call: &Call, options: &OutputOptions) -> bool {
-    let is_at_edge = elsewhere::is_edge(&call.app) || call.caller.passed_by == Some(PassedBy::EdgeNode);
+    let is_at_edge = other_nodes::is_edge(&call.app) || call.caller.passed_by == Some(PassedBy::EdgeNode);
     options.is_direct() && call.is_admin() && !is_at_edge
 }
 

@@ -40,7 +40,7 @@ use warp::reply::Response as Reply;
 use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
 use super::recordings::parts::FileSelection;
 use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
-use super::{elsewhere, recordings};
+use super::{other_nodes, recordings};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Handler, Route};
@@ -124,8 +124,8 @@ async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     if let Some(recording) = recordings::of_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
-    if elsewhere::is_edge(&call.app) {
-        return elsewhere::play(&call).await;
+    if other_nodes::is_edge(&call.app) {
+        return other_nodes::play(&call).await;
     }
     let found = call.app.models.vod.by_stream_id(TitleKind::Movie, number)?;
     let (title, relation) = found.ok_or_else(unknown_title)?;
@@ -137,8 +137,8 @@ async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     if let Some(recording) = recordings::of_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
-    if elsewhere::is_edge(&call.app) {
-        return elsewhere::play(&call).await;
+    if other_nodes::is_edge(&call.app) {
+        return other_nodes::play(&call).await;
     }
     let episode = call.app.models.vod.episode(EpisodeId(number))?.ok_or_else(unknown_title)?;
     let wanted = Wanted::episode(&call, episode)?;
@@ -151,8 +151,8 @@ async fn by_uuid(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
         let recording = RecordingId::from_uuid(uuid).and_then(|id| recordings::find(&call, id));
         return recorded(&call, &*recording.ok_or_else(unknown_title)?, &query).await;
     }
-    if elsewhere::is_edge(&call.app) {
-        return elsewhere::play(&call).await;
+    if other_nodes::is_edge(&call.app) {
+        return other_nodes::play(&call).await;
     }
     let wanted = match call.text("kind")? {
         "movie" => Wanted::movie(titles.by_uuid(TitleKind::Movie, uuid)?.ok_or_else(unknown_title)?, None),
@@ -253,17 +253,17 @@ impl Wanted {
         if candidates.is_empty() && versions.is_empty() {
             Err(unknown_title())
         } else if candidates.is_empty()
-            && elsewhere::has_account(&call.app, versions.iter().map(|it| it.1.account))
+            && other_nodes::has_account(&call.app, versions.iter().map(|it| it.1.account))
         {
             Ok(None)
         } else {
-            Ok(Some(elsewhere::deliverable(call, candidates).into()))
+            Ok(Some(other_nodes::deliverable(call, candidates).into()))
         }
     }
 }
 
 async fn serve(call: Call, wanted: Wanted, query: VodQuery) -> Result<FileAnswer, Refusal> {
-    let Some(candidates) = wanted.candidates(&call, &query)? else { return elsewhere::play(&call).await };
+    let Some(candidates) = wanted.candidates(&call, &query)? else { return other_nodes::play(&call).await };
     let session = call.text_if_any("session").map(str::to_owned).or(query.session_id);
     let title = VodTitle { target: wanted.target, name: wanted.name };
     play(call, Played { title, candidates, session }).await

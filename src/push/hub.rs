@@ -21,8 +21,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use super::elsewhere;
 use super::frames::{self, Notification, RecordingCounts};
+use super::other_nodes;
 use super::statistics::{ClientsOf, Statistics, StatisticsReader};
 use crate::app::App;
 use crate::node::status::{self, WantedClients};
@@ -180,7 +180,7 @@ fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>
         tokio::join!(
             measuring,
             watch_sessions(&app, &sender),
-            elsewhere::watch_refreshes(&app, &sender),
+            other_nodes::watch_refreshes(&app, &sender),
             watch_recordings(&app, &sender),
             forward(&app, feeds, &sender)
         );

@@ -9,10 +9,10 @@
 //! oldest and is told how many, and a watch channel with the newest statistics.
 
 mod access;
-mod elsewhere;
 mod frames;
 mod heartbeat;
 mod hub;
+mod other_nodes;
 mod session;
 mod socket_limit;
 mod statistics;
@@ -32,8 +32,8 @@ use warp::ws::Ws;
 use warp::{Filter, Rejection};
 
 use self::access::{Access, BEARER, PATH};
-pub(crate) use self::elsewhere::refreshes_for_others;
 use self::hub::Hub;
+pub(crate) use self::other_nodes::refreshes_for_others;
 use self::session::Session;
 use self::socket_limit::SocketLimit;
 use crate::app::App;

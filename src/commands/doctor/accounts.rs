@@ -15,9 +15,9 @@ use tokio::runtime::Builder;
 use tokio::time::Instant;
 
 use super::{CheckReport, Finding};
-use crate::conditions::EXPIRY_NOTICE_MS;
 use crate::control::{self, ControlReply, ControlRequest};
 use crate::gateway::fetch;
+use crate::gateway_conditions::EXPIRY_NOTICE_MS;
 
 /// Maximum time for the answer of one provider.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

@@ -23,7 +23,7 @@ use warp::reply::Response as Reply;
 
 use self::account::AccountView;
 pub(crate) use self::titles::TitleTables;
-use super::elsewhere;
+use super::other_nodes;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route, json_reply};
@@ -130,8 +130,8 @@ impl Answer for PanelAnswer {
 
 async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Refusal> {
     let action = request.action.as_deref().unwrap_or_default();
-    if OF_TITLES.contains(&action) && elsewhere::is_edge(&call.app) {
-        return elsewhere::pass(&call).await.map(PanelAnswer::Titles);
+    if OF_TITLES.contains(&action) && other_nodes::is_edge(&call.app) {
+        return other_nodes::pass(&call).await.map(PanelAnswer::Titles);
     }
     let value = match action {
         "get_live_categories" => return live::categories(&call).await,
@@ -157,8 +157,8 @@ async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Ref
 
 /// Answers the account and all channels, of which the largest part is prepared.
 async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
-    if elsewhere::is_edge(&call.app) {
-        return elsewhere::pass(&call).await.map(PanelAnswer::Titles);
+    if other_nodes::is_edge(&call.app) {
+        return other_nodes::pass(&call).await.map(PanelAnswer::Titles);
     }
     let [films, series] = titles::all_categories(&call).await?;
     let channels = live::all(&call).await?;

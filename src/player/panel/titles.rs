@@ -22,7 +22,7 @@ use warp::Reply as _;
 use warp::reply::Response as Reply;
 
 use super::PanelAnswer;
-use crate::player::growing::{GrowingText, whole};
+use crate::player::growing_text::{GrowingText, whole};
 use crate::player::prepared::AnswerTables;
 use crate::player::recordings::rows::{RecordingRows, category_of};
 use crate::rest::frame::call::Call;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use services::disk_space::DiskSpace;
 
-use crate::conditions::{Condition, ConditionKind, Severity, conditions};
+use crate::gateway_conditions::{Condition, ConditionKind, Severity, conditions};
 use crate::rest::api::proxy::visible_targets;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

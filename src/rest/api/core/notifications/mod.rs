@@ -21,7 +21,7 @@ use self::view::{
     DismissedView, NewNotification, NotificationCountView, NotificationEdit, NotificationView,
     NotificationsQuery, NotificationsView, of_condition, of_notice,
 };
-use crate::conditions::{Condition, conditions};
+use crate::gateway_conditions::{Condition, conditions};
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, refuse_if};

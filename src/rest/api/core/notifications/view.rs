@@ -7,7 +7,7 @@ use serde_json::Value;
 use server::reply::Refusal;
 use sha2::{Digest, Sha256};
 
-use crate::conditions::{Condition, Severity};
+use crate::gateway_conditions::{Condition, Severity};
 use crate::rest::frame::record::set;
 use crate::rest::frame::value::{Named, Time, choice};
 
