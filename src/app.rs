@@ -6,6 +6,8 @@
 //! the `System` weakly: the routes keep the `App` alive until the last connection has ended, and must not keep the
 //! actors running for as long.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
@@ -21,7 +23,6 @@ use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
 use domain::setting::CoreSetting;
 use domain::user::User;
-use domain::vod::Title;
 use parking_lot::RwLock;
 use server::admission::Admission;
 use server::caller::Caller;
@@ -40,17 +41,10 @@ use services::recording_rules::RecordingRules;
 use services::strm_export::StrmExports;
 use services::titles::Titles;
 use storage::guide::GuideFiles;
-use storage::{Models, Record, Table, View};
+use storage::{Models, Table};
 use tracing::warn;
 
-use crate::demo::Demo;
-use crate::node::membership::Node;
-use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TitleTables, TunerSeats};
 use crate::rest::frame::pace::WritePace;
-use crate::rest::{ChannelRowCache, DeletedRules};
-
-/// Maximum size of all lists of films and series that are kept for player apps, in MiB. They are compressed.
-const TITLE_LISTS_MEBIBYTES_MAX: usize = 96;
 
 /// Services and configuration of one gateway.
 pub(crate) struct App {
@@ -62,9 +56,6 @@ pub(crate) struct App {
     pub(crate) titles: Titles,
     pub(crate) plugins: InstalledPlugins,
     pub(crate) plugin_processes: PluginProcesses,
-    pub(crate) output_rules: CompiledOutputRules,
-    /// Channels as lists show them.
-    pub(crate) channel_rows: ChannelRowCache,
     /// How far back the past of channels can be watched.
     pub(crate) archives: ArchiveCache,
     /// Held while files of logos are saved or deleted.
@@ -91,7 +82,6 @@ pub(crate) struct App {
     /// Channels that are sent as datagrams.
     pub(crate) udp_outputs: UdpOutputs,
     pub(crate) recording_rules: RecordingRules,
-    pub(crate) deleted_rules: DeletedRules,
     pub(crate) matching: Matching,
     pub(crate) events: Events,
     /// Delivers events to integrations.
@@ -101,35 +91,38 @@ pub(crate) struct App {
     pub(crate) settings: LiveSettings,
     pub(crate) admission: Arc<Admission>,
     pub(crate) network_refusals: NetworkRefusals,
-    /// Tuners of emulated devices that are in use.
-    pub(crate) tuner_seats: TunerSeats,
-    /// Clips with the reason why a stream does not start.
-    pub(crate) screens: Screens,
     pub(crate) write_pace: WritePace,
     /// Held while the uploaded picture of a user changes.
     pub(crate) picture_changes: tokio::sync::Mutex<()>,
-    /// Lists that many players request.
-    pub(crate) prepared_answers: PreparedAnswers,
-    /// The same for lists of films and series.
-    pub(crate) prepared_titles: PreparedAnswers<TitleTables>,
-    /// Number of the last commit to films and series.
-    pub(crate) title_commits: View<u64>,
     pub(crate) strm_exports: StrmExports,
     /// Lines of the log, if this gateway shows them.
     pub(crate) recent_log: OnceLock<RecentLog>,
     /// Present if the configuration names a cluster.
     pub(crate) cluster: OnceLock<Cluster>,
-    /// Present if this machine is a node that shares the configuration.
-    pub(crate) node: OnceLock<Node>,
-    /// Present in the demo only.
-    pub(crate) demo: OnceLock<Demo>,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
     /// Set before that if another process serves the same addresses next.
     pub(crate) has_successor: AtomicBool,
+    states: States,
     system: Weak<System>,
     /// The rules in force, with the settings that they were built from.
     network_rules: RwLock<Option<BuiltRules>>,
+}
+
+/// The state of each part of the gateway that is not a service: one value of a type of its own.
+#[derive(Default)]
+pub(crate) struct States(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl States {
+    /// Adds the state of a part.
+    pub(crate) fn with<T: Any + Send + Sync>(mut self, state: T) -> Self {
+        self.0.insert(TypeId::of::<T>(), Box::new(state));
+        self
+    }
+
+    fn get(&self, state: TypeId) -> Option<&(dyn Any + Send + Sync)> {
+        self.0.get(&state).map(|it| &**it)
+    }
 }
 
 /// Network rules, and the settings that they were built from.
@@ -147,6 +140,7 @@ impl App {
         system: &Arc<System>,
         fetch: Fetch,
         admission: Arc<Admission>,
+        states: States,
     ) -> Result<Self, storage::Error> {
         let events = system.events();
         let files = Files::new(&config.data_dir);
@@ -158,8 +152,6 @@ impl App {
         Ok(App {
             plugins,
             plugin_processes: PluginProcesses::new(system),
-            output_rules: CompiledOutputRules::default(),
-            channel_rows: ChannelRowCache::default(),
             archives: ArchiveCache::default(),
             auth: Auth::new(&models, events.clone(), &config.auth)?,
             setup_code: SetupCode::generate(),
@@ -174,7 +166,6 @@ impl App {
             recorder: system.recorder(),
             time_shift: system.time_shift(),
             udp_outputs: system.udp_outputs(),
-            deleted_rules: DeletedRules::default(),
             recording_rules: RecordingRules::new(
                 models.clone(),
                 guides.clone(),
@@ -190,23 +181,15 @@ impl App {
                 let events = events.clone();
                 NetworkRefusals::new(move |event| events.emit(event))
             },
-            tuner_seats: TunerSeats::default(),
-            screens: Screens::new(ScreenClips::new(config.data_dir.join("cache/screens"), system.programs())),
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
-            prepared_answers: PreparedAnswers::new(),
-            prepared_titles: PreparedAnswers::with_limit(TITLE_LISTS_MEBIBYTES_MAX),
-            title_commits: models
-                .store
-                .view(const { &[Title::COLLECTION] }, |reader, _| Ok(reader.version()))?,
             strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),
             cluster: OnceLock::new(),
-            node: OnceLock::new(),
-            demo: OnceLock::new(),
             is_draining: AtomicBool::new(false),
             has_successor: AtomicBool::new(false),
             network_rules: RwLock::default(),
+            states,
             system: Arc::downgrade(system),
             files: files.clone(),
             guides,
@@ -219,6 +202,12 @@ impl App {
             events,
             admission,
         })
+    }
+
+    /// Returns the state of a part of the gateway.
+    pub(crate) fn state<T: Any>(&self) -> &T {
+        let state = self.states.get(TypeId::of::<T>()).and_then(|it| it.downcast_ref());
+        state.expect("the gateway adds the state of each part")
     }
 
     /// Refuses callers from networks that may not use this class. `path` is that of the route.

@@ -118,13 +118,13 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     }
     if let Some(cluster) = app.cluster.get() {
         let mut view = ClusterView::clone(&cluster.view());
-        view.nodes.retain(|it| !app.node.get().is_some_and(|own| own.has_removed(it)));
+        view.nodes.retain(|it| !app.node().is_some_and(|own| own.has_removed(it)));
         found.extend(cluster_conditions(&view));
-        let of_node = app.node.get().map(|it| it.trust.valid_nodes());
+        let of_node = app.node().map(|it| it.trust.valid_nodes());
         let finalizable = of_node.and_then(|it| versions::finalizable(&view, &it));
         found.extend(finalizable.map(finalize_condition));
     }
-    if let Some(node) = app.node.get() {
+    if let Some(node) = app.node() {
         let role = node.configuration.status().map(|it| it.role);
         found.extend(configuration_condition(role.as_ref(), &node.configuration.view()));
         found.extend(log_condition(&node.configuration.snapshots()));

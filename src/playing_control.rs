@@ -110,7 +110,7 @@ impl Controlled {
 /// # Errors
 /// A channel of this node did not answer in time, or the gateway is stopping.
 pub(crate) async fn control(app: &App, headers: &HeaderMap, order: Order) -> Result<Outcome, AskError> {
-    let Some(nodes) = app.node.get().map(|it| &it.others) else {
+    let Some(nodes) = app.node().map(|it| &it.others) else {
         return Ok(Outcome { done: perform(app, order).await?, nodes: Vec::new() });
     };
     let cluster = InCluster { app, nodes, headers };

@@ -34,7 +34,7 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// # Errors
 /// The archive cannot be made or shared; it is tried again later.
 pub(crate) async fn share_plugin(app: &Arc<App>, key: &PluginKey) -> Result<(), String> {
-    if app.node.get().is_none() {
+    if app.node().is_none() {
         return Ok(());
     }
     let name = format!("{}.zip", Uuid::new_v4());

@@ -55,7 +55,7 @@ async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
 
 /// Differs from [`health`]: a node that is drained works, and a store that refuses changes plays.
 async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
-    let is_drained = call.app.node.get().is_some_and(|it| it.drain.is_draining());
+    let is_drained = call.app.node().is_some_and(|it| it.drain.is_draining());
     let is_stopping =
         call.app.is_draining.load(Ordering::Acquire) && !call.app.has_successor.load(Ordering::Relaxed);
     let content = if is_drained || is_stopping {

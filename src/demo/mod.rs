@@ -7,6 +7,7 @@
 mod source;
 
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use actors::now_ms;
 use config::Config;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 
 pub use self::source::Source;
 use self::source::{SourceError, SourceSwitches};
+use crate::app::App;
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
 
@@ -50,6 +52,13 @@ pub(crate) struct Demo {
     /// The admin whom a browser on this machine is signed in as.
     pub(crate) admin: UserId,
     pub(crate) switches: SourceSwitches,
+}
+
+impl App {
+    /// Returns the demo that this gateway is part of, if it is.
+    pub(crate) fn demo(&self) -> Option<&Demo> {
+        self.state::<OnceLock<Demo>>().get()
+    }
 }
 
 /// Name of the admin of the demo.

@@ -6,7 +6,7 @@ mod stopping;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use actors::{
@@ -43,7 +43,7 @@ use warp::Filter;
 use self::listening::listen_on;
 pub(crate) use self::listening::{bind, bind_on};
 pub use self::stopping::{Drained, DrainingGateway, Stopped};
-use crate::app::App;
+use crate::app::{App, States};
 use crate::control::{ControlSocket, ControlledNode};
 use crate::demo::Demo;
 use crate::discovery::Discovery;
@@ -52,13 +52,14 @@ use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::node::archives::follow_archives;
 use crate::node::fetch::FetchForNodes;
 use crate::node::forward::Forwarder;
-use crate::node::membership::NodeParts;
+use crate::node::membership::{Node, NodeParts};
 use crate::node::play::PlayForNodes;
 use crate::node::port::{NodePort, NodePortParts};
 use crate::node::recordings::Reporter;
 use crate::node::work::NodeWork;
+use crate::player::PlayerState;
 use crate::recording_artwork::RecordingArtwork;
-use crate::rest::Port;
+use crate::rest::{Port, RestState};
 use crate::{node, plugin_archives, push, rest};
 
 /// Folder of the beginnings and ends of films, in the data folder.
@@ -188,8 +189,10 @@ impl Gateway {
         origins.log(&config);
         let app = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
-            let new_app =
-                move || App::new(config, models, guide_files, &system, fetch, admission).map(Arc::new);
+            let new_app = move || {
+                let states = states(&config, &models, &system)?;
+                App::new(config, models, guide_files, &system, fetch, admission, states).map(Arc::new)
+            };
             runtimes.work.spawn_blocking(new_app)
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
@@ -203,12 +206,12 @@ impl Gateway {
             }
             None => None,
         };
-        if app.node.get().is_some() {
+        if app.node().is_some() {
             app.recorder.report_files_with(Arc::new(Reporter(Arc::downgrade(&app))));
         }
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
-        let node_port = node_listener.zip(app.node.get()).map(|(listener, node)| {
+        let node_port = node_listener.zip(app.node()).map(|(listener, node)| {
             let handler = route_table(api_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
             let player =
                 route_table(player_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
@@ -228,7 +231,7 @@ impl Gateway {
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
         });
-        let forward = app.node.get().map(|it| forward_to_writer(&it.forwarder));
+        let forward = app.node().map(|it| forward_to_writer(&it.forwarder));
         let open = |listener, routes| {
             let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone(), forward.clone());
             let header_timeout = app.config.limits.header_timeout;
@@ -262,7 +265,7 @@ impl Gateway {
             });
             app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, answer);
         });
-        let cluster_plugins = app.node.get().map(|_| {
+        let cluster_plugins = app.node().map(|_| {
             let app = Arc::clone(&app);
             AbortOnDropHandle::new(runtimes.work.spawn(async move {
                 // Without processes, the folders are still kept up to date.
@@ -298,8 +301,7 @@ impl Gateway {
         let (requests, restarts) = handover::requests();
         let node = self
             .app
-            .node
-            .get()
+            .node()
             .map(|it| ControlledNode { drain: Arc::clone(&it.drain), forwarder: Arc::clone(&it.forwarder) });
         match ControlSocket::open(folder, self.models().clone(), requests, node) {
             Ok(socket) => (self.control, self.restarts) = (Some(socket), Some(Mutex::new(restarts))),
@@ -329,7 +331,7 @@ impl Gateway {
     /// Waits until this gateway cannot be a node of its cluster, because the others write what it cannot read. Returns why.
     pub async fn unfit_for_cluster(&self) -> String {
         let removed = async {
-            match self.app.node.get() {
+            match self.app.node() {
                 Some(node) => node.trust.removed().await,
                 None => pending().await,
             }
@@ -401,7 +403,7 @@ impl Gateway {
 
     /// Declares that the gateway is the demo. Only the first call has an effect.
     pub(crate) fn show_demo(&self, demo: Demo) {
-        let _ = self.app.demo.set(demo);
+        let _ = self.app.state::<OnceLock<Demo>>().set(demo);
     }
 
     /// Returns the bound address of the admin API.
@@ -573,6 +575,18 @@ async fn start_system(
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
     Ok((Arc::new(system.map_err(StartError::Actors)?), of_app))
+}
+
+/// Returns the state of each part of the gateway. Reads the store, so it blocks.
+///
+/// # Errors
+/// Returns an error if the store cannot be read.
+pub(crate) fn states(config: &Config, models: &Models, system: &System) -> Result<States, storage::Error> {
+    Ok(States::default()
+        .with(PlayerState::new(config, models, system)?)
+        .with(RestState::default())
+        .with(OnceLock::<Node>::new())
+        .with(OnceLock::<Demo>::new()))
 }
 
 /// Returns what sends the writes of clients to the node that writes the configuration.

@@ -51,11 +51,11 @@ impl Gateway {
             tokio::join!(self.system.drain(), self.api.answered(deadline), self.player.answered(deadline));
         let mut incarnation = None;
         if draining.n_channels() > 0 {
-            if let Some(node) = self.app.node.get() {
+            if let Some(node) = self.app.node() {
                 node.retire();
             }
             if let Some(cluster) = self.app.cluster.get() {
-                incarnation = cluster.hand_over(self.app.node.get().is_some()).await;
+                incarnation = cluster.hand_over(self.app.node().is_some()).await;
             }
         }
         let store = self.app.models.store.clone();
@@ -80,7 +80,7 @@ impl Gateway {
     async fn begin_stop(&mut self, has_successor: bool) -> Instant {
         info!("gateway stopping");
         drop(self.listeners.take());
-        if let Some(node) = self.app.node.get().filter(|_| !has_successor) {
+        if let Some(node) = self.app.node().filter(|_| !has_successor) {
             node.drain.stop();
             if let Some(shared) = self.system.shared_channels() {
                 // Their viewers on other nodes get no gap if another node has opened the source before this one ends.

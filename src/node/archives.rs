@@ -47,7 +47,7 @@ pub(super) fn answer(app: &App, query: Option<&str>) -> NodeArchives {
 
 /// Keeps the archives of an edge node up to date. Returns at once on other nodes.
 pub(crate) async fn follow_archives(app: Arc<App>) {
-    let Some(node) = app.node.get().filter(|it| it.trust.role() == NodeRole::Edge) else { return };
+    let Some(node) = app.node().filter(|it| it.trust.role() == NodeRole::Edge) else { return };
     let (mut known, mut is_reported) = (None, false);
     loop {
         match newest(node, known).await {

@@ -225,7 +225,7 @@ impl FetchForNodes {
         let asked = request.url.host().unwrap_or_default().to_owned();
         let sending = work.run(|app| async move {
             // The account may have been created or changed just now.
-            app.node.get()?.forwarder.follow(&headers).await;
+            app.node()?.forwarder.follow(&headers).await;
             let account =
                 usable(&app.models.accounts.load(), &app.plans.conditions(), request.account).cloned()?;
             Some(fetch.send_for_node(&account, &request).await)

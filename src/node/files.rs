@@ -133,13 +133,13 @@ pub(crate) async fn share_upload(app: &App, folder: Folder, name: &str) -> Resul
 
 /// Does the same as [`share_upload`]. The error is the reason.
 pub(crate) async fn share_upload_file(app: &App, folder: Folder, name: &str) -> Result<(), String> {
-    let Some(node) = app.node.get() else { return Ok(()) };
+    let Some(node) = app.node() else { return Ok(()) };
     node.files.share(&Shared::Upload(folder, name.to_owned())).await.map_err(|it| it.to_string())
 }
 
 /// Shares the programmes of a source with the other nodes. Does nothing without a cluster.
 pub(crate) async fn share_programmes(app: &App, source: GuideSourceId) -> Result<(), Refusal> {
-    let Some(node) = app.node.get() else { return Ok(()) };
+    let Some(node) = app.node() else { return Ok(()) };
     let Some(file) = app.guides.files.file(source) else { return Ok(()) };
     let shared = node.files.share(&Shared::Programmes(source, file.generation())).await;
     shared.map_err(|error| {
@@ -152,7 +152,7 @@ pub(crate) async fn share_programmes(app: &App, source: GuideSourceId) -> Result
 
 /// Fetches an uploaded file that this node does not have yet. Does nothing without a cluster.
 pub(crate) async fn fetch_upload(app: &App, folder: Folder, name: &str) {
-    let Some(node) = app.node.get() else { return };
+    let Some(node) = app.node() else { return };
     let file = Shared::Upload(folder, name.to_owned());
     if let Err(error) = node.files.fetch_missing(&file).await {
         node.files.report(&format!("failed to fetch a file of the cluster: {error}"));

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -69,6 +69,13 @@ pub(crate) struct Node {
     /// Follow the data keys, whether the store needs a snapshot, the shared files, the drain, and the events for
     /// integrations.
     tasks: Mutex<Option<[AbortOnDropHandle<()>; 5]>>,
+}
+
+impl App {
+    /// Returns this machine as a node that shares the configuration; `None` if it does not.
+    pub(crate) fn node(&self) -> Option<&Node> {
+        self.state::<OnceLock<Node>>().get()
+    }
 }
 
 impl Node {
@@ -225,7 +232,7 @@ pub(crate) async fn start(
         fetcher.follow(OtherNodes::new(Arc::clone(&trust), cluster.changes()));
         let node = share_configuration(app, trust, &cluster, engine, link, (jobs, drain)).await?;
         // Called once, like the next.
-        let _ = app.node.set(node);
+        let _ = app.state::<OnceLock<Node>>().set(node);
         port = Some(listener);
     }
     let _ = app.cluster.set(cluster);
@@ -408,8 +415,8 @@ fn load(app: &Weak<App>, written: Option<&WrittenVersion>) -> NodeLoad {
         clients: counts.clients as u64,
         leases: counts.leases as u64,
         cpu_percent: cpu_percent(),
-        is_draining: app.node.get().is_some_and(|it| it.drain.is_draining()),
-        drain_ends: app.node.get().and_then(|it| it.drain.ends_at()),
+        is_draining: app.node().is_some_and(|it| it.drain.is_draining()),
+        drain_ends: app.node().and_then(|it| it.drain.ends_at()),
         written,
         // The member says it when it writes.
         at: None,

@@ -139,7 +139,7 @@ pub(crate) struct PlayerRequest<'a> {
 /// # Errors
 /// None of them answers, or may open the accounts.
 pub(crate) async fn play_elsewhere(app: &App, request: PlayerRequest<'_>) -> Result<Reply, Refusal> {
-    let Some(node) = app.node.get() else { return Err(Refusal::bug()) };
+    let Some(node) = app.node() else { return Err(Refusal::bug()) };
     let mut nodes = node.others.full();
     let is_silent: Vec<_> = nodes.iter().map(|it| it.id).filter(|it| node.statuses.is_silent(*it)).collect();
     nodes.sort_by_key(|it| (is_silent.contains(&it.id), place(request.player, it.id)));
@@ -180,7 +180,7 @@ enum PassError {
 
 async fn ask(app: &App, node: &OtherNode, player: &PlayerRequest<'_>) -> Result<NodeAnswer, PassError> {
     let unreachable = |error: &dyn std::fmt::Display| PassError::Unreachable(error.to_string());
-    let others = &app.node.get().ok_or(PassError::Late)?.others;
+    let others = &app.node().ok_or(PassError::Late)?.others;
     let path = player.path_and_query.trim_start_matches('/');
     let request = Request::builder().method(player.method).uri(format!("{PLAY_PATH}{path}"));
     let mut request = request.body(Full::default()).map_err(|it| unreachable(&it))?;

@@ -54,7 +54,7 @@ impl ReportFiles for Reporter {
     fn report(&self, report: FileReport) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
         Box::pin(async move {
             let app = self.0.upgrade().ok_or(STOPPING)?;
-            let node = app.node.get().ok_or("this gateway is no node")?;
+            let node = app.node().ok_or("this gateway is no node")?;
             let writer = node.configuration.view().writer.ok_or("no node writes the configuration")?;
             let running = node.others.running();
             let other = running.iter().find(|it| it.id == writer.0);
@@ -122,7 +122,7 @@ pub(crate) async fn playlist_of(
     number: u32,
     file: &str,
 ) -> Result<String, String> {
-    let others = &app.node.get().ok_or("this gateway is no node")?.others;
+    let others = &app.node().ok_or("this gateway is no node")?.others;
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("file", file).finish();
     let request = Request::get(format!("{RECORDINGS_PATH}{recording}/{number}/hls?{query}"));
     let request = request.body(Full::default()).map_err(|it| it.to_string())?;
@@ -164,7 +164,7 @@ pub(crate) struct ReachableFiles {
 
 impl ReachableFiles {
     pub(crate) fn now(app: &App) -> Self {
-        let running = app.node.get().map(|it| it.others.running()).unwrap_or_default();
+        let running = app.node().map(|it| it.others.running()).unwrap_or_default();
         let running = running.into_iter().map(|it| it.name).collect();
         Self { folder: app.recorder.folder().cloned(), running }
     }
@@ -183,7 +183,7 @@ impl ReachableFiles {
         if app.recorder.folder().is_none_or(|it| it.has(file)) {
             return Ok(None);
         }
-        let running = app.node.get().map(|it| it.others.running()).unwrap_or_default();
+        let running = app.node().map(|it| it.others.running()).unwrap_or_default();
         let found = running.into_iter().find(|it| Some(&it.name) == file.node.as_ref());
         found.map(Some).ok_or_else(|| file.node.clone().unwrap_or_default())
     }
@@ -212,7 +212,7 @@ impl NodeAnswer {
         path: &str,
         headers: HeaderMap,
     ) -> Result<Self, String> {
-        let others = &app.node.get().ok_or("this gateway is no node")?.others;
+        let others = &app.node().ok_or("this gateway is no node")?.others;
         let request = Request::builder().method(method).uri(format!("{RECORDINGS_PATH}{path}"));
         let mut request = request.body(Full::default()).map_err(|it| it.to_string())?;
         *request.headers_mut() = headers;

@@ -253,7 +253,7 @@ pub(crate) async fn own_status(app: &App) -> NodeStatus {
 
 /// Returns the progress of refreshes on other nodes, as sockets show it.
 pub(crate) async fn refreshes(app: &App) -> Vec<Value> {
-    let Some(node) = app.node.get() else { return Vec::new() };
+    let Some(node) = app.node() else { return Vec::new() };
     let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
     others.iter().flat_map(|(_, status)| status.refreshes.iter().cloned()).collect()
 }
@@ -262,7 +262,7 @@ pub(crate) async fn refreshes(app: &App) -> Vec<Value> {
 /// for a moment has the larger size.
 pub(crate) async fn recordings(app: &App) -> BTreeMap<RecordingId, u64> {
     let mut all: BTreeMap<_, _> = app.recorder.running().into_iter().collect();
-    let Some(node) = app.node.get() else { return all };
+    let Some(node) = app.node() else { return all };
     for (_, status) in &*node.statuses.of(&node.others, &WantedClients::NONE).await {
         for (id, bytes) in &status.recordings {
             let known = all.entry(*id).or_default();
@@ -278,7 +278,7 @@ pub(crate) async fn recordings(app: &App) -> BTreeMap<RecordingId, u64> {
 /// # Errors
 /// This node does not answer in time.
 pub(crate) async fn overview(app: &App, clients: &WantedClients) -> Result<Vec<ChannelOverview>, AskError> {
-    let Some(node) = app.node.get() else { return app.switchboard.overview().await };
+    let Some(node) = app.node() else { return app.switchboard.overview().await };
     let (own, others) = tokio::join!(app.switchboard.overview(), node.statuses.of(&node.others, clients));
     Ok(together(own?, &node.others.own_name().into(), &others))
 }
@@ -286,7 +286,7 @@ pub(crate) async fn overview(app: &App, clients: &WantedClients) -> Result<Vec<C
 /// Returns the counters of each node with its name, beginning with this one. Its name is empty without a cluster.
 pub(crate) async fn totals(app: &App) -> Vec<(Arc<str>, NodeTotals)> {
     let own = NodeTotals::from(&app.counts());
-    let Some(node) = app.node.get() else { return vec![(Arc::from(""), own)] };
+    let Some(node) = app.node() else { return vec![(Arc::from(""), own)] };
     let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
     let others = others.iter().map(|(name, status)| (name.clone(), status.totals));
     [(node.others.own_name().into(), own)].into_iter().chain(others).collect()
@@ -307,7 +307,7 @@ async fn sessions(
     mut all: Vec<VodSessionInfo>,
     of: fn(&NodeStatus) -> &Vec<VodSessionInfo>,
 ) -> Vec<VodSessionInfo> {
-    let Some(node) = app.node.get() else { return all };
+    let Some(node) = app.node() else { return all };
     let name: Arc<str> = node.others.own_name().into();
     all.iter_mut().for_each(|it| it.node = Some(name.clone()));
     for (name, status) in &*node.statuses.of(&node.others, &WantedClients::NONE).await {

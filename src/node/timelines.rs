@@ -124,7 +124,7 @@ pub(crate) struct ChannelTimelines {
 /// Returns the timeline of a channel, in a cluster that of all nodes.
 pub(crate) async fn timeline(app: &App, channel: Uuid) -> ChannelTimelines {
     let own: Vec<NodeRun> = own_runs(app, channel);
-    let Some(node) = app.node.get() else { return ChannelTimelines { runs: own, missing: Vec::new() } };
+    let Some(node) = app.node() else { return ChannelTimelines { runs: own, missing: Vec::new() } };
     let others = node.others.running();
     let asking = others.iter().map(async |other| {
         let asked = timeout(TIMELINE_WAIT, ask(&node.others, other, channel)).await;

@@ -20,12 +20,12 @@ use crate::rest::frame::call::Call;
 
 /// Returns whether this is an edge node, which has no accounts, films or streams.
 pub(crate) fn is_edge(app: &App) -> bool {
-    app.node.get().is_some_and(|it| it.trust.role() == NodeRole::Edge)
+    app.node().is_some_and(|it| it.trust.role() == NodeRole::Edge)
 }
 
 /// Returns whether only other nodes may use one of these accounts.
 pub(super) fn has_account(app: &App, accounts: impl IntoIterator<Item = AccountId>) -> bool {
-    if app.node.get().is_none() {
+    if app.node().is_none() {
         return false;
     }
     let (all, conditions) = (app.models.accounts.load(), app.plans.conditions());
@@ -37,7 +37,7 @@ pub(super) fn has_account(app: &App, accounts: impl IntoIterator<Item = AccountI
 /// Returns whether only other nodes may read the archive of one of the streams of a channel.
 pub(super) fn has_archive(app: &App, channel: &Channel) -> bool {
     let plan = || app.plans.plan(&Target::Channel(channel.uuid));
-    app.node.get().is_some() && plan().is_some_and(|it| it.n_elsewhere > 0)
+    app.node().is_some() && plan().is_some_and(|it| it.n_elsewhere > 0)
 }
 
 /// Lets another node play. See [`pass`].

@@ -171,7 +171,7 @@ impl CompiledOutputRules {
 
 /// Returns whether addresses may ask for an output profile: 0, or the id of an active one.
 pub(super) fn is_output_profile(app: &App, id: u32) -> bool {
-    id == 0 || app.output_rules.load(&app.models).1.is_active(OutputProfileId(id))
+    id == 0 || app.players().output_rules.load(&app.models).1.is_active(OutputProfileId(id))
 }
 
 /// Returns what the output profile of a client makes of a target; `None` if the client gets the stream as it is.
@@ -188,7 +188,7 @@ pub(super) fn rendition(
     if query.sound.is_some() {
         return sound_for_browsers(target).map(Some);
     }
-    let (profiles, rules) = app.output_rules.load(&app.models);
+    let (profiles, rules) = app.players().output_rules.load(&app.models);
     let chosen = match query.output_profile.map(|it| it.0) {
         Some(0) => None,
         Some(id) if rules.is_active(OutputProfileId(id)) => Some(OutputProfileId(id)),

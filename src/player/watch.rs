@@ -117,7 +117,7 @@ pub(super) async fn watch(
             Err(of_present) => call = of_present,
         }
     }
-    let all_in_use = match call.app.tuner_seats.is_client(&call.caller) {
+    let all_in_use = match call.app.players().tuner_seats.is_client(&call.caller) {
         true => all_tuners_in_use(&call.caller.agent),
         false => ALL_IN_USE,
     };
@@ -264,7 +264,7 @@ pub(super) fn check_permitted(
 
 /// Takes a tuner of the emulated device that the caller uses, if it uses one.
 async fn take_tuner(app: &App, caller: &Caller, target: Target) -> Result<Option<TunerSeat>, Refusal> {
-    let taken = app.tuner_seats.take(caller, target, |it| tuner_count(&app.models, it)).await;
+    let taken = app.players().tuner_seats.take(caller, target, |it| tuner_count(&app.models, it)).await;
     taken.map_err(|TunersTaken { count }| {
         info!(channel.target = %target, client.address = %caller.address(), count, "client refused: all tuners are in use");
         let detail = format!("all {count} tuners of the emulated device are in use");

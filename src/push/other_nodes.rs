@@ -31,7 +31,7 @@ pub(crate) fn refreshes_for_others(app: &App) -> Vec<Value> {
 
 /// Sends the progress of refreshes on other nodes.
 pub(super) async fn watch_refreshes(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
-    if app.node.get().is_none() {
+    if app.node().is_none() {
         return;
     }
     let mut known = RefreshesElsewhere::default();

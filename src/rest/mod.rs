@@ -28,15 +28,28 @@ use std::sync::Arc;
 use domain::user::UserLevel;
 use server::Routes;
 
-pub(crate) use self::api::{
-    ChannelMaker, ChannelRowCache, DeletedRules, SegmenterView, past_sessions, pushed_past_stats,
-    pushed_stats,
-};
+pub(crate) use self::api::{ChannelMaker, SegmenterView, past_sessions, pushed_past_stats, pushed_stats};
+use self::api::{ChannelRowCache, DeletedRules};
 pub(crate) use self::frame::plugin::PluginCalls;
 use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;
 use crate::{api_docs, player, status, ui};
+
+/// The state that requests to resources share.
+#[derive(Default)]
+pub(crate) struct RestState {
+    /// Channels as lists show them.
+    channel_rows: ChannelRowCache,
+    deleted_rules: DeletedRules,
+}
+
+impl App {
+    /// Returns the state that requests to resources share.
+    fn rest(&self) -> &RestState {
+        self.state()
+    }
+}
 
 /// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {

@@ -109,7 +109,7 @@ async fn prepared(
     let playlists = playlists_of(call, &tables.playlists)?;
     let (origin, may_catch_up) = (call.player_origin(), call.may_catch_up());
     let key = AnswerKey { list, part, origin, limits, playlists, may_catch_up, is_gzip };
-    call.app.prepared_answers.get(key, tables, build).await
+    call.app.players().prepared_answers.get(key, tables, build).await
 }
 
 /// Returns the personal playlists that the user may read: first the favourites, then the others by name.

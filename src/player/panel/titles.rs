@@ -239,7 +239,7 @@ pub(super) async fn all_categories(call: &Call) -> Result<[Bytes; 2], Refusal> {
     let mut texts = [Bytes::new(), Bytes::new()];
     for (text, kind) in texts.iter_mut().zip([TitleKind::Movie, TitleKind::Series]) {
         let (key, tables) = question(call, List::Categories(kind), None).await?;
-        let list = call.app.prepared_titles.follow(key, tables, write).await?;
+        let list = call.app.players().prepared_titles.follow(key, tables, write).await?;
         let unpacked = whole(list.unpacked()).await;
         *text = unpacked.map_err(|it| Refusal::fault(format_args!("list categories: {it}")))?;
     }
@@ -257,7 +257,7 @@ async fn answer(call: &Call, list: List, category: Option<u32>) -> Result<PanelA
         *reply.status_mut() = StatusCode::NOT_MODIFIED;
         reply
     } else {
-        let text = call.app.prepared_titles.follow(key, tables, write).await?;
+        let text = call.app.players().prepared_titles.follow(key, tables, write).await?;
         text_reply(text, is_packed).await?
     };
     let headers = reply.headers_mut();
@@ -301,7 +301,7 @@ async fn question(
 ) -> Result<(TitleListKey, TitleTables), Refusal> {
     let models = call.app.models.clone();
     let tables = TitleTables {
-        version: *call.app.title_commits.load(),
+        version: *call.app.players().title_commits.load(),
         // After a change the index takes some time. Titles are read from the store.
         index: match list {
             List::Categories(_) => call.app.titles.index().await?,

@@ -61,7 +61,7 @@ pub(crate) use self::clips::Clips as ScreenClips;
 /// the error.
 pub(super) async fn show(call: Call, refusal: Refusal) -> Result<Reply, Refusal> {
     let Some(reason) = reason_of(&call, &refusal) else { return Err(refusal) };
-    let screens = &call.app.screens;
+    let screens = &call.app.players().screens;
     let Ok(place) = Arc::clone(&screens.places).try_acquire_owned() else { return Err(refusal) };
     let Some(clip) = screens.clips.get(reason).await else { return Err(refusal) };
     info!(client.address = %call.caller.address(), client.agent = call.caller.agent, "reason shown on the screen: {refusal}");
@@ -80,7 +80,7 @@ fn reason_of(call: &Call, refusal: &Refusal) -> Option<ScreenReason> {
     let (status, error) = refusal.reason();
     let reason = ScreenReason::of(option, status, error)?;
     let accepts = call.headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let reads_errors = accepts.contains("json") || call.app.tuner_seats.is_client(&call.caller);
+    let reads_errors = accepts.contains("json") || call.app.players().tuner_seats.is_client(&call.caller);
     // The clip is a transport stream.
     let takes_clips = call.stream_format().is_none_or(|it| it == OutputFormat::Ts);
     (call.method == Method::GET && !reads_errors && takes_clips).then_some(reason)

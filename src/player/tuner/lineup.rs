@@ -113,7 +113,7 @@ struct ListedChannel {
 /// Returns the channels of the device that the caller may see, by their numbers.
 fn channels(call: &Call, at: DevicePath) -> Result<Vec<ListedChannel>, Refusal> {
     let device = at.device(call)?;
-    call.app.tuner_seats.note_client(call, device.key);
+    call.app.players().tuner_seats.note_client(call, device.key);
     let (channels, limits, origin) = (call.app.models.channels.load(), call.view_limits(), call.origin());
     let of_device = channels.iter().filter(|it| is_of(&device, it));
     let listed = visible_in_order(&limits, of_device);

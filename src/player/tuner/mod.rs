@@ -163,7 +163,7 @@ fn routes_of(at: DevicePath, paths: [&'static str; 7]) -> [Route; 8] {
 
 async fn discovery(call: Call, at: DevicePath) -> Result<DiscoveryView, Refusal> {
     let device = at.device(&call)?;
-    call.app.tuner_seats.note_client(&call, device.key);
+    call.app.players().tuner_seats.note_client(&call, device.key);
     Ok(DiscoveryView {
         FriendlyName: device.name,
         ModelNumber: MODEL_NUMBER,
@@ -195,7 +195,7 @@ async fn play(call: Call, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
         channel.filter(|it| call.can_see(it)).map(|it| it.uuid)
     };
     let target = Target::Channel(uuid.ok_or_else(unknown_channel)?);
-    call.app.tuner_seats.note_client(&call, DeviceKey::Main);
+    call.app.players().tuner_seats.note_client(&call, DeviceKey::Main);
     watch(call, target, query).await
 }
 

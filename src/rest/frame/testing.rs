@@ -424,7 +424,8 @@ pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) ->
         system.accept_written_guides(models.clone(), guide_files.clone());
         gateway::install_tls();
         let fetch = gateway::fetch(&config).unwrap();
-        App::new(config, models, guide_files, &system, fetch, Admission::new(0, 0)).map(Arc::new)
+        let states = gateway::states(&config, &models, &system)?;
+        App::new(config, models, guide_files, &system, fetch, Admission::new(0, 0), states).map(Arc::new)
     });
     building.await.unwrap().unwrap()
 }

@@ -112,7 +112,7 @@ async fn begin(call: &Call, user: &User, idle_seconds_max: i64) -> Result<WithCo
 /// Returns the admin of the demo for a page in a browser on the same machine, which needs no password. `None` on all other
 /// gateways.
 fn demo_admin(call: &Call) -> Option<Arc<User>> {
-    let demo = call.app.demo.get().filter(|_| is_on_this_machine(call))?;
+    let demo = call.app.demo().filter(|_| is_on_this_machine(call))?;
     call.app.models.users.load().get(demo.admin.0).filter(|it| it.is_active).cloned()
 }
 

@@ -214,7 +214,7 @@ async fn restore(call: Call, secret: RestoreSecret) -> Result<Accepted<BackupTas
     let name = call.text("name")?.to_owned();
     let wanted = name.clone();
     let unlocked = blocking(&call, move |backups| unlock(backups, &wanted, secret)).await??;
-    if call.app.node.get().is_some() {
+    if call.app.node().is_some() {
         return Err(Refusal::bad_request(
             "This gateway is a node of a cluster, whose nodes share one configuration. Stop it, run `headwater restore` and \
              `headwater cluster reseed` on this machine, and start it.",

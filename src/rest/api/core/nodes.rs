@@ -219,7 +219,7 @@ async fn create(call: Call, body: NewNode) -> Result<Created<NodeTokenView>, Ref
 /// Answered by the node that writes, as all changes are.
 async fn remove(call: Call) -> Result<NoContent, Refusal> {
     let name = call.text("name")?;
-    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node.get()) else {
+    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node()) else {
         return Err(refusal(NodeError::NoCluster));
     };
     let view = cluster.view();
@@ -246,7 +246,7 @@ fn refusal(error: NodeError) -> Refusal {
 }
 
 async fn finalize(call: Call, order: FinalizeOrder) -> Result<FinalizedView, Refusal> {
-    let Some(cluster) = call.app.cluster.get().filter(|_| call.app.node.get().is_some()) else {
+    let Some(cluster) = call.app.cluster.get().filter(|_| call.app.node().is_some()) else {
         return Err(Refusal::not_found("This gateway is not a node of a cluster."));
     };
     let members = versions::members(&cluster.view());
@@ -270,7 +270,7 @@ async fn end_drain(call: Call) -> Result<NoContent, Refusal> {
 }
 
 async fn set_drain(call: Call, is_draining: bool) -> Result<NoContent, Refusal> {
-    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node.get()) else {
+    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node()) else {
         return Err(Refusal::not_found("This gateway is not a node of a cluster."));
     };
     let set = node.set_drain(&cluster.view(), call.text("name")?, is_draining).await;
@@ -295,11 +295,10 @@ fn shown(node: &NodeView) -> ShownState {
 async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
     let Some(cluster) = call.app.cluster.get() else { return Ok(ClusterNodesView::default()) };
     let mut view = ClusterView::clone(&cluster.view());
-    let configuration = call.app.node.get().map(|it| it.configuration.view()).unwrap_or_default();
+    let configuration = call.app.node().map(|it| it.configuration.view()).unwrap_or_default();
     let written = written_version(view.nodes.iter().map(|it| &it.info));
-    view.nodes.retain(|it| !call.app.node.get().is_some_and(|own| own.has_removed(it)));
-    let finalizable =
-        call.app.node.get().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
+    view.nodes.retain(|it| !call.app.node().is_some_and(|own| own.has_removed(it)));
+    let finalizable = call.app.node().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
     let nodes: Vec<_> = view.nodes.iter().map(|it| node(it, &configuration, written)).collect();
     Ok(ClusterNodesView {
         is_enabled: true,

@@ -225,7 +225,7 @@ async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
 
 /// Returns the status of the live channel or preview of the path, on all nodes.
 async fn live_anywhere(call: &Call) -> Result<ChannelStatus, Refusal> {
-    if call.app.node.get().is_none() {
+    if call.app.node().is_none() {
         return Ok(live(call).await?.1);
     }
     let uuid = call.uuid()?;

@@ -140,7 +140,7 @@ impl ChannelFilters {
                 && contains_lower(self.tvg_id.as_ref(), [&row.tvg_id])
                 && contains_lower(self.search.as_ref(), [&row.name, &row.tvg_id, &row.group])
         };
-        let rows = call.app.channel_rows.load(&call.app.models);
+        let rows = call.app.rest().channel_rows.load(&call.app.models);
         let ordering = self.ordering.unwrap_or(Ordering::ascending(By::Number));
         let mut found: Vec<&ChannelRow> = match ordering.by {
             By::Name => rows.by_name(ordering.is_descending).filter(|it| is_wanted(it)).collect(),
