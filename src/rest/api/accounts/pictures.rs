@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use services::files::Folder;
 use services::image_types::PictureFormat;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -16,6 +15,7 @@ use super::users::UserView;
 use crate::app::App;
 use crate::node::files::{fetch_upload, share_upload};
 use crate::rest::frame::access::{ADMIN, Access, STREAMER};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::Picture;
 use crate::rest::frame::record::find;
@@ -69,8 +69,8 @@ async fn show(call: Call) -> Result<Picture, Refusal> {
     let format = PictureFormat::of_name(&name).ok_or_else(unknown)?;
     fetch_upload(&call.app, Folder::Avatars, &name).await;
     let files = call.app.files.clone();
-    let read = spawn_blocking(move || std::fs::read(files.path(Folder::Avatars, &name)?));
-    let bytes = read.await.map_err(|_| Refusal::fault("read a picture"))?.map_err(|_| unknown())?;
+    let read = run_blocking("read a picture", move || std::fs::read(files.path(Folder::Avatars, &name)?));
+    let bytes = read.await?.map_err(|_| unknown())?;
     Ok(Picture { format, bytes })
 }
 
@@ -85,7 +85,7 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
     // One at a time: a picture that no user refers to yet would be removed as unused.
     let _one = call.app.picture_changes.lock().await;
     let files = call.app.files.clone();
-    let saved = spawn_blocking(move || {
+    let saved = run_blocking("store a picture", move || {
         let bytes = upload.bytes().map_err(|error| storing_failed(&error))?;
         let format = PictureFormat::of_content(&bytes).ok_or_else(|| {
             Refusal::field(FILE, "Upload a valid image. The file is no PNG, JPEG, GIF or WebP picture.")
@@ -94,7 +94,7 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         files.save(Folder::Avatars, &name, &*bytes).map_err(|error| storing_failed(&error))?;
         Ok::<_, Refusal>(name)
     });
-    let name = saved.await.map_err(|_| Refusal::fault("store a picture"))??;
+    let name = saved.await??;
     if let Err(refusal) = share_upload(&call.app, Folder::Avatars, &name).await {
         remove_unused(&call.app, id).await;
         return Err(refusal);
@@ -149,7 +149,7 @@ pub(super) async fn remove_unused(app: &App, id: u32) {
     let used = users
         .get(id)
         .and_then(|it| it.avatar.get("url")?.as_str()?.strip_prefix(PICTURES).map(str::to_owned));
-    let removed = spawn_blocking(move || {
+    let removed = run_blocking("remove unused pictures of a user", move || {
         let of_user = format!("{id}-");
         let names = files.names(Folder::Avatars)?;
         let mut unused = names.iter().filter(|it| it.starts_with(&of_user) && Some(*it) != used.as_ref());

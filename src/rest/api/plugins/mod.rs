@@ -20,11 +20,11 @@ use server::reply::Refusal;
 use services::image_types::PictureFormat;
 use services::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use storage::Error as StoreError;
-use tokio::task::spawn_blocking;
 
 pub(crate) use self::view::PluginView;
 use crate::app::App;
 use crate::rest::frame::access::{ADMIN, Access};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::Picture;
 use crate::rest::frame::route::Route;
@@ -177,7 +177,7 @@ fn refused(error: &str) -> Refusal {
 
 /// Runs a function on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    spawn_blocking(work).await.map_err(|error| Refusal::fault(format_args!("use the plugins: {error}")))
+    run_blocking("use the plugins", work).await
 }
 
 /// Returns the installed plugins of the gateway.
