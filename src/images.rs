@@ -88,7 +88,7 @@ pub(crate) struct Image {
 impl Image {
     /// Returns `None` if the file is no image.
     pub(crate) fn new(bytes: Bytes, headers: &HeaderMap) -> Option<Self> {
-        let image_type = ImageType::of(&bytes)?;
+        let image_type = ImageType::from_content(&bytes)?;
         let tag = entity_tag(&bytes);
         let content = (!client_has(headers, &tag)).then_some((bytes, image_type));
         Some(Self { content, tag, max_age: MAX_AGE })
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_placeholder_is_an_image_that_clients_ask_for_again_soon() {
-        assert_eq!(ImageType::of(PLACEHOLDER), Some(ImageType::Picture(PictureFormat::Png)));
+        assert_eq!(ImageType::from_content(PLACEHOLDER), Some(ImageType::Picture(PictureFormat::Png)));
         let reply = Image::placeholder(&HeaderMap::new()).into_reply();
         assert_eq!(reply.status(), StatusCode::OK);
         assert_eq!(reply.headers()[CONTENT_TYPE], "image/png");

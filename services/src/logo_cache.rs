@@ -203,7 +203,7 @@ impl LogoCache {
         while let Some(piece) = body.next().await.map_err(|it| it.with_causes())? {
             bytes.extend_from_slice(&piece);
         }
-        match ImageType::of(&bytes) {
+        match ImageType::from_content(&bytes) {
             Some(_) => Ok(bytes.into()),
             None => Err("it is no image".to_owned()),
         }

@@ -78,7 +78,7 @@ impl Gathered {
 
     /// Keeps the file of a logo. Returns its new name, or `None` if it is no image or there are too many.
     pub(super) fn add_logo_file(&mut self, bytes: &[u8]) -> anyhow::Result<Option<String>> {
-        match ImageType::of(bytes) {
+        match ImageType::from_content(bytes) {
             Some(image) => self.add_image(bytes, image.extension()),
             None => Ok(None),
         }
@@ -86,7 +86,7 @@ impl Gathered {
 
     /// Keeps the picture of a user, if it is one that the gateway accepts and there are not too many.
     pub(super) fn add_picture(&mut self, user: u32, bytes: &[u8]) -> anyhow::Result<()> {
-        let format = PictureFormat::of_content(bytes).filter(|_| bytes.len() as u64 <= PICTURE_BYTES_MAX);
+        let format = PictureFormat::from_content(bytes).filter(|_| bytes.len() as u64 <= PICTURE_BYTES_MAX);
         if let Some(name) = format.map(|it| self.add_image(bytes, it.extension())).transpose()?.flatten() {
             self.pictures.insert(user, name);
         }

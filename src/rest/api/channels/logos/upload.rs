@@ -37,7 +37,7 @@ pub(super) async fn upload(
     let name: String = name.chars().take(LOGO_NAME_CHARS_MAX).collect();
     let read = run_blocking("read an upload", move || file.bytes()).await?;
     let bytes = read.map_err(|error| Refusal::fault(format_args!("read an upload: {error}")))?;
-    let image_type = ImageType::of(&bytes)
+    let image_type = ImageType::from_content(&bytes)
         .ok_or_else(|| Refusal::field("file", "Upload a PNG, JPEG, GIF, WebP or SVG image."))?;
     let file = format!("{}.{}", Uuid::new_v4().simple(), image_type.extension());
     // Until the record is stored, the file would look unused.
