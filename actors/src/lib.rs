@@ -35,12 +35,14 @@ mod integrations;
 mod live_settings;
 mod matching;
 mod memory;
+mod permissions;
 mod plans;
 mod playlist;
 mod plugins;
 mod predecessor;
 mod programs;
 mod recorder;
+mod recording_files;
 mod refresh_table;
 mod registry;
 mod reload;
@@ -105,6 +107,7 @@ pub use self::integrations::{
 };
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{match_after_refresh, match_settings, matcher, subject};
+pub use self::permissions::{VisibleRecordings, may_watch, view_limits, vod_limits};
 pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
@@ -118,12 +121,12 @@ pub use self::plugins::{
 pub use self::predecessor::{Predecessor, PredecessorParts, RingConnector};
 pub use self::programs::Programs;
 pub use self::recorder::{
-    AccessPoint, AfterSettings, Artwork, FileReport, FindArtwork, Recorder, RecordingIndex, RecordingPools,
-    RecordingProgress, RecordingRoom, RecordingsFolder, RemovalReport, ReportFiles, SeenRecordings,
-    remember_deleted,
+    AfterSettings, Artwork, FileReport, FindArtwork, Recorder, RecordingPools, RecordingProgress,
+    RecordingRoom, RemovalReport, ReportFiles, remember_deleted,
 };
+pub use self::recording_files::{AccessPoint, RecordingIndex, RecordingsFolder};
 pub use self::registry::{DurationCounts, MetricsSnapshot};
-pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits, vod_limits};
+pub use self::reload::{AddressRule, effective_settings};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatParts, SeatRequest};
 pub use self::slots::{

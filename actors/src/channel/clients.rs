@@ -11,11 +11,10 @@ use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
 
-use super::segmenters::{SegmentViewing, SharedWindow};
-use super::{ClientStatus, JoinRequest};
+use super::viewing::{SegmentViewing, SharedWindow};
+use super::{ClientStatus, JoinRequest, RecordingReader};
 use crate::client::{self, ClientMeter, Departure, SegmentMeter};
 use crate::clock::now_ms;
-use crate::recorder::ReadingRecording;
 use crate::registry::{Registered, Registry, WatchedClient};
 use crate::seats::Seat;
 use crate::viewer::Viewer;
@@ -29,7 +28,7 @@ struct Client {
     joined_at: i64,
     user_id: Option<UserId>,
     output_profile: Option<OutputProfileId>,
-    recording: Option<ReadingRecording>,
+    recording: Option<RecordingReader>,
     datagrams: Option<UdpOutputAddress>,
     _registered: Registered,
 }
@@ -182,7 +181,7 @@ impl Clients {
     }
 
     /// Returns for each client the recording that it is, if it is one.
-    pub(super) fn recordings(&self) -> impl Iterator<Item = Option<&ReadingRecording>> {
+    pub(super) fn recordings(&self) -> impl Iterator<Item = Option<&RecordingReader>> {
         self.by_actor.values().map(|(_, client)| client.recording.as_ref())
     }
 

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use domain::cluster::record::NodeId;
 use domain::playout::Attempt;
 use media::error::UpstreamError;
 use media::ring::EndReason;
 use media::source::Source;
 use ractor::{ActorId, RpcReplyPort};
 
-use super::{ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
-use crate::cluster::OwnerDecision;
+use super::status::ChannelStatus;
+use super::switch::{SwitchOutcome, SwitchTo};
+use super::watch::{JoinRequest, WatchReply};
 use crate::registry::SourceSlow;
 use crate::slots;
 
@@ -28,6 +30,28 @@ pub(crate) enum HostFor {
     Node { replaces: Option<u64>, is_watched: bool },
     /// The process before this one plays it, and other nodes read it here.
     Predecessor,
+}
+
+/// The decision about the origin of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnerDecision {
+    /// This node opens the source, or continues with the present one.
+    Originate { epoch: u64 },
+    /// This node pulls from another one.
+    Pull { from: NodeId, epoch: u64 },
+    /// The source of this node is not wanted any more.
+    Release,
+}
+
+/// A report of a live channel to the switchboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelReport {
+    /// Nobody has watched for the linger time. The number is that of the last join.
+    Idle(u64),
+    /// A join arrived before the order to retire.
+    Awake,
+    /// The channel accepts no more joins and ends soon.
+    Ending,
 }
 
 /// The messages of a live channel.

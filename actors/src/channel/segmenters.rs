@@ -9,7 +9,6 @@
 //! A segmenter reads the ring like any client. It starts with its first viewer and ends some time after its last one, or
 //! with the ring. Its viewers are clients of the channel like all others.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -20,9 +19,9 @@ use media::segment::{self, SegmentSettings, SegmentWindow, segmenter};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
-use super::{LiveEnv, SegmenterStatus};
-use crate::client::{Departure, SegmentMeter};
-use crate::registry::Registry;
+use super::env::LiveEnv;
+use super::status::SegmenterStatus;
+use super::viewing::SharedWindow;
 
 /// Returns the container of the segments that a viewer of this format reads; `None` for one that reads the ring.
 pub(super) fn container_of(format: StreamFormat) -> Option<SegmentContainer> {
@@ -54,70 +53,6 @@ struct RunningSegmenter {
     _task: AbortOnDropHandle<()>,
 }
 
-/// The window of a segmenter, and what keeps the segmenter running.
-pub(super) struct SharedWindow {
-    window: Arc<SegmentWindow>,
-    viewer: Arc<()>,
-}
-
-/// A viewer of a window of segments. Dropping it ends the client.
-pub struct SegmentViewing {
-    window: Arc<SegmentWindow>,
-    meter: Arc<SegmentMeter>,
-    registry: Arc<Registry>,
-    /// Fields are dropped in this order: the segmenter has one viewer less when the channel hears of the end.
-    _viewer: Arc<()>,
-    departure: Departure,
-}
-
-impl SegmentViewing {
-    pub(super) fn new(
-        shared: SharedWindow,
-        meter: Arc<SegmentMeter>,
-        departure: Departure,
-        registry: Arc<Registry>,
-    ) -> Self {
-        Self { window: shared.window, meter, registry, _viewer: shared.viewer, departure }
-    }
-
-    /// Returns the segments.
-    pub fn window(&self) -> &Arc<SegmentWindow> {
-        &self.window
-    }
-
-    /// Counts bytes that were handed to a connection.
-    pub fn sent(&self, n: usize) {
-        self.meter.sent(n);
-        self.registry.segment_bytes_out.add(n as u64);
-    }
-
-    /// Returns the counters.
-    pub fn meter(&self) -> &Arc<SegmentMeter> {
-        &self.meter
-    }
-
-    /// Returns the number of viewers of the window.
-    pub fn n_viewers(&self) -> usize {
-        // The segmenter has one reference too.
-        Arc::strong_count(&self._viewer).saturating_sub(1)
-    }
-
-    /// Returns why the gateway ended the session of the user, if it did.
-    pub(crate) fn why_ended(&self) -> Option<&'static str> {
-        self.departure.why_ended()
-    }
-
-    pub(crate) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-}
-
-impl fmt::Debug for SegmentViewing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SegmentViewing").field("meter", &self.meter).finish_non_exhaustive()
-    }
-}
-
 impl RunningSegmenter {
     fn n_viewers(&self) -> usize {
         Arc::strong_count(&self.viewers) - 1
@@ -142,7 +77,7 @@ impl Segmenters {
         });
         let running = &mut self.running[index];
         running.lingering = None;
-        SharedWindow { window: Arc::clone(&running.window), viewer: Arc::clone(&running.viewers) }
+        SharedWindow::new(Arc::clone(&running.window), Arc::clone(&running.viewers))
     }
 
     /// Called after every message of the channel: a segmenter has a timer exactly while it has no viewers. `start_timer`

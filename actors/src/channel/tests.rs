@@ -552,7 +552,7 @@ async fn a_client_that_does_not_read_its_last_chunks_is_closed() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let (_unread, connection) = scenario.ask_as(channel(1), None, "phone").await;
     scenario.system.switchboard().stop(channel(1)).await.unwrap();
-    sleep(FAREWELL_TIMEOUT + SECOND).await;
+    sleep(actor::FAREWELL_TIMEOUT + SECOND).await;
     assert!(connection.cancel.is_cancelled());
     assert_eq!(scenario.system.counts().channels, 0);
 }

@@ -34,7 +34,7 @@ use uuid::Uuid;
 use super::drain::{self, NodeDrain};
 use super::link::ClusterLink;
 use super::origins::{self, Origins, WantedOrigin};
-use crate::channel;
+use crate::channel::{self, OwnerDecision};
 use crate::plans::Target;
 use crate::switchboard::Switchboard;
 
@@ -75,17 +75,6 @@ pub struct ChannelParts {
     /// This node may open the sources of channels.
     pub may_originate: bool,
     pub drain: Arc<NodeDrain>,
-}
-
-/// The decision about the origin of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OwnerDecision {
-    /// This node opens the source, or continues with the present one.
-    Originate { epoch: u64 },
-    /// This node pulls from another one.
-    Pull { from: NodeId, epoch: u64 },
-    /// The source of this node is not wanted any more.
-    Release,
 }
 
 /// The ring of a channel of which this node is the origin.

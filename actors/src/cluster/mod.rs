@@ -57,7 +57,7 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-pub(crate) use self::channels::{ChannelClaim, OwnerDecision};
+pub(crate) use self::channels::ChannelClaim;
 pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
 use self::clock::BootClock;
 pub(crate) use self::clock::BootTimeReader;

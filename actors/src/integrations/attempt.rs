@@ -22,11 +22,12 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::client::{WebhookError, WebhookRequest};
-use super::lane::Lane;
 use super::outbox::payload;
 use super::plugins::PluginTarget;
+use super::recipient_queue::RecipientQueue;
 use super::redact::Redactor;
-use super::{Running, Shared, script};
+use super::script;
+use super::state::{Running, Shared};
 use crate::clock::now_ms;
 use crate::plugins::{PluginRun, RunOrder, RunResult, RunStage};
 
@@ -137,7 +138,7 @@ impl Attempted {
 /// Sends an example of an event. Returns the entry for the log, without its id.
 pub(super) async fn test(
     shared: Arc<Shared>,
-    lane: Arc<Lane>,
+    queue: Arc<RecipientQueue>,
     integration: Arc<Integration>,
     body: EventBody,
 ) -> DeliveryLogEntry {
@@ -150,7 +151,7 @@ pub(super) async fn test(
     let destination = Destination::Integration(integration);
     let began = Instant::now();
     let time_max = if destination.action().is_some() { TESTED_RUN_MAX } else { Duration::MAX };
-    let attempted = match timeout(time_max, send(&shared, &lane, &destination, happened.clone())).await {
+    let attempted = match timeout(time_max, send(&shared, &queue, &destination, happened.clone())).await {
         Ok(Ok(attempted)) => attempted,
         Ok(Err(NotBegun(reason))) => Attempted::never(reason),
         Err(_) => Attempted::never(format!("the action still runs after {} s", TESTED_RUN_MAX.as_secs())),
@@ -172,12 +173,17 @@ pub(super) async fn log_test(
 }
 
 /// Attempts a delivery, and stores the outcome.
-pub(super) async fn deliver(shared: &Arc<Shared>, running: &Running, lane: &Arc<Lane>, id: DeliveryId) {
+pub(super) async fn deliver(
+    shared: &Arc<Shared>,
+    running: &Running,
+    queue: &Arc<RecipientQueue>,
+    id: DeliveryId,
+) {
     let Some((mut delivery, destination)) = load(running, id).await else {
-        return lane.ended(id, None);
+        return queue.ended(id, None);
     };
     if delivery.dead_at.is_some() {
-        return lane.ended(id, Some(&delivery));
+        return queue.ended(id, Some(&delivery));
     }
     let happened = Happened {
         event_id: delivery.event_id,
@@ -193,13 +199,13 @@ pub(super) async fn deliver(shared: &Arc<Shared>, running: &Running, lane: &Arc<
         // Webhooks and scripts find this out after an attempt; the run of an action may take hours.
         Ok(Attempted::never("it waited for the plugin for too long"))
     } else {
-        send(shared, lane, &destination, happened.clone()).await
+        send(shared, queue, &destination, happened.clone()).await
     };
     let attempted = match attempted {
         Ok(attempted) => attempted,
         Err(NotBegun(_)) => {
             delivery.due_at = now_ms().saturating_add(NOT_BEGUN_DELAY_MS);
-            return lane.ended(id, Some(&delivery));
+            return queue.ended(id, Some(&delivery));
         }
     };
     let n = delivery.n_attempts.saturating_add(1);
@@ -215,7 +221,7 @@ pub(super) async fn deliver(shared: &Arc<Shared>, running: &Running, lane: &Arc<
         Outcome::Interrupted { .. } => Outcome::Interrupted { reason },
     };
     let delivery = store_outcome(running, &destination, delivery, outcome, entry).await;
-    lane.ended(id, delivery.as_ref());
+    queue.ended(id, delivery.as_ref());
 }
 
 /// Reads a delivery and where it goes. A record that cannot be read is not attempted.
@@ -394,16 +400,16 @@ fn entry(
 /// Makes an attempt. A defect in it ends nothing else.
 async fn send(
     shared: &Arc<Shared>,
-    lane: &Arc<Lane>,
+    queue: &Arc<RecipientQueue>,
     destination: &Destination,
     happened: Happened,
 ) -> Result<Attempted, NotBegun> {
-    let (shared, lane, destination) = (shared.clone(), lane.clone(), destination.clone());
+    let (shared, queue, destination) = (shared.clone(), queue.clone(), destination.clone());
     let work = async move {
         let Some(running) = shared.running.get() else {
             return Ok(Attempted::never("integrations do not run"));
         };
-        to_target(&shared, running, &lane, &destination, &happened).await
+        to_target(&shared, running, &queue, &destination, &happened).await
     };
     AbortOnDropHandle::new(tokio::spawn(work)).await.unwrap_or_else(|_| {
         let reason = "the attempt failed by a defect".to_owned();
@@ -414,7 +420,7 @@ async fn send(
 async fn to_target(
     shared: &Shared,
     running: &Running,
-    lane: &Lane,
+    queue: &RecipientQueue,
     destination: &Destination,
     happened: &Happened,
 ) -> Result<Attempted, NotBegun> {
@@ -441,7 +447,9 @@ async fn to_target(
         return Ok(Attempted { note, ..Attempted::of(Outcome::Delivered) });
     }
     match &integration.target {
-        Target::Webhook(webhook) => Ok(to_webhook(running, integration, lane, webhook, happened, text).await),
+        Target::Webhook(webhook) => {
+            Ok(to_webhook(running, integration, queue, webhook, happened, text).await)
+        }
         Target::Script(script) => Ok(to_script(shared, running, script, happened, &payload, text).await),
         Target::Plugin(action) => {
             let Ok(key) = PluginKey::from_folder(&action.key) else {
@@ -590,7 +598,7 @@ fn text(
 async fn to_webhook(
     running: &Running,
     integration: &Integration,
-    lane: &Lane,
+    queue: &RecipientQueue,
     webhook: &Webhook,
     happened: &Happened,
     text: Text,
@@ -602,9 +610,9 @@ async fn to_webhook(
         id: webhook_id(happened.event_id, integration.id),
         now: now_ms(),
     };
-    let reply = lane.client.send(running, request).await;
+    let reply = queue.client.send(running, request).await;
     // Services count what arrives, and this message may have been on its way for long.
-    lane.rest(integration.preset().map_or(Duration::ZERO, Preset::pause));
+    queue.rest(integration.preset().map_or(Duration::ZERO, Preset::pause));
     let (outcome, answer) = match reply {
         Ok(reply) => {
             let status = reply.status.as_u16();

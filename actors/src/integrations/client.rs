@@ -21,7 +21,7 @@ use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout_at};
 use url::Host;
 
-use super::Running;
+use super::state::Running;
 use crate::egress::Egress;
 use crate::fetch::{DEFAULT_USER_AGENT, retry_after, with_causes};
 

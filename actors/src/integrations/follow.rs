@@ -12,7 +12,8 @@ use storage::{Change, ChangeMessage, ChangedIds, Record};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
-use super::{Running, Shared, worker};
+use super::state::{Running, Shared};
+use super::worker;
 use crate::clock::now_ms;
 use crate::tasks::{self, RespawnedTask};
 
@@ -94,7 +95,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             sync_workers(&shared, running, &mut workers);
         }
         if change.of(IntegrationState::COLLECTION).is_some() {
-            running.lanes.lock().values().for_each(|it| it.wake.notify_one());
+            running.queues.lock().values().for_each(|it| it.wake.notify_one());
             shared.touch();
         }
         let has_deliveries = change.of(Delivery::COLLECTION).is_some();
@@ -107,7 +108,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         }
     }
     // The workers end with their attempts.
-    while running.lanes.lock().values().any(|it| it.counts().1 > 0) {
+    while running.queues.lock().values().any(|it| it.counts().1 > 0) {
         sleep(Duration::from_millis(10)).await;
     }
 }
@@ -146,14 +147,14 @@ fn sync_workers(shared: &Arc<Shared>, running: &Running, workers: &mut Workers) 
     let plugins = running.plugins.all();
     let of_plugins = plugins.values().map(|it| (Recipient::Plugin(it.id), it.concurrency));
     let wanted: BTreeMap<Recipient, u8> = of_integrations.chain(of_plugins).collect();
-    running.lanes.lock().retain(|id, _| wanted.contains_key(id));
+    running.queues.lock().retain(|id, _| wanted.contains_key(id));
     workers.retain(|id, _| wanted.contains_key(id));
     for (to, parallel) in wanted {
-        let lane = running.lane(to, parallel);
-        lane.set_parallel(parallel);
+        let queue = running.queue(to, parallel);
+        queue.set_parallel(parallel);
         workers.entry(to).or_insert_with(|| {
             let shared = shared.clone();
-            tasks::respawn("the worker of deliveries", move || worker::run(shared.clone(), lane.clone()))
+            tasks::respawn("the worker of deliveries", move || worker::run(shared.clone(), queue.clone()))
         });
     }
     shared.touch();
@@ -207,13 +208,13 @@ impl Running {
             Recipient::Plugin(id) => self.plugins.get(id).map(|it| it.concurrency),
         };
         if let Some(parallel) = parallel {
-            self.lane(delivery.to, parallel).set(delivery);
+            self.queue(delivery.to, parallel).set(delivery);
         }
     }
 
     /// Lets the workers look whether plugins take runs.
     fn wake_plugins(&self) {
-        self.lanes.lock().values().for_each(|it| it.wake.notify_one());
+        self.queues.lock().values().for_each(|it| it.wake.notify_one());
     }
 
     fn read_deliveries(&self) -> storage::Result<()> {
@@ -222,8 +223,8 @@ impl Running {
             ids.insert(delivery.id);
             self.set(&delivery);
         })?;
-        let lanes: Vec<_> = self.lanes.lock().values().cloned().collect();
-        lanes.iter().for_each(|it| it.retain(|id| ids.contains(&id)));
+        let queues: Vec<_> = self.queues.lock().values().cloned().collect();
+        queues.iter().for_each(|it| it.retain(|id| ids.contains(&id)));
         Ok(())
     }
 
@@ -232,7 +233,7 @@ impl Running {
         for id in ids {
             match collection.get(*id)? {
                 Some(delivery) => self.set(&delivery),
-                None => self.lanes.lock().values().for_each(|it| it.remove(DeliveryId(*id))),
+                None => self.queues.lock().values().for_each(|it| it.remove(DeliveryId(*id))),
             }
         }
         Ok(())
@@ -265,9 +266,9 @@ impl Running {
 
 /// Makes dead letters of deliveries beyond the limit, and removes dead letters beyond theirs.
 async fn bury_overflow(shared: &Shared, running: &Running) {
-    let lanes: Vec<_> = running.lanes.lock().values().cloned().collect();
-    for lane in lanes {
-        let (overflow, excess) = (lane.take_overflow(), lane.dead_beyond_limit());
+    let queues: Vec<_> = running.queues.lock().values().cloned().collect();
+    for queue in queues {
+        let (overflow, excess) = (queue.take_overflow(), queue.dead_beyond_limit());
         if overflow.is_empty() && excess.is_empty() {
             continue;
         }
@@ -286,10 +287,10 @@ async fn bury_overflow(shared: &Shared, running: &Running) {
         });
         if let Err(cause) = buried.await {
             // They wait no longer, and are read again at the next start.
-            warn!(to = ?lane.id, "failed to store which deliveries are dead letters: {cause}");
+            warn!(to = ?queue.id, "failed to store which deliveries are dead letters: {cause}");
         } else if n_overflow > 0 {
             running.n_overflowed.fetch_add(n_overflow as u64, Ordering::Relaxed);
-            info!(to = ?lane.id, "{n_overflow} deliveries became dead letters: too many wait");
+            info!(to = ?queue.id, "{n_overflow} deliveries became dead letters: too many wait");
         }
         shared.touch();
     }
@@ -297,8 +298,8 @@ async fn bury_overflow(shared: &Shared, running: &Running) {
 
 /// Removes what is too old.
 async fn trim(running: &Running) {
-    let lanes: Vec<_> = running.lanes.lock().values().cloned().collect();
-    let dead: Vec<_> = lanes.iter().flat_map(|it| it.dead_too_old(now_ms())).collect();
+    let queues: Vec<_> = running.queues.lock().values().cloned().collect();
+    let dead: Vec<_> = queues.iter().flat_map(|it| it.dead_too_old(now_ms())).collect();
     for some in dead.chunks(REMOVED_PER_WRITE) {
         let some = some.to_vec();
         let removed = running

@@ -6,7 +6,7 @@ use domain::event::EventBody;
 use domain::integration::{DeliveryLogEntry, DeliveryLogLimits, Recipient};
 use domain::plugin::RunCause;
 
-use super::LogFilter;
+use super::filter::LogFilter;
 
 /// Maximum number of entries that one new entry removes.
 const TRIMMED_MAX: usize = 100;

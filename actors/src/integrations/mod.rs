@@ -2,7 +2,7 @@
 //! them. Scheduled runs of actions take the same way.
 //!
 //! ```text
-//! event ─► outbox ─► store (deliveries) ─► follower ─► lane of the integration ─► worker ─► attempt
+//! event ─► outbox ─► store (deliveries) ─► follower ─► queue of the integration ─► worker ─► attempt
 //!                        ▲                                                                    │
 //!                        └──────────── outcome and log entry, in one write ◄──────────────────┘
 //! ```
@@ -10,44 +10,47 @@
 //! - The **outbox** stores a delivery for each integration that wants an event: in the write of the change that the event
 //!   reports, or in one of its own.
 //! - The **follower** reads the commits of the store, and adds new deliveries to the queues in memory.
-//! - A **lane** is what is known of the deliveries to one integration or plugin. Its **worker** attempts them, so that a
+//! - A **queue** is what is known of the deliveries to one integration or plugin. Its **worker** attempts them, so that a
 //!   target that hangs delays no other.
 //!
 //! In a cluster, all this happens on the node that writes the configuration. Other nodes pass their events on; see
-//! [`passing`].
+//! [`forwarding`].
 //!
 //! A delivery leaves the store only with the write that logs its success. After a crash the attempts that were running
 //! are made again, with the same `webhook-id`, and no others.
 
 mod attempt;
+mod button_log;
 mod client;
+mod dead_letters;
+mod error;
+mod filter;
 mod follow;
-mod lane;
+mod forwarding;
 mod log_index;
 mod outbox;
-mod passing;
 mod plugins;
+mod recipient_queue;
 mod redact;
 mod script;
+mod settings;
+mod state;
+mod status;
+mod taken_ids;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::egress::Distance;
 use domain::event::EventBody;
 use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
 use domain::integration::{
-    Delivery, DeliveryLogEntry, DeliveryLogLimits, IntegrationState, Recipient, Script, Target, Webhook,
-    WrongIntegrationField,
+    Delivery, DeliveryLogEntry, IntegrationState, Recipient, Script, Webhook, WrongIntegrationField,
 };
-use domain::plugin::RunCause;
 use media::closer::Closer;
 use media::launcher::Launcher;
 use parking_lot::Mutex;
@@ -56,16 +59,19 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::warn;
 
-use self::lane::Lane;
-use self::log_index::LogIndex;
+pub use self::button_log::ButtonLog;
+pub use self::dead_letters::DeadLetters;
+pub use self::error::IntegrationError;
+pub use self::filter::{DeliveryFilter, LogFilter, Page};
 pub(crate) use self::outbox::{Courier, Outbox};
-use self::passing::TakenIds;
 pub use self::plugins::PluginTargets;
-use crate::clock::now_ms;
-use crate::plugins::{PluginRun, Plugins, RunStage};
-use crate::tasks::{self, RespawnedTask};
+pub use self::settings::IntegrationSettings;
+pub use self::state::Integrations;
+use self::state::{Running, Shared};
+pub use self::status::{DeliveryCounts, IntegrationStatus};
+use crate::plugins::Plugins;
+use crate::tasks;
 
 /// Maximum wait for the attempts that run when the gateway stops. They are made again after the next start.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -89,155 +95,12 @@ pub struct IntegrationParts {
     pub is_edge: bool,
 }
 
-/// Settings of the operator.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IntegrationSettings {
-    /// Folders whose programs may be run. Empty allows none.
-    pub script_dirs: Vec<PathBuf>,
-    /// The nearest networks that webhooks may lead to.
-    pub nearest_network: Distance,
-    pub log: DeliveryLogLimits,
-    /// The `User-Agent` of webhooks.
-    pub user_agent: Option<String>,
-}
-
-impl Default for IntegrationSettings {
-    fn default() -> Self {
-        Self {
-            script_dirs: Vec::new(),
-            nearest_network: Distance::Loopback,
-            log: DeliveryLogLimits::default(),
-            user_agent: None,
-        }
-    }
-}
-
-/// The handle for integrations. Cheap to clone.
-#[derive(Clone)]
-pub struct Integrations {
-    shared: Arc<Shared>,
-}
-
-/// How an integration fares.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IntegrationStatus {
-    pub id: IntegrationId,
-    pub n_waiting: usize,
-    /// Those of the waiting ones that are attempted now.
-    pub n_running: usize,
-    pub n_dead: usize,
-    /// Milliseconds since 1970.
-    pub failing_since: Option<i64>,
-    /// Why nothing is attempted until an admin resumes it.
-    pub paused: Option<String>,
-}
-
-/// The numbers of deliveries at one moment, and of those that were lost since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DeliveryCounts {
-    pub n_waiting: usize,
-    pub n_running: usize,
-    pub n_dead: usize,
-    /// Events that no integration got, because too many waited for the disk.
-    pub n_lost: u64,
-    /// Deliveries that became dead letters, because too many waited for their target.
-    pub n_overflowed: u64,
-}
-
 /// The result of a test for one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
     pub event: String,
     /// The entry of the log, with what was sent and what came back.
     pub entry: DeliveryLogEntry,
-}
-
-/// Selects deliveries. The default selects all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeliveryFilter {
-    pub to: Option<Recipient>,
-    /// `Some(true)` for dead letters, `Some(false)` for those that wait.
-    pub is_dead: Option<bool>,
-    /// Name of the event.
-    pub event: Option<String>,
-    /// These deliveries only.
-    pub ids: Option<BTreeSet<DeliveryId>>,
-    /// Those of events from this time on, in milliseconds since 1970.
-    pub since: Option<i64>,
-    /// Those of events before this time, in milliseconds since 1970.
-    pub before: Option<i64>,
-}
-
-/// Selects entries of the log. The default selects all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFilter {
-    pub to: Option<Recipient>,
-    /// One of these.
-    pub to_one_of: Option<Vec<Recipient>>,
-    pub cause: Option<RunCause>,
-    /// Name of the event.
-    pub event: Option<String>,
-    pub is_success: Option<bool>,
-    pub is_test: Option<bool>,
-    /// Milliseconds since 1970.
-    pub since: Option<i64>,
-    /// Milliseconds since 1970.
-    pub before: Option<i64>,
-}
-
-/// A part of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page<T> {
-    /// The number of all that the filter selects.
-    pub n_all: usize,
-    pub items: Vec<T>,
-}
-
-/// Reason why a call about integrations fails.
-#[derive(Debug, thiserror::Error)]
-pub enum IntegrationError {
-    #[error("there is no such integration")]
-    NotFound,
-    #[error("no event of this integration is enabled")]
-    NoEvents,
-    #[error("integrations do not run")]
-    NotRunning,
-    #[error("a bug: the test of an integration panicked")]
-    TestPanicked,
-    #[error(transparent)]
-    Store(#[from] storage::Error),
-}
-
-/// The state that outlives the tasks.
-struct Shared {
-    running: OnceLock<Running>,
-    launcher: Launcher,
-    closer: Closer,
-    plugins: Plugins,
-    outbox: Outbox,
-    /// Cancelled when the gateway stops.
-    stop: CancellationToken,
-    /// The follower and what it keeps running; ends with the system.
-    tasks: Mutex<Vec<RespawnedTask>>,
-    /// Changes with every change of a status.
-    changed: watch::Sender<u64>,
-    /// The folder of a plugin has another content.
-    installed: Notify,
-}
-
-/// The state of the deliveries once they have started.
-struct Running {
-    models: Models,
-    plugins: PluginTargets,
-    own_listeners: Arc<[SocketAddr]>,
-    settings: IntegrationSettings,
-    lanes: Mutex<BTreeMap<Recipient, Arc<Lane>>>,
-    log: Mutex<LogIndex>,
-    scripts: Semaphore,
-    n_overflowed: AtomicU64,
-    /// Runs by buttons that ended, to be logged.
-    ended_runs: mpsc::Sender<PluginRun>,
-    taken: Mutex<TakenIds>,
 }
 
 impl Integrations {
@@ -272,7 +135,7 @@ impl Integrations {
             plugins,
             own_listeners,
             settings,
-            lanes: Mutex::default(),
+            queues: Mutex::default(),
             log: Mutex::default(),
             scripts: Semaphore::new(SCRIPTS_MAX),
             n_overflowed: AtomicU64::new(0),
@@ -303,7 +166,7 @@ impl Integrations {
         }
         self.shared.tasks.lock().clear();
         if let Some(running) = self.shared.running.get() {
-            running.lanes.lock().clear();
+            running.queues.lock().clear();
         }
     }
 
@@ -316,8 +179,8 @@ impl Integrations {
         let n_lost = self.shared.outbox.n_lost();
         let Some(running) = self.shared.running.get() else { return DeliveryCounts::default() };
         let n_overflowed = running.n_overflowed.load(Ordering::Relaxed);
-        let lanes = running.lanes.lock();
-        let counts = lanes.values().map(|it| it.counts());
+        let queues = running.queues.lock();
+        let counts = queues.values().map(|it| it.counts());
         let none = DeliveryCounts { n_lost, n_overflowed, ..DeliveryCounts::default() };
         counts.fold(none, |all, (n_waiting, n_running, n_dead)| DeliveryCounts {
             n_waiting: all.n_waiting + n_waiting,
@@ -340,8 +203,8 @@ impl Integrations {
     /// Returns how many deliveries wait for the plugin with this id, and how many dead letters it has.
     pub fn counts_of_plugin(&self, id: u32) -> (usize, usize) {
         let Some(running) = self.shared.running.get() else { return (0, 0) };
-        let lane = running.lanes.lock().get(&Recipient::Plugin(id)).cloned();
-        lane.map(|it| it.counts()).map_or((0, 0), |it| (it.0, it.2))
+        let queue = running.queues.lock().get(&Recipient::Plugin(id)).cloned();
+        queue.map(|it| it.counts()).map_or((0, 0), |it| (it.0, it.2))
     }
 
     /// Follows the statuses: the number changes with each change.
@@ -372,7 +235,7 @@ impl Integrations {
         let running = self.running()?;
         let integration =
             running.models.integrations.load().get(id.0).cloned().ok_or(IntegrationError::NotFound)?;
-        let lane = running.lane(Recipient::Integration(id), integration.parallel);
+        let queue = running.queue(Recipient::Integration(id), integration.parallel);
         let names: Vec<String> =
             integration.subscriptions.iter().filter(|it| it.is_enabled).map(|it| it.event.clone()).collect();
         if names.is_empty() {
@@ -380,12 +243,12 @@ impl Integrations {
         }
         let turn = Arc::new(Semaphore::new(TESTS_MAX));
         let begin = |body: EventBody| {
-            let (shared, lane, integration) = (self.shared.clone(), lane.clone(), integration.clone());
+            let (shared, queue, integration) = (self.shared.clone(), queue.clone(), integration.clone());
             let turn = turn.clone();
             // Ends with the request.
             AbortOnDropHandle::new(tokio::spawn(async move {
                 let _permit = turn.acquire_owned().await;
-                attempt::test(shared, lane, integration, body).await
+                attempt::test(shared, queue, integration, body).await
             }))
         };
         let samples = names.into_iter().filter_map(|event| Some((EventBody::sample(&event)?, event)));
@@ -500,135 +363,5 @@ impl Integrations {
         let is_valid = webhook.ca_certificate.as_deref().is_none_or(|it| client::certificates(it).is_some());
         let reason = "Enter certificates in PEM, which begin with -----BEGIN CERTIFICATE-----.".to_owned();
         if is_valid { Ok(()) } else { Err(WrongIntegrationField { field: "ca_certificate", reason }) }
-    }
-}
-
-/// Logs the runs of actions by their buttons. It does not keep the integrations alive, because these hold the plugins.
-pub struct ButtonLog {
-    shared: Weak<Shared>,
-}
-
-impl ButtonLog {
-    /// Logs a run by a button once it has ended. Never waits. Other runs are logged with their deliveries.
-    pub fn note(&self, run: &PluginRun) {
-        if run.cause != RunCause::Button || !matches!(run.stage, RunStage::Ended(_)) {
-            return;
-        }
-        let Some(shared) = self.shared.upgrade() else { return };
-        if let Some(running) = shared.running.get()
-            && running.ended_runs.try_send(run.clone()).is_err()
-        {
-            warn!(plugin.key = %run.key, "too many runs wait for the log, so one is not logged");
-        }
-    }
-}
-
-/// Some dead letters.
-#[derive(Debug, Clone)]
-pub struct DeadLetters {
-    ids: Vec<DeliveryId>,
-    filter: DeliveryFilter,
-}
-
-impl DeadLetters {
-    /// Lets them be attempted again, as if their events had happened now. Returns how many there still were.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub fn replay(self, write: &mut storage::Write<'_>) -> storage::Result<usize> {
-        let now = now_ms();
-        self.change(write, |write, mut delivery| {
-            delivery.replay(now);
-            write.put(&delivery)
-        })
-    }
-
-    /// Deletes them. Returns how many there still were.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub fn delete(self, write: &mut storage::Write<'_>) -> storage::Result<usize> {
-        self.change(write, |write, delivery| write.remove::<Delivery>(delivery.id.0).map(drop))
-    }
-
-    fn change(
-        self,
-        write: &mut storage::Write<'_>,
-        change: impl Fn(&mut storage::Write<'_>, Delivery) -> storage::Result<()>,
-    ) -> storage::Result<usize> {
-        let mut n_changed = 0;
-        for id in &self.ids {
-            let delivery = write.get::<Delivery>(id.0)?;
-            if let Some(delivery) = delivery.filter(|it| self.filter.selects(it)) {
-                change(write, delivery)?;
-                n_changed += 1;
-            }
-        }
-        Ok(n_changed)
-    }
-}
-
-impl DeliveryFilter {
-    /// Returns whether the records have to be read to apply it.
-    fn is_by_record(&self) -> bool {
-        self.event.is_some() || self.since.is_some() || self.before.is_some()
-    }
-
-    fn selects(&self, it: &Delivery) -> bool {
-        self.to.is_none_or(|to| it.to == to)
-            && self.is_dead.is_none_or(|is_dead| it.dead_at.is_some() == is_dead)
-            && self.event.as_ref().is_none_or(|event| it.event == *event)
-            && self.ids.as_ref().is_none_or(|ids| ids.contains(&it.id))
-            && self.since.is_none_or(|at| it.created_at >= at)
-            && self.before.is_none_or(|at| it.created_at < at)
-    }
-}
-
-impl Shared {
-    fn status(&self, running: &Running, id: IntegrationId) -> IntegrationStatus {
-        let lane = running.lanes.lock().get(&Recipient::Integration(id)).cloned();
-        let (n_waiting, n_running, n_dead) = lane.map(|it| it.counts()).unwrap_or_default();
-        let state = running.models.integration_states.load().get(id.0).cloned();
-        let (failing_since, paused) =
-            state.map(|it| (it.failing_since, it.paused.clone())).unwrap_or_default();
-        let integration = running.models.integrations.load().get(id.0).cloned();
-        let paused = paused.or_else(|| running.missing_plugin(&integration?.target));
-        IntegrationStatus { id, n_waiting, n_running, n_dead, failing_since, paused }
-    }
-}
-
-impl Running {
-    /// Returns the reason why nothing is attempted, if the target is an action of a plugin that cannot run.
-    fn missing_plugin(&self, target: &Target) -> Option<String> {
-        let Target::Plugin(action) = target else { return None };
-        let plugins = self.models.plugins.load();
-        match plugins.one_by("key", &action.key) {
-            None => Some(format!("the plugin \"{}\" is not installed", action.key)),
-            Some(plugin) if !plugin.is_enabled => Some(format!("the plugin \"{}\" is disabled", action.key)),
-            Some(_) => None,
-        }
-    }
-
-    /// Returns the lane of an integration or a plugin.
-    fn lane(&self, to: Recipient, parallel: u8) -> Arc<Lane> {
-        let new = || Arc::new(Lane::new(to, parallel));
-        self.lanes.lock().entry(to).or_insert_with(new).clone()
-    }
-
-    /// Returns the ids that a filter may select, in order: exact for the integration, the state and the ids.
-    fn delivery_ids(&self, filter: &DeliveryFilter) -> Vec<DeliveryId> {
-        let lanes: Vec<_> = match filter.to {
-            Some(to) => self.lanes.lock().get(&to).cloned().into_iter().collect(),
-            None => self.lanes.lock().values().cloned().collect(),
-        };
-        let mut ids = Vec::new();
-        for lane in lanes {
-            lane.add_ids(filter.is_dead, &mut ids);
-        }
-        if let Some(wanted) = &filter.ids {
-            ids.retain(|it| wanted.contains(it));
-        }
-        ids.sort_unstable();
-        ids
     }
 }

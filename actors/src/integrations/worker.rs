@@ -9,27 +9,28 @@ use domain::plugin::PluginKey;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::lane::Lane;
-use super::{Running, Shared, attempt};
+use super::attempt;
+use super::recipient_queue::RecipientQueue;
+use super::state::{Running, Shared};
 use crate::clock::now_ms;
 
 /// Longest sleep until a delivery is due. The wall clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Runs until the gateway stops, and its attempts have ended.
-pub(super) async fn run(shared: Arc<Shared>, lane: Arc<Lane>) {
+pub(super) async fn run(shared: Arc<Shared>, queue: Arc<RecipientQueue>) {
     // Those of an earlier run of this task have ended with it.
-    lane.forget_running();
+    queue.forget_running();
     let mut attempts = JoinSet::new();
     loop {
-        let wait_until = match next(&shared, &lane) {
+        let wait_until = match next(&shared, &queue) {
             Next::Attempt(id) => {
-                lane.rest(pause(&shared, &lane));
-                let (shared, lane) = (shared.clone(), lane.clone());
+                queue.rest(pause(&shared, &queue));
+                let (shared, queue) = (shared.clone(), queue.clone());
                 attempts.spawn(async move {
                     shared.touch();
                     if let Some(running) = shared.running.get() {
-                        attempt::deliver(&shared, running, &lane, id).await;
+                        attempt::deliver(&shared, running, &queue, id).await;
                     }
                     shared.touch();
                     id
@@ -48,7 +49,7 @@ pub(super) async fn run(shared: Arc<Shared>, lane: Arc<Lane>) {
             }
         };
         tokio::select! {
-            () = lane.wake.notified() => {}
+            () = queue.wake.notified() => {}
             () = due => {}
             Some(ended) = attempts.join_next(), if !attempts.is_empty() => {
                 // An attempt that died by a defect is made again after this task was started again.
@@ -67,20 +68,20 @@ enum Next {
 }
 
 /// Returns what to do now.
-fn next(shared: &Shared, lane: &Lane) -> Next {
+fn next(shared: &Shared, queue: &RecipientQueue) -> Next {
     if shared.stop.is_cancelled() {
         return Next::Stop;
     }
     let Some(running) = shared.running.get() else { return Next::Wait };
-    if !is_open(shared, running, lane.id) {
+    if !is_open(shared, running, queue.id) {
         return Next::Wait;
     }
-    let not_before = lane.not_before();
+    let not_before = queue.not_before();
     if Instant::now() < not_before {
         return Next::WaitUntil(not_before);
     }
     let now = now_ms();
-    match lane.next(now) {
+    match queue.next(now) {
         NextDelivery::Attempt(id) => Next::Attempt(id),
         NextDelivery::Wait => Next::Wait,
         NextDelivery::WaitUntil(at) => {
@@ -117,9 +118,9 @@ fn is_open(shared: &Shared, running: &Running, to: Recipient) -> bool {
 }
 
 /// Returns the least time between two messages.
-fn pause(shared: &Shared, lane: &Lane) -> Duration {
+fn pause(shared: &Shared, queue: &RecipientQueue) -> Duration {
     let running = shared.running.get();
-    let id = lane.id.integration();
+    let id = queue.id.integration();
     let integration = running.zip(id).and_then(|it| it.0.models.integrations.load().get(it.1.0).cloned());
     integration.and_then(|it| it.preset()).map_or(Duration::ZERO, |it| it.pause())
 }

@@ -10,8 +10,9 @@ use media::{Confinement, ProgramLimits, ProgramUser, Strictness, find_program};
 use rustix::process::{geteuid, getuid};
 use storage::create_folder;
 
+use super::python::Python;
+use super::settings::PluginFolders;
 use super::usage::{threads_of_user, users_with_processes};
-use super::{PluginFolders, Python};
 
 /// The group of all plugins of a gateway that runs as root. Systems give these numbers to nobody.
 const GROUP: u32 = 60_705;

@@ -15,16 +15,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use uuid::Uuid;
 
+use super::command::{Command, NextStep, Reply};
+use super::confine::OwnFolders;
 use super::crashes::{AfterCrash, Crashes, GATEWAY_STARTS_MAX};
 use super::groups::PluginGroup;
 use super::host_files::{HOST, compat_arguments};
+use super::python::Python;
 use super::run::{RunRefusal, RunRequest, RunResult, RunStage};
 use super::session::SessionEnd;
+use super::state::{Entry, Parts, Shared};
 use super::store::Storage;
-use super::{
-    Entry, InstalledPlugin, OwnFolders, Parts, PluginNote, PluginNotification, PluginStatus, Python, Shared,
-    confine, environment, python,
-};
+use super::{InstalledPlugin, PluginNote, PluginNotification, PluginStatus, confine, environment, python};
 use crate::clock::now_ms;
 
 /// Maximum number of runs that wait.
@@ -43,32 +44,6 @@ const INHERITED_NETWORK: [&str; 9] = [
     "HTTPS_PROXY",
     "no_proxy",
 ];
-
-/// The answer to a command: an error is the sentence why the plugin is not ready.
-pub(super) type Reply = oneshot::Sender<Result<(), String>>;
-
-/// A request to the task of a plugin.
-pub(super) enum Command {
-    Run(RunRequest),
-    Cancel(Uuid),
-    Restart { reply: Reply },
-    Stop { reason: String, reply: Reply },
-    Reload { reply: Reply },
-    SettingsChanged,
-}
-
-/// The next step of a plugin.
-#[derive(Debug)]
-pub(super) enum NextStep {
-    /// A process, if the plugin is enabled.
-    Start,
-    /// Nothing until a command arrives.
-    Rest,
-    /// A process after a pause.
-    Pause(Duration),
-    /// Nothing any more: the gateway stops, or the plugin is gone.
-    End,
-}
 
 /// The task of one plugin.
 pub(super) struct Life {
@@ -535,7 +510,7 @@ async fn prepare(
     let folders = OwnFolders::of(&settings.folders, key.as_str());
     let python = match &manifest.command {
         Some(_) => None,
-        None => Some(find_python(shared, settings.python.as_deref()).await?),
+        None => Some(shared.find_python(settings.python.as_deref()).await?),
     };
     let command = match (&python, &manifest.command) {
         (Some(python), _) => {
@@ -590,16 +565,6 @@ fn new_gaps(gaps: &BTreeSet<PluginGap>, accepted: &BTreeSet<PluginGap>) -> Optio
     (!sentences.is_empty()).then(|| {
         format!("its restrictions are not enforced, and an admin has to accept that: {}", sentences.join(" "))
     })
-}
-
-/// Returns the Python that was found last, or finds one.
-pub(super) async fn find_python(shared: &Shared, configured: Option<&str>) -> Result<Python, String> {
-    let mut found = shared.python.lock().await;
-    if let Some(python) = &*found {
-        return Ok(python.clone());
-    }
-    let python = python::find(configured, confine::any_user(), &shared.launcher, &shared.closer).await?;
-    Ok(found.insert(python).clone())
 }
 
 /// The user of a running plugin, which no other one gets meanwhile.

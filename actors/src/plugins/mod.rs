@@ -11,6 +11,9 @@
 //! The records of plugins, the interface and the events are behind [`PluginBackend`].
 
 mod api;
+mod backend;
+mod call;
+mod command;
 mod confine;
 mod crashes;
 mod environment;
@@ -22,50 +25,51 @@ mod packages;
 mod python;
 mod run;
 mod scan;
+mod schedule_calls;
 mod schedules;
 mod session;
+mod settings;
+mod state;
+mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod update;
 mod usage;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
-use std::pin::Pin;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::plugin::{
-    Enforcement, Limits, Manifest, Permissions, Plugin, PluginGap, PluginKey, PluginState, ReportedParts,
-    RunCause,
-};
+use domain::plugin::{Permissions, PluginGap, PluginKey, PluginState, RunCause};
+use media::Launcher;
 use media::closer::Closer;
-use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use storage::Store;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use self::api::ProcessTokens;
-pub use self::api::{API_BODY_BYTES_MAX, ApiAnswer, ApiCall, PluginCaller};
+pub use self::backend::{InstalledPlugin, Pending, PluginBackend, PluginNote, PluginNotification};
+pub use self::call::{API_BODY_BYTES_MAX, ApiAnswer, ApiCall, PluginCaller};
+use self::command::Command;
 use self::confine::OwnFolders;
-use self::groups::ControlGroups;
-use self::life::{Command, Life};
+use self::life::Life;
 use self::log::PluginLog;
-use self::python::Python;
 pub(crate) use self::run::RunOrder;
 pub use self::run::{PluginRun, RunAnswer, RunRefusal, RunResult, RunStage};
 use self::run::{RunRequest, Runs};
-use self::scan::Scans;
 pub use self::scan::{PluginScan, UnsupportedName};
 pub(crate) use self::schedules::Schedules;
 pub use self::schedules::ShownSchedule;
+pub use self::settings::{PluginFolders, PluginSettings, PluginTimings};
+pub use self::state::Plugins;
+use self::state::{Entry, Parts, Sample, Shared};
+pub use self::status::{PluginError, PluginStatus};
+use self::tokens::ProcessTokens;
 pub use self::usage::PluginResources;
 use crate::clock::now_ms;
 
@@ -75,257 +79,6 @@ const STARTS_MAX: usize = 4;
 const COMMANDS_MAX: usize = 64;
 /// Maximum wait for all plugins to end when the gateway stops.
 const END_TIMEOUT: Duration = Duration::from_secs(8);
-/// Processes are not measured again within this time.
-const SAMPLE_PERIOD: Duration = Duration::from_millis(900);
-
-/// The work of a [`PluginBackend`].
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// The parts of the gateway that plugins need.
-pub trait PluginBackend: Send + Sync + 'static {
-    /// Returns the keys of all installed plugins.
-    fn keys(&self) -> Vec<PluginKey>;
-
-    /// Returns a plugin as it is installed now; `None` if there is none. Blocks while the manifest is read.
-    fn installed(&self, key: &PluginKey) -> Option<InstalledPlugin>;
-
-    /// Stores something about a plugin. An error is a sentence.
-    fn note(&self, key: PluginKey, note: PluginNote) -> Pending<'_, Result<(), String>>;
-
-    /// Returns the store for the values of plugins; `None` while other nodes of the cluster could not read them there.
-    /// Blocks.
-    ///
-    /// # Errors
-    /// The sentence why that is not known.
-    fn value_store(&self) -> Result<Option<Store>, String>;
-
-    /// Answers a call to the API as this plugin.
-    fn call_api(&self, caller: Arc<PluginCaller>, call: ApiCall) -> Pending<'_, ApiAnswer>;
-
-    /// Passes a notification on to interested clients. Never blocks.
-    fn notify(&self, notification: PluginNotification);
-}
-
-/// An installed plugin.
-#[derive(Clone, Debug)]
-pub struct InstalledPlugin {
-    pub record: Plugin,
-    pub manifest: Manifest,
-}
-
-impl InstalledPlugin {
-    /// Returns the limits that an admin set, else those of the manifest.
-    pub fn limits(&self) -> Limits {
-        self.record.limits.over(self.manifest.limits)
-    }
-
-    /// Returns the permissions that an admin granted and the installed version still declares; `None` before they are
-    /// granted.
-    pub fn permissions(&self) -> Option<Permissions> {
-        Some(self.record.granted.as_ref()?.within(&self.manifest.permissions))
-    }
-}
-
-/// Something to be stored about a plugin.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PluginNote {
-    /// Attributes that its code reported.
-    Reported(ReportedParts),
-    /// It has failed for this reason, or no longer.
-    Failed(Option<String>),
-    /// Starts of the gateway in a row at which it crashed.
-    FailedStarts(u32),
-}
-
-/// Something that happened to a plugin.
-#[derive(Clone, Debug)]
-pub enum PluginNotification {
-    /// Its state changed.
-    State { key: PluginKey, status: PluginStatus },
-    /// A run began, progressed or ended.
-    Run(PluginRun),
-    /// The plugin sent a message to the interface.
-    Message { key: PluginKey, message: Value },
-}
-
-/// The folders that plugins use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginFolders {
-    /// Their code, in a folder for each key.
-    pub code: PathBuf,
-    /// Their files, in a folder for each key.
-    pub data: PathBuf,
-    pub recordings: PathBuf,
-    pub logos: PathBuf,
-}
-
-/// How plugins run.
-#[derive(Clone, Debug)]
-pub struct PluginSettings {
-    pub folders: PluginFolders,
-    /// The Python to use: a name in `PATH` or an absolute path; `None` finds one.
-    pub python: Option<String>,
-    /// The name of the gateway's time zone.
-    pub time_zone: String,
-    /// Address of the API for plugins with network, without a slash at the end; `None` if it is not on loopback.
-    pub api_url: Option<String>,
-    /// No plugin starts.
-    pub is_safe_mode: bool,
-    pub timings: PluginTimings,
-}
-
-/// Time limits of plugins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PluginTimings {
-    /// Until a process answers that it is ready.
-    pub start: Duration,
-    /// Between pings.
-    pub ping: Duration,
-    /// A process that has not answered a ping for this long hangs.
-    pub hang: Duration,
-    /// From the cancellation of a run to the end of the process.
-    pub cancel: Duration,
-    /// For the plugin to stop.
-    pub stop: Duration,
-    /// From the signal to end to the one that kills.
-    pub terminate: Duration,
-    /// A process that starts on demand ends after this time without a run.
-    pub idle: Duration,
-    /// After this time, a run is reported as running.
-    pub answer: Duration,
-    /// For a call to the API, with the time until its turn.
-    pub call: Duration,
-    /// Between looks at the time limits and at the use of resources.
-    pub look: Duration,
-    /// The pauses after crashes are divided by this.
-    pub pause_divisor: u32,
-}
-
-impl Default for PluginTimings {
-    fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Self {
-            start: seconds(20),
-            ping: seconds(10),
-            hang: seconds(30),
-            cancel: seconds(10),
-            stop: seconds(5),
-            terminate: seconds(2),
-            idle: seconds(300),
-            answer: seconds(60),
-            call: seconds(120),
-            look: seconds(1),
-            pause_divisor: 1,
-        }
-    }
-}
-
-/// The state of a plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginStatus {
-    pub state: PluginState,
-    /// A sentence, for a plugin that crashed or failed.
-    pub reason: Option<String>,
-    /// Since when it has this state, in milliseconds since 1970.
-    pub since: i64,
-    /// The id of its process and of its process group.
-    pub pid: Option<u32>,
-    /// Crashes since the gateway started.
-    pub crashes: u32,
-    /// Runs that go on.
-    pub runs: usize,
-    /// Runs that wait.
-    pub waiting: usize,
-}
-
-/// A request to a plugin that had no effect.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PluginError {
-    #[error("there is no such plugin")]
-    Unknown,
-    #[error("the gateway runs without plugins")]
-    SafeMode,
-    #[error("the gateway is stopping")]
-    Stopping,
-    #[error("the plugin is busy with other requests")]
-    Busy,
-    /// The sentence why the plugin is not ready.
-    #[error("{0}")]
-    NotReady(String),
-}
-
-/// The handle for plugins, shared between clones.
-#[derive(Clone)]
-pub struct Plugins {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    launcher: Launcher,
-    closer: Closer,
-    /// Processes are started there.
-    runtime: Handle,
-    stop: CancellationToken,
-    parts: OnceLock<Parts>,
-    entries: Mutex<HashMap<PluginKey, Arc<Entry>>>,
-    tasks: TaskTracker,
-    starts: Semaphore,
-    runs: Runs,
-    schedules: Schedules,
-    /// Changes when a plugin begins or ceases to accept runs.
-    readiness: watch::Sender<u64>,
-    /// The Python that was found, until a start fails.
-    python: AsyncMutex<Option<Python>>,
-    /// Results of reading the code of plugins.
-    scans: Mutex<Scans>,
-    scan_turn: AsyncMutex<()>,
-    sample: Mutex<Sample>,
-    tokens: ProcessTokens,
-    /// Users of running plugins, if the gateway runs as root.
-    users: Mutex<Vec<u32>>,
-}
-
-struct Parts {
-    backend: Arc<dyn PluginBackend>,
-    settings: PluginSettings,
-    groups: Option<ControlGroups>,
-    enforced: Enforcement,
-}
-
-impl Parts {
-    /// Blocks.
-    fn new(backend: Arc<dyn PluginBackend>, settings: PluginSettings) -> Self {
-        let groups = Some(()).filter(|()| !settings.is_safe_mode).and_then(|()| ControlGroups::find());
-        let enforced = Enforcement {
-            files: can_restrict_files(),
-            ports: can_restrict_ports(),
-            signals: can_restrict_signals(),
-            own_user: confine::any_user().is_some(),
-            control_group: groups.is_some(),
-        };
-        Self { backend, settings, groups, enforced }
-    }
-}
-
-/// The use of resources by the processes of plugins when they were measured last.
-#[derive(Default)]
-struct Sample {
-    groups: HashSet<u32>,
-    at: Option<Instant>,
-    used: HashMap<u32, PluginResources>,
-}
-
-/// A plugin as the handle sees it.
-struct Entry {
-    commands: mpsc::Sender<Command>,
-    status: Mutex<PluginStatus>,
-    log: Arc<Mutex<PluginLog>>,
-    folders: OwnFolders,
-    data_bytes: Mutex<u64>,
-    /// Held while the folders are given to the user of the next process.
-    preparation: Mutex<()>,
-}
-
 impl Plugins {
     /// Creates the handle. No plugin starts before [`start`](Self::start). All end when `stop` is cancelled.
     pub(crate) fn new(launcher: Launcher, closer: Closer, runtime: Handle, stop: CancellationToken) -> Self {
@@ -592,27 +345,5 @@ impl Plugins {
         let life = Life::new(shared.clone(), key.clone(), entry.clone(), received);
         shared.tasks.spawn_on(life.live(), &shared.runtime);
         Some(entry)
-    }
-}
-
-impl Shared {
-    /// Returns what a process group uses, measured within the last second for all plugins together.
-    async fn sample(self: &Arc<Self>, group: u32) -> Option<PluginResources> {
-        let shared = self.clone();
-        let measured = tokio::task::spawn_blocking(move || {
-            let mut sample = shared.sample.lock();
-            if sample.at.is_none_or(|it| it.elapsed() >= SAMPLE_PERIOD) {
-                sample.used = usage::of_groups(&sample.groups);
-                sample.at = Some(Instant::now());
-            }
-            sample.used.get(&group).copied()
-        });
-        measured.await.ok().flatten()
-    }
-}
-
-impl PluginStatus {
-    fn new(state: PluginState) -> Self {
-        Self { state, reason: None, since: now_ms(), pid: None, crashes: 0, runs: 0, waiting: 0 }
     }
 }

@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 use tracing::warn;
 
 use super::host_files::{SCAN, compat_arguments};
-use super::life::find_python;
 use super::{Plugins, confine};
 
 /// Time to read the code of a plugin.
@@ -88,7 +87,7 @@ impl Plugins {
 
     async fn scan_code(&self, key: &PluginKey, code: &Code) -> Option<PluginScan> {
         let shared = &self.shared;
-        let python = find_python(shared, shared.parts.get()?.settings.python.as_deref()).await.ok()?;
+        let python = shared.find_python(shared.parts.get()?.settings.python.as_deref()).await.ok()?;
         let program = python.program.to_str()?.to_owned();
         let command: Vec<String> = [&program, "-I", "-B", "-c", SCAN].map(str::to_owned).to_vec();
         let command = PipedCommand {

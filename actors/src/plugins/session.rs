@@ -22,10 +22,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 use uuid::Uuid;
 
-use super::api::{ApiCalls, HeldToken, OutgoingLine, PluginCaller, line as api_line};
-use super::life::{Command, Life, NextStep, settings_of};
+use super::api::{ApiCalls, OutgoingLine, line as api_line};
+use super::call::PluginCaller;
+use super::command::{Command, NextStep};
+use super::life::{Life, settings_of};
 use super::log::{LINE_BYTES_MAX, PluginLog};
 use super::run::{RunRequest, RunResult, RunStage};
+use super::tokens::HeldToken;
 use super::{InstalledPlugin, PluginNote, PluginNotification};
 use crate::clock::now_ms;
 

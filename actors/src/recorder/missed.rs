@@ -22,10 +22,10 @@ use media::ts::packet::PACKET;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::Shared;
-use super::file::Arrived;
-use super::intake::{BATCH_BYTES_MAX, WRITE_PERIOD};
+use super::state::Shared;
 use crate::clock::now_ms;
+use crate::recording_files::file::Arrived;
+use crate::recording_files::intake::{BATCH_BYTES_MAX, WRITE_PERIOD};
 use crate::vod::{PartClock, PastEvent, PastReader};
 
 /// An archive that ends this near to the wanted end is whole, in milliseconds: addresses have minutes, and clocks differ.

@@ -10,134 +10,62 @@
 //! ```
 
 mod after;
-pub(crate) mod file;
-mod folder;
+mod events;
+mod file_report;
 mod forecast;
-pub(crate) mod index;
-pub(crate) mod intake;
-mod keeper;
-mod loss;
 #[cfg(test)]
 mod lost_tests;
 mod missed;
 mod node_files;
 mod permission;
+mod priority;
 #[cfg(test)]
 mod rank_tests;
-mod reading;
+mod record_changes;
 mod removal;
 mod reserve;
+mod retention;
+mod room;
 mod run;
-mod seen;
+mod schedule;
+mod state;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::ids::RecordingId;
+use domain::recording::Recording;
 use domain::recording::forecast::Forecast;
-use domain::recording::{DvrSettings, Recording};
 use parking_lot::Mutex;
-use storage::{ChangeMessage, Models, Record};
+use storage::Models;
 use tokio::sync::{Notify, Semaphore, SetOnce};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{debug, error, warn};
+use tracing::{debug, warn};
 
 pub use self::after::{AfterSettings, Artwork, FindArtwork};
-pub(crate) use self::folder::FolderError;
-pub use self::folder::RecordingsFolder;
+pub use self::file_report::{FileReport, ReportFiles};
 use self::forecast::Forecasts;
 pub use self::forecast::RecordingPools;
-pub use self::index::{AccessPoint, RecordingIndex};
-pub use self::keeper::{RecordingRoom, remember_deleted};
-pub use self::node_files::{FileReport, ReportFiles};
-pub(crate) use self::reading::ReadingRecording;
-pub use self::removal::RemovalReport;
-pub use self::seen::SeenRecordings;
+pub use self::removal::{RemovalReport, remember_deleted};
+pub use self::room::RecordingRoom;
+use self::state::{Parts, Shared};
+pub use self::state::{Recorder, RecordingProgress};
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
-use crate::schedule;
+use crate::recording_files::{RecordingIndex, RecordingsFolder, index};
 use crate::switchboard::Switchboard;
-use crate::tasks::{self, RESPAWN_DELAY, RespawnedTask};
+use crate::tasks::{self, RespawnedTask};
 use crate::timeshift::TimeShift;
 use crate::vod::Vod;
-use crate::writer::role_changed;
 
-/// An idle channel starts this long before a recording, in milliseconds, so that it plays in time.
-const LEAD_MS: i64 = 10_000;
-/// Longest wait of the schedule, so that a change of the wall clock is noticed, in milliseconds.
-const LOOK_MS_MAX: i64 = 30_000;
 /// Maximum wait for runs to end when the gateway stops, and for one run whose recording is deleted.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// The handle for recordings, shared between clones.
-#[derive(Clone)]
-pub struct Recorder {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    switchboard: Switchboard,
-    vod: Vod,
-    env: Arc<LiveEnv>,
-    /// Gives up its files before recordings suffer.
-    time_shift: TimeShift,
-    parts: OnceLock<Parts>,
-    forecasts: OnceLock<Arc<Forecasts>>,
-    /// The runs at this moment; at most one for each recording.
-    running: Mutex<HashMap<RecordingId, Arc<RunCounters>>>,
-    /// Notified when a run ends.
-    ended: Notify,
-    runs: TaskTracker,
-    stop: CancellationToken,
-    schedule: Mutex<Option<RespawnedTask>>,
-    /// The task that looks at the files and their disk.
-    keeper: Mutex<Option<RespawnedTask>>,
-    room: Mutex<RecordingRoom>,
-    /// Set if work is done on files after recordings.
-    after: OnceLock<AfterSettings>,
-    /// Set if pictures can be found; work on them waits for it.
-    artwork: SetOnce<Arc<dyn FindArtwork>>,
-    worker: Mutex<Option<RespawnedTask>>,
-    /// Set in a cluster.
-    reporter: OnceLock<Arc<dyn ReportFiles>>,
-    /// The task that reserves slots.
-    reserver: Mutex<Option<RespawnedTask>>,
-    /// Held while an index is made of a whole file.
-    index_turn: Semaphore,
-}
-
-/// The parts of the gateway that the recorder uses.
-struct Parts {
-    models: Models,
-    folder: RecordingsFolder,
-    forecasts: Arc<Forecasts>,
-    /// When the recorder started, in milliseconds since 1970.
-    started_at: i64,
-}
-
-/// The counters of a run.
-#[derive(Debug, Default)]
-struct RunCounters {
-    bytes: AtomicU64,
-    synced: AtomicU64,
-}
-
-/// The progress of a recording that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordingProgress {
-    /// Size of the file in bytes.
-    pub bytes: u64,
-    /// How many of them are on the disk for sure.
-    pub synced_bytes: u64,
-}
 
 impl Recorder {
     pub(crate) fn new(
@@ -319,111 +247,5 @@ impl Recorder {
         // A run that does not end in time ends with the runtime.
         let _ = timeout(END_TIMEOUT, self.shared.runs.wait()).await;
         self.shared.worker.lock().take();
-    }
-}
-
-impl Shared {
-    async fn follow_schedule(self: Arc<Self>) {
-        let Some(parts) = self.parts.get() else { return };
-        let mut changes = parts.models.store.changes();
-        let mut role = parts.models.store.log_status();
-        loop {
-            let now = now_ms();
-            let mut next = now.saturating_add(LOOK_MS_MAX);
-            // In a cluster, the node that writes the configuration records. What a file lacks is added where it is.
-            let is_here = parts.models.store.writes_shared();
-            let names_node = |it: &Recording| it.file.as_ref().is_some_and(|it| it.node.is_some());
-            let may_run = |it: &&Arc<Recording>| is_here || it.missed_are_due() && names_node(it);
-            for recording in parts.models.recordings.load().iter().filter(may_run) {
-                match due_at(recording, &parts.folder) {
-                    Some(due) if due <= now => self.start_run(recording.id),
-                    Some(due) => next = next.min(due),
-                    None => {}
-                }
-            }
-            let wait = Duration::from_millis(u64::try_from(next.saturating_sub(now)).unwrap_or(0));
-            tokio::select! {
-                () = sleep(wait) => {}
-                () = self.ended.notified() => {}
-                () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}
-                () = role_changed(&mut role, is_here) => {}
-                () = self.stop.cancelled() => return,
-            }
-        }
-    }
-
-    fn start_run(self: &Arc<Self>, id: RecordingId) {
-        let counters = Arc::new(RunCounters::default());
-        {
-            let mut running = self.running.lock();
-            if self.stop.is_cancelled() || running.contains_key(&id) {
-                return;
-            }
-            running.insert(id, counters.clone());
-        }
-        let shared = self.clone();
-        let run = async move {
-            let _guard = Forget { shared: shared.clone(), id };
-            let running = tokio::spawn(run::run(shared, id, counters));
-            if let Err(death) = running.await {
-                error!(recording.id = %id, "a recording failed and is continued: {death}");
-                sleep(RESPAWN_DELAY).await;
-            }
-        };
-        self.runs.spawn_on(run, &self.env.packets);
-    }
-
-    /// Returns the settings of recordings and the time zone.
-    fn settings(&self) -> (DvrSettings, jiff::tz::TimeZone) {
-        let models = self.parts.get().map(|it| &it.models);
-        let system = models.and_then(|it| value_of(it, SYSTEM_SETTINGS));
-        let zone = schedule::time_zone(time_zone(system.as_ref()));
-        (models.map(dvr_settings).unwrap_or_default(), zone)
-    }
-}
-
-pub(crate) fn dvr_settings(models: &Models) -> DvrSettings {
-    DvrSettings::from_setting(value_of(models, DVR_SETTINGS).as_ref())
-}
-
-fn value_of(models: &Models, key: &str) -> Option<serde_json::Value> {
-    models.settings.load().one_by("key", key).map(|it| it.value.clone())
-}
-
-/// Removes a run from the table when it ends.
-struct Forget {
-    shared: Arc<Shared>,
-    id: RecordingId,
-}
-
-impl Drop for Forget {
-    fn drop(&mut self) {
-        self.shared.running.lock().remove(&self.id);
-        self.shared.ended.notify_waiters();
-        // For a schedule that does not wait at this moment.
-        self.shared.ended.notify_one();
-    }
-}
-
-/// Returns when a recording needs a run; `None` if it needs none any more.
-fn due_at(recording: &Recording, folder: &RecordingsFolder) -> Option<i64> {
-    match recording.status.is_final() {
-        // Its node reports the end of the file.
-        true if recording.file.as_ref().is_some_and(|it| !folder.has(it)) => None,
-        false => Some(recording.begins_at().saturating_sub(LEAD_MS)),
-        // It was ended, and its file is not finished.
-        true if recording.file.as_ref().is_some_and(|it| it.ended_at.is_none()) => Some(i64::MIN),
-        true => recording.missed_are_due().then_some(i64::MIN),
-    }
-}
-
-/// Waits for a commit that may have changed one of these collections.
-async fn any_changed(changes: &mut storage::Changes, collections: &[&str]) {
-    loop {
-        match changes.next().await {
-            ChangeMessage::Changed(change) if collections.iter().all(|it| change.of(it).is_none()) => {}
-            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return,
-            ChangeMessage::Closed => std::future::pending().await,
-        }
     }
 }

@@ -7,42 +7,18 @@
 //!  work on a file, a file is filled ─► its node does it ─┘  as after a crash
 //! ```
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::ids::RecordingId;
-use domain::recording::{FileWork, FilledFile, LeftFiles, RecordedFile, Recording};
-use serde::{Deserialize, Serialize};
+use domain::recording::{FilledFile, LeftFiles, RecordedFile, Recording};
 use storage::Write;
 use tracing::{info, warn};
 
-use super::file::RecordingFile;
-use super::folder::{FolderError, RecordingsFolder};
-use super::{Parts, Recorder, Shared};
+use super::file_report::{FileReport, ReportFiles};
+use super::state::{Parts, Recorder, Shared};
 use crate::clock::now_ms;
-
-/// A fact about files of a node, for the node that writes the records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileReport {
-    /// The size in bytes and the end of a part that the node had to leave.
-    Ended { node: String, recording: RecordingId, path: String, bytes: u64, ended_at: i64 },
-    /// The files of a deleted recording are removed. Contains the id of [`LeftFiles`].
-    Removed { node: String, left: u32 },
-    /// A step of the work on a file, on the record as the node knew it before.
-    Work { node: String, recording: RecordingId, before: Box<FileWork>, now: Box<FileWork> },
-    /// A file with more has taken the place of the present one, as the record says that it would.
-    Filled { node: String, recording: RecordingId, filled: FilledFile },
-}
-
-/// Sends reports to the node that writes the records.
-pub trait ReportFiles: Send + Sync {
-    /// Returns once the report is stored.
-    ///
-    /// # Errors
-    /// No node writes now, or it does not answer. The report is repeated later.
-    fn report(&self, report: FileReport) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>;
-}
+use crate::recording_files::file::RecordingFile;
+use crate::recording_files::folder::{FolderError, RecordingsFolder};
 
 impl Recorder {
     /// Sets what sends reports of files to the node that writes. Only the first call has an effect.

@@ -5,8 +5,8 @@ use domain::recording::Recording;
 use domain::user::UserLevel;
 use storage::Models;
 
-use super::dvr_settings;
-use crate::reload::view_limits;
+use crate::permissions::view_limits;
+use crate::recording_files::dvr_settings;
 
 /// Returns why the owner of a recording may not make it now; `None` if nothing forbids it. A recording without an owner is
 /// like one of an admin.

@@ -1,11 +1,12 @@
-//! The end of recordings that are deleted before their end.
+//! What a write that deletes a recording stores besides.
 
 use domain::event::{Event, EventBody};
+use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::recording::{Recording, RecordingStatus};
 use storage::Write;
 
-use super::Recorder;
-use super::run::{channel_ref, recording_ref};
+use super::events::{channel_ref, recording_ref};
+use super::state::Recorder;
 use crate::clock::now_ms;
 use crate::events::StoredEvent;
 
@@ -62,4 +63,19 @@ impl Recorder {
         stored.enqueue(write)?;
         Ok(RemovalReport(Some(stored)))
     }
+}
+
+/// Notes that the recording of a rule was deleted, so that its rule does not make it again.
+///
+/// # Errors
+/// The store cannot be used.
+pub fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
+    let Some(followed) = &recording.followed else { return Ok(()) };
+    let Some(rule) = followed.rule else { return Ok(()) };
+    if write.get::<RecordingRule>(rule.0)?.is_none() {
+        return Ok(());
+    }
+    let mut memory = write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule));
+    memory.add_done(followed.episode);
+    write.put(&memory)
 }

@@ -11,9 +11,10 @@ use storage::Record;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::{Shared, any_changed, dvr_settings};
+use super::state::{Shared, any_changed};
 use crate::clock::now_ms;
 use crate::plans::Target;
+use crate::recording_files::dvr_settings;
 use crate::slots::ReservedSlots;
 
 /// Longest time between two looks at what recordings need.

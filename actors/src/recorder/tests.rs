@@ -20,10 +20,10 @@ use media::ts::packet::{NULL_PID, PACKET, Packet, packets};
 use storage::Models;
 use tokio::time::{Instant, sleep};
 
-use super::RecordingsFolder;
-use super::file::{Arrived, RecordingFile};
 use super::permission::owner_refusal;
 use crate::clock::now_ms;
+use crate::recording_files::RecordingsFolder;
+use crate::recording_files::file::{Arrived, RecordingFile};
 use crate::slots::LeasePurpose;
 use crate::testing::{Scenario, Stream, channel, models, settings, stream};
 

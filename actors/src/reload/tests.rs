@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::plan::Plan;
 use domain::stream_profile::Delivery;
+use domain::user::UserLevel;
 use media::ring::EndReason;
 use serde_json::json;
 

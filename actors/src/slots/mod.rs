@@ -17,10 +17,13 @@
 //! its lease or with `Kept`.
 
 mod actor;
+mod full_pool;
 mod holder;
 mod lease;
+mod lease_info;
 mod lease_table;
 mod message;
+mod other_slot;
 mod reserved;
 #[cfg(test)]
 pub(crate) mod revocable;
@@ -29,17 +32,16 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fmt;
-use std::time::Duration;
-
 pub(crate) use self::actor::{Actor, Arguments};
+pub use self::full_pool::FullPool;
 pub(crate) use self::holder::{CloseReason, Holder};
 pub(crate) use self::lease::Lease;
+pub use self::lease_info::{LeaseInfo, LeasePurpose};
 pub(crate) use self::lease_table::LeaseTable;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
+pub use self::other_slot::{OtherSlot, SharedLease};
 pub(crate) use self::reserved::ReservedSlots;
 pub use self::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
-pub use self::table::{LeaseInfo, LeasePurpose, OtherSlot, SharedLease};
 pub(crate) use self::table::{SlotTable, WaitingEntry};
 #[cfg(doc)]
 use domain::settings::LEASE_WAIT;
@@ -47,51 +49,3 @@ use domain::settings::LEASE_WAIT;
 /// Maximum number of waiting requests. Beyond it, a request is refused as `Full` immediately: each waiting request
 /// belongs to a live channel, so this many requests at their limit are an overload that waiting does not resolve.
 pub(crate) const PARKED_MAX: usize = 1024;
-
-/// The account that is at its limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FullPool {
-    /// Name of the account.
-    pub account: String,
-    /// Name of its server group, if that is at its limit and not the account.
-    pub server_group: Option<String>,
-    /// Age of its oldest lease.
-    pub since: Duration,
-    /// Its maximum number of connections.
-    pub max_streams: u32,
-    /// The maximum was not configured but discovered by a refusal of the provider.
-    pub is_discovered: bool,
-    /// How many of its connections are reserved for recordings that begin soon.
-    pub n_reserved: u32,
-    /// The nodes of the cluster could not be asked, so it is not known whether it is at its limit.
-    pub is_unknown: bool,
-}
-
-impl fmt::Display for FullPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { account, max_streams: max, .. } = self;
-        if self.is_unknown {
-            return write!(
-                f,
-                "account \"{account}\" has a limit of connections, and this node cannot ask the other nodes of the \
-                 cluster for one"
-            );
-        }
-        let streams = if *max == 1 { "stream" } else { "streams" };
-        match (&self.server_group, self.is_discovered) {
-            (Some(group), _) => write!(
-                f,
-                "server group \"{group}\" of account \"{account}\" is at its limit of {max} {streams}"
-            )?,
-            (None, false) => write!(f, "account \"{account}\" is at its limit of {max} {streams}")?,
-            (None, true) => {
-                write!(f, "the provider of account \"{account}\" refuses more than {max} {streams} at once")?
-            }
-        }
-        match self.n_reserved {
-            0 => Ok(()),
-            1 => f.write_str(", of which 1 is reserved for a recording"),
-            n => write!(f, ", of which {n} are reserved for recordings"),
-        }
-    }
-}

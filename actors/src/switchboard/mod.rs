@@ -31,14 +31,16 @@ use uuid::Uuid;
 
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::channel::{
-    ChannelStatus, HostFor, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply,
+    ChannelStatus, HostFor, JoinRequest, LiveEnv, RecordingReader, SwitchOutcome, SwitchTo, WatchRefusal,
+    WatchReply,
 };
 use crate::plans::Target;
-use crate::recorder::ReadingRecording;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
-use crate::udp_outputs::OUTPUT_AGENT;
 use crate::viewer::Viewer;
+
+/// The program that an output of a channel as datagrams is shown as in lists of clients.
+pub(crate) const OUTPUT_AGENT: &str = "Headwater output";
 
 /// Maximum wait for the reply to a join: the farewell of an ending channel, the close of its sockets, and the wait for
 /// a slot.
@@ -146,7 +148,7 @@ impl Switchboard {
         &self,
         target: Target,
         connection: Arc<Connection>,
-        recording: ReadingRecording,
+        recording: RecordingReader,
     ) -> Result<WatchReply, AskError> {
         let agent = recording.agent().to_owned();
         let viewer = Viewer { user: None, address: connection.peer.ip(), agent };

@@ -38,9 +38,10 @@ pub use self::read::{PastPart, PastReader};
 use self::ring::Ring;
 pub use self::sessions::PastSession;
 use self::sessions::ReadingSession;
+use crate::channel::RecordingReader;
 use crate::clock::now_ms;
 use crate::plans::Target;
-use crate::recorder::{FolderError, ReadingRecording, RecordingsFolder, dvr_settings};
+use crate::recording_files::{FolderError, RecordingsFolder, dvr_settings};
 use crate::switchboard::Switchboard;
 use crate::tasks::{self, RespawnedTask};
 
@@ -232,7 +233,7 @@ impl Shared {
     async fn watched(&self) -> HashSet<Uuid> {
         let mut watched = HashSet::new();
         for it in self.switchboard.overview().await.unwrap_or_default() {
-            let is_viewer = |agent: &str| !ReadingRecording::is_agent(agent);
+            let is_viewer = |agent: &str| !RecordingReader::is_agent(agent);
             let has_viewer = it.status.is_some_and(|it| it.clients.iter().any(|it| is_viewer(&it.agent)));
             if let (Target::Channel(uuid), true) = (it.target, has_viewer) {
                 watched.insert(uuid);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::ring::{Follower, KeptFile, Ring, whole};
 use crate::clock::now_ms;
-use crate::recorder::AccessPoint;
+use crate::recording_files::AccessPoint;
 
 /// Bytes that are read at a time.
 const BLOCK_BYTES: u64 = 128 * 1024;

@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::clock::now_ms;
-use crate::recorder::file::{Arrived, RecordingFile};
-use crate::recorder::index::{IndexWriter, complete, known};
-use crate::recorder::{FolderError, RecordingIndex, RecordingsFolder};
+use crate::recording_files::file::{Arrived, RecordingFile};
+use crate::recording_files::index::{IndexWriter, complete, known};
+use crate::recording_files::{FolderError, RecordingIndex, RecordingsFolder};
 
 /// A file is followed by the next one after this time, in milliseconds.
 const FILE_MS_MAX: i64 = 10 * 60_000;

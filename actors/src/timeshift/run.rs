@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::ring::{Ring, RingWriter};
 use super::{Shared, blocking};
-use crate::recorder::file::Arrived;
-use crate::recorder::intake::{Batch, Intake, IntakeEnd};
-use crate::recorder::{FolderError, ReadingRecording};
+use crate::channel::RecordingReader;
+use crate::recording_files::FolderError;
+use crate::recording_files::file::Arrived;
+use crate::recording_files::intake::{Batch, Intake, IntakeEnd};
 
 /// Pauses between tries to play the channel.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -59,7 +60,7 @@ async fn play(
     ring: &Arc<Ring>,
     stop: &CancellationToken,
 ) -> Result<(), String> {
-    let joined = Intake::join(&shared.switchboard, channel, ReadingRecording::past(), stop).await?;
+    let joined = Intake::join(&shared.switchboard, channel, RecordingReader::past(), stop).await?;
     let Some(mut intake) = joined else { return Ok(()) };
     let of_writer = Arc::clone(ring);
     let mut writer = blocking(move || RingWriter::new(of_writer)).await?.map_err(|it| it.to_string())?;

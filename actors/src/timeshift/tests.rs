@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ring::RingWriter;
 use super::*;
-use crate::recorder::file::Arrived;
+use crate::recording_files::file::Arrived;
 use crate::testing::{Scenario, channel, models, settings, stream};
 
 /// Longest wait for anything.

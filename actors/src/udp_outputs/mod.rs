@@ -25,13 +25,11 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 use uuid::Uuid;
 
+use crate::channel::RecordingReader;
 use crate::plans::Target;
-use crate::recorder::ReadingRecording;
 use crate::switchboard::Switchboard;
 use crate::tasks::{self, RespawnedTask};
 
-/// The program that an output is shown as in lists of clients.
-pub(crate) const OUTPUT_AGENT: &str = "Headwater output";
 /// How often channels and viewers are looked at.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// A channel that is sent while it is watched is sent this long after its last viewer.
@@ -164,7 +162,7 @@ impl Shared {
         let overview = self.switchboard.overview().await.unwrap_or_default();
         let is_watched = |it: &crate::ChannelOverview| {
             let clients = it.status.iter().flat_map(|it| &it.clients);
-            clients.into_iter().any(|it| it.datagrams.is_none() && !ReadingRecording::is_agent(&it.agent))
+            clients.into_iter().any(|it| it.datagrams.is_none() && !RecordingReader::is_agent(&it.agent))
         };
         let watched = overview.into_iter().filter(is_watched);
         watched

@@ -5,6 +5,7 @@ use domain::ids::ChannelId;
 use tokio::time::sleep;
 
 use super::*;
+use crate::switchboard::OUTPUT_AGENT;
 use crate::testing::{Scenario, channel, models, settings, stream};
 
 /// Longest wait for anything.

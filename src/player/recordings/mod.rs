@@ -1,6 +1,6 @@
 //! Recordings for players: as films and series of a panel, in a playlist and a guide of their own, and as files.
 //!
-//! A viewer finds and plays the same recordings everywhere: those of [`SeenRecordings`] that have a file, as long as the
+//! A viewer finds and plays the same recordings everywhere: those of [`VisibleRecordings`] that have a file, as long as the
 //! setting `recordings_in_players` is set.
 
 pub(crate) mod file;
@@ -14,7 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use actors::{SeenRecordings, Target};
+use actors::{Target, VisibleRecordings};
 use domain::channel::Channel;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::ids::RecordingId;
@@ -38,7 +38,7 @@ use crate::rest::frame::route::MediaType;
 
 /// The recordings that a viewer finds, the newest one first.
 pub(super) struct ListedRecordings {
-    seen: SeenRecordings,
+    visible: VisibleRecordings,
     zone: TimeZone,
     pub(super) recordings: Vec<Arc<Recording>>,
 }
@@ -47,22 +47,22 @@ impl ListedRecordings {
     /// Empty if players list no recordings.
     pub(super) fn of_call(call: &Call) -> Self {
         let models = &call.app.models;
-        let seen = SeenRecordings::of(models, call.user().ok().map(|it| &**it));
+        let visible = VisibleRecordings::new(models, call.user().ok().map(|it| &**it));
         let mut recordings = Vec::new();
         if dvr_settings(&call.app.models).recordings_in_players {
             let all = models.recordings.load();
-            recordings.extend(all.iter().filter(|it| it.file.is_some() && seen.shows(it)).cloned());
+            recordings.extend(all.iter().filter(|it| it.file.is_some() && visible.shows(it)).cloned());
             recordings.sort_by_key(|it| std::cmp::Reverse((it.start, it.id)));
         }
         let settings = models.settings.load();
         let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value);
         let zone = TimeZone::get(time_zone(system)).unwrap_or(TimeZone::UTC);
-        Self { seen, zone, recordings }
+        Self { visible, zone, recordings }
     }
 
     /// Returns the channel of a recording, if it still exists.
     pub(super) fn channel(&self, recording: &Recording) -> Option<&Arc<Channel>> {
-        self.seen.channel(recording)
+        self.visible.channel(recording)
     }
 
     /// Returns the start of a recording as people read it, such as `2031-05-04 20:15`.
@@ -95,8 +95,8 @@ pub(super) fn find(call: &Call, id: RecordingId) -> Option<Arc<Recording>> {
     }
     let models = &call.app.models;
     let recording = models.recordings.load().get(id.0).cloned()?;
-    let seen = SeenRecordings::of(models, call.user().ok().map(|it| &**it));
-    (recording.file.is_some() && seen.shows(&recording)).then_some(recording)
+    let visible = VisibleRecordings::new(models, call.user().ok().map(|it| &**it));
+    (recording.file.is_some() && visible.shows(&recording)).then_some(recording)
 }
 
 /// Returns the playlist of a recording for players of HLS. `file` is the address of its file.

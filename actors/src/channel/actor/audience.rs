@@ -16,10 +16,15 @@ use crate::channel::clients::{Clients, DepartedClient};
 use crate::channel::renditions::Renditions;
 use crate::channel::segmenters::{Segmenters, container_of};
 use crate::channel::{
-    ClientStatus, Join, KICKING_MAX, Message, SegmenterStatus, WAITING_MAX, WatchRefusal, WatchReply,
+    ClientStatus, Join, Message, RecordingReader, SegmenterStatus, WatchRefusal, WatchReply,
 };
-use crate::recorder::ReadingRecording;
 use crate::viewer::Viewer;
+
+/// Maximum number of callers that wait until a client of the channel is gone.
+const KICKING_MAX: usize = 256;
+
+/// Maximum number of joins that wait for the first slot of a channel.
+const WAITING_MAX: usize = 4096;
 
 /// A client that was admitted and has not got its reply yet.
 pub(super) struct Admitted {
@@ -179,13 +184,13 @@ impl Audience {
     }
 
     /// Returns for each client and each waiting join the recording that it is, if it is one.
-    fn readers(&self) -> impl Iterator<Item = Option<&ReadingRecording>> {
+    fn readers(&self) -> impl Iterator<Item = Option<&RecordingReader>> {
         self.clients.recordings().chain(self.waiting.iter().map(|it| it.request.recording.as_ref()))
     }
 
     /// Returns what the recordings of the channel may take from others.
     pub(super) fn claim(&self) -> Option<RecordingClaim> {
-        let claims = self.readers().flatten().filter_map(ReadingRecording::claim);
+        let claims = self.readers().flatten().filter_map(RecordingReader::claim);
         claims.reduce(RecordingClaim::max)
     }
 
@@ -203,7 +208,7 @@ impl Audience {
 
     /// Returns the account profile that the forecast gives the recordings of the channel.
     pub(super) fn forecast_profile(&self) -> Option<ProfileId> {
-        self.readers().flatten().find_map(ReadingRecording::forecast_profile)
+        self.readers().flatten().find_map(RecordingReader::forecast_profile)
     }
 
     /// Removes a client whose actor ended, and answers the callers that waited for it.

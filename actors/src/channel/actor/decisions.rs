@@ -3,35 +3,29 @@
 //! Inputs go through a queue. Carrying out an action never calls the playout: an action that leads to another input
 //! appends it to the queue, so that nothing re-enters.
 
-use std::collections::VecDeque;
-
 use domain::event::StreamRef;
 use domain::playout::{Action, GiveUp, Input, PlayoutChange, SwitchRefusal};
 use media::ring::EndReason;
 use tokio::time::Instant;
 
-use super::State;
 use super::change::{ChannelChange, stream_ref};
+use super::state::State;
 use crate::channel::{ChannelReport, SwitchOutcome, WatchRefusal, WatchReply};
-
-/// Inputs for the playout, each with the change to report before its actions are carried out.
-#[derive(Default)]
-pub(super) struct InputQueue(VecDeque<(Input, Option<ChannelChange>)>);
 
 impl State {
     /// Appends an input to the queue; [`Self::run_queue`] passes it to the playout.
     pub(super) fn push(&mut self, input: Input) {
-        self.inputs.0.push_back((input, None));
+        self.inputs.push(input, None);
     }
 
     /// Appends an input together with the change that explains it.
     pub(super) fn push_reported(&mut self, input: Input, change: ChannelChange) {
-        self.inputs.0.push_back((input, Some(change)));
+        self.inputs.push(input, Some(change));
     }
 
     /// Passes the queued inputs to the playout, one after the other, and carries out its actions.
     pub(super) fn run_queue(&mut self) {
-        while let Some((input, change)) = self.inputs.0.pop_front() {
+        while let Some((input, change)) = self.inputs.pop() {
             let is_stop = input == Input::Stop;
             let actions = self.upstream.decide(input);
             if let Some(change) = change {

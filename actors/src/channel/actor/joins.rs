@@ -1,13 +1,18 @@
 //! Joins, departures, and the linger time.
 
+use std::time::Duration;
+
 use media::ring::EndReason;
 use ractor::ActorId;
 
-use super::State;
 use super::audience::Admitted;
 use super::change::ChannelChange;
+use super::state::State;
 use crate::ask::answer;
-use crate::channel::{ChannelReport, IDLE_REPORT_PERIOD, Join, Message, WatchRefusal, WatchReply};
+use crate::channel::{ChannelReport, Join, Message, WatchRefusal, WatchReply};
+
+/// Interval at which a channel without viewers repeats its report.
+const IDLE_REPORT_PERIOD: Duration = Duration::from_secs(5);
 
 impl State {
     pub(super) fn join(&mut self, join: Join) {

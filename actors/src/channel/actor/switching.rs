@@ -1,30 +1,13 @@
 //! Manual switches.
 
-use domain::ids::StreamId;
 use domain::playout::{Input, SwitchTarget};
 use ractor::RpcReplyPort;
 
-use super::State;
 use super::change::ChannelChange;
+use super::manual_switch::ManualSwitch;
+use super::state::State;
 use crate::ask::answer;
 use crate::channel::{SwitchOutcome, SwitchTo};
-
-/// A manual switch whose caller waits for the outcome.
-pub(super) struct ManualSwitch {
-    reply: RpcReplyPort<SwitchOutcome>,
-    /// The stream that the switch was noted for while nothing played. The switch succeeds as soon as that stream
-    /// plays, for whatever reason.
-    noted: Option<StreamId>,
-    /// The stream that played last before the switch.
-    previous: Option<StreamId>,
-}
-
-impl ManualSwitch {
-    /// Notes the stream that is tried first at the next attempt.
-    pub(super) fn note(&mut self, stream: Option<StreamId>) {
-        self.noted = stream;
-    }
-}
 
 impl State {
     pub(super) fn switch(&mut self, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome>) {

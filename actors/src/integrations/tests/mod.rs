@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use super::*;
 
-mod passing;
+mod forwarding;
 
 /// Limit of every wait of a test.
 const WAIT_MAX: Duration = Duration::from_secs(120);

@@ -20,10 +20,12 @@ use media::source::FileJob;
 use rustix::fs::{Mode, OFlags};
 use tracing::{info, warn};
 
-use super::{AfterSettings, Fault, blocking, extension, run, stem};
+use super::settings::AfterSettings;
+use super::step::{Fault, blocking, extension, run, stem};
 use crate::clock::now_ms;
-use crate::recorder::run::channel_ref;
-use crate::recorder::{RecordingsFolder, Shared};
+use crate::recorder::events::channel_ref;
+use crate::recorder::state::Shared;
+use crate::recording_files::RecordingsFolder;
 
 /// Time for a search, besides a multiple of the length of the recording.
 const TIME_MIN: Duration = Duration::from_secs(10 * 60);

@@ -19,9 +19,9 @@ use tracing::{info, warn};
 use super::ffmpeg::{
     PROBE, bytes_max, ffmpeg, file_address, probe, real_file, report, run_ffmpeg, synced_length,
 };
-use super::{Fault, blocking, extension, stem};
-use crate::recorder::folder::PARTS;
-use crate::recorder::{Parts, Shared};
+use super::step::{Fault, blocking, extension, stem};
+use crate::recorder::state::{Parts, Shared};
+use crate::recording_files::folder::PARTS;
 
 /// Time for each run of ffmpeg, besides the length of the recording.
 const TIME_MIN: Duration = Duration::from_secs(10 * 60);

@@ -6,8 +6,9 @@ use std::time::Duration;
 use domain::recording::ProbedFile;
 use media::source::FileJob;
 
-use super::{Fault, blocking, run};
-use crate::recorder::{RecordingsFolder, Shared};
+use super::step::{Fault, blocking, run};
+use crate::recorder::state::Shared;
+use crate::recording_files::RecordingsFolder;
 
 /// Time to look at a file.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(120);

@@ -6,8 +6,8 @@ use domain::ids::RecordingId;
 use domain::recording::WorkState;
 use tracing::warn;
 
-use super::{Fault, blocking, stem};
-use crate::recorder::Shared;
+use super::step::{Fault, blocking, stem};
+use crate::recorder::state::Shared;
 
 /// Writes the description, in place of an earlier one.
 ///

@@ -13,8 +13,9 @@ use media::source::FileJob;
 use tracing::{info, warn};
 
 use super::ffmpeg::{PROBE, bytes_max, ffmpeg, file_address, probe, real_file, run_ffmpeg, synced_length};
-use super::{AfterSettings, Fault, blocking, extension, stem};
-use crate::recorder::{Parts, Shared};
+use super::settings::AfterSettings;
+use super::step::{Fault, blocking, extension, stem};
+use crate::recorder::state::{Parts, Shared};
 
 /// Time for a conversion, besides the length of the recording.
 const TIME_MIN: Duration = Duration::from_secs(10 * 60);

@@ -10,10 +10,10 @@ use tracing::warn;
 
 use super::{Fault, Run, blocking};
 use crate::clock::now_ms;
-use crate::recorder::file::RecordingFile;
-use crate::recorder::folder::FolderError;
-use crate::recorder::index::{self, Known};
-use crate::recorder::loss::FileLoss;
+use crate::recording_files::file::RecordingFile;
+use crate::recording_files::folder::FolderError;
+use crate::recording_files::index::{self, Known};
+use crate::recording_files::loss::FileLoss;
 
 /// Reason of gaps of parts that were finished.
 const PART_LOST: &str =

@@ -9,11 +9,11 @@ use tracing::{info, warn};
 
 use super::{Fault, GAP_MS, NOT_RUNNING, RETRY_MAX, RETRY_MIN, Run, SYNC_PERIOD, WRITE_PERIOD, blocking};
 use crate::clock::now_ms;
-use crate::recorder::file::{Arrived, RecordingFile};
-use crate::recorder::folder::FolderError;
-use crate::recorder::index;
 use crate::recorder::missed::{Fetched, MissedPart};
 use crate::recorder::permission::owner_refusal;
+use crate::recording_files::file::{Arrived, RecordingFile};
+use crate::recording_files::folder::FolderError;
+use crate::recording_files::index;
 
 /// Reason of gaps in an archive.
 const NOT_IN_ARCHIVE: &str = "the archive has nothing of this time";

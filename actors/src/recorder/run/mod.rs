@@ -19,15 +19,19 @@ use storage::Write;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
-use super::file::{Arrived, RecordingFile};
-use super::folder::{FolderError, RecordingsFolder};
-use super::intake::{Batch, Intake, IntakeEnd, WRITE_PERIOD};
-use super::loss::FileLoss;
+use super::events::{channel_ref, recording_ref};
 use super::node_files::leave;
 use super::permission::owner_refusal;
-use super::{Parts, ReadingRecording, RunCounters, Shared, index};
+use super::priority::ForecastPriority;
+use super::state::{Parts, RunCounters, Shared};
+use crate::channel::RecordingReader;
 use crate::clock::now_ms;
 use crate::events::StoredEvent;
+use crate::recording_files::file::{Arrived, RecordingFile};
+use crate::recording_files::folder::FolderError;
+use crate::recording_files::index;
+use crate::recording_files::intake::{Batch, Intake, IntakeEnd, WRITE_PERIOD};
+use crate::recording_files::loss::FileLoss;
 
 /// How often the disk has to have everything: a power cut loses the packets of this time.
 const SYNC_PERIOD: Duration = Duration::from_secs(4);
@@ -273,9 +277,10 @@ impl Run {
         }
         let (forecasts, id) = (self.parts().forecasts.clone(), self.id);
         blocking(move || forecasts.prepare(id)).await?;
-        let reading = ReadingRecording::new(self.id, self.parts().forecasts.clone());
+        let priority = ForecastPriority::new(self.id, self.parts().forecasts.clone());
+        let reader = RecordingReader::new(Arc::new(priority));
         let shared = self.shared.clone();
-        let joining = Intake::join(&shared.switchboard, recording.channel_uuid, reading, &shared.stop);
+        let joining = Intake::join(&shared.switchboard, recording.channel_uuid, reader, &shared.stop);
         let mut joining = pin!(joining);
         // A channel may take a while to play.
         let joined = loop {
@@ -783,20 +788,6 @@ impl Run {
             let recording = recording_ref(it, Some(&folder));
             Event { at: now_ms(), body: body(channel_ref(it), recording, it) }
         }
-    }
-}
-
-pub(super) fn channel_ref(recording: &Recording) -> ChannelRef {
-    ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
-}
-
-pub(super) fn recording_ref(recording: &Recording, folder: Option<&RecordingsFolder>) -> RecordingRef {
-    let path = recording.file.as_ref().zip(folder).map(|(file, folder)| folder.display(&file.path));
-    RecordingRef {
-        id: recording.id.0,
-        owner: recording.owner,
-        program_title: recording.title().to_owned(),
-        file_path: path.unwrap_or_default(),
     }
 }
 

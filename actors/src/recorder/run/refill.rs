@@ -22,10 +22,10 @@ use tracing::{info, warn};
 
 use super::{Fault, RETRY_MAX, Run, WRITE_PERIOD, blocking};
 use crate::clock::now_ms;
-use crate::recorder::file::{Arrived, RecordingFile};
-use crate::recorder::folder::FolderError;
-use crate::recorder::index::{self, AccessPoint, RecordingIndex};
 use crate::recorder::missed::{Fetched, MissedPart};
+use crate::recording_files::file::{Arrived, RecordingFile};
+use crate::recording_files::folder::FolderError;
+use crate::recording_files::index::{self, AccessPoint, RecordingIndex};
 
 const TICKS_PER_MS: u64 = PCR_HZ / 1000;
 /// A step of the clock of a file that is longer is one over a gap, in ticks.

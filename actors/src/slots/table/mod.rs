@@ -19,11 +19,12 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use self::hand_over::{Allowance, AllowedPlace};
-pub use self::hand_over::{OtherSlot, SharedLease};
+use super::other_slot::OtherSlot;
 use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
 use super::{
-    Asking, FullPool, HolderPort, Lease, LeaseTable, Message, Request, ReservedSlots, SlotCandidate,
+    Asking, FullPool, HolderPort, Lease, LeaseInfo, LeasePurpose, LeaseTable, Message, Request,
+    ReservedSlots, SlotCandidate,
 };
 use crate::ask::Address;
 use crate::plans::Target;
@@ -33,46 +34,6 @@ const JUST_RELEASED: Duration = Duration::from_secs(5);
 
 /// Maximum number of account profiles about which observations are kept. Beyond it, the oldest profile is forgotten.
 const OBSERVED_MAX: usize = 4_096;
-
-/// Purpose of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeasePurpose {
-    /// A live channel.
-    Live,
-    /// A preview of one stream.
-    Preview,
-    /// A trial of a stream profile.
-    Trial,
-    /// A film or an episode.
-    Vod,
-    /// The past of a channel.
-    Catchup,
-    /// A live channel that only recordings watch.
-    Recording,
-}
-
-/// The current state of a lease.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LeaseInfo {
-    /// Number of the lease; never reused.
-    pub id: u64,
-    /// Account profile of the slot.
-    pub profile: ProfileId,
-    /// Account of the profile.
-    pub account_id: AccountId,
-    /// The channel, preview or trial that uses the slot.
-    pub target: Target,
-    /// The stream that it opens.
-    pub stream: StreamId,
-    /// Name of the account.
-    pub account: String,
-    /// Purpose of the lease.
-    pub purpose: LeasePurpose,
-    /// The socket is closing; the provider may still see it.
-    pub closing: bool,
-    /// Time since the grant.
-    pub age: Duration,
-}
 
 struct Entry {
     pool: SlotPool,

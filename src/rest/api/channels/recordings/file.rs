@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::SeenRecordings;
+use actors::VisibleRecordings;
 use domain::recording::Recording;
 use http::StatusCode;
 use resource_derive::Query;
@@ -76,6 +76,6 @@ pub(super) async fn hls(call: Call, query: HlsQuery) -> Result<Content<HlsPlayli
 /// Returns the recording of the path, if the caller may play it.
 pub(super) fn playable(call: &Call) -> Result<Arc<Recording>, Refusal> {
     let recording = call.app.models.recordings.load().get(call.id()?).cloned();
-    let seen = SeenRecordings::of(&call.app.models, Some(&**call.identity()?));
-    recording.filter(|it| seen.shows(it)).ok_or_else(Refusal::unknown::<Recording>)
+    let visible = VisibleRecordings::new(&call.app.models, Some(&**call.identity()?));
+    recording.filter(|it| visible.shows(it)).ok_or_else(Refusal::unknown::<Recording>)
 }

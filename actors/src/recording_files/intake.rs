@@ -11,9 +11,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::ReadingRecording;
 use super::file::{Arrived, has_data};
-use crate::channel::WatchReply;
+use crate::channel::{RecordingReader, WatchReply};
 use crate::clock::now_ms;
 use crate::plans::Target;
 use crate::switchboard::Switchboard;
@@ -63,12 +62,12 @@ impl Intake {
     pub(crate) async fn join(
         switchboard: &Switchboard,
         channel: Uuid,
-        reading: ReadingRecording,
+        reader: RecordingReader,
         stop: &CancellationToken,
     ) -> Result<Option<Self>, String> {
         let connection = Arc::new(Connection::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
         let reply = tokio::select! {
-            reply = switchboard.record(Target::Channel(channel), connection.clone(), reading) => reply,
+            reply = switchboard.record(Target::Channel(channel), connection.clone(), reader) => reply,
             () = stop.cancelled() => return Ok(None),
         };
         let tail = match reply {

@@ -50,7 +50,7 @@ impl fmt::Display for FileLoss {
 }
 
 /// The path of a file that is written.
-pub(super) struct FilePlace {
+pub(crate) struct FilePlace {
     folder: RecordingsFolder,
     path: String,
     /// When the path was looked up last.
@@ -58,14 +58,14 @@ pub(super) struct FilePlace {
 }
 
 impl FilePlace {
-    pub(super) fn new(folder: RecordingsFolder, path: String) -> Self {
+    pub(crate) fn new(folder: RecordingsFolder, path: String) -> Self {
         Self { folder, path, looked_at: Instant::now() }
     }
 
     /// Returns how the open file, to which `length` bytes were written, was lost; `None` if it was not, or if that is not
     /// known now: a disk that is not mounted may come back. The path is looked up if the open file shows a loss, if some
     /// time has passed, or with `is_thorough`. Blocks.
-    pub(super) fn loss(&mut self, file: &File, length: u64, is_thorough: bool) -> Option<FileLoss> {
+    pub(crate) fn loss(&mut self, file: &File, length: u64, is_thorough: bool) -> Option<FileLoss> {
         // A disk that fails reports the error at the next write.
         let open = fstat(file).ok()?;
         let is_short = u64::try_from(open.st_size).is_ok_and(|it| it < length);

@@ -8,7 +8,6 @@
 //! A part that was not answered is sent again. The node that delivers remembers what it took last, so that this makes no
 //! second delivery as long as it runs. After that, the ids of events and runs are the same.
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use domain::ids::DeliveryId;
@@ -17,42 +16,14 @@ use domain::plugin::Plugin;
 use storage::Write;
 use tokio::task::spawn_blocking;
 use tracing::warn;
-use uuid::Uuid;
 
-use super::{IntegrationError, Integrations, Running, Shared};
+use super::error::IntegrationError;
+use super::state::{Integrations, Running, Shared};
 
 /// Maximum number of events and deliveries that are passed on together.
 const PASSED_MAX: usize = 256;
 /// They are not passed on together beyond this size, in bytes.
 const PASSED_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of ids that the node that delivers remembers.
-const TAKEN_MAX: usize = 4_096;
-
-/// The events and runs that this node took from others, by their ids.
-#[derive(Default)]
-pub(super) struct TakenIds {
-    order: VecDeque<Uuid>,
-    ids: HashSet<Uuid>,
-}
-
-impl TakenIds {
-    fn contains(&self, id: Uuid) -> bool {
-        self.ids.contains(&id)
-    }
-
-    fn add(&mut self, id: Uuid) {
-        if !self.ids.insert(id) {
-            return;
-        }
-        self.order.push_back(id);
-        if self.order.len() > TAKEN_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-    }
-}
-
 impl Integrations {
     /// Returns the oldest events and deliveries of this node, for the node that delivers. Deliveries that are attempted now
     /// are left out.
@@ -125,7 +96,7 @@ impl Running {
             if passed.len() >= PASSED_MAX || n_bytes >= PASSED_BYTES_MAX {
                 break;
             }
-            let is_running = self.lanes.lock().values().any(|it| it.is_running(DeliveryId(id)));
+            let is_running = self.queues.lock().values().any(|it| it.is_running(DeliveryId(id)));
             if let Some(delivery) = deliveries.get(id)?.filter(|_| !is_running) {
                 n_bytes += delivery.payload.len() + delivery.summary.len();
                 passed.deliveries.push(delivery);

@@ -22,7 +22,7 @@ const MARKER: &str = ".headwater-recordings";
 /// Hidden folder with the indexes of recordings, and with files while they are made, by id.
 const INDEXES: &str = ".headwater-indexes";
 /// Hidden folder with the parts of the copy that is being made.
-pub(super) const PARTS: &str = ".headwater-parts";
+pub(crate) const PARTS: &str = ".headwater-parts";
 /// Media servers run as other users.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
@@ -160,7 +160,7 @@ impl RecordingsFolder {
     }
 
     /// Returns the status of what is at a path, of a link that of the link itself. `None` if nothing is there.
-    pub(super) fn status(&self, path: &str) -> Result<Option<Stat>, FolderError> {
+    pub(crate) fn status(&self, path: &str) -> Result<Option<Stat>, FolderError> {
         let Some((folder, name)) = parent(self.marked_root()?, path, false)? else { return Ok(None) };
         match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => Ok(Some(status)),
@@ -231,7 +231,7 @@ impl RecordingsFolder {
     }
 
     /// Removes the parts of a copy with their folder, also those that a process left behind that was killed. Blocks.
-    pub(super) fn remove_parts(&self) -> Result<(), FolderError> {
+    pub(crate) fn remove_parts(&self) -> Result<(), FolderError> {
         let root = self.marked_root()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match openat(&root, PARTS, flags, Mode::empty()) {
@@ -250,7 +250,7 @@ impl RecordingsFolder {
     }
 
     /// Opens the index of the recording with this id. With `creates` it is created if it does not exist.
-    pub(super) fn open_index(&self, id: RecordingId, creates: bool) -> Result<Option<File>, FolderError> {
+    pub(crate) fn open_index(&self, id: RecordingId, creates: bool) -> Result<Option<File>, FolderError> {
         let path = format!("{INDEXES}/{id}");
         let Some((folder, name)) = parent(self.marked_root()?, &path, creates)? else { return Ok(None) };
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -263,7 +263,7 @@ impl RecordingsFolder {
     }
 
     /// Creates the file that is made beside a recording, empty.
-    pub(super) fn create_beside(&self, id: RecordingId) -> Result<File, FolderError> {
+    pub(crate) fn create_beside(&self, id: RecordingId) -> Result<File, FolderError> {
         let path = beside(id);
         let (folder, name) = parent(self.marked_root()?, &path, true)?.ok_or(FolderError::Path)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -271,12 +271,12 @@ impl RecordingsFolder {
     }
 
     /// Opens the file beside a recording to read it. `None` if it does not exist.
-    pub(super) fn open_beside(&self, id: RecordingId) -> Result<Option<File>, FolderError> {
+    pub(crate) fn open_beside(&self, id: RecordingId) -> Result<Option<File>, FolderError> {
         self.open_with(&beside(id), OFlags::RDONLY)
     }
 
     /// Puts the file beside a recording in the place of the file at `path`, in one step.
-    pub(super) fn replace_with_beside(&self, id: RecordingId, path: &str) -> Result<(), FolderError> {
+    pub(crate) fn replace_with_beside(&self, id: RecordingId, path: &str) -> Result<(), FolderError> {
         let from = beside(id);
         let (from_folder, from) = parent(self.marked_root()?, &from, false)?.ok_or(FolderError::Path)?;
         let (to_folder, to) = parent(self.marked_root()?, path, false)?.ok_or(FolderError::Path)?;
@@ -286,12 +286,12 @@ impl RecordingsFolder {
     }
 
     /// Removes the file beside a recording. Returns whether it existed.
-    pub(super) fn remove_beside(&self, id: RecordingId) -> Result<bool, FolderError> {
+    pub(crate) fn remove_beside(&self, id: RecordingId) -> Result<bool, FolderError> {
         self.remove(&beside(id))
     }
 
     /// Removes the index of a recording, if it has one.
-    pub(super) fn remove_index(&self, id: RecordingId) -> Result<bool, FolderError> {
+    pub(crate) fn remove_index(&self, id: RecordingId) -> Result<bool, FolderError> {
         self.remove(&format!("{INDEXES}/{id}"))
     }
 

@@ -9,8 +9,8 @@ use storage::Write;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use crate::recorder::node_files::FileReport;
-use crate::recorder::{Parts, Shared, any_changed};
+use super::file_report::FileReport;
+use super::state::{Parts, Shared, any_changed};
 
 /// Time for a change. No node writes for about 20 s after the one that did is lost.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -25,7 +25,7 @@ impl Shared {
     ///
     /// # Errors
     /// The record cannot be written now.
-    pub(in crate::recorder) async fn change_record<R: Send + 'static>(
+    pub(super) async fn change_record<R: Send + 'static>(
         &self,
         id: RecordingId,
         change: impl FnOnce(&mut Recording) -> R + Clone + Send + 'static,

@@ -9,21 +9,21 @@ use domain::recording::Recording;
 use domain::user::{User, UserLevel};
 use storage::{Models, Table};
 
-use crate::reload::view_limits;
+use super::view_limits;
 
 /// The recordings that a viewer may play: admins all, others their own and those of channels that they may watch. A snapshot
 /// of one moment.
 #[derive(Clone)]
-pub struct SeenRecordings {
+pub struct VisibleRecordings {
     limits: ViewLimits,
     channels: Arc<Table<Channel>>,
     user: Option<UserId>,
     is_admin: bool,
 }
 
-impl SeenRecordings {
+impl VisibleRecordings {
     /// For a user, or for callers without credentials.
-    pub fn of(models: &Models, user: Option<&User>) -> Self {
+    pub fn new(models: &Models, user: Option<&User>) -> Self {
         Self {
             limits: view_limits(models, user),
             channels: models.channels.load(),

@@ -26,7 +26,7 @@ const BLOCK_BYTES: usize = 1024 * PACKET;
 /// The tables of a programme are within this many packets from the start of a file.
 const HEAD_PACKETS_MAX: usize = 4_000;
 /// Maximum part of a file that is read because its index lacks it, while others wait for nothing, in bytes.
-pub(super) const CATCH_UP_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const CATCH_UP_BYTES_MAX: u64 = 64 << 20;
 
 /// The points of a file at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl IndexWriter {
     }
 
     /// Continues the index of a file with this length. `None` if it lacks too much of the file.
-    pub(super) fn reopened(file: File, path: &str, of: &File, length: u64) -> io::Result<Option<Self>> {
+    pub(crate) fn reopened(file: File, path: &str, of: &File, length: u64) -> io::Result<Option<Self>> {
         let points = parse(&contents(&file)?, path, length);
         let last = points.last().copied();
         if length.saturating_sub(last.map_or(0, |it| it.offset)) > CATCH_UP_BYTES_MAX {
@@ -128,7 +128,7 @@ impl IndexWriter {
 }
 
 /// Starts the index of a recording; `None` if it cannot be written.
-pub(super) fn create(folder: &RecordingsFolder, id: RecordingId, path: &str) -> Option<IndexWriter> {
+pub(crate) fn create(folder: &RecordingsFolder, id: RecordingId, path: &str) -> Option<IndexWriter> {
     let created = folder.open_index(id, true).and_then(|file| {
         let writer = file.map(|file| IndexWriter::new(file, path)).transpose()?;
         Ok(writer)
@@ -140,7 +140,7 @@ pub(super) fn create(folder: &RecordingsFolder, id: RecordingId, path: &str) -> 
 }
 
 /// Continues the index of a recording; `None` if it cannot be written, or lacks too much.
-pub(super) fn reopen(folder: &RecordingsFolder, id: RecordingId, path: &str) -> Option<IndexWriter> {
+pub(crate) fn reopen(folder: &RecordingsFolder, id: RecordingId, path: &str) -> Option<IndexWriter> {
     let reopened = (|| {
         let (Some(file), Some(of)) = (folder.open_index(id, true)?, folder.reopen(path)?) else {
             return Ok(None);
@@ -160,7 +160,7 @@ fn whole(length: u64) -> u64 {
 }
 
 /// The points that the index of a recording has, and the file.
-pub(super) struct Known {
+pub(crate) struct Known {
     folder: RecordingsFolder,
     id: RecordingId,
     path: String,
@@ -173,7 +173,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Opens a recording. `None` if its file does not exist.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         folder: RecordingsFolder,
         id: RecordingId,
         path: String,
@@ -191,12 +191,12 @@ impl Known {
     }
 
     /// Returns whether little of the file has to be read.
-    pub(super) fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         self.behind <= CATCH_UP_BYTES_MAX
     }
 
     /// Reads the rest. The index of a file that is complete is kept.
-    pub(super) async fn complete(self, is_whole: bool) -> io::Result<RecordingIndex> {
+    pub(crate) async fn complete(self, is_whole: bool) -> io::Result<RecordingIndex> {
         let read = move || {
             let is_short = self.is_short();
             let index = complete(self.points, &self.file, self.length)?;
@@ -236,7 +236,7 @@ pub(crate) fn complete(mut points: Vec<AccessPoint>, of: &File, length: u64) -> 
 }
 
 /// Writes an index whose file is complete.
-pub(super) fn save(file: &File, path: &str, points: &[AccessPoint]) -> io::Result<()> {
+pub(crate) fn save(file: &File, path: &str, points: &[AccessPoint]) -> io::Result<()> {
     let mut bytes = head(path).to_vec();
     points.iter().for_each(|it| push_entry(&mut bytes, *it));
     file.set_len(0)?;

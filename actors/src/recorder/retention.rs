@@ -12,7 +12,7 @@ use domain::ids::RecordingId;
 use domain::recording::retention::{
     DISK_BYTES_RESERVED, GrowingFile, RetentionCause, RetentionInput, RetentionPlan, retention, user_quota,
 };
-use domain::recording::rules::{RecordingRule, RuleMemory};
+use domain::recording::rules::RecordingRule;
 use domain::recording::{LeftFiles, Recording, RecordingInput};
 use domain::setting::CoreSetting;
 use domain::user::User;
@@ -20,7 +20,9 @@ use storage::{Record, Write};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{Parts, Recorder, Shared, any_changed};
+use super::removal::remember_deleted;
+use super::room::RecordingRoom;
+use super::state::{Parts, Recorder, Shared, any_changed};
 use crate::clock::now_ms;
 
 /// Pause between looks while something is recorded.
@@ -38,36 +40,6 @@ const COLLECTIONS: [&str; 5] = [
     CoreSetting::COLLECTION,
     User::COLLECTION,
 ];
-
-/// The room for recordings at the last look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordingRoom {
-    /// Whether recordings have files on this node, and their folder lacks its marker.
-    pub is_unmarked: bool,
-    /// Room on the disk in bytes, if the folder has its marker.
-    pub available: Option<u64>,
-    plan: RetentionPlan,
-    /// Begin of the look.
-    looked_at: Option<Instant>,
-}
-
-impl RecordingRoom {
-    /// Returns why a recording cannot begin; `None` if it can.
-    pub(super) fn refusal(&self, it: &Recording) -> Option<RetentionCause> {
-        self.plan.refusal(it)
-    }
-
-    /// Returns whether the folder lacks its marker after a file in it was opened at this time. Before the next look, the last
-    /// one may be older than the file.
-    pub(super) fn lacks_disk_since(&self, opened_at: Instant) -> bool {
-        self.is_unmarked && self.looked_at.is_some_and(|it| it >= opened_at)
-    }
-
-    /// Returns whether recordings cannot begin because the disk is almost full.
-    pub fn is_disk_full(&self) -> bool {
-        self.plan.is_disk_full
-    }
-}
 
 /// The sizes of growing files at the last look.
 #[derive(Default)]
@@ -213,34 +185,5 @@ impl Shared {
         };
         info!(recording.id = %id, "recording of \"{}\" is removed: {cause}", recording.title());
         Recorder { shared: Arc::clone(self) }.remove_file(&recording).await;
-    }
-}
-
-/// Notes that the recording of a rule was deleted, so that its rule does not make it again.
-///
-/// # Errors
-/// The store cannot be used.
-pub fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
-    let Some(followed) = &recording.followed else { return Ok(()) };
-    let Some(rule) = followed.rule else { return Ok(()) };
-    if write.get::<RecordingRule>(rule.0)?.is_none() {
-        return Ok(());
-    }
-    let mut memory = write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule));
-    memory.add_done(followed.episode);
-    write.put(&memory)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_look_before_a_file_was_opened_does_not_say_that_its_disk_is_lost() {
-        let looked_at = Instant::now();
-        let room = RecordingRoom { is_unmarked: true, looked_at: Some(looked_at), ..Default::default() };
-        assert!(room.lacks_disk_since(looked_at - LOOK_PERIOD));
-        assert!(!room.lacks_disk_since(looked_at + Duration::from_millis(1)));
-        assert!(!RecordingRoom { is_unmarked: false, ..room }.lacks_disk_since(looked_at - LOOK_PERIOD));
     }
 }

@@ -89,12 +89,12 @@ impl RecordingFile {
     }
 
     /// Looks whether the file is still the one at this path.
-    pub(super) fn at_place(self, folder: RecordingsFolder, path: String) -> Self {
+    pub(crate) fn at_place(self, folder: RecordingsFolder, path: String) -> Self {
         Self { place: Some(FilePlace::new(folder, path)), ..self }
     }
 
     /// Returns how the file was lost since it was opened; `None` if it was not. See [`FilePlace::loss`].
-    pub(super) fn loss(&mut self, is_thorough: bool) -> Option<FileLoss> {
+    pub(crate) fn loss(&mut self, is_thorough: bool) -> Option<FileLoss> {
         self.place.as_mut()?.loss(&self.file, self.length, is_thorough)
     }
 
@@ -152,7 +152,7 @@ impl RecordingFile {
 
     /// Prepares an empty file for packets that do not begin with the tables and a key frame, as those of a channel do. `at` is
     /// when the first one arrived.
-    pub(super) fn begin_anywhere(&mut self, at: i64) {
+    pub(crate) fn begin_anywhere(&mut self, at: i64) {
         if self.length == 0 && self.joined.is_none() {
             let splice = Splice::new(SpliceSettings::default());
             let (origin, latest) = ((Duration::ZERO, at), Duration::ZERO);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::client::ClientCache;
 
-pub(super) struct Lane {
+pub(super) struct RecipientQueue {
     pub(super) id: Recipient,
     state: Mutex<State>,
     /// Wakes the worker.
@@ -28,7 +28,7 @@ struct State {
     not_before: Instant,
 }
 
-impl Lane {
+impl RecipientQueue {
     pub(super) fn new(id: Recipient, parallel: u8) -> Self {
         let (queue, not_before) = (DeliveryQueue::new(parallel), Instant::now());
         let state = State { queue, dead: BTreeMap::new(), not_before };

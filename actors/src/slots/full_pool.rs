@@ -1,0 +1,52 @@
+//! The account that is at its limit, and the sentence about it.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The account that is at its limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullPool {
+    /// Name of the account.
+    pub account: String,
+    /// Name of its server group, if that is at its limit and not the account.
+    pub server_group: Option<String>,
+    /// Age of its oldest lease.
+    pub since: Duration,
+    /// Its maximum number of connections.
+    pub max_streams: u32,
+    /// The maximum was not configured but discovered by a refusal of the provider.
+    pub is_discovered: bool,
+    /// How many of its connections are reserved for recordings that begin soon.
+    pub n_reserved: u32,
+    /// The nodes of the cluster could not be asked, so it is not known whether it is at its limit.
+    pub is_unknown: bool,
+}
+
+impl fmt::Display for FullPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { account, max_streams: max, .. } = self;
+        if self.is_unknown {
+            return write!(
+                f,
+                "account \"{account}\" has a limit of connections, and this node cannot ask the other nodes of the \
+                 cluster for one"
+            );
+        }
+        let streams = if *max == 1 { "stream" } else { "streams" };
+        match (&self.server_group, self.is_discovered) {
+            (Some(group), _) => write!(
+                f,
+                "server group \"{group}\" of account \"{account}\" is at its limit of {max} {streams}"
+            )?,
+            (None, false) => write!(f, "account \"{account}\" is at its limit of {max} {streams}")?,
+            (None, true) => {
+                write!(f, "the provider of account \"{account}\" refuses more than {max} {streams} at once")?
+            }
+        }
+        match self.n_reserved {
+            0 => Ok(()),
+            1 => f.write_str(", of which 1 is reserved for a recording"),
+            n => write!(f, ", of which {n} are reserved for recordings"),
+        }
+    }
+}
