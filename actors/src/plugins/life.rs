@@ -9,7 +9,7 @@ use domain::plugin::{Lifetime, Limits, PluginGap, PluginKey, PluginState, fields
 use media::source::PipedCommand;
 use media::{ProgramUser, find_program};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -20,12 +20,11 @@ use super::confine::OwnFolders;
 use super::crashes::{AfterCrash, Crashes, GATEWAY_STARTS_MAX};
 use super::groups::PluginGroup;
 use super::host_files::{HOST, compat_arguments};
-use super::python::Python;
 use super::run::{RunRefusal, RunRequest, RunResult, RunStage};
 use super::session::SessionEnd;
 use super::state::{Entry, Parts, Shared};
 use super::store::Storage;
-use super::{InstalledPlugin, PluginNote, PluginNotification, PluginStatus, confine, environment, python};
+use super::{InstalledPlugin, PluginNote, PluginNotification, PluginStatus, confine, environment};
 use crate::clock::now_ms;
 
 /// Maximum number of runs that wait.

@@ -67,7 +67,7 @@ pub(crate) use self::schedules::Schedules;
 pub use self::schedules::ShownSchedule;
 pub use self::settings::{PluginFolders, PluginSettings, PluginTimings};
 pub use self::state::Plugins;
-use self::state::{Entry, Parts, Sample, Shared};
+use self::state::{Entry, Parts, Shared};
 pub use self::status::{PluginError, PluginStatus};
 use self::tokens::ProcessTokens;
 pub use self::usage::PluginResources;

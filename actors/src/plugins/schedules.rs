@@ -9,8 +9,9 @@ use std::time::Duration;
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::ids::DeliveryId;
 use domain::integration::{ActionRun, Delivery, Recipient};
-use domain::plugin::{ActionSchedule, Plugin, PluginSchedules};
+use domain::plugin::{ActionSchedule, Plugin, PluginSchedules, actions_of_plugin};
 use jiff::tz::TimeZone;
+use serde_json::Value;
 use storage::Models;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
+use super::backend::InstalledPlugin;
 use crate::clock::now_ms;
 use crate::schedule;
 
@@ -148,7 +150,7 @@ impl Schedules {
     }
 
     /// Changes the schedules of a plugin that still exists.
-    async fn change<R: Send + 'static>(
+    pub(super) async fn change<R: Send + 'static>(
         &self,
         id: u32,
         change: impl FnOnce(&mut PluginSchedules) -> Result<R, String> + Send + 'static,
@@ -224,6 +226,8 @@ fn zone(models: &Models) -> TimeZone {
 
 #[cfg(test)]
 mod tests {
+    use domain::plugin::ScheduleSource;
+    use serde_json::{Map, json};
     use storage::Store;
 
     use super::*;

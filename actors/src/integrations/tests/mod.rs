@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use domain::channel::ChannelNumber;
+use domain::egress::Distance;
 use domain::event::{ChannelRef, Event, EventBody, VodRef};
-use domain::integration::{Integration, Preset, Signing, Subscription, Target, Webhook};
+use domain::integration::{DeliveryLogLimits, Integration, Preset, Signing, Subscription, Target, Webhook};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use media::closer::Closer;
@@ -23,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::*;
+use crate::clock::now_ms;
 
 mod forwarding;
 

@@ -21,6 +21,7 @@ use media::closer::Closer;
 use media::{Confinement, Launcher, LauncherSettings, can_restrict_files};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use storage::Store;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

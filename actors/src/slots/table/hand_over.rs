@@ -7,9 +7,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use domain::cluster::record::{LeaseId, PoolId, ProcessId};
-use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::limits::HeldSlot;
+use domain::cluster::record::ProcessId;
+use domain::ids::{ProfileId, StreamId};
 use domain::plan::SlotPool;
 use tokio::time::Instant;
 
