@@ -71,7 +71,7 @@ impl<R: RefreshRow> RefreshTable<R> {
         self.rows.lock().values().cloned().collect()
     }
 
-    pub(crate) fn of(&self, id: R::Id) -> Option<R> {
+    pub(crate) fn get(&self, id: R::Id) -> Option<R> {
         self.rows.lock().get(&id).cloned()
     }
 }

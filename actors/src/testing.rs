@@ -169,12 +169,12 @@ impl Plans for FixedPlans {
 
 impl Scenario {
     /// Creates channels 1, 2, … with these streams; every stream plays.
-    pub(crate) async fn of<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
-        Self::of_table(settings, channels, |of_node| of_node).await
+    pub(crate) async fn new<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
+        Self::with_table(settings, channels, |of_node| of_node).await
     }
 
     /// Creates channels as [`Self::of`] does, whose leases come from another table than that of the node.
-    pub(crate) async fn of_table<const N: usize>(
+    pub(crate) async fn with_table<const N: usize>(
         settings: Settings,
         channels: [&[Stream]; N],
         leases: impl FnOnce(Arc<SlotTable>) -> Arc<dyn LeaseTable>,
@@ -250,7 +250,7 @@ impl Scenario {
     }
 
     /// Creates a scenario from a store and follows it; each stream plays under the last part of its address.
-    pub(crate) async fn of_store(settings: Settings, plans: Arc<dyn Plans>, models: Models) -> Self {
+    pub(crate) async fn with_store(settings: Settings, plans: Arc<dyn Plans>, models: Models) -> Self {
         let dial = MemoryDial::new();
         let provider = dial.provider("tv:80");
         let streams = models.store.collection::<domain::stream::Stream>().all().expect("streams");

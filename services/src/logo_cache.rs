@@ -194,7 +194,7 @@ impl LogoCache {
     }
 
     async fn download(&self, url: &str, way: &ImageWay) -> Result<Bytes, String> {
-        let fetch = way.account.as_ref().map_or_else(|| self.fetch.clone(), |it| self.fetch.of_account(it));
+        let fetch = way.account.as_ref().map_or_else(|| self.fetch.clone(), |it| self.fetch.for_account(it));
         let placed = way.server.as_ref().map(|(all, used)| at_address(&SourceUrl::new(url), all, used));
         let url = placed.as_ref().map_or(url, SourceUrl::expose);
         let mut body =

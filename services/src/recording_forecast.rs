@@ -71,7 +71,7 @@ impl RecordingRules {
             for id in airing.channels.iter() {
                 let Some(channel) = channels.get(id.0) else { continue };
                 let may_record = permissions.may_record(rule, channel, &settings);
-                if may_record && forecast.has_room(*id, airing.start, airing.end, &pools.of(channel.uuid)) {
+                if may_record && forecast.has_room(*id, airing.start, airing.end, &pools.get(channel.uuid)) {
                     found.insert(recording.id, Alternative { channel: *id, airing: Airing::clone(&airing) });
                     break;
                 }

@@ -509,7 +509,7 @@ async fn start_system(
     };
     let packets = runtimes.packets.clone();
     let node = of_node.as_ref().map(|it| it.channels.name.as_str());
-    let recordings = RecordingsFolder::new(config.recordings_folder()).of_node(node);
+    let recordings = RecordingsFolder::new(config.recordings_folder()).with_node(node);
     let is_edge = of_node.as_ref().is_some_and(|it| !it.channels.may_originate);
     let link = of_node.as_ref().map(|it| it.leases.link.clone());
     let (leases, shared) = of_node.map(|it| (it.leases, (it.channels, it.seats))).unzip();

@@ -252,7 +252,7 @@ fn pass_on(body: FetchBody, asked: String, permit: OwnedSemaphorePermit) -> Resp
             Ok(Some(piece)) => Some((Ok(Frame::data(piece)), Some((body, asked, permit)))),
             Ok(None) => None,
             Err(error) => {
-                let error = json_value(&RelayedError::of(&error, &asked));
+                let error = json_value(&RelayedError::new(&error, &asked));
                 let trailers = error.map(|it| HeaderMap::from_iter([(ERROR_TRAILER, it)]));
                 Some((trailers.map(Frame::trailers).ok_or_else(|| io::Error::other("it broke off")), None))
             }

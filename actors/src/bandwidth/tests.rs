@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("b").await;
@@ -24,7 +24,7 @@ async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_source_is_left_after_a_long_configured_time() {
     let patient = Settings { buffering_timeout: 25 * SECOND, ..settings() };
-    let scenario = Scenario::of(patient, [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(patient, [&[stream(1, "a"), stream(2, "b")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
     let mut viewer = scenario.watch(channel(1)).await;
     let joined_at = Instant::now();
@@ -34,7 +34,7 @@ async fn a_slow_source_is_left_after_a_long_configured_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_socket_accepts_nothing_for_half_a_minute_is_closed() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let (_watch, connection) = scenario.ask_as(channel(1), None, "phone").await;
     connection.meter.blocked(Instant::now());
     sleep(29 * SECOND).await;

@@ -70,7 +70,7 @@ pub(super) async fn load(
     let asking = async {
         let _turn = parts.fetch.turn(account.id).await;
         let reach = Reach::typed(account.allowed_networks);
-        let fetch = parts.fetch.of_account(account).within(limits);
+        let fetch = parts.fetch.for_account(account).within(limits);
         let body = fetch.get(login.vod_url(question).expose(), &account.headers, reach).await?;
         body.whole().await
     };

@@ -28,7 +28,10 @@ pub(super) fn categories(
         return Err(VodError::Empty { what });
     }
     let enables_new = account.enables_new_category(kind);
-    models.vod.land_categories(account.id, kind, found, enables_new, now).map_err(|it| of_landing(it, what))
+    models
+        .vod
+        .land_categories(account.id, kind, found, enables_new, now)
+        .map_err(|it| landing_error(it, what))
 }
 
 /// Writes the titles of a kind that an account lists.
@@ -39,7 +42,7 @@ pub(super) fn titles(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<LandedTitles, VodError> {
     let (what, _) = words_of(sync.kind);
-    models.vod.land_titles(sync, found, is_stopped).map_err(|it| of_landing(it, what))
+    models.vod.land_titles(sync, found, is_stopped).map_err(|it| landing_error(it, what))
 }
 
 /// Writes the details of a title.
@@ -49,7 +52,7 @@ pub(super) fn details(
     found: FoundDetails,
     now: i64,
 ) -> Result<(), VodError> {
-    models.vod.land_details(relation, found, now).map(drop).map_err(|it| of_landing(it, "films"))
+    models.vod.land_details(relation, found, now).map(drop).map_err(|it| landing_error(it, "films"))
 }
 
 /// Writes the episodes of series, each answer being complete.
@@ -60,12 +63,12 @@ pub(super) fn episodes(
     now: i64,
 ) -> Result<(), VodError> {
     for landed in models.vod.land_episodes(found, account.stale_stream_days, now)? {
-        landed.map_err(|it| of_landing(it, "episodes"))?;
+        landed.map_err(|it| landing_error(it, "episodes"))?;
     }
     Ok(())
 }
 
-fn of_landing(error: LandError, what: &'static str) -> VodError {
+fn landing_error(error: LandError, what: &'static str) -> VodError {
     match error {
         LandError::Empty => VodError::Empty { what },
         LandError::Unfamiliar { n_known, n_seen } => VodError::Dwindled { what, n_known, n_seen },

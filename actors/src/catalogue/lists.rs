@@ -134,7 +134,7 @@ pub(super) struct Categories {
 }
 
 impl Categories {
-    pub(super) fn of(links: &[AccountCategory], adult: HashSet<String>) -> Self {
+    pub(super) fn new(links: &[AccountCategory], adult: HashSet<String>) -> Self {
         let ids = |it: &AccountCategory| it.provider_ids.clone();
         let enabled = links.iter().filter(|it| it.enabled);
         Self {
@@ -147,7 +147,7 @@ impl Categories {
 
     /// Returns the category under which a title is imported: the first one of its own that is enabled. A title without
     /// one that the panel lists belongs to the category of such titles.
-    fn of_title(&self, own: &[String]) -> Option<VodCategoryId> {
+    fn category(&self, own: &[String]) -> Option<VodCategoryId> {
         let of = |it: &String| self.enabled.get(it).copied();
         if let Some(found) = own.iter().find_map(of) {
             return Some(found);
@@ -229,12 +229,12 @@ fn read_titles(
         };
         let read = match kind {
             TitleKind::Movie => read_movie(json).map(|mut it| {
-                let category = categories.of_title(&it.categories);
+                let category = categories.category(&it.categories);
                 it.facts.is_adult |= categories.is_adult(&it.categories);
                 category.map(|category| it.into_found(category))
             }),
             TitleKind::Series => read_series(json).map(|mut it| {
-                let category = categories.of_title(&it.categories);
+                let category = categories.category(&it.categories);
                 it.facts.is_adult |= categories.is_adult(&it.categories);
                 category.map(|category| it.into_found(category))
             }),
@@ -309,7 +309,7 @@ mod tests {
     fn a_title_is_imported_under_its_first_enabled_category() {
         let links = [link(1, &["21", "23"], true), link(2, &["22"], false), link(3, &[""], true)];
         let own = |ids: &[&str]| ids.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let all = Categories::of(&links, HashSet::from(["23".to_owned()]));
+        let all = Categories::new(&links, HashSet::from(["23".to_owned()]));
         for (ids, expected) in [
             (&["21"][..], Some(1)),
             (&["22"], None),
@@ -318,18 +318,18 @@ mod tests {
             (&["99"], Some(3)),
             (&["99", "22"], None),
         ] {
-            assert_eq!(all.of_title(&own(ids)).map(|it| it.0), expected, "{ids:?}");
+            assert_eq!(all.category(&own(ids)).map(|it| it.0), expected, "{ids:?}");
             assert_eq!(all.is_adult(&own(ids)), ids.contains(&"23"), "{ids:?}");
         }
         let single = Categories { asked: Some("23".to_owned()), ..all };
         assert_eq!(
-            single.of_title(&[]).map(|it| it.0),
+            single.category(&[]).map(|it| it.0),
             Some(1),
             "a panel that names no category in such a list"
         );
-        assert_eq!(single.of_title(&own(&["22"])), None, "a panel that ignores the question for one");
+        assert_eq!(single.category(&own(&["22"])), None, "a panel that ignores the question for one");
         assert!(single.is_adult(&[]) && !single.is_adult(&own(&["22"])));
-        let closed = Categories::of(&links[..2], HashSet::new());
-        assert_eq!(closed.of_title(&own(&["99"])), None);
+        let closed = Categories::new(&links[..2], HashSet::new());
+        assert_eq!(closed.category(&own(&["99"])), None);
     }
 }

@@ -300,7 +300,7 @@ impl VodImporter {
             self.shared.updates.change(job, |it| it.n_questions -= n - n_queued);
             self.work_on(account);
         }
-        let update = self.shared.updates.of(job).unwrap_or(update);
+        let update = self.shared.updates.get(job).unwrap_or(update);
         Ok(DetailsUpdateStart::Started { update, n_titles })
     }
 
@@ -326,7 +326,7 @@ impl VodImporter {
 
     /// Returns the running or last refresh of an account, if it is recent.
     pub fn progress_of(&self, account: AccountId) -> Option<VodRefreshStatus> {
-        self.shared.progress.of(account)
+        self.shared.progress.get(account)
     }
 
     /// Returns the running and recently finished updates of details, in the order of their requests.
@@ -456,7 +456,7 @@ impl VodImporter {
             Some(_) => warn!(account.id = %account, "failed to refresh films and series: {message}"),
             None => {}
         }
-        if let Some(mut row) = self.shared.progress.of(account).filter(|it| it.job == request.job) {
+        if let Some(mut row) = self.shared.progress.get(account).filter(|it| it.job == request.job) {
             (row.phase, row.outcome, row.message) = (VodPhase::Done, outcome, message);
             self.shared.progress.update(row);
         }

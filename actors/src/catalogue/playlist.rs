@@ -65,7 +65,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn of(account: &Account) -> Self {
+    fn new(account: &Account) -> Self {
         // The refresh was refused if they are invalid.
         Self {
             rules: Rules::new(&account.rules).unwrap_or_default(),
@@ -83,7 +83,7 @@ impl Reader {
 impl TitleImport<'_> {
     /// Imports the titles. A failure concerns one kind, is recorded and logged, and changes nothing of that kind.
     pub(crate) fn run(&self) {
-        let reader = Reader::of(self.account);
+        let reader = Reader::new(self.account);
         for kind in TitleKind::ALL {
             let Err(error) = self.kind(kind, &reader) else { continue };
             let (what, _) = words_of(kind);

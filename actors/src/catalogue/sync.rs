@@ -78,7 +78,7 @@ impl SyncJob<'_> {
 
     async fn kind(&self, login: &PanelLogin, kind: TitleKind) -> Result<KindSummary, VodError> {
         self.report(|it| it.phase = VodPhase::Categories);
-        let fetch = self.parts.fetch.of_account(&self.account);
+        let fetch = self.parts.fetch.for_account(&self.account);
         let panel = Panel { fetch: &fetch, account: &self.account, login, stop: &self.stop };
         let ListedCategories { found, adult, mut skipped } = panel.categories(kind).await?;
         self.check_account()?;
@@ -94,7 +94,7 @@ impl SyncJob<'_> {
             let landed = LandedTitles::default();
             return Ok(KindSummary { kind, n_categories, n_enabled, landed, skipped });
         }
-        let categories = Categories::of(&links, adult);
+        let categories = Categories::new(&links, adult);
         let ids: Vec<(&str, &AccountCategory)> =
             enabled.iter().flat_map(|link| link.provider_ids.iter().map(|id| (id.as_str(), *link))).collect();
         let is_singly = ids.len() <= CATEGORY_QUESTIONS_MAX && ids.iter().all(|(id, _)| !id.is_empty());
@@ -171,7 +171,7 @@ fn report(
     request: SyncRequest,
     change: impl FnOnce(&mut VodRefreshStatus),
 ) {
-    if let Some(mut row) = progress.of(account.id).filter(|it| it.job == request.job) {
+    if let Some(mut row) = progress.get(account.id).filter(|it| it.job == request.job) {
         change(&mut row);
         progress.update(row);
     }

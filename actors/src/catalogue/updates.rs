@@ -78,7 +78,7 @@ impl DetailsUpdates {
         self.all.lock().iter().cloned().collect()
     }
 
-    pub(super) fn of(&self, job: Uuid) -> Option<DetailsUpdate> {
+    pub(super) fn get(&self, job: Uuid) -> Option<DetailsUpdate> {
         self.all.lock().iter().find(|it| it.job == job).cloned()
     }
 }
@@ -99,9 +99,9 @@ mod tests {
         updates.ended(second, None);
         assert!(!updates.begin(more.clone()));
         updates.ended(second, Some("No.".to_owned()));
-        let seen = updates.of(second).unwrap();
+        let seen = updates.get(second).unwrap();
         assert_eq!((seen.n_done, seen.n_failed, seen.n_left(), &*seen.message), (1, 1, 0, "No."));
         assert!(updates.begin(more));
-        assert_eq!((updates.of(second), updates.all().len()), (None, UPDATES_MAX));
+        assert_eq!((updates.get(second), updates.all().len()), (None, UPDATES_MAX));
     }
 }

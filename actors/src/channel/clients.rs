@@ -45,7 +45,7 @@ impl Client {
 
 /// Starts the actor of a client.
 fn spawn(request: &JoinRequest, parent: ActorCell) -> Result<ActorRef<client::Message>, SpawnErr> {
-    let state = client::State::of(request.connection.clone());
+    let state = client::State::new(request.connection.clone());
     Ok(ActorRuntime::spawn_linked_instant(None, client::Actor, state, parent)?.0)
 }
 

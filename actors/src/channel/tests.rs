@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_keeps_watching_when_the_first_stream_stops() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.set("/a", Behaviour::Status(404));
@@ -40,7 +40,7 @@ async fn a_viewer_keeps_watching_when_the_first_stream_stops() {
 /// nothing more.
 #[tokio::test(start_paused = true)]
 async fn without_a_free_slot_a_silent_source_is_left_after_the_stall_time() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.break_now("/a", Break::Silence);
@@ -59,7 +59,7 @@ async fn a_silent_source_costs_at_most_two_and_a_half_seconds_where_a_slot_is_fr
     use crate::timeline::RunEntryKind::*;
     // On one account, and on two without a limit.
     for streams in [[limited(1, "a", 1, 2), limited(2, "b", 1, 2)], [stream(1, "a"), stream(2, "b")]] {
-        let scenario = Scenario::of(settings(), [&streams]).await;
+        let scenario = Scenario::new(settings(), [&streams]).await;
         let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
         scenario.provider.break_now("/a", Break::Silence);
@@ -90,7 +90,7 @@ async fn a_silent_source_costs_at_most_two_and_a_half_seconds_where_a_slot_is_fr
 
 #[tokio::test(start_paused = true)]
 async fn the_only_stream_of_a_channel_is_reopened_beside_itself_where_a_slot_is_free() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 2)]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.break_now("/a", Break::Silence);
@@ -103,7 +103,7 @@ async fn the_only_stream_of_a_channel_is_reopened_beside_itself_where_a_slot_is_
 #[tokio::test(start_paused = true)]
 async fn a_silent_source_that_sends_again_keeps_playing_and_the_other_one_is_closed() {
     let now = Settings { silence_suspected_after: Duration::from_millis(500), ..settings() };
-    let scenario = Scenario::of(now, [&[limited(1, "a", 1, 2), limited(2, "b", 1, 2)]]).await;
+    let scenario = Scenario::new(now, [&[limited(1, "a", 1, 2), limited(2, "b", 1, 2)]]).await;
     // One picture per second.
     let slow = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
     scenario.provider.set("/a", Behaviour::Play(Play::new(slow)));
@@ -123,7 +123,7 @@ async fn a_silent_source_that_sends_again_keeps_playing_and_the_other_one_is_clo
 /// Holds T-fo.6 for a stream that opens and never becomes playable.
 #[tokio::test(start_paused = true)]
 async fn a_switch_to_a_stream_that_never_becomes_playable_costs_viewers_nothing() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2), limited(2, "b", 1, 2)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 2), limited(2, "b", 1, 2)]]).await;
     let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("b") };
     let broken = Play { after: Some((300, Break::Nulls)), ..Play::new(ts) };
     scenario.provider.set("/b", Behaviour::Play(broken));
@@ -170,7 +170,7 @@ async fn the_second_stream_plays_after_any_failure_of_the_first() {
         Behaviour::Garbage,
     ];
     for behaviour in failing {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
         scenario.provider.set("/a", behaviour.clone());
         let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("b").await;
@@ -186,7 +186,7 @@ async fn the_second_stream_plays_after_any_failure_of_the_first() {
         (Break::Nulls, "stall"),
         (Break::UnknownPids, "stall"),
     ] {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
         scenario.provider.script("/a", [play(after), Behaviour::Status(404)]);
         let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("b").await;
@@ -206,7 +206,7 @@ async fn the_second_stream_plays_after_any_failure_of_the_first() {
 /// Holds T-life.5: the channel stops a full delay after the latest departure.
 #[tokio::test(start_paused = true)]
 async fn a_channel_lingers_from_the_latest_departure() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let delay = settings().channel_shutdown_delay;
     drop(scenario.watch(channel(1)).await);
     let left_at = Instant::now();
@@ -224,7 +224,7 @@ async fn a_channel_lingers_from_the_latest_departure() {
 /// its timer belonged to an earlier join, and no timer belonged to the last one.
 #[tokio::test(start_paused = true)]
 async fn a_channel_ends_even_if_its_last_caller_hung_up_early() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     drop(scenario.watch(channel(1)).await);
     drop(scenario.watch(channel(2)).await);
     assert!(tokio::time::timeout(Duration::ZERO, scenario.ask(channel(1))).await.is_err());
@@ -245,7 +245,7 @@ async fn until(condition: impl Fn() -> bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_start_of_a_channel_is_reported_before_the_departure_of_a_viewer_who_saw_it() {
     let now = Settings { random_access_wait: 3 * SECOND, ..settings() };
-    let scenario = Scenario::of(now, [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(now, [&[stream(1, "a")]]).await;
     // Without a random-access point, the output starts only after the wait for one.
     let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("a") };
     scenario.provider.set("/a", Behaviour::Play(Play::new(ts)));
@@ -263,7 +263,7 @@ async fn the_start_of_a_channel_is_reported_before_the_departure_of_a_viewer_who
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_followed_by_a_play_uses_one_upstream() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut probe = scenario.watch(channel(1)).await;
     probe.sees("a").await;
     drop(probe);
@@ -284,7 +284,7 @@ async fn a_channel_that_cannot_start_reports_it_and_leaves_nothing() {
         Behaviour::Close,
         Behaviour::Garbage,
     ] {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         scenario.provider.set("/a", behaviour.clone());
         let asked_at = Instant::now();
         match scenario.ask(channel(1)).await {
@@ -302,7 +302,7 @@ async fn a_channel_that_cannot_start_reports_it_and_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_whose_only_stream_is_missing_ends_at_once() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set("/a", Behaviour::Status(404));
     let asked_at = Instant::now();
     let WatchReply::Tail { mut tail, .. } = scenario.ask(channel(1)).await else { panic!("granted at once") };
@@ -314,7 +314,7 @@ async fn a_channel_whose_only_stream_is_missing_ends_at_once() {
 /// Holds T-fo.5: the number of requests is bounded while all streams fail, then the viewers are disconnected.
 #[tokio::test(start_paused = true)]
 async fn viewers_of_a_channel_that_is_gone_are_closed_after_a_minute_of_filler() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     for path in ["/a", "/b"] {
@@ -332,7 +332,7 @@ async fn viewers_of_a_channel_that_is_gone_are_closed_after_a_minute_of_filler()
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut first = scenario.watch(channel(1)).await;
     first.sees("a").await;
     scenario.provider.set("/a", Behaviour::Status(503));
@@ -352,7 +352,7 @@ async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
 /// Holds T-slot.5: channel 1 and stream 1 are different targets.
 #[tokio::test(start_paused = true)]
 async fn a_preview_of_stream_one_and_channel_one_have_a_lease_each() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 2)]]).await;
     let on_channel = scenario.watch(channel(1)).await;
     let preview = scenario.watch(Target::Stream(StreamId(1))).await;
     let purposes: Vec<_> = scenario.system.leases().iter().map(|it| it.purpose).collect();
@@ -367,7 +367,7 @@ async fn a_preview_of_stream_one_and_channel_one_have_a_lease_each() {
 /// Holds T-fo.6: the reply arrives after the switch and contains its result.
 #[tokio::test(start_paused = true)]
 async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     let switchboard = scenario.system.switchboard();
@@ -383,7 +383,7 @@ async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
 /// Holds T-fo.6: after a failed switch the old stream plays, and the status reports it.
 #[tokio::test(start_paused = true)]
 async fn a_switch_to_a_stream_that_does_not_play_changes_nothing() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.set("/b", Behaviour::Status(404));
@@ -397,7 +397,7 @@ async fn a_switch_to_a_stream_that_does_not_play_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_switch_on_a_full_account_closes_the_old_stream_and_returns_to_it_after_a_failure() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     let switchboard = scenario.system.switchboard();
@@ -413,7 +413,7 @@ async fn a_switch_on_a_full_account_closes_the_old_stream_and_returns_to_it_afte
 
 #[tokio::test(start_paused = true)]
 async fn a_switch_of_an_unwatched_channel_or_to_an_unknown_stream_is_refused() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let switchboard = scenario.system.switchboard();
     assert_eq!(switchboard.switch(channel(1), SwitchTo::Next).await.unwrap(), SwitchOutcome::NotLive);
     let _viewer = scenario.watch(channel(1)).await;
@@ -423,7 +423,7 @@ async fn a_switch_of_an_unwatched_channel_or_to_an_unknown_stream_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lingering_channel_gives_its_slot_to_another_channel() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     scenario.watch(channel(1)).await.sees("a").await;
     let asked_at = Instant::now();
     scenario.watch(channel(2)).await.sees("b").await;
@@ -436,7 +436,7 @@ async fn a_lingering_channel_gives_its_slot_to_another_channel() {
 
 #[tokio::test(start_paused = true)]
 async fn a_player_that_closes_the_old_channel_after_it_asked_for_the_new_one_gets_it() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let old = scenario.watch(channel(1)).await;
     let asked = scenario.ask(channel(2));
     let close = async {
@@ -451,7 +451,7 @@ async fn a_player_that_closes_the_old_channel_after_it_asked_for_the_new_one_get
 
 #[tokio::test(start_paused = true)]
 async fn a_watched_channel_keeps_its_slot() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let mut watching = scenario.watch(channel(1)).await;
     let WatchReply::Refused(WatchRefusal::Full(full)) = scenario.ask(channel(2)).await else {
         panic!("expected a refusal")
@@ -469,7 +469,7 @@ async fn a_device_replaces_its_own_unshared_channel_if_that_is_allowed() {
         (AtLimit::Refuse, None, false),
         (AtLimit::ReplaceOwn, Some("bob"), false),
     ] {
-        let scenario = Scenario::of(
+        let scenario = Scenario::new(
             Settings { at_limit, ..settings() },
             [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]],
         )
@@ -488,7 +488,7 @@ async fn a_device_replaces_its_own_unshared_channel_if_that_is_allowed() {
 
 #[tokio::test(start_paused = true)]
 async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let (_first, connection) = scenario.ask_as(channel(1), Some("ann"), "tv").await;
     let (watch, _) = scenario.ask_as(channel(2), Some("ann"), "phone").await;
     assert!(matches!(watch, WatchReply::Refused(WatchRefusal::Full(_))));
@@ -500,7 +500,7 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_opens_nothing_and_takes_no_lease() {
     let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(1, "a") };
-    let scenario = Scenario::of(settings(), [&[redirect]]).await;
+    let scenario = Scenario::new(settings(), [&[redirect]]).await;
     let WatchReply::Redirect(url) = scenario.ask(channel(1)).await else { panic!("not redirected") };
     assert_eq!(url.expose(), "http://tv:80/a");
     assert_eq!((scenario.system.counts().leases, scenario.provider.n_accepted()), (0, 0));
@@ -510,7 +510,7 @@ async fn a_redirect_opens_nothing_and_takes_no_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_failover_never_turns_a_running_answer_into_a_redirect() {
     let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(2, "b") };
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), redirect, stream(3, "c")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), redirect, stream(3, "c")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.set("/a", Behaviour::Status(404));
@@ -520,7 +520,7 @@ async fn a_failover_never_turns_a_running_answer_into_a_redirect() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kicked_client_is_gone_and_the_others_watch_on() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let (kicked, connection) = scenario.ask_as(channel(1), None, "player").await;
     let mut other = scenario.watch(channel(1)).await;
     let WatchReply::Tail { client, .. } = &kicked else { panic!("{kicked:?}") };
@@ -535,7 +535,7 @@ async fn a_kicked_client_is_gone_and_the_others_watch_on() {
 
 #[tokio::test(start_paused = true)]
 async fn stopping_a_channel_gives_its_clients_the_last_chunks_and_this_end() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     assert_eq!(scenario.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::Stopping);
@@ -549,7 +549,7 @@ async fn stopping_a_channel_gives_its_clients_the_last_chunks_and_this_end() {
 /// A client that neither reads nor closes must not keep an ending channel.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_its_last_chunks_is_closed() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let (_unread, connection) = scenario.ask_as(channel(1), None, "phone").await;
     scenario.system.switchboard().stop(channel(1)).await.unwrap();
     sleep(actor::FAREWELL_TIMEOUT + SECOND).await;
@@ -560,7 +560,7 @@ async fn a_client_that_does_not_read_its_last_chunks_is_closed() {
 /// Holds the changed delay of T-life.1: a new delay applies from the next departure.
 #[tokio::test(start_paused = true)]
 async fn a_changed_delay_applies_from_the_next_departure() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let viewer = scenario.watch(channel(1)).await;
     scenario.system.configure(Settings { channel_shutdown_delay: 30 * SECOND, ..settings() }).unwrap();
     drop(viewer);
@@ -587,7 +587,7 @@ mod night {
 
 async fn a_session_plays_and_takes_another_viewer_after(hours: u32) {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play::new(quiet)));
     let mut viewer = scenario.watch(channel(1)).await;
     let until = Instant::now() + hours * 3600 * SECOND;
@@ -604,7 +604,7 @@ async fn a_session_plays_and_takes_another_viewer_after(hours: u32) {
 #[tokio::test(start_paused = true)]
 async fn drops_far_apart_reconnect_and_drops_in_a_row_fail_over() {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play::new(quiet)));
     let mut viewer = scenario.watch(channel(1)).await;
     let watch_for = async |viewer: &mut TestViewer, time: Duration| {
@@ -630,7 +630,7 @@ async fn drops_far_apart_reconnect_and_drops_in_a_row_fail_over() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_still_counts_a_closed_connection_is_tried_again() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
-    let scenario = Scenario::of(now, [&[limited(1, "a", 1, 1)]]).await;
+    let scenario = Scenario::new(now, [&[limited(1, "a", 1, 1)]]).await;
     scenario.watch(channel(1)).await.sees("a").await;
     scenario.is_quiet().await;
     scenario.provider.script("/a", [Behaviour::Status(403), Behaviour::Status(403), Behaviour::play("a")]);
@@ -641,7 +641,7 @@ async fn a_provider_that_still_counts_a_closed_connection_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_only_stream_of_a_channel_has_the_whole_start_time_to_connect() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set_reachability(Reachability::After(9 * SECOND));
     let asked_at = Instant::now();
     let mut viewer = scenario.watch(channel(1)).await;
@@ -652,7 +652,7 @@ async fn the_only_stream_of_a_channel_has_the_whole_start_time_to_connect() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_first_stream_is_left_after_the_usual_time() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     scenario.provider.set("/a", Behaviour::NoAnswer);
     let asked_at = Instant::now();
     let mut viewer = scenario.watch(channel(1)).await;
@@ -663,7 +663,7 @@ async fn a_silent_first_stream_is_left_after_the_usual_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_provider_does_not_end_a_start_before_the_channel_gives_up() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set_reachability(Reachability::Silent);
     let asked_at = Instant::now();
     let WatchReply::Tail { mut tail, .. } = scenario.ask(channel(1)).await else { panic!("granted at once") };
@@ -678,7 +678,7 @@ async fn an_unreachable_provider_does_not_end_a_start_before_the_channel_gives_u
 #[tokio::test(start_paused = true)]
 async fn a_switch_reports_the_previous_stream_and_the_gap() {
     let scenario =
-        Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1), stream(3, "c")]]).await;
+        Scenario::new(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1), stream(3, "c")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     let switchboard = scenario.system.switchboard();
@@ -695,7 +695,7 @@ async fn a_switch_reports_the_previous_stream_and_the_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kicked_client_is_gone_when_the_reply_arrives() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(1)).await];
     let clients = scenario.status(channel(1)).await.unwrap().clients;
     let switchboard = scenario.system.switchboard();
@@ -709,7 +709,7 @@ async fn a_kicked_client_is_gone_when_the_reply_arrives() {
 #[tokio::test(start_paused = true)]
 async fn the_timeline_contains_the_causes_of_switches_and_stops() {
     use crate::timeline::RunEntryKind::*;
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.set("/a", Behaviour::Status(404));
@@ -763,7 +763,7 @@ async fn a_channel_whose_lease_is_revoked_closes_its_source_at_once_and_its_view
     let table = RevocableTable::new();
     let leases = table.clone();
     let streams = [limited(1, "a", 1, 1)];
-    let scenario = Scenario::of_table(settings(), [&streams], |_| leases).await;
+    let scenario = Scenario::with_table(settings(), [&streams], |_| leases).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     table.cut();
@@ -784,7 +784,7 @@ async fn a_channel_whose_lease_is_revoked_closes_its_source_at_once_and_its_view
 async fn a_channel_whose_lease_is_revoked_while_it_opens_a_source_gives_that_up_at_once() {
     let table = RevocableTable::new();
     let leases = table.clone();
-    let scenario = Scenario::of_table(settings(), [&[limited(1, "a", 1, 1)]], |_| leases).await;
+    let scenario = Scenario::with_table(settings(), [&[limited(1, "a", 1, 1)]], |_| leases).await;
     scenario.provider.set("/a", Behaviour::NoAnswer);
     let cut = async {
         until(|| scenario.provider.n_open() == 1).await;

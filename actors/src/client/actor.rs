@@ -18,7 +18,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn of(connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
         Self { connection, left: false }
     }
 }

@@ -10,7 +10,7 @@ use crate::registry::ClientStalled;
 
 async fn client() -> (ActorRef<Message>, tokio::task::JoinHandle<()>, Arc<Connection>) {
     let connection = Arc::new(Connection::new(1, "10.0.0.1:4711".parse().unwrap()));
-    let (actor, task) = ractor::Actor::spawn(None, Actor, State::of(connection.clone())).await.unwrap();
+    let (actor, task) = ractor::Actor::spawn(None, Actor, State::new(connection.clone())).await.unwrap();
     (actor, task, connection)
 }
 
@@ -53,7 +53,7 @@ async fn a_client_of_a_dead_channel_loses_its_connection() {
     channel.kill();
     task.await.unwrap();
     let connection = Arc::new(Connection::new(2, "10.0.0.1:4712".parse().unwrap()));
-    let state = State::of(connection.clone());
+    let state = State::new(connection.clone());
     let begun = ractor::ActorRuntime::spawn_linked_instant(None, Actor, state, channel.get_cell());
     begun.unwrap().1.await.unwrap().unwrap_err();
     assert!(connection.cancel.is_cancelled());

@@ -167,7 +167,7 @@ pub(super) async fn nodes_of<const N: usize, const M: usize>(
         let before = all.last().map(|it| &it.scenario);
         let start = async |leases: Leases| match before {
             Some(before) => before.beside(settings(), leases).await,
-            None => Scenario::of_table(settings(), channels, leases).await,
+            None => Scenario::with_table(settings(), channels, leases).await,
         };
         let node = nodes.join(name, start).await;
         all.push(node);

@@ -90,7 +90,7 @@ impl Fetch {
 
     /// Returns a client for the servers of an account: through its nodes if this node may not use it, otherwise through its
     /// proxy, if it has one.
-    pub fn of_account(&self, account: &Account) -> Self {
+    pub fn for_account(&self, account: &Account) -> Self {
         let elsewhere = self.cluster.as_ref().filter(|it| !it.conditions.may_use(account));
         let Some(cluster) = elsewhere else { return self.through(account.proxy.as_ref()) };
         let (nodes, others) = (account.nodes.clone(), Arc::clone(&cluster.others));
@@ -110,7 +110,7 @@ impl Fetch {
         let AccountRequest { url, headers, reach, known, limits, .. } = request;
         let fetch = self.through(account.proxy.as_ref()).within(*limits);
         let sent = fetch.get_if_changed(url.expose(), headers, *reach, known).await;
-        sent.map_err(|error| RelayedError::of(&error, url.host().unwrap_or_default()))
+        sent.map_err(|error| RelayedError::new(&error, url.host().unwrap_or_default()))
     }
 
     /// Lets a node of the account send a request.
@@ -122,7 +122,7 @@ impl Fetch {
     ) -> Result<Option<FetchBody>, FetchError> {
         let host = request.url.host().unwrap_or_default();
         let answer = deadline.limit(host, way.others.fetch(&request, &way.nodes)).await?;
-        let body = |answer| FetchBody::of_node(answer, self.limits.bytes_max, deadline);
+        let body = |answer| FetchBody::from_node(answer, self.limits.bytes_max, deadline);
         Ok(answer.map(body))
     }
 }
@@ -151,7 +151,7 @@ impl RelayedError {
     const TEXT_BYTES_MAX: usize = 2048;
 
     /// Describes an error of a request to the host `asked`.
-    pub fn of(error: &FetchError, asked: &str) -> Self {
+    pub fn new(error: &FetchError, asked: &str) -> Self {
         let mut text = error.with_causes();
         text.truncate(text.floor_char_boundary(Self::TEXT_BYTES_MAX));
         Self {

@@ -43,7 +43,7 @@ impl Fetch {
     pub(crate) async fn exchange(&self, request: ServiceRequest<'_>) -> Result<ServiceAnswer, FetchError> {
         let Direct { response, host, deadline } = self.direct(request).await?;
         let status = response.status();
-        let body = FetchBody::of_any_status(response, None, host, self.limits.bytes_max, deadline)?;
+        let body = FetchBody::with_any_status(response, None, host, self.limits.bytes_max, deadline)?;
         Ok(ServiceAnswer { status, body: body.whole().await? })
     }
 

@@ -386,7 +386,7 @@ impl Fetch {
                 continue;
             }
             let origin = peer.map(|it| domain::egress::distance(it.ip()).unwrap_or(Distance::Private));
-            return FetchBody::of(response, origin, host, self.limits.bytes_max, deadline).map(Some);
+            return FetchBody::new(response, origin, host, self.limits.bytes_max, deadline).map(Some);
         }
         Err(FetchError::Redirect { host: url.host_str().unwrap_or_default().to_owned() })
     }
@@ -407,13 +407,13 @@ impl Fetch {
         if response.status().is_redirection() {
             return Err(FetchError::Redirect { host });
         }
-        FetchBody::of(response, None, host, self.limits.bytes_max, deadline)
+        FetchBody::new(response, None, host, self.limits.bytes_max, deadline)
     }
 
     /// Waits until no other request is sent to the panel of an account. The turn ends when the value is dropped. Panels
     /// block accounts that ask several questions at once.
     pub(crate) async fn turn(&self, account: AccountId) -> Turn {
-        self.turns.of(account).await
+        self.turns.take(account).await
     }
 
     /// Returns the limits of this client.
@@ -433,7 +433,7 @@ impl Validators {
     /// Maximum length of a header that is stored, in bytes. A longer one is ignored.
     const BYTES_MAX: usize = 512;
 
-    fn of(response: &Response) -> Self {
+    fn new(response: &Response) -> Self {
         let text = |name| {
             let text = response.headers().get(name).and_then(|it| it.to_str().ok())?;
             (text.len() <= Self::BYTES_MAX).then(|| text.to_owned())
@@ -530,7 +530,7 @@ enum BodySource {
 }
 
 impl FetchBody {
-    fn of(
+    fn new(
         response: Response,
         origin: Option<Distance>,
         host: String,
@@ -541,11 +541,11 @@ impl FetchBody {
             let retry_after = retry_after(response.headers(), crate::clock::now_ms());
             return Err(FetchError::Status { host, status: response.status(), retry_after });
         }
-        Self::of_any_status(response, origin, host, bytes_max, deadline)
+        Self::with_any_status(response, origin, host, bytes_max, deadline)
     }
 
     /// Returns the body of an answer that may report an error.
-    fn of_any_status(
+    fn with_any_status(
         response: Response,
         origin: Option<Distance>,
         host: String,
@@ -562,12 +562,12 @@ impl FetchBody {
         if announced.is_some_and(|it| it > bytes_max) {
             return Err(FetchError::TooLong { host, bytes_max });
         }
-        let head = AnswerHead { host, origin, announced, validators: Validators::of(&response) };
+        let head = AnswerHead { host, origin, announced, validators: Validators::new(&response) };
         Ok(Self { source: BodySource::Server(response), head, left: bytes_max, bytes_max, deadline })
     }
 
     /// Returns the body of an answer that another node passes on.
-    fn of_node(answer: RelayedAnswer, bytes_max: u64, deadline: Deadline) -> Self {
+    fn from_node(answer: RelayedAnswer, bytes_max: u64, deadline: Deadline) -> Self {
         let RelayedAnswer { head, body } = answer;
         Self { source: BodySource::Node(body), head, left: bytes_max, bytes_max, deadline }
     }

@@ -345,7 +345,7 @@ fn attic(limits: FetchLimits) -> (Fetch, Arc<Cellar>) {
 async fn only_an_account_that_this_node_may_not_use_is_asked_through_its_nodes() {
     let (attic, cellar) = attic(FetchLimits::default());
     let server = Server::start([redirect("/again"), ok("there"), ok("here"), ok("here")]).await;
-    let elsewhere = attic.of_account(&account(&["cellar", "shed"]));
+    let elsewhere = attic.for_account(&account(&["cellar", "shed"]));
     assert_eq!(read(&elsewhere, &server.url(), &headers()).await.unwrap(), "there");
     {
         let asked = cellar.asked.lock();
@@ -356,7 +356,7 @@ async fn only_an_account_that_this_node_may_not_use_is_asked_through_its_nodes()
     }
     assert!(server.heads().iter().all(|it| it.contains("x-token: k2")), "{:?}", server.heads());
     for nodes in [&[][..], &["shed", "attic"]] {
-        let own = attic.of_account(&account(nodes));
+        let own = attic.for_account(&account(nodes));
         assert_eq!(read(&own, &server.url(), &headers()).await.unwrap(), "here");
     }
     assert_eq!(cellar.asked.lock().len(), 1);
@@ -374,7 +374,7 @@ async fn limits_and_validators_of_an_answer_count_through_another_node() {
     let long = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nmore than ten bytes";
     let answers = [marked.to_vec(), unchanged.to_vec(), long.to_vec(), Vec::new()].map(Answer::Bytes);
     let server = Server::start(answers).await;
-    let fetch = attic.of_account(&account(&["cellar"]));
+    let fetch = attic.for_account(&account(&["cellar"]));
     let body = fetch.get(&server.url(), &headers(), Reach::default()).await.unwrap();
     let known = body.validators().clone();
     assert_eq!((known.etag.as_deref(), body.announced()), (Some("\"a\""), Some(4)));
@@ -392,7 +392,7 @@ async fn limits_and_validators_of_an_answer_count_through_another_node() {
 
 /// Returns the error of another node as it arrives here.
 fn relayed(error: &FetchError, asked: &str) -> FetchError {
-    let text = serde_json::to_string(&RelayedError::of(error, asked)).unwrap();
+    let text = serde_json::to_string(&RelayedError::new(error, asked)).unwrap();
     FetchError::AtNode { node: "cellar".to_owned(), error: serde_json::from_str(&text).unwrap() }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Turn(#[expect(dead_code, reason = "holds the turn")] OwnedMute
 
 impl Turns {
     /// Waits for the turn; who came first gets it first.
-    pub(super) async fn of(&self, account: AccountId) -> Turn {
+    pub(super) async fn take(&self, account: AccountId) -> Turn {
         let waiting = {
             let mut accounts = self.accounts.lock();
             // Forgets accounts without a request, so that deleted ones do not stay.
@@ -38,17 +38,17 @@ mod tests {
     #[tokio::test]
     async fn requests_of_one_account_wait_for_each_other_and_those_of_others_do_not() {
         let turns = Turns::default();
-        let first = turns.of(AccountId(2)).await;
-        let _other = turns.of(AccountId(3)).await;
+        let first = turns.take(AccountId(2)).await;
+        let _other = turns.take(AccountId(3)).await;
         let own = turns.clone();
-        let second = tokio::spawn(async move { own.of(AccountId(2)).await });
+        let second = tokio::spawn(async move { own.take(AccountId(2)).await });
         for _ in 0..20 {
             yield_now().await;
         }
         assert!(!second.is_finished());
         drop(first);
         drop(second.await.unwrap());
-        let _again = turns.of(AccountId(4)).await;
+        let _again = turns.take(AccountId(4)).await;
         assert_eq!(turns.accounts.lock().len(), 2, "3 and 4");
     }
 }

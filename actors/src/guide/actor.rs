@@ -255,7 +255,7 @@ impl State {
             let refresh = tokio::spawn(async move { work(source, options, report).await });
             let done = AbortOnDropHandle::new(refresh).await.unwrap_or(Err(GuideError::Panicked));
             let unfinished = |it: &GuideRefreshStatus| it.job == job && it.phase != GuidePhase::Done;
-            if let Some(mut last) = progress.of(source).filter(unfinished) {
+            if let Some(mut last) = progress.get(source).filter(unfinished) {
                 finish(&mut last, &done);
                 progress.update(last);
             }

@@ -119,13 +119,13 @@ impl GuideRefreshes {
 
     /// Returns the running or last refresh of a source, if it is recent.
     pub fn progress_of(&self, source: GuideSourceId) -> Option<GuideRefreshStatus> {
-        self.progress.of(source)
+        self.progress.get(source)
     }
 }
 
 impl GuideImports {
     /// Creates the production implementation of refreshes.
-    pub(crate) fn of(parts: GuideParts) -> Self {
+    pub(crate) fn new(parts: GuideParts) -> Self {
         let models = parts.models.clone();
         let work = Arc::new(move |source, options, report| {
             let parts = parts.clone();

@@ -270,7 +270,7 @@ impl Job {
             n_channels: 0,
             n_programmes: finished.n_programmes(),
             n_skipped: counts.n_skipped + finished.n_refused(),
-            n_unused: UsedGuideChannels::of(models).n_unused(&channels.present),
+            n_unused: UsedGuideChannels::new(models).n_unused(&channels.present),
         };
         summary.n_channels = channels.present.len() as u64;
         let state = accepted(state, mark, summary.sentence(), now);
@@ -306,7 +306,7 @@ impl Job {
         now: i64,
     ) -> Result<GuideSummary, GuideError> {
         let models = &self.parts.models;
-        let (used, mut n_unused) = (UsedGuideChannels::of(models), 0);
+        let (used, mut n_unused) = (UsedGuideChannels::new(models), 0);
         models.store.collection::<GuideChannel>().for_each_of(u64::from(self.source.id.0), |it| {
             n_unused += u64::from(!used.has(&it));
         })?;
@@ -373,7 +373,7 @@ struct UsedGuideChannels {
 }
 
 impl UsedGuideChannels {
-    fn of(models: &Models) -> Self {
+    fn new(models: &Models) -> Self {
         let users = models.channels.load();
         Self {
             links: users.iter().filter_map(|it| it.guide_channel).collect(),

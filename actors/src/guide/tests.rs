@@ -56,7 +56,7 @@ async fn behave(name: &str, ends: &Semaphore, options: &GuideOptions) -> Result<
 }
 
 impl Turns {
-    async fn of(names: &[&str], change: impl Fn(&mut GuideSource) + Send + 'static) -> Self {
+    async fn new(names: &[&str], change: impl Fn(&mut GuideSource) + Send + 'static) -> Self {
         let sources: Vec<_> = (1..).zip(names).map(|(id, name)| source(id, name)).collect();
         let models = tokio::task::spawn_blocking(move || {
             let store = Store::temporary(storage::records::schema()).unwrap();
@@ -70,7 +70,7 @@ impl Turns {
     }
 
     async fn with(models: Models) -> Self {
-        let scenario = Scenario::of(settings(), []).await;
+        let scenario = Scenario::new(settings(), []).await;
         let (began, begun) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
         let ends = Arc::new(Semaphore::new(0));
         let (seen, may_end, known) = (begun.clone(), ends.clone(), models.clone());
@@ -115,7 +115,7 @@ fn source(id: u32, name: &str) -> GuideSource {
 
 #[tokio::test(start_paused = true)]
 async fn one_guide_is_refreshed_at_a_time_and_the_others_wait_in_order() {
-    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    let turns = Turns::new(&["a", "b", "c"], |_| {}).await;
     for id in [2, 1, 3] {
         let GuideRefreshStart::Started { job } = turns.refresh(id).await else { panic!("{id}") };
         assert_eq!(turns.refresh(id).await, GuideRefreshStart::AlreadyRunning { job });
@@ -144,7 +144,7 @@ async fn one_guide_is_refreshed_at_a_time_and_the_others_wait_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn only_an_active_source_with_something_to_fetch_is_refreshed() {
-    let turns = Turns::of(&["off", "dummy", "nowhere"], |it| match it.name.as_str() {
+    let turns = Turns::new(&["off", "dummy", "nowhere"], |it| match it.name.as_str() {
         "off" => it.is_active = false,
         "dummy" => it.kind = GuideSourceKind::Generated,
         _ => it.url = None,
@@ -160,7 +160,7 @@ async fn only_an_active_source_with_something_to_fetch_is_refreshed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_temporary_failure_is_retried_three_times_with_growing_delays() {
-    let turns = Turns::of(&["breaks off", "is empty", "panics"], |_| {}).await;
+    let turns = Turns::new(&["breaks off", "is empty", "panics"], |_| {}).await;
     for id in 1..=3 {
         turns.refresh(id).await;
     }
@@ -177,7 +177,7 @@ async fn a_temporary_failure_is_retried_three_times_with_growing_delays() {
 
 #[tokio::test(start_paused = true)]
 async fn guides_are_refreshed_by_their_schedule() {
-    let turns = Turns::of(&["hours", "cron", "never"], |it| {
+    let turns = Turns::new(&["hours", "cron", "never"], |it| {
         it.schedule = match it.name.as_str() {
             "hours" => RefreshSchedule { interval_hours: 1, cron: String::new() },
             // Half past each hour.
@@ -221,7 +221,7 @@ async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_one_at_a_tim
 
 #[tokio::test(start_paused = true)]
 async fn two_guides_of_one_panel_are_fetched_with_a_pause() {
-    let turns = Turns::of(&["a", "b", "other"], |it| {
+    let turns = Turns::new(&["a", "b", "other"], |it| {
         it.kind = GuideSourceKind::Panel;
         it.account = Some(AccountId(if it.name == "other" { 3 } else { 2 }));
     })
@@ -239,7 +239,7 @@ async fn two_guides_of_one_panel_are_fetched_with_a_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_changes_is_refreshed_again_and_one_that_is_deleted_is_not() {
-    let turns = Turns::of(&["a", "b"], |_| {}).await;
+    let turns = Turns::new(&["a", "b"], |_| {}).await;
     let changed = async |id, has_new| turns.guides.changed(GuideSourceId(id), has_new).await.unwrap();
     turns.refresh(1).await;
     sleep(SECOND).await;
@@ -257,7 +257,7 @@ async fn a_source_that_changes_is_refreshed_again_and_one_that_is_deleted_is_not
 
 #[tokio::test(start_paused = true)]
 async fn a_forced_refresh_is_passed_on() {
-    let turns = Turns::of(&["a"], |_| {}).await;
+    let turns = Turns::new(&["a"], |_| {}).await;
     turns.guides.refresh(GuideSourceId(1), true).await.unwrap();
     sleep(SECOND).await;
     assert!(turns.begun.lock()[0].2);
@@ -265,7 +265,7 @@ async fn a_forced_refresh_is_passed_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guide_that_is_replaced_during_its_refresh_is_refreshed_again_even_if_it_is_smaller() {
-    let turns = Turns::of(&["a"], |_| {}).await;
+    let turns = Turns::new(&["a"], |_| {}).await;
     turns.refresh(1).await;
     sleep(SECOND).await;
     turns.guides.replaced(GuideSourceId(1)).await.unwrap();
@@ -277,7 +277,7 @@ async fn a_guide_that_is_replaced_during_its_refresh_is_refreshed_again_even_if_
 
 #[tokio::test(start_paused = true)]
 async fn a_refresh_that_ends_with_its_actor_is_reported_as_interrupted_and_the_next_one_succeeds() {
-    let turns = Turns::of(&["a"], |_| {}).await;
+    let turns = Turns::new(&["a"], |_| {}).await;
     turns.refresh(1).await;
     sleep(SECOND).await;
     turns.scenario.system.kill(SystemActor::Guides);

@@ -87,7 +87,7 @@ impl XmltvInput {
             };
             let mut context = self.context.clone();
             if let Some(account) = &place.account {
-                context.fetch = context.fetch.of_account(account);
+                context.fetch = context.fetch.for_account(account);
             }
             let done = download(&context, &place.url, &place.headers, place.reach, sink);
             let (Err(GuideError::Fetch(error)), Some(account)) = (&done, &place.account) else { return done };

@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn plays_show_outcomes_causes_and_the_time_to_the_first_packet() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b"), stream(3, "c")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b"), stream(3, "c")]]).await;
     scenario.provider.set("/a", Behaviour::Status(404));
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("b").await;
@@ -39,7 +39,7 @@ async fn plays_show_outcomes_causes_and_the_time_to_the_first_packet() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_plays_is_measured_and_its_last_values_stay() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     sleep(20 * SECOND).await;

@@ -26,7 +26,7 @@ fn request(target: Target, agent: &str) -> HlsRequest {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_player_leaves_after_three_target_durations_and_its_segmenter_after_that() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let _viewer = scenario.watch(channel(1)).await;
     let sessions = scenario.system.hls_sessions();
     // Of several requests at once, one opens the session.
@@ -52,7 +52,7 @@ async fn a_silent_player_leaves_after_three_target_durations_and_its_segmenter_a
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_take_no_bytes_do_not_keep_a_session_and_are_closed() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
     let session = sessions.open(request(channel(1), "tv")).await.unwrap();
     let connection = Arc::new(Connection::new(7, "10.0.0.1:4712".parse().unwrap()));
@@ -66,7 +66,7 @@ async fn requests_that_take_no_bytes_do_not_keep_a_session_and_are_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_waits_for_media_keeps_its_session() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
     let session = sessions.open(request(channel(1), "tv")).await.unwrap();
     let connection = Arc::new(Connection::new(7, "10.0.0.1:4712".parse().unwrap()));
@@ -79,7 +79,7 @@ async fn a_request_that_waits_for_media_keeps_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_goes_away_leaves_no_place_behind() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
     for agent in ["one", "two", "three"] {
         let opened = timeout(SECOND / 100, sessions.open(request(channel(1), agent))).await;
@@ -94,7 +94,7 @@ async fn a_caller_that_goes_away_leaves_no_place_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_from_one_address_are_limited() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
     let open = |agent: &'static str| sessions.open(HlsRequest { seat: None, ..request(channel(1), agent) });
     let (one, two) = (open("one").await.unwrap(), open("two").await.unwrap());
@@ -108,7 +108,7 @@ async fn sessions_from_one_address_are_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn another_device_of_a_user_at_the_limit_is_refused_and_another_channel_replaces_the_first() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
     let sessions = scenario.system.hls_sessions();
     let first = sessions.open(request(channel(1), "tv")).await.unwrap();
     let refused = sessions.open(request(channel(1), "phone")).await.unwrap_err();
@@ -126,7 +126,7 @@ async fn another_device_of_a_user_at_the_limit_is_refused_and_another_channel_re
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_channel_ends_the_client_and_leaves_the_last_segments_for_a_while() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let sessions = scenario.system.hls_sessions();
     let session = sessions.open(request(channel(1), "tv")).await.unwrap();
     scenario.system.switchboard().stop(channel(1)).await.unwrap();

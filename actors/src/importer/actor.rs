@@ -117,7 +117,7 @@ struct RefreshRequest {
 }
 
 impl RefreshRequest {
-    fn of(account: AccountId) -> Self {
+    fn new(account: AccountId) -> Self {
         Self { account, confirm: false, follows: false }
     }
 }
@@ -171,7 +171,7 @@ impl ractor::Actor for Actor {
             Message::Refresh { account, confirm, reply } => {
                 answer(
                     reply,
-                    state.request(&imports, RefreshRequest { confirm, ..RefreshRequest::of(account) }),
+                    state.request(&imports, RefreshRequest { confirm, ..RefreshRequest::new(account) }),
                 );
             }
             Message::Changed { account, has_new_list, reply } => {
@@ -249,7 +249,7 @@ impl State {
             }
         } else if has_new_list {
             // A waiting refresh reads the account when its turn comes.
-            self.request(imports, RefreshRequest::of(account));
+            self.request(imports, RefreshRequest::new(account));
         }
     }
 
@@ -276,7 +276,7 @@ impl State {
                 let import = tokio::spawn(async move { work(account, options, report).await });
                 let done = AbortOnDropHandle::new(import).await.unwrap_or(Err(ImportError::Panicked));
                 if let Some(mut last) =
-                    progress.of(account).filter(|it| it.job == job && it.phase != RefreshPhase::Done)
+                    progress.get(account).filter(|it| it.job == job && it.phase != RefreshPhase::Done)
                 {
                     finish(&mut last, &done);
                     progress.update(last);
@@ -339,7 +339,7 @@ impl State {
         }
         if running.again {
             // An account that was deleted or has no playlist any more is skipped.
-            self.request(imports, RefreshRequest { follows: true, ..RefreshRequest::of(account) });
+            self.request(imports, RefreshRequest { follows: true, ..RefreshRequest::new(account) });
         }
         self.start_next(imports);
     }
@@ -428,7 +428,7 @@ impl State {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
             if is_due(account, &zone, tried_at, missed, now) && self.job_of(account.id).is_none() {
-                self.request(imports, RefreshRequest::of(account.id));
+                self.request(imports, RefreshRequest::new(account.id));
             }
         }
     }

@@ -108,7 +108,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         known.add(&stream);
     })?;
 
-    let mut selection = Selection::of(job)?;
+    let mut selection = Selection::new(job)?;
     let mut few = Some(Vec::new());
     let mut n_titles = 0;
     list.entries.for_each(|facts| {

@@ -54,7 +54,7 @@ struct LastingIds {
 
 impl LastingIds {
     /// Notes all stored streams if they are not recorded under their present identity.
-    fn of(job: &Job) -> Result<Self, ImportError> {
+    fn new(job: &Job) -> Result<Self, ImportError> {
         let (store, account) = (&job.models.store, job.account.id);
         let mut ids = Self {
             account,
@@ -112,7 +112,7 @@ pub(super) fn land(
     let Compared { known, mut selection, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
     let mut records = AccountRecords {
         account: job.account.clone(),
-        ids: LastingIds::of(job)?,
+        ids: LastingIds::new(job)?,
         groups,
         imported: imported.clone(),
         is_confirmed: job.options.confirm,
@@ -219,7 +219,7 @@ fn put_few(
             }
             EntryChange::Changed(id) | EntryChange::Unchanged(id) => {
                 // A stream that an admin deleted meanwhile is not created again by the older playlist.
-                if let Some(mut stream) = of_account(write.get(id.0)?, ids.account)
+                if let Some(mut stream) = stream_of_account(write.get(id.0)?, ids.account)
                     && stream.refreshed(taken.properties, taken.rule, taken.nth, vanishing.now)
                 {
                     write.put(&stream)?;
@@ -229,7 +229,7 @@ fn put_few(
     }
     let channels = channels.load();
     for it in gone.iter().filter(|it| it.action != MissingAction::KeepStale) {
-        match of_account(write.get::<Stream>(it.id.0)?, ids.account) {
+        match stream_of_account(write.get::<Stream>(it.id.0)?, ids.account) {
             None => {}
             Some(_) if it.action == MissingAction::Remove && !is_used(&channels, it.id) => {
                 ids.removed(it.id);
@@ -244,7 +244,7 @@ fn put_few(
     Ok(())
 }
 
-fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
+fn stream_of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
     stream.filter(|it| it.account == account)
 }
 
@@ -279,7 +279,7 @@ fn put_all(
     // In order of the ids, which is nearly the order in which they are stored.
     for it in gone.iter().filter(|it| it.action != MissingAction::Remove) {
         job.check_stop()?;
-        if let Some(mut stream) = of_account(streams.get(it.id.0)?, job.account.id) {
+        if let Some(mut stream) = stream_of_account(streams.get(it.id.0)?, job.account.id) {
             stream.mark_stale(it.nth, vanishing);
             bulk.put(&stream)?;
         }
@@ -298,7 +298,7 @@ fn merge(
     // The bulk write is not visible yet: this reads the concurrent changes.
     let theirs = before.collection::<Stream>();
     for id in touched {
-        match (of_account(theirs.get(*id)?, ids.account), write.get::<Stream>(*id)?) {
+        match (stream_of_account(theirs.get(*id)?, ids.account), write.get::<Stream>(*id)?) {
             (None, Some(_)) => {
                 ids.removed(StreamId(*id));
                 write.remove::<Stream>(*id)?;

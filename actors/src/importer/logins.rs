@@ -97,7 +97,7 @@ pub async fn ask_panel(
     let url = login.api_url(PanelAction::AccountInfo);
     let reach = Reach::typed(account.allowed_networks);
     let _turn = fetch.turn(account.id).await;
-    let fetch = fetch.of_account(account);
+    let fetch = fetch.for_account(account);
     let mut body = fetch.get(url.expose(), &account.headers, reach).await.map_err(ImportError::Fetch)?;
     let mut packed = Vec::new();
     while let Some(piece) = body.next().await.map_err(ImportError::Fetch)? {

@@ -98,7 +98,7 @@ impl Importer {
 
     /// Returns the running or last refresh of an account, if it is recent.
     pub fn progress_of(&self, account: AccountId) -> Option<RefreshStatus> {
-        self.progress.of(account)
+        self.progress.get(account)
     }
 }
 
@@ -110,7 +110,7 @@ impl Imports {
     }
 
     /// Creates the production implementation of imports.
-    pub(crate) fn of(models: Models, fetch: Fetch, uploads: PathBuf) -> Self {
+    pub(crate) fn new(models: Models, fetch: Fetch, uploads: PathBuf) -> Self {
         let (own, client) = (models.clone(), fetch.clone());
         let work = Arc::new(move |account, options: ImportOptions, report| {
             let (models, fetch) = (own.clone(), client.clone());

@@ -114,7 +114,7 @@ mod tests {
         let reported: Vec<_> = progress.all().iter().map(|it| it.account.0).collect();
         assert_eq!(reported, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
         progress.interrupt_all();
-        assert_eq!(progress.of(AccountId(1)).unwrap().outcome, Some(RefreshOutcome::Error));
+        assert_eq!(progress.get(AccountId(1)).unwrap().outcome, Some(RefreshOutcome::Error));
     }
 
     /// Observed defect: an account that was being refreshed when the importer died was reported as running forever,
@@ -126,12 +126,12 @@ mod tests {
         progress.begin(first.clone());
         progress.interrupt_all();
         progress.update(RefreshStatus { phase: RefreshPhase::Writing, ..first.clone() });
-        assert_eq!(progress.of(AccountId(1)).unwrap().message, "The refresh was interrupted.");
+        assert_eq!(progress.get(AccountId(1)).unwrap().message, "The refresh was interrupted.");
         progress.begin(second.clone());
         progress.update(RefreshStatus { phase: RefreshPhase::Writing, ..first });
-        assert_eq!(progress.of(AccountId(1)), Some(second.clone()));
+        assert_eq!(progress.get(AccountId(1)), Some(second.clone()));
         let second = RefreshStatus { phase: RefreshPhase::Parsing, ..second };
         progress.update(second.clone());
-        assert_eq!(progress.of(AccountId(1)), Some(second));
+        assert_eq!(progress.get(AccountId(1)), Some(second));
     }
 }

@@ -88,7 +88,7 @@ fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportErro
 /// be back.
 async fn work_at_addresses(fetch: &Fetch, mut job: Job) -> Result<ImportSummary, ImportError> {
     let addresses = AccountAddresses::new(job.models.clone());
-    let fetch = fetch.of_account(&job.account);
+    let fetch = fetch.for_account(&job.account);
     let mut n_left = job.account.further_addresses.len();
     job.address = addresses.for_refresh(&job.account);
     loop {

@@ -63,7 +63,7 @@ impl Selection {
     ///
     /// # Errors
     /// A filter is invalid.
-    pub(super) fn of(job: &Job) -> Result<Self, ImportError> {
+    pub(super) fn new(job: &Job) -> Result<Self, ImportError> {
         let filters = StreamFilters::new(&job.account.filters)
             .map_err(|(id, cause)| ImportError::Filter { id, cause })?;
         let links = links(&job.models, job.account.id.0);

@@ -232,7 +232,7 @@ fn streams(
         .filter_map(|it| table.get(it.0.0))
         .flat_map(|group| group.names().map(|name| (name, group.id)))
         .collect();
-    let guides = GroupGuides::of(models, groups);
+    let guides = GroupGuides::new(models, groups);
     let (mut streams, mut adult) = (Vec::new(), HashSet::new());
     models.store.collection::<Stream>().for_each_of(u64::from(account.0), |stream: Stream| {
         let group = stream.group().and_then(|it| names.get(it));
@@ -269,7 +269,7 @@ enum ChosenGuide {
 }
 
 impl GroupGuides {
-    fn of(models: &Models, groups: &[(GroupId, SyncSettings)]) -> Self {
+    fn new(models: &Models, groups: &[(GroupId, SyncSettings)]) -> Self {
         let (sources, guide) = (models.guide_sources.load(), models.guide.load());
         let mut chosen: HashMap<GuideSourceId, Option<Arc<ChosenGuide>>> = HashMap::new();
         let of_groups = groups.iter().filter_map(|(group, settings)| {

@@ -56,7 +56,7 @@ async fn behave(name: &str, ends: &Semaphore, options: &ImportOptions) -> Result
 }
 
 impl Turns {
-    async fn of(names: &[&str], change: impl Fn(&mut Account) + Send + 'static) -> Self {
+    async fn new(names: &[&str], change: impl Fn(&mut Account) + Send + 'static) -> Self {
         let accounts: Vec<_> = (2..).zip(names).map(|(id, name)| account(id, name)).collect();
         let models = tokio::task::spawn_blocking(move || {
             let store = Store::temporary(storage::records::schema()).unwrap();
@@ -70,7 +70,7 @@ impl Turns {
     }
 
     async fn with(models: Models) -> Self {
-        let scenario = Scenario::of(settings(), []).await;
+        let scenario = Scenario::new(settings(), []).await;
         let (began, begun) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
         let n_at_once = Arc::new(AtomicUsize::new(0));
         let ends = Arc::new(Semaphore::new(0));
@@ -124,7 +124,7 @@ fn account(id: u32, name: &str) -> Account {
 
 #[tokio::test(start_paused = true)]
 async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
-    let turns = Turns::of(&["a", "b", "c", "d"], |_| {}).await;
+    let turns = Turns::new(&["a", "b", "c", "d"], |_| {}).await;
     for account in 2..6 {
         assert!(matches!(turns.refresh(account).await, RefreshStart::Started { .. }));
     }
@@ -150,7 +150,7 @@ async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_requests_refresh_an_account_once() {
-    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    let turns = Turns::new(&["a", "b", "c"], |_| {}).await;
     for account in [2, 3, 4] {
         let RefreshStart::Started { job } = turns.refresh(account).await else { panic!("{account}") };
         // The same for running refreshes (the first two) and a waiting one (the third).
@@ -167,7 +167,7 @@ async fn repeated_requests_refresh_an_account_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_changes_while_it_is_refreshed_is_refreshed_again_but_not_at_every_change() {
-    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    let turns = Turns::new(&["a", "b", "c"], |_| {}).await;
     let changed = async |account, has_new_list| {
         turns.importer.changed(AccountId(account), has_new_list).await.unwrap();
     };
@@ -204,7 +204,7 @@ async fn an_account_that_changes_while_it_is_refreshed_is_refreshed_again_but_no
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_is_deleted_while_it_is_refreshed_is_not_refreshed_again() {
-    let turns = Turns::of(&["a"], |_| {}).await;
+    let turns = Turns::new(&["a"], |_| {}).await;
     turns.refresh(2).await;
     sleep(SECOND).await;
     turns.models.store.write(|write| write.remove::<Account>(2)).await.unwrap();
@@ -215,7 +215,7 @@ async fn an_account_that_is_deleted_while_it_is_refreshed_is_not_refreshed_again
 
 #[tokio::test(start_paused = true)]
 async fn impossible_refreshes_are_refused_at_once() {
-    let turns = Turns::of(&["a", "by hand", "off"], |it| match it.name.as_str() {
+    let turns = Turns::new(&["a", "by hand", "off"], |it| match it.name.as_str() {
         "by hand" => it.list = PlaylistLocation::None,
         "off" => it.is_active = false,
         _ => {}
@@ -229,7 +229,7 @@ async fn impossible_refreshes_are_refused_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
-    let turns = Turns::of(&["panics", "a", "fails"], |_| {}).await;
+    let turns = Turns::new(&["panics", "a", "fails"], |_| {}).await;
     for account in [2, 3, 4] {
         turns.refresh(account).await;
     }
@@ -247,7 +247,7 @@ async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn only_a_successful_refresh_emits_an_event() {
-    let turns = Turns::of(&["a", "fails"], |_| {}).await;
+    let turns = Turns::new(&["a", "fails"], |_| {}).await;
     turns.refresh(2).await;
     turns.refresh(3).await;
     sleep(7 * SECOND).await;
@@ -268,7 +268,7 @@ async fn only_a_successful_refresh_emits_an_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stopping_system_ends_refreshes_within_a_second() {
-    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    let turns = Turns::new(&["a", "b", "c"], |_| {}).await;
     for account in [2, 3, 4] {
         turns.refresh(account).await;
     }
@@ -283,7 +283,7 @@ async fn a_stopping_system_ends_refreshes_within_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_importer_reports_interrupted_refreshes() {
-    let turns = Turns::of(&["a"], |_| {}).await;
+    let turns = Turns::new(&["a"], |_| {}).await;
     turns.refresh(2).await;
     sleep(SECOND).await;
     turns.scenario.system.kill(SystemActor::Importer);
@@ -297,7 +297,7 @@ async fn a_restarted_importer_reports_interrupted_refreshes() {
 
 #[tokio::test(start_paused = true)]
 async fn scheduled_accounts_are_refreshed_repeatedly_and_others_never() {
-    let turns = Turns::of(&["every hour", "never", "off", "fails"], |it| {
+    let turns = Turns::new(&["every hour", "never", "off", "fails"], |it| {
         let interval_hours = u32::from(it.name != "never");
         it.schedule = RefreshSchedule { interval_hours, cron: String::new() };
         it.is_active = it.name != "off";
@@ -318,7 +318,7 @@ async fn scheduled_accounts_are_refreshed_repeatedly_and_others_never() {
 async fn overdue_refreshes_run_once_after_the_start_and_spread_out() {
     let names: Vec<_> = (0..20).map(|it| format!("account {it}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
-    let turns = Turns::of(&names, |it| {
+    let turns = Turns::new(&names, |it| {
         it.schedule = RefreshSchedule { interval_hours: 24, cron: "30 * * * *".to_owned() };
         // Created three days before the start.
         it.updated_at = START - 3 * 24 * 3_600_000;
@@ -378,7 +378,7 @@ async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_two_at_a_tim
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_account_is_not_refreshed() {
-    let turns = Turns::of(&["a"], |it| it.schedule.interval_hours = 1).await;
+    let turns = Turns::new(&["a"], |it| it.schedule.interval_hours = 1).await;
     turns.ends.add_permits(100);
     sleep(SECOND).await;
     assert_eq!(turns.begun(), [2]);

@@ -127,10 +127,10 @@ struct NotBegun(String);
 
 impl Attempted {
     fn never(reason: impl Into<String>) -> Self {
-        Self::of(Outcome::Never { reason: reason.into() })
+        Self::new(Outcome::Never { reason: reason.into() })
     }
 
-    fn of(outcome: Outcome) -> Self {
+    fn new(outcome: Outcome) -> Self {
         Self { outcome, request: String::new(), answer: None, output: None, result: None, note: None }
     }
 }
@@ -413,7 +413,7 @@ async fn send(
     };
     AbortOnDropHandle::new(tokio::spawn(work)).await.unwrap_or_else(|_| {
         let reason = "the attempt failed by a defect".to_owned();
-        Ok(Attempted::of(Outcome::Later { reason, pause_s: None }))
+        Ok(Attempted::new(Outcome::Later { reason, pause_s: None }))
     })
 }
 
@@ -444,7 +444,7 @@ async fn to_target(
     };
     if text.text.trim().is_empty() {
         let note = Some("nothing was sent, because the text of the template is blank");
-        return Ok(Attempted { note, ..Attempted::of(Outcome::Delivered) });
+        return Ok(Attempted { note, ..Attempted::new(Outcome::Delivered) });
     }
     match &integration.target {
         Target::Webhook(webhook) => {
@@ -479,7 +479,7 @@ async fn to_plugin(shared: &Shared, key: &PluginKey, order: RunOrder) -> Result<
     let ended = ended.map_err(|refusal| NotBegun(refusal.to_string()))?;
     let (outcome, result) = run_outcome(ended);
     let result = result.map(|it| shared.plugins.redact(key, &it));
-    Ok(Attempted { request, result, ..Attempted::of(outcome) })
+    Ok(Attempted { request, result, ..Attempted::new(outcome) })
 }
 
 /// Returns what the end of a run means for its delivery, and what the action returned.
@@ -633,7 +633,7 @@ async fn to_webhook(
         Err(WebhookError::Later(reason)) => (Outcome::Later { reason, pause_s: None }, None),
         Err(WebhookError::Never(reason)) => (Outcome::Never { reason }, None),
     };
-    Attempted { request: text.text, answer, ..Attempted::of(outcome) }
+    Attempted { request: text.text, answer, ..Attempted::new(outcome) }
 }
 
 async fn to_script(
@@ -668,7 +668,7 @@ async fn to_script(
         Ok(end) => (script_outcome(&end, script.timeout_s), Some(output(end))),
         Err(reason) => (Outcome::Never { reason: format!("the script cannot be started: {reason}") }, None),
     };
-    Attempted { request: text.text, output, ..Attempted::of(outcome) }
+    Attempted { request: text.text, output, ..Attempted::new(outcome) }
 }
 
 fn script_outcome(end: &ScriptEnd, timeout_s: u32) -> Outcome {

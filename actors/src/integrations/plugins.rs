@@ -56,7 +56,7 @@ impl PluginTargets {
             let target = match self.inner.files.manifest(&record.key) {
                 Ok(manifest) => {
                     let installed = InstalledPlugin { record: Plugin::clone(record), manifest };
-                    let target = Arc::new(PluginTarget::of(&installed));
+                    let target = Arc::new(PluginTarget::new(&installed));
                     enabled.extend(record.is_enabled.then_some(installed));
                     target
                 }
@@ -87,7 +87,7 @@ impl PluginTargets {
 }
 
 impl PluginTarget {
-    fn of(installed: &InstalledPlugin) -> Self {
+    fn new(installed: &InstalledPlugin) -> Self {
         let InstalledPlugin { record, manifest } = installed;
         let actions = actions_of_plugin(Some(manifest), record.reported.as_ref());
         let wanting = actions.into_iter().filter(|it| !it.events.is_empty());

@@ -86,7 +86,7 @@ pub(super) struct OwnFolders {
 }
 
 impl OwnFolders {
-    pub(super) fn of(folders: &PluginFolders, key: &str) -> Self {
+    pub(super) fn new(folders: &PluginFolders, key: &str) -> Self {
         let own = folders.data.join(key);
         Self {
             code: folders.code.join(key),

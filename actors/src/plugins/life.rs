@@ -506,7 +506,7 @@ async fn prepare(
     {
         return Err(reason);
     }
-    let folders = OwnFolders::of(&settings.folders, key.as_str());
+    let folders = OwnFolders::new(&settings.folders, key.as_str());
     let python = match &manifest.command {
         Some(_) => None,
         None => Some(shared.find_python(settings.python.as_deref()).await?),

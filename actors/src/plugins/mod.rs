@@ -198,7 +198,7 @@ impl Plugins {
 
     /// Returns the schedules of the plugin with this id, and when each is due next.
     pub fn schedules_of(&self, id: u32) -> Vec<ShownSchedule> {
-        self.shared.schedules.of(id)
+        self.shared.schedules.by_plugin(id)
     }
 
     /// Returns a run; those that ended long ago are forgotten.
@@ -208,7 +208,7 @@ impl Plugins {
 
     /// Returns the last runs of a plugin, newest first.
     pub fn jobs(&self, key: &PluginKey) -> Vec<PluginRun> {
-        self.shared.runs.of(key)
+        self.shared.runs.by_plugin(key)
     }
 
     /// Asks a run to end. One that does not, ends with the process of its plugin.
@@ -290,7 +290,7 @@ impl Plugins {
     /// Returns the last lines of the log of a plugin, oldest first.
     pub async fn logs(&self, key: &PluginKey, lines_max: usize) -> Vec<String> {
         let Some(parts) = self.shared.parts.get() else { return Vec::new() };
-        let folder = OwnFolders::of(&parts.settings.folders, key.as_str()).logs;
+        let folder = OwnFolders::new(&parts.settings.folders, key.as_str()).logs;
         let read = tokio::task::spawn_blocking(move || log::last_lines(&folder, lines_max));
         read.await.unwrap_or_default()
     }
@@ -331,7 +331,7 @@ impl Plugins {
         if let Some(entry) = entries.get(key) {
             return Some(entry.clone());
         }
-        let folders = OwnFolders::of(&parts.settings.folders, key.as_str());
+        let folders = OwnFolders::new(&parts.settings.folders, key.as_str());
         let (commands, received) = mpsc::channel(COMMANDS_MAX);
         let entry = Arc::new(Entry {
             commands,

@@ -141,7 +141,7 @@ impl Runs {
         self.0.lock().iter().find(|it| it.id == id).cloned()
     }
 
-    pub(super) fn of(&self, key: &PluginKey) -> Vec<PluginRun> {
+    pub(super) fn by_plugin(&self, key: &PluginKey) -> Vec<PluginRun> {
         self.0.lock().iter().rev().filter(|it| it.key == *key).cloned().collect()
     }
 }
@@ -159,11 +159,11 @@ mod tests {
             let run = runs.begin(&key, &order(RunCause::Event), at);
             runs.change(run.id, |it| it.ended_at = Some(at));
         }
-        assert_eq!(runs.of(&key).len(), RUNS_MAX);
+        assert_eq!(runs.by_plugin(&key).len(), RUNS_MAX);
         assert_eq!(runs.get(going_on.id), Some(going_on.clone()));
-        assert_eq!(runs.of(&key)[0].requested_at, 1_999);
+        assert_eq!(runs.by_plugin(&key)[0].requested_at, 1_999);
         let repeated = RunOrder { id: going_on.id, ..order(RunCause::Event) };
         runs.begin(&key, &repeated, 2_000);
-        assert_eq!(runs.of(&key).iter().filter(|it| it.id == going_on.id).count(), 1);
+        assert_eq!(runs.by_plugin(&key).iter().filter(|it| it.id == going_on.id).count(), 1);
     }
 }

@@ -36,7 +36,7 @@ impl Life {
                 None => Err("the id of a schedule is a text".to_owned()),
             },
             _ => {
-                let all: Vec<Value> = schedules.of(id).iter().map(shown).collect();
+                let all: Vec<Value> = schedules.by_plugin(id).iter().map(shown).collect();
                 Ok(json!({ "schedules": all }))
             }
         };

@@ -114,7 +114,7 @@ impl Schedules {
     }
 
     /// Returns the schedules of a plugin, in the order of their names.
-    pub(super) fn of(&self, id: u32) -> Vec<ShownSchedule> {
+    pub(super) fn by_plugin(&self, id: u32) -> Vec<ShownSchedule> {
         let Some(models) = self.inner.models.get() else { return Vec::new() };
         let (all, plugins, zone) = (models.plugin_schedules.load(), models.plugins.load(), zone(models));
         let plugin = plugins.get(id).filter(|it| it.is_enabled);
@@ -350,10 +350,10 @@ mod tests {
         };
         set(false, 1).await.unwrap();
         assert_eq!(at(&schedules, &models, 30).await, None);
-        assert_eq!(schedules.of(1)[0].next_run, None);
+        assert_eq!(schedules.by_plugin(1)[0].next_run, None);
         set(true, 31).await.unwrap();
         assert_eq!(at(&schedules, &models, 32).await, Some(35));
         assert!(queued(&models).is_empty());
-        assert_eq!(schedules.of(1)[0].next_run, Some(START + 35 * MINUTE_MS));
+        assert_eq!(schedules.by_plugin(1)[0].next_run, Some(START + 35 * MINUTE_MS));
     }
 }

@@ -110,7 +110,7 @@ impl Shared {
         let measured = tokio::task::spawn_blocking(move || {
             let mut sample = shared.sample.lock();
             if sample.at.is_none_or(|it| it.elapsed() >= SAMPLE_PERIOD) {
-                sample.used = usage::of_groups(&sample.groups);
+                sample.used = usage::by_group(&sample.groups);
                 sample.at = Some(Instant::now());
             }
             sample.used.get(&group).copied()

@@ -28,7 +28,7 @@ pub struct PluginResources {
 }
 
 /// Returns what process groups use. Blocks, usually for some milliseconds.
-pub(super) fn of_groups(groups: &HashSet<u32>) -> HashMap<u32, PluginResources> {
+pub(super) fn by_group(groups: &HashSet<u32>) -> HashMap<u32, PluginResources> {
     let mut sums: HashMap<u32, PluginResources> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -136,7 +136,7 @@ mod tests {
     fn the_own_process_uses_memory_and_threads() {
         let group = rustix::process::getpgid(None).unwrap().as_raw_nonzero().get();
         let group = u32::try_from(group).unwrap();
-        let used = of_groups(&[group, u32::MAX].into());
+        let used = by_group(&[group, u32::MAX].into());
         assert_eq!(used.len(), 1);
         let used = used[&group];
         assert!(shared_memory_of(group).is_none_or(|it| it > 0));

@@ -50,7 +50,7 @@ impl<'a> RecordingPools<'a> {
     }
 
     /// Returns the accounts from which a channel can be recorded, in the order in which they are tried.
-    pub fn of(&mut self, channel: Uuid) -> Arc<[SlotPool]> {
+    pub fn get(&mut self, channel: Uuid) -> Arc<[SlotPool]> {
         let plans = self.plans;
         let found = || {
             let plan = plans.plan(&Target::Channel(channel));
@@ -111,7 +111,7 @@ impl Forecasts {
         let demand = |it: &Recording| {
             let target = Target::Channel(it.channel_uuid);
             let watched = watched.get(&target).copied().filter(|_| it.begins_at() <= now);
-            ForecastDemand::from_recording(it, pools.of(it.channel_uuid), watched)
+            ForecastDemand::from_recording(it, pools.get(it.channel_uuid), watched)
         };
         let wanted = Forecast::wanted(recordings.iter().map(|it| &**it), now);
         let forecast = Arc::new(Forecast::new(wanted.into_iter().map(demand).collect()));

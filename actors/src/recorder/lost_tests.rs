@@ -111,7 +111,7 @@ async fn a_file_that_is_lost_while_it_is_recorded_is_a_gap_and_the_rest_is_recor
 
 #[tokio::test]
 async fn a_file_that_is_lost_while_the_source_is_away_is_noticed_then_and_the_rest_is_recorded() {
-    let studio = Studio::of([&[stream(1, "a"), stream(2, "b")]]).await;
+    let studio = Studio::with_channels([&[stream(1, "a"), stream(2, "b")]]).await;
     for id in 1..=3 {
         record(&studio, id).await;
     }

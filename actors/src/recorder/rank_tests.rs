@@ -15,7 +15,7 @@ use crate::testing::{channel, limited};
 
 /// Two channels of one account that allows one connection.
 async fn one_connection() -> Studio {
-    Studio::of([&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await
+    Studio::with_channels([&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await
 }
 
 fn priority(priority: u8) -> impl FnOnce(&mut Recording) {
@@ -100,7 +100,7 @@ async fn viewers_keep_their_connection_unless_a_setting_gives_it_to_recordings()
 async fn a_recording_leaves_the_account_to_one_that_has_no_other() {
     // Channel 1 plays from both accounts, channel 2 from the first one only.
     let of_both = [limited(1, "a", 1, 1), limited(2, "b", 2, 1)];
-    let studio = Studio::of([&of_both, &[limited(3, "c", 1, 1)]]).await;
+    let studio = Studio::with_channels([&of_both, &[limited(3, "c", 1, 1)]]).await;
     let now = now_ms();
     // Both are known before the first one begins.
     let later = now + 2 * 3_600_000;

@@ -43,12 +43,12 @@ pub(super) struct Studio {
 impl Studio {
     /// Creates a gateway with channel 1, whose stream is `a`.
     pub(super) async fn new() -> Self {
-        Self::of([&[stream(1, "a")]]).await
+        Self::with_channels([&[stream(1, "a")]]).await
     }
 
     /// Creates a gateway with channels 1, 2, … of these streams.
-    pub(super) async fn of<const N: usize>(channels: [&[Stream]; N]) -> Self {
-        let scenario = Scenario::of(settings(), channels).await;
+    pub(super) async fn with_channels<const N: usize>(channels: [&[Stream]; N]) -> Self {
+        let scenario = Scenario::new(settings(), channels).await;
         let folder = tempfile::tempdir().unwrap();
         let studio = Self { scenario, models: models(&[]), folder, former: Vec::new() };
         studio.start();
@@ -65,7 +65,7 @@ impl Studio {
     async fn crash(self) -> Self {
         let Self { scenario, models, folder, former } = self;
         drop(scenario);
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         let studio = Self { scenario, models, folder, former };
         studio.start();
         studio
@@ -100,7 +100,7 @@ impl Studio {
         });
         changed.await.unwrap();
         former.push(folder);
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         let studio = Self { scenario, models, folder: after, former };
         studio.start();
         studio

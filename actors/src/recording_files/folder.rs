@@ -69,7 +69,7 @@ impl RecordingsFolder {
     }
 
     /// Makes it the folder of a node of a cluster, which has only the files of this node.
-    pub fn of_node(self, node: Option<&str>) -> Self {
+    pub fn with_node(self, node: Option<&str>) -> Self {
         Self { node: node.map(Arc::from), ..self }
     }
 

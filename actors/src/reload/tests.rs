@@ -17,7 +17,7 @@ use crate::testing::{Scenario, models, settings, write};
 
 async fn scenario(models: &Models) -> Scenario {
     let plans = StorePlans::new(models.clone(), Delivery::Proxy);
-    Scenario::of_store(settings(), Arc::new(plans), models.clone()).await
+    Scenario::with_store(settings(), Arc::new(plans), models.clone()).await
 }
 
 fn news(models: &Models) -> Target {
@@ -106,7 +106,7 @@ impl Plans for Counted {
 async fn a_burst_of_commits_is_applied_in_few_rounds() {
     let models = models(&[&[("News", "a")]]);
     let plans = Arc::new(Counted(StorePlans::new(models.clone(), Delivery::Proxy), AtomicUsize::new(0)));
-    let scenario = Scenario::of_store(settings(), plans.clone(), models.clone()).await;
+    let scenario = Scenario::with_store(settings(), plans.clone(), models.clone()).await;
     let _viewer = scenario.watch(news(&models)).await;
     tokio::time::sleep(ROUND_DELAY * 10).await;
     let before = plans.1.load(Ordering::Relaxed);

@@ -123,7 +123,7 @@ struct Inner {
 }
 
 impl Inner {
-    fn of_user(&mut self, user: UserId) -> impl Iterator<Item = (u64, &mut Session)> {
+    fn user_sessions(&mut self, user: UserId) -> impl Iterator<Item = (u64, &mut Session)> {
         let all = self.sessions.range_mut((user, 0)..=(user, u64::MAX));
         all.map(|(key, session)| (key.1, session)).filter(|it| it.1.ended.is_none())
     }
@@ -142,7 +142,7 @@ impl Inner {
             *n_sessions.entry(session.target).or_default() += 1;
         }
         let (mut ids, mut held): (Vec<u64>, Vec<(HeldSeat, Target)>) = Default::default();
-        for (id, session) in self.of_user(user) {
+        for (id, session) in self.user_sessions(user) {
             let channel = held.iter().position(|it| it.1 == session.target).unwrap_or(held.len());
             let is_alone = n_sessions.get(&session.target) == Some(&1);
             ids.push(id);
@@ -214,7 +214,7 @@ impl SeatTable {
         let session = match limits::decide_seat(limit, channel, &held, rules) {
             SeatDecision::Share(index) => ids[index],
             SeatDecision::Full => {
-                let by = inner.of_user(user).map(|(_, it)| info(user, it)).collect();
+                let by = inner.user_sessions(user).map(|(_, it)| info(user, it)).collect();
                 return Err(SeatsTaken { by });
             }
             SeatDecision::Take => guard,

@@ -141,7 +141,7 @@ impl SeatTable {
         let SeatRequest { user, limit } = request;
         let mut inner = self.inner.lock();
         let is_same = |it: &Session| it.is_of(viewer) && it.target == target;
-        let same = inner.of_user(user).find(|(_, it)| is_same(it) && !it.is_refused()).map(|it| it.0);
+        let same = inner.user_sessions(user).find(|(_, it)| is_same(it) && !it.is_refused()).map(|it| it.0);
         let (session, of_cluster) = match same.and_then(|id| Some((id, inner.sessions.get(&(user, id))?))) {
             Some((_, it)) if it.admission == SeatAdmission::Awaited => return None,
             Some((id, _)) => (id, None),
@@ -190,7 +190,7 @@ impl SeatTable {
     /// Returns the sessions of a user on this node, as those that take all seats.
     fn taken(&self, user: UserId) -> SeatsTaken {
         let mut inner = self.inner.lock();
-        let seated = inner.of_user(user).filter(|it| it.1.has_begun());
+        let seated = inner.user_sessions(user).filter(|it| it.1.has_begun());
         SeatsTaken { by: seated.map(|(_, it)| info(user, it)).collect() }
     }
 

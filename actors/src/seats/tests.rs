@@ -63,7 +63,7 @@ impl Scenario {
 }
 
 async fn three_channels(settings: Settings) -> Scenario {
-    Scenario::of(settings, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await
+    Scenario::new(settings, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ fn a_thousand_devices_get_exactly_the_available_seats() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_goes_away_while_waiting_releases_its_seat() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let _holds_the_slot = scenario.watch(channel(1)).await;
     let asked =
         tokio::time::timeout(Duration::from_millis(100), scenario.seated(channel(2), user(1, 1), "tv"));
@@ -226,7 +226,7 @@ async fn a_caller_that_goes_away_while_waiting_releases_its_seat() {
 async fn refused_and_redirected_requests_hold_no_seat() {
     let redirected =
         crate::testing::Stream { profile: domain::stream_profile::Delivery::Redirect, ..stream(1, "a") };
-    let scenario = Scenario::of(settings(), [&[redirected], &[]]).await;
+    let scenario = Scenario::new(settings(), [&[redirected], &[]]).await;
     let (watch, _) = scenario.ask_seated(channel(1), user(1, 1), "tv").await;
     assert!(matches!(watch, WatchReply::Redirect(_)), "{watch:?}");
     let (watch, _) = scenario.ask_seated(channel(2), user(1, 1), "tv").await;

@@ -82,7 +82,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// Returns the same request with these candidates only.
-    pub(crate) fn of(&self, places: &[usize]) -> Self {
+    pub(crate) fn with_candidates(&self, places: &[usize]) -> Self {
         Self {
             port: self.port.clone(),
             order: places.iter().map(|it| self.order[*it].clone()).collect(),

@@ -27,7 +27,7 @@ impl ReservedSlots {
 
     /// Iterates over the account profiles with the slots that are reserved and not in use yet. `in_use` returns the slots in
     /// use with their targets.
-    pub(super) fn of_profiles<'a, I>(&self, in_use: impl Fn() -> I) -> impl Iterator<Item = (ProfileId, u32)>
+    pub(super) fn by_profile<'a, I>(&self, in_use: impl Fn() -> I) -> impl Iterator<Item = (ProfileId, u32)>
     where
         I: Iterator<Item = (ProfileId, &'a Target)>,
     {

@@ -293,7 +293,7 @@ impl Switchboard {
 
     /// Returns the runs of the channel with this uuid: the current one and those that ended recently, newest first.
     pub fn timeline(&self, uuid: Uuid) -> Vec<ChannelRun> {
-        self.env.timelines.of(|it| it.uuid() == uuid)
+        self.env.timelines.runs(|it| it.uuid() == uuid)
     }
 
     /// Makes every live channel load its plan again.

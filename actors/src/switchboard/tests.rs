@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Holds T-life.9.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_first_clients_at_once_give_one_upstream() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut joins = Vec::new();
     for _ in 0..1000 {
         joins.push(scenario.ask(channel(1)));
@@ -36,7 +36,7 @@ async fn a_thousand_first_clients_at_once_give_one_upstream() {
 #[tokio::test(start_paused = true)]
 async fn a_join_while_a_channel_ends_gets_the_next_one() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
-    let scenario = Scenario::of(now, [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(now, [&[stream(1, "a")]]).await;
     scenario.provider.set_stubborn(true);
     for pause_ms in (0..600).step_by(7) {
         let mut viewer = scenario.watch(channel(1)).await;
@@ -52,7 +52,7 @@ async fn a_join_while_a_channel_ends_gets_the_next_one() {
 #[tokio::test(start_paused = true)]
 async fn two_hundred_channel_changes_leave_one_live_channel() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
-    let scenario = Scenario::of(now, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await;
+    let scenario = Scenario::new(now, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await;
     let mut viewer = None;
     for hop in 0..200 {
         viewer = Some(scenario.watch(channel(1 + hop % 3)).await);
@@ -66,7 +66,7 @@ async fn two_hundred_channel_changes_leave_one_live_channel() {
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_without_streams_and_an_unknown_one_are_refused() {
-    let scenario = Scenario::of(settings(), [&[]]).await;
+    let scenario = Scenario::new(settings(), [&[]]).await;
     assert!(matches!(scenario.ask(channel(1)).await, WatchReply::Refused(WatchRefusal::NoStreams)));
     assert!(matches!(scenario.ask(channel(99)).await, WatchReply::Refused(WatchRefusal::NotFound)));
     scenario.is_quiet().await;

@@ -34,7 +34,7 @@ async fn successor(system: &System, who: SystemActor, before: u64) -> u64 {
 /// Possible defect: an actor that fails because of the data it reads at its start is restarted immediately, forever.
 #[tokio::test(start_paused = true)]
 async fn an_actor_that_fails_at_every_start_is_restarted_once_a_second() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut life = scenario.system.life(SystemActor::Events).unwrap();
     let began = Instant::now();
     for _ in 0..IMMEDIATE_RESTARTS_MAX {
@@ -60,7 +60,7 @@ async fn an_actor_that_fails_at_every_start_is_restarted_once_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_bandwidth_actor_continues_to_measure() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")], &[stream(3, "c")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a"), stream(2, "b")], &[stream(3, "c")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
     let mut viewer = scenario.watch(channel(1)).await;
     let (_watch, connection) = scenario.ask_as(channel(2), None, "phone").await;
@@ -76,7 +76,7 @@ async fn a_restarted_bandwidth_actor_continues_to_measure() {
 async fn an_ending_channel_never_has_two_sockets_when_the_switchboard_dies() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
     for pause_ms in [0, 1, 2, 5, 20, 100, 400] {
-        let scenario = Scenario::of(now.clone(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(now.clone(), [&[stream(1, "a")]]).await;
         scenario.provider.set_stubborn(true);
         let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
@@ -112,7 +112,7 @@ async fn no_channel_is_lost_when_actors_die_together() {
     for pair in pairs {
         for n_yields in 0..12 {
             let scenario =
-                Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 2)]]).await;
+                Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 2)]]).await;
             let mut viewer = scenario.watch(channel(1)).await;
             viewer.sees("a").await;
             scenario.system.kill(pair[0]);
@@ -139,7 +139,7 @@ async fn no_channel_is_lost_when_actors_die_together() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_dead_channel_and_its_clients_is_reported() {
     for pump in [true, false] {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         let (mut viewer, second) = (scenario.watch(channel(1)).await, scenario.watch(channel(1)).await);
         viewer.sees("a").await;
         match pump {
@@ -170,7 +170,7 @@ async fn the_end_of_a_dead_channel_and_its_clients_is_reported() {
 /// Possible defect: the message to end everything was lost, and viewers were cut off after a wait of five seconds.
 #[tokio::test(start_paused = true)]
 async fn a_system_stops_cleanly_while_its_switchboard_is_dead() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     while scenario.system.life(SystemActor::Switchboard).is_some() {

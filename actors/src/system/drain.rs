@@ -58,7 +58,7 @@ impl System {
             self.health().write(&models).await;
         }
         for who in [SystemActor::Importer, SystemActor::Guides] {
-            if let Some(actor) = state.addresses.of(who) {
+            if let Some(actor) = state.addresses.get(who) {
                 // One that does not end in time ends with the process.
                 let _ = actor.drain_and_wait(Some(ACTOR_DEADLINE)).await;
             }

@@ -11,7 +11,7 @@ use crate::plans::Target;
 impl System {
     /// Kills an actor at its next await, as a defect in it would. Does nothing while the actor is being restarted.
     pub fn kill(&self, who: SystemActor) {
-        if let Some(actor) = self.state.addresses.of(who) {
+        if let Some(actor) = self.state.addresses.get(who) {
             actor.kill();
         }
     }
@@ -19,7 +19,7 @@ impl System {
     /// Returns a number that is unique for each start of an actor; `None` while it is dead.
     pub fn life(&self, who: SystemActor) -> Option<u64> {
         let lives = |it: &ActorCell| matches!(it.get_status(), ActorStatus::Starting | ActorStatus::Running);
-        self.state.addresses.of(who).filter(lives).map(|it| it.get_id().pid())
+        self.state.addresses.get(who).filter(lives).map(|it| it.get_id().pid())
     }
 
     /// Kills the live channel of this target, if it exists.

@@ -174,7 +174,7 @@ struct Addresses {
 
 impl Addresses {
     /// Returns the current actor.
-    fn of(&self, who: SystemActor) -> Option<ActorCell> {
+    fn get(&self, who: SystemActor) -> Option<ActorCell> {
         match who {
             SystemActor::Events => self.events.current().map(|it| it.get_cell()),
             SystemActor::Slots => self.slots.current().map(|it| it.get_cell()),
@@ -404,7 +404,7 @@ impl System {
     /// Starts refreshing the playlists of these accounts, by schedule and on request. `uploads` is the folder of uploaded
     /// playlists. Only the first call has an effect.
     pub fn import_into(&self, models: Models, fetch: Fetch, uploads: PathBuf) {
-        self.set_imports(Imports::of(models, fetch, uploads));
+        self.set_imports(Imports::new(models, fetch, uploads));
     }
 
     /// Returns the handle for imports of films and series. Nothing is imported before [`System::import_vod`].
@@ -441,7 +441,7 @@ impl System {
         let parts = GuideParts { services, ..parts };
         *self.guide_collector.lock() = Some(self.collect_guides(parts.models.clone()));
         self.accept_written_guides(parts.models.clone(), parts.files.clone());
-        self.set_guide_imports(GuideImports::of(parts));
+        self.set_guide_imports(GuideImports::new(parts));
     }
 
     /// Accepts programmes that clients write, without refreshing guides. Only the first call has an effect.
@@ -695,7 +695,7 @@ impl System {
         }
         // In reverse start order, each after its queued messages, so that no event is lost.
         for who in CHILDREN.iter().rev() {
-            if let Some(actor) = self.state.addresses.of(*who) {
+            if let Some(actor) = self.state.addresses.get(*who) {
                 // An actor that does not end in time ends with the root.
                 let _ = actor.drain_and_wait(Some(ACTOR_DEADLINE)).await;
             }

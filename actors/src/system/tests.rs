@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[tokio::test(start_paused = true)]
 async fn viewers_do_not_notice_the_failure_of_deciding_actors() {
     for who in [SystemActor::Events, SystemActor::Slots, SystemActor::Bandwidth, SystemActor::Switchboard] {
-        let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
+        let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
         let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
         scenario.system.kill(who);
@@ -39,7 +39,7 @@ async fn viewers_do_not_notice_the_failure_of_deciding_actors() {
 /// The state that must agree with reality is not in the actor: a restarted slots actor grants no lease twice.
 #[tokio::test(start_paused = true)]
 async fn a_restarted_slots_actor_knows_every_lease() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     scenario.system.kill(SystemActor::Slots);
     sleep(SECOND).await;
@@ -56,7 +56,7 @@ async fn a_restarted_slots_actor_knows_every_lease() {
 /// The deadline of the holder covers a request that was lost with the slots actor.
 #[tokio::test(start_paused = true)]
 async fn a_slot_request_lost_with_the_slots_actor_does_not_block_a_channel() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let viewer = scenario.watch(channel(1)).await;
     let asked = scenario.ask(channel(2));
     let kill = async {
@@ -71,7 +71,7 @@ async fn a_slot_request_lost_with_the_slots_actor_does_not_block_a_channel() {
 
 #[tokio::test(start_paused = true)]
 async fn a_live_channel_that_dies_ends_only_what_it_owns() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
     let (watch, connection) = scenario.ask_as(channel(1), None, "player").await;
     let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
     let mut dying = TestViewer { tail };
@@ -93,7 +93,7 @@ async fn a_live_channel_that_dies_ends_only_what_it_owns() {
 
 #[tokio::test(start_paused = true)]
 async fn a_join_after_the_death_of_a_live_channel_waits_for_its_sockets() {
-    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)]]).await;
     scenario.provider.set_stubborn(true);
     for _ in 0..10 {
         let mut viewer = scenario.watch(channel(1)).await;
@@ -106,7 +106,7 @@ async fn a_join_after_the_death_of_a_live_channel_waits_for_its_sockets() {
 
 #[tokio::test(start_paused = true)]
 async fn live_channels_end_with_their_parent_and_new_ones_start() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.system.kill(SystemActor::Channels);
@@ -119,7 +119,7 @@ async fn live_channels_end_with_their_parent_and_new_ones_start() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
     let mut viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(2)).await];
     for (viewer, name) in viewers.iter_mut().zip(["a", "b"]) {
         viewer.sees(name).await;
@@ -141,7 +141,7 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_system_ends_what_it_started() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     let Scenario { system, provider, .. } = scenario;
     drop(system);
@@ -152,7 +152,7 @@ async fn a_dropped_system_ends_what_it_started() {
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_contradict_each_other_change_nothing() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
     let before = scenario.system.settings();
     let wrong = Settings { stall_timeout: Duration::ZERO, ..settings() };
     assert!(scenario.system.configure(wrong).is_err());
@@ -216,7 +216,8 @@ proptest! {
 /// Three channels over five streams of one account with two slots; all channels have stream "a".
 async fn random_scenario(steps: Vec<Step>) {
     let on = |id: u32| limited(id, STREAMS[id as usize - 1], 1, 2);
-    let scenario = Scenario::of(settings(), [&[on(1), on(2)], &[on(1), on(3), on(4)], &[on(5), on(1)]]).await;
+    let scenario =
+        Scenario::new(settings(), [&[on(1), on(2)], &[on(1), on(3), on(4)], &[on(5), on(1)]]).await;
     let small = |name: &str| {
         let ts = TsSource { bitrate: 200_000, frame_rate: 5, gop: 5, ..TsSource::new(name) };
         Behaviour::Play(Play::new(ts))
@@ -309,7 +310,7 @@ async fn random_scenario(steps: Vec<Step>) {
 
 #[tokio::test(start_paused = true)]
 async fn the_overview_lists_a_channel_that_does_not_reply() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
     let viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(2)).await];
     let (stuck, _unread) = crate::testing::inbox::<channel::Message>().await;
     scenario

@@ -210,7 +210,7 @@ impl Timelines {
     }
 
     /// Returns the runs of the wanted targets, newest first.
-    pub(crate) fn of(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<ChannelRun> {
+    pub(crate) fn runs(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<ChannelRun> {
         let mut runs = self.runs.lock();
         drop_old(&mut runs);
         let run = |record: &RunRecord| ChannelRun {

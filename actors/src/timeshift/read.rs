@@ -96,17 +96,17 @@ fn place(ring: &Ring, file: &KeptFile, at: i64) -> io::Result<Option<Place>> {
     let time = u64::try_from(at.saturating_sub(file.started_at)).unwrap_or(0);
     let n = index.points.partition_point(|it| it.time <= time);
     let point = n.checked_sub(1).and_then(|n| index.points.get(n));
-    Ok(point.map(|it| Place::of(file, it, &index.tables)))
+    Ok(point.map(|it| Place::new(file, it, &index.tables)))
 }
 
 /// Returns the first place of a file.
 fn first(ring: &Ring, file: &KeptFile) -> io::Result<Option<Place>> {
     let index = ring.index(file.started_at)?;
-    Ok(index.points.first().map(|it| Place::of(file, it, &index.tables)))
+    Ok(index.points.first().map(|it| Place::new(file, it, &index.tables)))
 }
 
 impl Place {
-    fn of(file: &KeptFile, point: &AccessPoint, tables: &Bytes) -> Self {
+    fn new(file: &KeptFile, point: &AccessPoint, tables: &Bytes) -> Self {
         let at = file.started_at.saturating_add_unsigned(point.time);
         let tables = if point.has_tables { Bytes::new() } else { tables.clone() };
         Self { file: file.started_at, offset: point.offset, at, tables }

@@ -29,7 +29,7 @@ struct Studio {
 
 impl Studio {
     async fn new(mode: &str) -> Self {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         let studio = Self { scenario, models: models(&[]), folder: tempfile::tempdir().unwrap() };
         let record = Channel::new(ChannelId(1), channel(1).uuid(), "News", 0);
         studio.models.store.write(move |write| write.put(&record)).await.unwrap();
@@ -66,7 +66,7 @@ impl Studio {
             let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
             file.set_len(file.metadata().unwrap().len() - n_torn).unwrap();
         }
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         let studio = Self { scenario, models, folder };
         studio.start();
         studio

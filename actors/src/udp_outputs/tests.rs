@@ -19,7 +19,7 @@ struct Studio {
 
 impl Studio {
     async fn new() -> Self {
-        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
         let studio = Self { scenario, models: models(&[]) };
         studio.scenario.system.send_outputs(studio.models.clone());
         studio

@@ -552,7 +552,7 @@ impl State {
             self.opened.as_ref().or_else(|| self.candidates.iter().find(|it| it.file == version.file));
         let extension = candidate.map_or("", |it| &it.extension);
         let first_bytes = self.session.first_bytes(&self.known).unwrap_or_default();
-        Some(VodFacts::of(version, &first_bytes, extension))
+        Some(VodFacts::new(version, &first_bytes, extension))
     }
 
     /// Returns what another connection has to agree with.
@@ -714,7 +714,7 @@ impl Drop for BodyReader {
 }
 
 impl VodFacts {
-    fn of(version: &FileVersion, first_bytes: &[u8], extension: &str) -> Self {
+    fn new(version: &FileVersion, first_bytes: &[u8], extension: &str) -> Self {
         let validator = version.validator.as_deref().unwrap_or_default();
         let name = format!("{}/{}/{validator}", version.file, version.length);
         let tag = Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes());
@@ -731,7 +731,7 @@ impl VodFacts {
         let first_bytes = known.piece(0).unwrap_or_default();
         let KnownFile { version, .. } = &known;
         let unknown = FileVersion { file: Uuid::nil(), length: 0, validator: None };
-        Self::of(version.as_ref().unwrap_or(&unknown), &first_bytes, extension)
+        Self::new(version.as_ref().unwrap_or(&unknown), &first_bytes, extension)
     }
 }
 

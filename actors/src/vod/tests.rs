@@ -61,10 +61,10 @@ struct Reading {
 
 impl Cinema {
     async fn new() -> Self {
-        Self::of(Scenario::of(settings(), [&[limited(1, "live", 1, 1)]]).await)
+        Self::from_scenario(Scenario::new(settings(), [&[limited(1, "live", 1, 1)]]).await)
     }
 
-    fn of(scenario: Scenario) -> Self {
+    fn from_scenario(scenario: Scenario) -> Self {
         let vod = scenario.system.vod();
         Self { scenario, vod }
     }
@@ -666,7 +666,7 @@ async fn a_part_of_the_past_without_a_length_returns_its_slot_in_a_pause() {
 async fn a_film_whose_lease_is_revoked_is_closed_at_once_and_continues_with_the_next_lease() {
     let table = RevocableTable::new();
     let leases = table.clone();
-    let cinema = Cinema::of(Scenario::of_table(settings(), [], |_| leases).await);
+    let cinema = Cinema::from_scenario(Scenario::with_table(settings(), [], |_| leases).await);
     let file = TestFile::new(LENGTH, 1);
     cinema.offers("film", &file);
     let film = [candidate("film", 1, 1)];

@@ -208,7 +208,9 @@ impl ClusterLeases {
         {
             match pending.step() {
                 Step::Local(places) => {
-                    if let Some((index, lease)) = self.local.take_now(&pending.request.of(&places)) {
+                    if let Some((index, lease)) =
+                        self.local.take_now(&pending.request.with_candidates(&places))
+                    {
                         return self.granted_locally(inner, id, index, lease, out);
                     }
                 }
@@ -272,7 +274,7 @@ impl ClusterLeases {
         let Some(pending) = inner.pending.get(&id) else { return };
         let unlimited = pending.unlimited();
         if !unlimited.is_empty() && !matches!(pending.request.asking, Asking::Beside) {
-            let request = pending.request.of(&unlimited);
+            let request = pending.request.with_candidates(&unlimited);
             let taken = self.local.take_now(&request).or_else(|| self.local.take_beyond_discovered(&request));
             if let Some((index, lease)) = taken {
                 return self.granted_locally(inner, id, index, lease, out);

@@ -141,7 +141,7 @@ impl SchedulesDirect {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Vec<u8>, ServiceError> {
-        let key = LoginKey::of(source)?;
+        let key = LoginKey::new(source)?;
         let login = self.login(&key);
         let body = body.map(Value::to_string);
         let mut token = self.token(&key, &login).await?;
@@ -168,13 +168,13 @@ impl SchedulesDirect {
     /// Returns the number of lineups that can be added today, if it is known.
     pub(super) fn changes_remaining(&self, source: &GuideSource) -> Option<u64> {
         const DAY: Duration = Duration::from_secs(86_400);
-        let login = self.login(&LoginKey::of(source).ok()?);
+        let login = self.login(&LoginKey::new(source).ok()?);
         let changes = login.state.lock().changes;
         changes.filter(|it| it.1.elapsed() < DAY).map(|it| it.0)
     }
 
     pub(super) fn set_changes_remaining(&self, source: &GuideSource, remaining: u64) {
-        if let Ok(key) = LoginKey::of(source) {
+        if let Ok(key) = LoginKey::new(source) {
             self.login(&key).state.lock().changes = Some((remaining, Instant::now()));
         }
     }
@@ -184,7 +184,7 @@ impl SchedulesDirect {
     /// # Errors
     /// The source has no login.
     pub(super) fn login_of(&self, source: &GuideSource) -> Result<Arc<Login>, ServiceError> {
-        Ok(self.login(&LoginKey::of(source)?))
+        Ok(self.login(&LoginKey::new(source)?))
     }
 
     fn login(&self, key: &LoginKey) -> Arc<Login> {
@@ -254,7 +254,7 @@ impl SchedulesDirect {
 }
 
 impl LoginKey {
-    fn of(source: &GuideSource) -> Result<Self, ServiceError> {
+    fn new(source: &GuideSource) -> Result<Self, ServiceError> {
         let text = |it: &Option<String>| it.clone().filter(|it| !it.trim().is_empty());
         let username = text(&source.username).ok_or(ServiceError::NoLogin)?;
         let password = source.password.as_ref().filter(|it| !it.expose().is_empty());

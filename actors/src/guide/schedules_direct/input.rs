@@ -210,7 +210,7 @@ impl SchedulesDirectInput {
         }
         let mut airings = Vec::new();
         let skipped = self.list("/schedules", &Value::from(wanted), |schedule: Value| {
-            let schedule = Schedule::of(schedule);
+            let schedule = Schedule::read(schedule);
             airings.extend(schedule.filter(|it| missing.remove(&(it.station.clone(), it.day))));
             Ok(())
         })?;
@@ -353,7 +353,7 @@ struct Schedule {
 
 impl Schedule {
     /// Reads the schedule of a day. `None` for a refusal, such as one that is not prepared yet.
-    fn of(schedule: Value) -> Option<Self> {
+    fn read(schedule: Value) -> Option<Self> {
         let station = schedule["stationID"].as_str()?.to_owned();
         let date = schedule["metadata"]["startDate"].as_str()?;
         let day: jiff::civil::Date = date.parse().ok()?;

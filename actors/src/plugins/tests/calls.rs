@@ -84,7 +84,7 @@ async fn a_token_lives_as_long_as_its_process_and_is_not_logged() {
     assert!(token.len() > 60, "{token}");
     assert_eq!(bench.plugins.caller(&token).unwrap().key, key);
     assert!(bench.plugins.caller("").is_none() && bench.plugins.caller(&token[1..]).is_none());
-    let folder = OwnFolders::of(&bench.settings.folders, "caller").logs;
+    let folder = OwnFolders::new(&bench.settings.folders, "caller").logs;
     eventually("the printed line", || {
         log::last_lines(&folder, 50).iter().any(|it| it.contains("the token is …"))
     })

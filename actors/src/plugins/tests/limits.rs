@@ -27,7 +27,7 @@ async fn floods_end_the_process_and_prints_do_not() {
         assert_eq!(reason, format!("the plugin crashed: {expected}"));
         bench.plugins.restart(&key).await.unwrap();
     }
-    let folder = OwnFolders::of(&bench.settings.folders, "demo").logs;
+    let folder = OwnFolders::new(&bench.settings.folders, "demo").logs;
     assert!(usage::folder_bytes(&folder) < 11 << 20);
 }
 
@@ -67,7 +67,7 @@ async fn memory_processes_and_files_have_limits() {
     {
         let RunResult::Crashed(reason) = run(how).await else { panic!("{how}") };
         assert!(reason.ends_with(expected), "{reason}");
-        let files = OwnFolders::of(&bench.settings.folders, "demo").data;
+        let files = OwnFolders::new(&bench.settings.folders, "demo").data;
         fs::remove_dir_all(files).unwrap();
         bench.plugins.restart(&key).await.unwrap();
     }

@@ -299,7 +299,7 @@ fn acting(code: &str) -> String {
 
 /// Returns whether no process of this group is left.
 fn is_gone(group: u32) -> bool {
-    !usage::of_groups(&[group].into()).contains_key(&group)
+    !usage::by_group(&[group].into()).contains_key(&group)
 }
 
 async fn eventually(what: &str, condition: impl Fn() -> bool) {

@@ -39,7 +39,7 @@ async fn a_plugin_runs_actions_with_settings_storage_progress_and_messages() {
         .count();
     assert_eq!(messages, 1);
     eventually("the printed line", || {
-        let folder = OwnFolders::of(&bench.settings.folders, "demo").logs;
+        let folder = OwnFolders::new(&bench.settings.folders, "demo").logs;
         log::last_lines(&folder, 50).iter().any(|it| it.ends_with("output printed"))
     })
     .await;
@@ -69,7 +69,7 @@ async fn a_start_that_takes_the_place_of_another_keeps_the_files() {
          return {'owned': sum(os.stat(it).st_uid == os.getuid() for it in paths), 'pid': os.getpid()}",
     );
     let key = bench.install("demo", &code, json!({}));
-    fs::create_dir_all(OwnFolders::of(&bench.settings.folders, "demo").data.join("many")).unwrap();
+    fs::create_dir_all(OwnFolders::new(&bench.settings.folders, "demo").data.join("many")).unwrap();
     bench.start();
     let mut before = bench.returned(&key, "main").await;
     for _ in 0..20 {

@@ -96,7 +96,7 @@ async fn make(shared: &Arc<Shared>, parts: &Parts, recording: &Recording) -> Res
         parts,
         source,
         bytes,
-        format: Format::of(extension(&file.path)),
+        format: Format::from_extension(extension(&file.path)),
         time_max: TIME_MIN + Duration::from_millis(before.length),
     };
     let mut kept = Vec::new();
@@ -162,7 +162,7 @@ enum Format {
 }
 
 impl Format {
-    fn of(extension: &str) -> Self {
+    fn from_extension(extension: &str) -> Self {
         let other = RemuxFormat::NAMES.iter().find(|it| it.0 == extension);
         other.map_or(Self::TransportStream, |it| Self::Other(it.1))
     }
@@ -175,7 +175,7 @@ impl Format {
     }
 
     /// Returns muxer and extension of parts. The length of a part is that of its packets: MP4 could hide some.
-    fn of_parts(self) -> (&'static str, &'static str) {
+    fn for_parts(self) -> (&'static str, &'static str) {
         match self {
             Self::TransportStream => ("mpegts", FILE_EXTENSION),
             Self::Other(_) => ("matroska", "mkv"),
@@ -211,7 +211,7 @@ impl Cut<'_> {
 
     /// Copies a part to a file of its own. Returns its name.
     async fn copy_part(&self, part: KeptPart, n: usize) -> Result<String, Fault> {
-        let (muxer, extension) = self.format.of_parts();
+        let (muxer, extension) = self.format.for_parts();
         let folder = self.parts.folder.clone();
         let stem = format!("{PARTS}/part{n}");
         let path = blocking(move || folder.create(&stem, extension).map(|it| it.1)).await?;

@@ -529,7 +529,7 @@ impl LeaseTable for SlotTable {
         };
         let in_use = || inner.leases.values().map(|it| (it.pool.profile, &it.target));
         SlotsSnapshot {
-            reserved: inner.reserved.of_profiles(in_use).collect(),
+            reserved: inner.reserved.by_profile(in_use).collect(),
             in_use: inner.predecessor_infos().chain(inner.lease_infos(now)).collect(),
             cooling: inner.cooling.iter().map(cooling).collect(),
             elsewhere: inner.elsewhere.clone(),

@@ -93,7 +93,7 @@ fn night_streams(hour: u32) -> Vec<Stream> {
 impl Environment {
     pub(super) async fn build() -> Arc<Self> {
         let slow_release = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
-        let scenario = Scenario::of(
+        let scenario = Scenario::new(
             base_settings(),
             [
                 &[limited(1, "a", 1, 2), limited(2, "b", 2, 1), stream(3, "c")],
