@@ -142,12 +142,6 @@ impl Configuration {
     pub fn status(&self) -> Option<LogStatus> {
         self.store.log_status().borrow().clone()
     }
-
-    /// Returns how many entries the store lacks.
-    pub fn n_behind(&self) -> u64 {
-        let sequence = self.status().map_or(0, |it| it.position.sequence);
-        self.view.borrow().last.saturating_sub(sequence)
-    }
 }
 
 /// An operation of the store.

@@ -66,10 +66,7 @@ fn mark_some(write: &mut Write<'_>, ids: &[ChannelId]) -> Result<u64, ImportErro
     let mut n_changed = 0;
     for id in ids {
         let Some(mut channel) = write.get::<Channel>(id.0)? else { continue };
-        let mut is_marked = false;
-        for stream in &channel.streams {
-            is_marked = is_marked || write.get::<Stream>(stream.0)?.is_some_and(|it| it.is_adult());
-        }
+        let is_marked = any_adult(write, &channel.streams)?;
         if channel.follow_adult_mark(is_marked) {
             channel.updated_at = now_ms();
             write.put(&channel)?;
@@ -77,6 +74,19 @@ fn mark_some(write: &mut Write<'_>, ids: &[ChannelId]) -> Result<u64, ImportErro
         }
     }
     Ok(n_changed)
+}
+
+/// Returns whether a provider marks one of these streams as adult content.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn any_adult(write: &Write<'_>, streams: &[StreamId]) -> storage::Result<bool> {
+    for id in streams {
+        if write.get::<Stream>(id.0)?.is_some_and(|it| it.is_adult()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

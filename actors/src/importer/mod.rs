@@ -31,6 +31,7 @@ use storage::Models;
 pub(crate) use self::actor::{Actor, Arguments, Imports};
 #[cfg(test)]
 pub(crate) use self::actor::{CheckLogins, Work};
+pub use self::adult::any_adult;
 pub use self::error::ImportError;
 pub(crate) use self::error::sentence;
 pub use self::job::{ImportOptions, ImportSummary, SyncSummary};

@@ -47,7 +47,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::event::EventBody;
-use domain::ids::{DeliveryId, IntegrationId, LogEntryId};
+use domain::ids::{DeliveryId, IntegrationId};
 use domain::integration::{
     Delivery, DeliveryLogEntry, IntegrationState, Recipient, Script, Webhook, WrongIntegrationField,
 };
@@ -336,14 +336,6 @@ impl Integrations {
             items.extend(collection.get(id)?);
         }
         Ok(Page { n_all, items })
-    }
-
-    /// Returns an entry of the log.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn log_entry(&self, id: LogEntryId) -> Result<Option<DeliveryLogEntry>, IntegrationError> {
-        Ok(self.running()?.models.store.collection::<DeliveryLogEntry>().get(id.0)?)
     }
 
     /// Checks that a script may be run: it is below a folder of scripts, executable, and nobody else can write it. Blocks.

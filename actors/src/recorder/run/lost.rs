@@ -3,6 +3,8 @@
 //! The record says at once what is lost. The recording continues: in a new file, or in the rest of one that was truncated.
 //! Its reader stays at the channel, so that nobody takes its connection meanwhile.
 
+use std::fs::File;
+use std::io;
 use std::sync::atomic::Ordering;
 
 use domain::recording::{RecordedFile, time_at};
@@ -118,9 +120,19 @@ impl Run {
 
     /// Opens a file of this recording to continue it. Returns when it was written last, too. `None` if it does not exist.
     pub(super) async fn reopened(&self, path: &str) -> Result<Option<(RecordingFile, i64)>, Fault> {
+        self.reopened_after(path, |_| Ok(())).await
+    }
+
+    /// Does the same after `prepare`, which may cut the file.
+    pub(super) async fn reopened_after(
+        &self,
+        path: &str,
+        prepare: impl FnOnce(&File) -> io::Result<()> + Send + 'static,
+    ) -> Result<Option<(RecordingFile, i64)>, Fault> {
         let (folder, path, id) = (self.parts().folder.clone(), path.to_owned(), self.id);
         let opened = blocking(move || {
             let Some(file) = folder.reopen(&path)? else { return Ok(None) };
+            prepare(&file)?;
             let (file, written_at) = RecordingFile::reopened(file)?;
             let index = index::reopen(&folder, id, &path);
             Ok::<_, FolderError>(Some((file.with_index(index).at_place(folder, path), written_at)))

@@ -1,5 +1,6 @@
 //! A recording whose whole time is over, from the archive of its channel.
 
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -7,13 +8,11 @@ use domain::recording::{FetchedFile, Recording, RecordingInput, RecordingStatus}
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{Fault, GAP_MS, NOT_RUNNING, RETRY_MAX, RETRY_MIN, Run, SYNC_PERIOD, WRITE_PERIOD, blocking};
+use super::{Fault, GAP_MS, NOT_RUNNING, RETRY_MAX, RETRY_MIN, Run, SYNC_PERIOD, WRITE_PERIOD};
 use crate::clock::now_ms;
 use crate::recorder::missed::{Fetched, MissedPart};
 use crate::recorder::permission::owner_refusal;
 use crate::recording_files::file::{Arrived, RecordingFile};
-use crate::recording_files::folder::FolderError;
-use crate::recording_files::index;
 
 /// Reason of gaps in an archive.
 const NOT_IN_ARCHIVE: &str = "the archive has nothing of this time";
@@ -224,17 +223,12 @@ impl Run {
         fetched: FetchedFile,
     ) -> Result<(), Fault> {
         let Some(recorded) = &recording.file else { return Ok(()) };
-        let (folder, path, id) = (self.parts().folder.clone(), recorded.path.clone(), self.id);
-        let opened = blocking(move || {
-            let Some(file) = folder.reopen(&path)? else { return Ok(None) };
+        let cut = move |file: &File| {
             // A file that is shorter has lost something, and nobody knows what.
             let is_kept = file.metadata()?.len() >= fetched.bytes;
-            file.set_len(if is_kept { fetched.bytes } else { 0 })?;
-            let (file, _) = RecordingFile::reopened(file)?;
-            let index = index::reopen(&folder, id, &path);
-            Ok::<_, FolderError>(Some(file.with_index(index).at_place(folder, path)))
-        });
-        let opened = opened.await??;
+            file.set_len(if is_kept { fetched.bytes } else { 0 })
+        };
+        let opened = self.reopened_after(&recorded.path, cut).await?.map(|it| it.0);
         let reached = opened.as_ref().filter(|it| it.length() > 0).map(|_| fetched.reached);
         if reached.is_none() && !recording.gaps.is_empty() {
             // They come again with the rest.

@@ -553,21 +553,26 @@ impl Run {
         self.look_at_last().await;
         let Some(recording) = self.recording() else { return };
         match recording.status.is_final() {
-            true => self.end(RecordingInput::Stop, None).await,
+            true => self.write_end(RecordingInput::Stop, None).await,
             false => {
                 let ended_at = self.last_at.unwrap_or(recording.begins_at());
                 let (input, reason) = recording.outcome(ended_at);
-                self.end(input, reason).await;
+                self.write_end(input, reason).await;
             }
         }
     }
 
-    /// Closes the file, writes the final record, and reports the end once.
+    /// Ends the recording in this way, however much of its time is left.
     async fn end(&mut self, input: RecordingInput, reason: Option<String>) {
+        self.look_at_last().await;
+        self.write_end(input, reason).await;
+    }
+
+    /// Closes the file, writes the final record, and reports the end once.
+    async fn write_end(&mut self, input: RecordingInput, reason: Option<String>) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        self.look_at_last().await;
         // A file whose disk is gone is as long as it was when it was closed.
         let known = Some(self.counters.bytes.load(Ordering::Relaxed)).filter(|it| *it > 0);
         let bytes = self.close_file().await.or(known);

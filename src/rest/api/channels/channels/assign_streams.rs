@@ -10,7 +10,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::adult::AdultMarks;
+use super::adult::follow_marks;
 use super::bulk::{BulkResultView, item};
 use super::edit::{STREAMS_MAX, check_streams};
 use super::numbers::{Changes, put_all};
@@ -93,7 +93,7 @@ pub(super) async fn assign_streams(
     call.write(move |write| {
         let pairs = targets.load(write)?;
         let mut errors = FieldErrors::default();
-        let (mut changes, mut marks) = (Changes::new(), AdultMarks::default());
+        let mut changes = Changes::new();
         for (n, (before, streams)) in pairs.into_iter().enumerate() {
             let order = combined(mode, &before.streams, &streams);
             if order.len() > STREAMS_MAX {
@@ -101,7 +101,7 @@ pub(super) async fn assign_streams(
                 errors.add("stream_ids", item(n, &message));
             }
             let mut channel = Channel { streams: order, ..before.clone() };
-            marks.follow(write, &before, &mut channel)?;
+            follow_marks(write, &before, &mut channel)?;
             changes.push((before, channel));
         }
         errors.or(())?;

@@ -17,7 +17,7 @@ use server::reply::Refusal;
 use storage::Write;
 use uuid::Uuid;
 
-use super::adult::AdultMarks;
+use super::adult;
 use super::changed_fields::ChannelOverride;
 use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
@@ -184,7 +184,7 @@ impl ChannelEdit {
         set_text(&mut channel.guide_station, self.tvc_guide_stationid.map(|it| it.map(|it| it.0)));
         set(&mut channel.enabled, self.enabled.or(self.hidden_from_output.map(|it| !it)));
         set(&mut channel.udp_output, self.udp_output.map(|it| it.map(|it| Box::new(it.into()))));
-        AdultMarks::default().apply(write, before, &mut channel, self.is_adult)?;
+        adult::apply(write, before, &mut channel, self.is_adult)?;
         if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {
             set_guide(write, &mut channel, wanted, "epg_data_id", &mut errors, log)?;
         }
