@@ -43,7 +43,7 @@ mod predecessor;
 mod programs;
 mod recorder;
 mod recording_files;
-mod refresh_table;
+mod refresh;
 mod registry;
 mod reload;
 mod schedule;
@@ -70,19 +70,19 @@ pub use self::catalogue::{
     VodPhase, VodRefreshStart, VodRefreshStatus,
 };
 pub use self::channel::{
-    ChannelNode, ChannelStatus, ClientStatus, SegmentViewing, SegmenterStatus, SwitchOutcome, SwitchTo,
-    WatchRefusal, WatchReply,
+    ChannelNode, ChannelParts, ChannelStatus, ClientStatus, NodeConnecting, NodeDialer, NodeSocket,
+    SegmentViewing, SegmenterStatus, SharedChannels, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply,
 };
 pub use self::client::SegmentMeter;
 pub use self::clock::now_ms;
 #[cfg(feature = "testing")]
 pub use self::cluster::testing::TestMember;
 pub use self::cluster::{
-    ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration,
-    ConfigurationView, DrainChanges, EffectReceivers, FileError, FileExchange, MemberEnds, NodeConnecting,
-    NodeDialer, NodeDrain, NodeSocket, NodeState, NodeView, PredecessorMessage, PredecessorPort, ReadKeys,
-    ReadLoad, SharedChannels, SlotTables, SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView,
-    StoredObject, digest_of, link as cluster_link, list_snapshots, read_usable_snapshot, store_snapshot,
+    Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration, ConfigurationView,
+    DrainChanges, EffectReceivers, FileError, FileExchange, MemberEnds, NodeDrain, NodeState, NodeView,
+    PredecessorMessage, PredecessorPort, ReadKeys, ReadLoad, SlotTables, SnapshotLimits, SnapshotName,
+    SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link, list_snapshots,
+    read_usable_snapshot, store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{

@@ -9,8 +9,8 @@ use domain::panel::{ListEnd, NotAList};
 use domain::vod::TitleKind;
 
 use crate::fetch::FetchError;
-use crate::importer::sentence;
 use crate::playlist::PlaylistReadError;
+use crate::refresh::sentence;
 
 /// Reason why films and series, or the details of one, were not imported. Nothing was changed. No text contains an
 /// address beyond its host.

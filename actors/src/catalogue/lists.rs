@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{VodError, check_end, words_of};
 use crate::fetch::Fetch;
-use crate::importer::spool::{self, Spool};
 use crate::memory::usable_bytes;
 use crate::playlist::{self, PlaylistBytes, PlaylistSource};
+use crate::refresh::spool::{self, Spool};
 
 /// Maximum number of films, and of series, that are read of one account.
 pub(super) const TITLES_MAX: usize = 1_000_000;

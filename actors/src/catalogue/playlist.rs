@@ -20,7 +20,7 @@ use tracing::warn;
 
 use super::error::{VodError, words_of};
 use super::land;
-use crate::importer::spool::Spool;
+use crate::refresh::Spool;
 
 /// Maximum number of episodes that are in memory at a time, about.
 const EPISODES_AT_ONCE: u64 = 50_000;

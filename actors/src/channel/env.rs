@@ -9,7 +9,7 @@ use media::ring::Budget;
 use media::source::{UdpSettings, Upstream};
 use tokio::runtime::Handle;
 
-use crate::cluster::SharedChannels;
+use super::shared::SharedChannels;
 use crate::events::Events;
 use crate::guide::StreamGuides;
 use crate::health::HealthTable;

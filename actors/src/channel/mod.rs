@@ -21,6 +21,7 @@ mod open_request;
 mod recording_reader;
 mod renditions;
 mod segmenters;
+mod shared;
 mod status;
 mod switch;
 #[cfg(test)]
@@ -33,6 +34,8 @@ pub(crate) use self::env::LiveEnv;
 pub(crate) use self::message::{ChannelReport, HostFor, Join, Message, OwnerDecision};
 pub(crate) use self::open_request::open_request;
 pub(crate) use self::recording_reader::{RecordingPriority, RecordingReader};
+pub(crate) use self::shared::{ChannelClaim, HostChannels};
+pub use self::shared::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
 pub use self::status::{ChannelNode, ChannelStatus, ClientStatus, SegmenterStatus};
 pub use self::switch::{SwitchOutcome, SwitchTo};
 pub use self::viewing::SegmentViewing;

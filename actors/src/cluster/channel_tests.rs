@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::clock::BootClock;
-use super::{
-    BootTimeReader, ChannelParts, Cluster, ClusterLeases, ClusterParts, NodeConnecting, NodeDialer,
-    NodeDrain, NodeSocket, SharedChannels,
+use super::{BootTimeReader, Cluster, ClusterLeases, ClusterParts, NodeDrain};
+use crate::channel::{
+    ChannelNode, ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels, SwitchOutcome,
+    SwitchTo, WatchReply,
 };
-use crate::channel::{ChannelNode, SwitchOutcome, SwitchTo, WatchReply};
 use crate::slots::{LeaseTable, SlotTable};
 use crate::testing::{Scenario, Stream, TestViewer, channel, settings, stream};
 use crate::timeline::RunEntryKind;

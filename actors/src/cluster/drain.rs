@@ -1,19 +1,13 @@
 //! Whether this node is drained: it opens no channel and begins no job, its channels move to other nodes, and after a time
 //! the streams of its viewers end.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
-use tracing::info;
+use tokio::time::Instant;
 
-use super::channels::SharedChannels;
 use crate::clock::now_ms;
-
-/// Pause before channels are ended that could not be before, such as those that other nodes still read.
-const END_PAUSE: Duration = Duration::from_secs(1);
 
 /// When the streams of the viewers of a drained node end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,50 +92,9 @@ impl DrainChanges {
     pub async fn next(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
-}
 
-/// Ends the live channels that the viewers of a drained node watch when the time for them is over, as often as the node is
-/// drained.
-pub(super) async fn end_viewers(shared: &SharedChannels, drain: &NodeDrain) {
-    let mut state = drain.state.subscribe();
-    loop {
-        let end = state.borrow_and_update().and_then(|it| it.end);
-        let ending = async {
-            match end {
-                Some(end) => {
-                    sleep_until(end.at).await;
-                    end_channels(shared).await;
-                }
-                None => std::future::pending().await,
-            }
-        };
-        // An end of the drain cancels it.
-        let changed = tokio::select! {
-            changed = state.changed() => changed,
-            () = ending => state.changed().await,
-        };
-        if changed.is_err() {
-            return;
-        }
-    }
-}
-
-/// Ends the channels that play now, each as soon as no other node reads it from here. Later viewers of this node stay: they
-/// would come again at once.
-async fn end_channels(shared: &SharedChannels) {
-    let serials: HashSet<u64> = shared.unread().1.into_iter().collect();
-    info!(channels = serials.len(), "the time for viewers of this node, which is drained, is over");
-    loop {
-        let (unread, all) = shared.unread();
-        if !all.iter().any(|it| serials.contains(it)) {
-            return;
-        }
-        for (serial, actor) in unread {
-            if serials.contains(&serial) {
-                // Fails when the channel has ended.
-                let _ = actor.cast(crate::channel::Message::EndViewers);
-            }
-        }
-        sleep(END_PAUSE).await;
+    /// Returns when the streams of the viewers of the node end. `None`: the node is not drained, or stops.
+    pub(crate) fn end(&mut self) -> Option<Instant> {
+        self.0.borrow_and_update().and_then(|it| it.end).map(|it| it.at)
     }
 }

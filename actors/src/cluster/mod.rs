@@ -7,9 +7,7 @@
 //!      ├─ configuration.rs   the shared configuration: this node follows its log, or writes it
 //!      ├─ snapshots.rs       snapshots of it, and the removal of old entries of its log
 //!      ├─ files.rs    files in the object store
-//!      ├─ channels.rs   live channels: who opens the source, and the rings for other nodes
-//!      ├─ origins.rs    asks other nodes to open a channel, and answers them
-//!      ├─ drain.rs    whether this node gives its channels away, and the end of its viewers
+//!      ├─ drain.rs    whether this node gives its channels away, and when the streams of its viewers end
 //!      ├─ clock.rs    the clock and the timer of the rules, which count suspend
 //!      ├─ clock_offset.rs   how far the wall clocks of other nodes are away
 //!      ├─ view.rs     who is there, for people and programs
@@ -20,7 +18,6 @@
 
 #[cfg(test)]
 mod channel_tests;
-mod channels;
 mod clock;
 mod clock_offset;
 mod configuration;
@@ -28,7 +25,6 @@ mod drain;
 mod files;
 mod link;
 mod member;
-mod origins;
 #[cfg(test)]
 mod seat_tests;
 mod slots;
@@ -57,8 +53,6 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-pub(crate) use self::channels::ChannelClaim;
-pub use self::channels::{ChannelParts, NodeConnecting, NodeDialer, NodeSocket, SharedChannels};
 use self::clock::BootClock;
 pub(crate) use self::clock::BootTimeReader;
 pub use self::configuration::{CompleteStore, Configuration, ConfigurationView};

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::fetch::FetchError;
-use crate::importer::sentence;
+use crate::refresh::sentence;
 
 /// Reason why a guide was not replaced. The former guide stays in use. No text contains an address beyond its host.
 #[derive(Debug, thiserror::Error)]

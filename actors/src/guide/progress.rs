@@ -4,7 +4,7 @@ use domain::guide::state::GuideStatus;
 use domain::ids::GuideSourceId;
 use uuid::Uuid;
 
-use crate::refresh_table::{RefreshRow, RefreshTable};
+use crate::refresh::{RefreshRow, RefreshTable};
 
 /// The phase of a refresh of a guide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,6 +8,7 @@ use domain::playlist::rules::RulesError;
 
 use crate::fetch::FetchError;
 use crate::playlist::PlaylistReadError;
+use crate::refresh::sentence;
 
 /// Reason why an import failed and changed nothing. No text contains an address beyond its host.
 #[derive(Debug, thiserror::Error)]
@@ -100,12 +101,4 @@ impl ImportError {
             _ => sentence(&self.to_string()),
         }
     }
-}
-
-/// Returns an error text as a sentence of its own.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|it| it.to_ascii_uppercase());
-    let end = if text.ends_with('.') { "" } else { "." };
-    first.into_iter().chain(chars).chain(end.chars()).collect()
 }

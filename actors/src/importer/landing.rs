@@ -346,7 +346,7 @@ mod tests {
     use domain::stream::RequestHeaders;
 
     use super::*;
-    use crate::importer::spool::Spool;
+    use crate::refresh::Spool;
 
     /// An estimate that is far too high would refuse imports that fit, one that is far too low would be useless.
     #[test]

@@ -17,7 +17,6 @@ mod progress;
 mod reading;
 mod run;
 mod selection;
-pub(crate) mod spool;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -33,7 +32,6 @@ pub(crate) use self::actor::{Actor, Arguments, Imports};
 pub(crate) use self::actor::{CheckLogins, Work};
 pub use self::adult::any_adult;
 pub use self::error::ImportError;
-pub(crate) use self::error::sentence;
 pub use self::job::{ImportOptions, ImportSummary, SyncSummary};
 pub use self::logins::ask_panel;
 pub(crate) use self::message::Message;

@@ -17,11 +17,11 @@ use super::error::ImportError;
 use super::job::{ImportSummary, Job};
 use super::progress::RefreshPhase;
 use super::reading::ReadList;
-use super::spool::{self, Spool};
 use super::{logins, run};
 use crate::fetch::Fetch;
 use crate::memory::usable_bytes;
 use crate::playlist::{self, PlaylistBytes, PlaylistFindings, PlaylistSource};
+use crate::refresh::spool::{self, Spool};
 
 /// Fetches the streams of a panel and imports them.
 pub(super) async fn work(fetch: &Fetch, job: Job, login: PanelLogin) -> Result<ImportSummary, ImportError> {

@@ -4,7 +4,7 @@ use domain::account::RefreshOutcome;
 use domain::ids::AccountId;
 use uuid::Uuid;
 
-use crate::refresh_table::{RefreshRow, RefreshTable};
+use crate::refresh::{RefreshRow, RefreshTable};
 
 /// The phase of a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -10,9 +10,9 @@ use domain::stream::StreamProperties;
 use super::error::ImportError;
 use super::job::Job;
 use super::progress::RefreshPhase;
-use super::spool::{self, Spool};
 use crate::memory::usable_bytes;
 use crate::playlist::{PlaylistBytes, PlaylistFindings};
+use crate::refresh::spool::{self, Spool};
 
 /// A playlist that was read to its end.
 pub(super) struct ReadList {

@@ -14,6 +14,7 @@ mod message;
 mod tests;
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ use uuid::Uuid;
 
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::channel::{
-    ChannelStatus, HostFor, JoinRequest, LiveEnv, RecordingReader, SwitchOutcome, SwitchTo, WatchRefusal,
-    WatchReply,
+    ChannelStatus, HostChannels, HostFor, JoinRequest, LiveEnv, RecordingReader, SwitchOutcome, SwitchTo,
+    WatchRefusal, WatchReply,
 };
 use crate::plans::Target;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
@@ -188,22 +189,6 @@ impl Switchboard {
         self.join(target, request).await
     }
 
-    /// Starts a live channel for the viewers of another node, which has some seconds to read it. With an epoch, this node
-    /// takes the place of the origin of that epoch. `is_watched`: these viewers have watched it before. The error of the
-    /// reply is a reason for people.
-    ///
-    /// # Errors
-    /// The switchboard does not reply in time, or the gateway is stopping.
-    pub(crate) async fn host(
-        &self,
-        target: Target,
-        replaces: Option<u64>,
-        is_watched: bool,
-    ) -> Result<Result<(), String>, AskError> {
-        let host = HostFor::Node { replaces, is_watched };
-        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, host, reply }).await
-    }
-
     /// Starts a live channel for what the process before this one plays, until that process has ended it.
     ///
     /// # Errors
@@ -312,5 +297,21 @@ impl Switchboard {
     /// Refuses further joins and ends every live channel.
     pub(crate) fn close(&self) {
         self.address.tell(Message::Close);
+    }
+}
+
+impl HostChannels for Switchboard {
+    fn host(
+        &self,
+        target: Target,
+        replaces: Option<u64>,
+        is_watched: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        let host = HostFor::Node { replaces, is_watched };
+        Box::pin(async move {
+            let hosted =
+                self.address.ask(ANSWER_TIMEOUT, |reply| Message::Host { target, host, reply }).await;
+            hosted.unwrap_or_else(|it| Err(it.to_string()))
+        })
     }
 }

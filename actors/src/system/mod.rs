@@ -55,11 +55,9 @@ pub use self::drain::Draining;
 use self::root::{Restart, Root};
 use crate::ask::Address;
 use crate::catalogue::VodImporter;
-use crate::channel::{self, LiveEnv};
+use crate::channel::{self, ChannelParts, LiveEnv, SharedChannels};
 use crate::channels::{self, ChannelTable};
-use crate::cluster::{
-    BootTimeReader, ChannelParts, ClusterLeases, ClusterLink, ClusterParts, SharedChannels,
-};
+use crate::cluster::{BootTimeReader, ClusterLeases, ClusterLink, ClusterParts};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
 use crate::guide::{
@@ -539,7 +537,7 @@ impl System {
     pub fn share_channels(&self, parts: ChannelParts) {
         let mut task = self.shared_channels.lock();
         if task.is_none() {
-            let (shared, passing) = SharedChannels::start(parts, self.switchboard());
+            let (shared, passing) = SharedChannels::start(parts, Arc::new(self.switchboard()));
             // Set once, under the lock.
             let _ = self.state.env.shared_channels.set(shared);
             *task = Some(passing);

@@ -27,8 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::change::ChannelChange;
 use super::sharing::{Edge, Role, Sharing};
 use super::state::State;
-use crate::channel::{HostFor, Message, OwnerDecision, WatchRefusal, WatchReply};
-use crate::cluster::NodeDialer;
+use crate::channel::{HostFor, Message, NodeDialer, OwnerDecision, WatchRefusal, WatchReply};
 use crate::plans::Target;
 use crate::slots::Lease;
 

@@ -6,8 +6,7 @@ use domain::cluster::record::NodeId;
 use domain::playout::Attempt;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::channel::ChannelNode;
-use crate::cluster::ChannelClaim;
+use crate::channel::{ChannelClaim, ChannelNode};
 
 /// Attempts from this number on are connections to origins; those of the playout are lower.
 const FIRST_PULL: u64 = 1 << 63;

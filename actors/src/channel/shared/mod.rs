@@ -7,6 +7,9 @@
 //!                           ▲ find: the ring, for the edges that connect
 //! ```
 
+mod drain;
+mod origins;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::io;
@@ -31,12 +34,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use super::drain::{self, NodeDrain};
-use super::link::ClusterLink;
-use super::origins::{self, Origins, WantedOrigin};
-use crate::channel::{self, OwnerDecision};
+pub(crate) use self::origins::HostChannels;
+use self::origins::{Origins, WantedOrigin};
+use crate::channel::{Message, OwnerDecision};
+use crate::cluster::{ClusterLink, NodeDrain};
 use crate::plans::Target;
-use crate::switchboard::Switchboard;
 
 /// Pause before all nodes are asked again to open a channel.
 const SEEK_PAUSE: Duration = Duration::from_secs(2);
@@ -95,7 +97,7 @@ impl ServedRing {
 struct Claimed {
     serial: u64,
     target: Target,
-    actor: ActorRef<channel::Message>,
+    actor: ActorRef<Message>,
     /// This node may open one of its sources.
     may_originate: bool,
     /// Present while another node is asked to be the origin.
@@ -122,7 +124,10 @@ pub struct SharedChannels {
 
 impl SharedChannels {
     /// Starts to pass decisions to the live channels, and to answer other nodes, until the returned handle is dropped.
-    pub(crate) fn start(parts: ChannelParts, switchboard: Switchboard) -> (Arc<Self>, AbortOnDropHandle<()>) {
+    pub(crate) fn start(
+        parts: ChannelParts,
+        host: Arc<dyn HostChannels>,
+    ) -> (Arc<Self>, AbortOnDropHandle<()>) {
         let ChannelParts { name, link, mut effects, dialer, engine, node, may_originate, drain } = parts;
         let origins = Origins::new(node, engine, Arc::clone(&dialer));
         let messages = origins.subscribe();
@@ -140,7 +145,7 @@ impl SharedChannels {
         });
         let of_task = Arc::clone(&shared);
         let task = tokio::spawn(async move {
-            let serving = origins::serve(Arc::clone(&of_task), switchboard, messages);
+            let serving = origins::serve(Arc::clone(&of_task), host, messages);
             let serving = of_task.retired.run_until_cancelled(serving);
             let passing = async {
                 loop {
@@ -175,7 +180,7 @@ impl SharedChannels {
         }
         let actor = it.actor.clone();
         drop(claimed);
-        let _ = actor.cast(channel::Message::Owner(decision));
+        let _ = actor.cast(Message::Owner(decision));
     }
 
     /// Asks other nodes to be the origin of a channel, until one is or the channel ends.
@@ -188,7 +193,7 @@ impl SharedChannels {
             loop {
                 let reason = shared.origins.seek(wanted).await;
                 // Fails when the channel has ended, and with it its claim.
-                let _ = actor.cast(channel::Message::NobodyOpens(reason));
+                let _ = actor.cast(Message::NobodyOpens(reason));
                 sleep(SEEK_PAUSE).await;
             }
         })));
@@ -241,7 +246,7 @@ impl SharedChannels {
     }
 
     /// Returns the channels that no other node reads from this one, with their serials, and the serials of all.
-    pub(super) fn unread(&self) -> (Vec<(u64, ActorRef<channel::Message>)>, Vec<u64>) {
+    pub(super) fn unread(&self) -> (Vec<(u64, ActorRef<Message>)>, Vec<u64>) {
         let claimed = self.claimed.lock();
         let is_unread = |it: &&Claimed| !it.served.as_ref().is_some_and(ServedRing::is_read);
         let unread = claimed.values().filter(is_unread).map(|it| (it.serial, it.actor.clone()));
@@ -251,7 +256,7 @@ impl SharedChannels {
     /// Starts a channel for another node. It becomes its origin unless there is one by then.
     pub(super) async fn open(
         &self,
-        switchboard: &Switchboard,
+        host: &dyn HostChannels,
         WantedOrigin { target, replaces, is_watched }: WantedOrigin,
     ) -> Result<(), String> {
         if !self.may_originate() {
@@ -259,7 +264,7 @@ impl SharedChannels {
                 if self.may_originate { "it is being drained" } else { "it opens no channels" }.to_owned()
             );
         }
-        switchboard.host(target, replaces, is_watched).await.unwrap_or_else(|it| Err(it.to_string()))
+        host.host(target, replaces, is_watched).await
     }
 
     pub(super) fn origins(&self) -> &Origins {
@@ -286,7 +291,7 @@ impl SharedChannels {
         self: &Arc<Self>,
         target: Target,
         serial: u64,
-        actor: ActorRef<channel::Message>,
+        actor: ActorRef<Message>,
         may_originate: bool,
     ) -> ChannelClaim {
         let uuid = target.uuid();
@@ -339,12 +344,12 @@ impl RingDirectory for SharedChannels {
 }
 
 /// An edge that reads a ring. Reports its beginning and its end to the live channel.
-struct EdgeGuard(ActorRef<channel::Message>, Arc<AtomicUsize>);
+struct EdgeGuard(ActorRef<Message>, Arc<AtomicUsize>);
 
 impl EdgeGuard {
-    fn new(actor: ActorRef<channel::Message>, n_edges: Arc<AtomicUsize>) -> Self {
+    fn new(actor: ActorRef<Message>, n_edges: Arc<AtomicUsize>) -> Self {
         n_edges.fetch_add(1, Ordering::Relaxed);
-        let _ = actor.cast(channel::Message::EdgeJoined);
+        let _ = actor.cast(Message::EdgeJoined);
         Self(actor, n_edges)
     }
 }
@@ -353,7 +358,7 @@ impl Drop for EdgeGuard {
     fn drop(&mut self) {
         self.1.fetch_sub(1, Ordering::Relaxed);
         // Fails when the channel has ended.
-        let _ = self.0.cast(channel::Message::EdgeLeft);
+        let _ = self.0.cast(Message::EdgeLeft);
     }
 }
 

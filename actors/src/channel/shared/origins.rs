@@ -8,6 +8,7 @@
 //! The answer decides nothing: this node pulls when the record names an origin. Each message may be lost.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,9 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::channels::{NodeDialer, SharedChannels};
+use super::{NodeDialer, SharedChannels};
 use crate::plans::Target;
-use crate::switchboard::Switchboard;
 
 /// Longest wait for the answer of a node.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -80,6 +80,18 @@ pub(super) struct WantedOrigin {
     pub(super) replaces: Option<u64>,
     /// Viewers have watched the channel, and wait for an origin.
     pub(super) is_watched: bool,
+}
+
+/// Starts live channels for the viewers of other nodes.
+pub(crate) trait HostChannels: Send + Sync {
+    /// Starts a channel, which another node has some seconds to read. With an epoch, this node takes the place of the origin
+    /// of that epoch. `is_watched`: the viewers have watched it before. The error is a reason for people.
+    fn host(
+        &self,
+        target: Target,
+        replaces: Option<u64>,
+        is_watched: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>>;
 }
 
 fn subject(node: NodeId) -> Key {
@@ -169,7 +181,7 @@ impl Drop for Asked<'_> {
 /// Answers other nodes, and passes their answers on, until the queue ends.
 pub(super) async fn serve(
     shared: Arc<SharedChannels>,
-    switchboard: Switchboard,
+    host: Arc<dyn HostChannels>,
     mut messages: mpsc::Receiver<Message>,
 ) {
     let mut opening = JoinSet::new();
@@ -180,9 +192,9 @@ pub(super) async fn serve(
                 if opening.len() < OPENING_MAX =>
             {
                 let wanted = WantedOrigin { target, replaces, is_watched };
-                let (shared, switchboard) = (Arc::clone(&shared), switchboard.clone());
+                let (shared, host) = (Arc::clone(&shared), Arc::clone(&host));
                 opening.spawn(async move {
-                    let answer = match shared.open(&switchboard, wanted).await {
+                    let answer = match shared.open(&*host, wanted).await {
                         Ok(()) => OriginMessage::Opening { number },
                         Err(reason) => OriginMessage::Refused { number, reason },
                     };
