@@ -441,7 +441,7 @@ impl VodImporter {
         let pause = error.as_ref().and_then(VodError::asks_to_wait);
         let now = Instant::now();
         self.with(account, |queue| {
-            queue.running = None;
+            queue.sync_ended(request.job);
             match pause {
                 Some(wait) => queue.pace.refused(now, wait),
                 None if error.is_none() => queue.pace.answered(),

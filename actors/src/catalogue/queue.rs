@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::OpenOutcome;
 use super::pace::Pace;
+use crate::refresh::RefreshQueue;
 
 /// Maximum number of opened titles that wait for their details. More are told to come later.
 pub(super) const OPENED_MAX: usize = 64;
@@ -68,20 +69,33 @@ pub(super) enum Next {
 }
 
 /// The queue of one account.
-#[derive(Default)]
 pub(super) struct AccountQueue {
     pub(super) pace: Pace,
     /// Whether a task works on the queue.
     pub(super) is_worked_on: bool,
-    /// The job of the running refresh.
-    pub(super) running: Option<Uuid>,
-    sync: Option<SyncRequest>,
+    /// The refreshes of the account, at most one, each with whether the loss of many titles is confirmed.
+    syncs: RefreshQueue<(), bool, ()>,
     opened: VecDeque<Opened>,
     updates: VecDeque<Update>,
     background: VecDeque<Offer>,
     /// Series of the background since it was last empty.
     n_background: usize,
     failed: VecDeque<(Offer, Instant, String)>,
+}
+
+impl Default for AccountQueue {
+    fn default() -> Self {
+        Self {
+            pace: Pace::default(),
+            is_worked_on: false,
+            syncs: RefreshQueue::new(1),
+            opened: VecDeque::new(),
+            updates: VecDeque::new(),
+            background: VecDeque::new(),
+            n_background: 0,
+            failed: VecDeque::new(),
+        }
+    }
 }
 
 impl AccountQueue {
@@ -102,9 +116,10 @@ impl AccountQueue {
         if !self.opened.is_empty() {
             return Next::Wait(wait);
         }
-        if let Some(sync) = self.sync.take() {
-            self.running = Some(sync.job);
-            return Next::Sync(sync);
+        if let Some(sync) = self.syncs.take_next(|()| true) {
+            let request = SyncRequest { job: sync.job, confirm: sync.request };
+            self.syncs.started(sync, ());
+            return Next::Sync(request);
         }
         if let Some(update) = self.updates.pop_front_if(|_| wait.is_zero()) {
             self.pace.asked(now);
@@ -124,11 +139,12 @@ impl AccountQueue {
 
     /// Requests a refresh; returns the job of the one that waits or runs already.
     pub(super) fn request(&mut self, sync: SyncRequest) -> Result<(), Uuid> {
-        if let Some(job) = self.running.or(self.sync.map(|it| it.job)) {
-            return Err(job);
-        }
-        self.sync = Some(sync);
-        Ok(())
+        self.syncs.add((), sync.job, sync.confirm)
+    }
+
+    /// Notes that a refresh ended.
+    pub(super) fn sync_ended(&mut self, job: Uuid) {
+        self.syncs.finished((), job);
     }
 
     /// Adds a title that somebody opened. Returns false if too many wait.
@@ -207,14 +223,14 @@ impl AccountQueue {
     pub(super) fn is_forgettable(&self, now: Instant) -> bool {
         !self.has_work()
             && !self.is_worked_on
-            && self.running.is_none()
+            && !self.syncs.is_running()
             && self.pace.refused_for(now).is_zero()
             && self.failed.is_empty()
     }
 
     fn has_work(&self) -> bool {
         !self.opened.is_empty()
-            || self.sync.is_some()
+            || self.syncs.has_waiting()
             || !self.updates.is_empty()
             || !self.background.is_empty()
     }
@@ -223,7 +239,7 @@ impl AccountQueue {
     pub(super) fn clear(&mut self) -> Vec<Uuid> {
         self.opened.clear();
         self.background.clear();
-        self.sync = None;
+        self.syncs.clear_waiting();
         self.updates.drain(..).map(|it| it.job).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The message loop: the queue of refreshes of guides.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use domain::ids::{AccountId, GuideSourceId};
 use jiff::tz::TimeZone;
 use ractor::{ActorProcessingErr, ActorRef};
 use storage::Models;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -20,13 +20,17 @@ use uuid::Uuid;
 
 use super::error::GuideError;
 use super::message::{GuideRefreshStart, Message};
-use super::progress::{GuidePhase, GuideProgress, GuideRefreshStatus};
+use super::progress::{GuideProgress, GuideRefreshStatus};
 use super::run::{GuideOptions, GuideSummary, ReportFn, finish};
 use crate::ask::answer;
 use crate::events::Events;
+use crate::refresh::{RefreshQueue, RefreshTask, start_refresh};
 use crate::schedule::{self, Known, Missed};
 use crate::tasks;
 use crate::writer::ScheduleWatch;
+
+/// Maximum number of simultaneous refreshes. More would only take processor time from viewers.
+const RUNNING_MAX: usize = 1;
 
 /// Interval at which due schedules are checked. Schedules are in minutes.
 const CHECK_PERIOD: Duration = Duration::from_secs(10);
@@ -68,10 +72,8 @@ pub(crate) struct Arguments {
 pub(crate) struct State {
     arguments: Arguments,
     myself: ActorRef<Message>,
-    /// One at a time: more would only take processor time from viewers.
-    running: Option<Running>,
-    /// Waiting refreshes. Bounded by the number of guide sources, because each is in it at most once.
-    waiting: VecDeque<Waiting>,
+    /// Each is requested with the value of `force`.
+    refreshes: RefreshQueue<GuideSourceId, bool, RefreshTask>,
     /// End of the last refresh of each source, in case it could not be stored.
     tried: BTreeMap<GuideSourceId, i64>,
     retries: BTreeMap<GuideSourceId, Retry>,
@@ -79,23 +81,6 @@ pub(crate) struct State {
     panels: BTreeMap<AccountId, Instant>,
     schedules: ScheduleWatch,
     _ticker: AbortOnDropHandle<()>,
-}
-
-struct Running {
-    source: GuideSourceId,
-    job: Uuid,
-    name: String,
-    began: Instant,
-    stop: CancellationToken,
-    /// The source changed meanwhile: another refresh follows, with this value of `force`.
-    again: Option<bool>,
-    task: AbortOnDropHandle<()>,
-}
-
-struct Waiting {
-    source: GuideSourceId,
-    job: Uuid,
-    force: bool,
 }
 
 /// The tries after a failure.
@@ -123,8 +108,7 @@ impl ractor::Actor for Actor {
         Ok(State {
             arguments,
             myself,
-            running: None,
-            waiting: VecDeque::new(),
+            refreshes: RefreshQueue::new(RUNNING_MAX),
             tried: BTreeMap::new(),
             retries: BTreeMap::new(),
             panels: BTreeMap::new(),
@@ -179,10 +163,7 @@ impl ractor::Actor for Actor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         state.arguments.stop.cancel();
-        if let Some(running) = state.running.take() {
-            // A refresh that does not end in time is dropped and changes nothing.
-            let _ = timeout(STOP_DEADLINE, running.task).await;
-        }
+        state.refreshes.ended(STOP_DEADLINE).await;
         Ok(())
     }
 }
@@ -196,88 +177,66 @@ impl State {
             Some(it) if !has_location(it) => return GuideRefreshStart::NoLocation,
             Some(_) => {}
         }
-        if let Some(job) = self.job_of(source) {
+        let job = Uuid::new_v4();
+        if let Err(job) = self.refreshes.add(source, job, force) {
             return GuideRefreshStart::AlreadyRunning { job };
         }
-        let job = Uuid::new_v4();
         self.arguments.progress.begin(GuideRefreshStatus::new(source, job, (imports.now)()));
-        self.waiting.push_back(Waiting { source, job, force });
         self.start_next(imports);
         GuideRefreshStart::Started { job }
     }
 
     fn changed(&mut self, imports: &GuideImports, source: GuideSourceId, has_new_guide: bool, force: bool) {
         self.retries.remove(&source);
-        if let Some(running) = self.running.as_mut().filter(|it| it.source == source) {
+        if let Some(running) = self.refreshes.running_mut(source) {
             if has_new_guide {
                 running.again = Some(force || running.again == Some(true));
             }
-            running.stop.cancel();
+            running.work.stop.cancel();
         } else if has_new_guide {
             // A waiting refresh reads the source when its turn comes.
             self.request(imports, source, force);
-            if let Some(waiting) = self.waiting.iter_mut().find(|it| it.source == source) {
-                waiting.force |= force;
+            if let Some(waiting) = self.refreshes.waiting_mut(source) {
+                *waiting |= force;
             }
         }
-    }
-
-    fn job_of(&self, source: GuideSourceId) -> Option<Uuid> {
-        let running = self.running.as_ref().filter(|it| it.source == source).map(|it| it.job);
-        running.or_else(|| self.waiting.iter().find(|it| it.source == source).map(|it| it.job))
     }
 
     /// Starts the first waiting refresh whose panel was not asked a moment ago.
     fn start_next(&mut self, imports: &GuideImports) {
-        if self.running.is_some() {
-            return;
-        }
         self.panels.retain(|_, asked| asked.elapsed() < PANEL_PAUSE);
         let sources = imports.models.guide_sources.load();
         let panel = |it: GuideSourceId| {
             sources.get(it.0).filter(|it| it.kind == GuideSourceKind::Panel).and_then(|it| it.account)
         };
-        let is_ready =
-            |it: &Waiting| panel(it.source).is_none_or(|account| !self.panels.contains_key(&account));
-        let Some(next) = self.waiting.iter().position(is_ready).and_then(|at| self.waiting.remove(at)) else {
-            return;
-        };
-        let Waiting { source, job, force } = next;
+        let panels = &self.panels;
+        let is_ready = |it| panel(it).is_none_or(|account| !panels.contains_key(&account));
+        let Some(next) = self.refreshes.take_next(is_ready) else { return };
+        let (source, job, force) = (next.id, next.job, next.request);
         self.panels.extend(panel(source).map(|account| (account, Instant::now())));
         let name = sources.get(source.0).map(|it| it.name.clone()).unwrap_or_default();
         let stop = self.arguments.stop.child_token();
         let options = GuideOptions { force, job, stop: stop.clone(), at: None };
         let (progress, reported) = (self.arguments.progress.clone(), self.arguments.progress.clone());
         let (myself, work) = (self.myself.clone(), imports.work.clone());
-        let task = tokio::spawn(async move {
-            // A task of its own, so that a panic ends nothing else.
-            let report = Box::new(move |it| reported.update(it));
-            let refresh = tokio::spawn(async move { work(source, options, report).await });
-            let done = AbortOnDropHandle::new(refresh).await.unwrap_or(Err(GuideError::Panicked));
-            let unfinished = |it: &GuideRefreshStatus| it.job == job && it.phase != GuidePhase::Done;
-            if let Some(mut last) = progress.get(source).filter(unfinished) {
-                finish(&mut last, &done);
-                progress.update(last);
-            }
+        let refresh = async move { work(source, options, Box::new(move |it| reported.update(it))).await };
+        let panicked = Err(GuideError::Panicked);
+        let task = start_refresh(progress, (source, job), refresh, panicked, finish, move |done| {
             // The cast fails when the system has ended.
             let _ = myself.cast(Message::Finished { source, job, done });
         });
-        let (began, task) = (Instant::now(), AbortOnDropHandle::new(task));
-        self.running = Some(Running { source, job, name, began, stop, again: None, task });
+        self.refreshes.started(next, RefreshTask { name, stop, task });
     }
 
     fn finished(&mut self, imports: &GuideImports, source: GuideSourceId, job: Uuid, done: Done) {
-        if self.running.as_ref().is_none_or(|it| it.job != job) {
-            return;
-        }
-        let Some(running) = self.running.take() else { return };
+        let Some(running) = self.refreshes.finished(source, job) else { return };
         let at = (imports.now)();
         let sources = imports.models.guide_sources.load();
         self.tried.retain(|it, _| sources.get(it.0).is_some());
         self.retries.retain(|it, _| sources.get(it.0).is_some());
         self.tried.insert(source, at);
         let took = running.began.elapsed();
-        let name = running.name;
+        let name = running.work.name;
         match done {
             Ok(summary) => {
                 self.retries.remove(&source);
@@ -322,7 +281,7 @@ impl State {
             let tried_at = written.max(self.tried.get(&source.id).copied());
             let retry = self.retries.get(&source.id).and_then(|it| it.due);
             let is_due = retry.is_some_and(|it| it <= now) || is_due(source, &zone, tried_at, missed, now);
-            if is_due && self.job_of(source.id).is_none() {
+            if is_due && self.refreshes.job(source.id).is_none() {
                 if let Some(retry) = self.retries.get_mut(&source.id) {
                     retry.due = None;
                 }

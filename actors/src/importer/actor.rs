@@ -1,6 +1,6 @@
 //! The message loop of the importer: the queue of refreshes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +12,6 @@ use domain::ids::{AccountId, ProfileId};
 use jiff::tz::TimeZone;
 use ractor::{ActorProcessingErr, ActorRef};
 use storage::Models;
-use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -21,12 +20,13 @@ use uuid::Uuid;
 use super::job::ReportFn;
 use super::run::finish;
 use super::{
-    ImportError, ImportOptions, ImportSummary, LoginCheckStart, Message, RefreshPhase, RefreshProgress,
-    RefreshStart, RefreshStatus, logins,
+    ImportError, ImportOptions, ImportSummary, LoginCheckStart, Message, RefreshProgress, RefreshStart,
+    RefreshStatus, logins,
 };
 use crate::ask::answer;
 use crate::catalogue::VodImporter;
 use crate::events::Events;
+use crate::refresh::{RefreshQueue, RefreshTask, start_refresh};
 use crate::schedule::{self, Known, Missed};
 use crate::tasks;
 use crate::writer::ScheduleWatch;
@@ -77,9 +77,7 @@ pub(crate) struct Arguments {
 pub(crate) struct State {
     arguments: Arguments,
     myself: ActorRef<Message>,
-    running: BTreeMap<AccountId, Running>,
-    /// Waiting refreshes. Bounded by the number of accounts, because each is in it at most once.
-    waiting: VecDeque<Waiting>,
+    refreshes: RefreshQueue<AccountId, RefreshRequest, RefreshTask>,
     /// End of the last refresh of each account, in case it could not be stored.
     tried: BTreeMap<AccountId, i64>,
     /// Running checks of logins; one per account.
@@ -90,36 +88,13 @@ pub(crate) struct State {
     _ticker: AbortOnDropHandle<()>,
 }
 
-struct Running {
-    job: Uuid,
-    name: String,
-    began: Instant,
-    stop: CancellationToken,
-    /// The account changed meanwhile: another refresh follows.
-    again: bool,
-    /// This refresh follows one that was stopped by a change. Repeated changes of an account must not fetch its
-    /// playlist too often.
-    follows: bool,
-    task: AbortOnDropHandle<()>,
-}
-
-struct Waiting {
-    job: Uuid,
-    request: RefreshRequest,
-}
-
-/// A requested or scheduled refresh.
+/// What a refresh was requested with.
+#[derive(Clone, Copy, Default)]
 struct RefreshRequest {
-    account: AccountId,
     confirm: bool,
-    /// The refresh follows one that was stopped by a change.
+    /// The refresh follows one that was stopped by a change. Repeated changes of an account must not fetch its playlist too
+    /// often.
     follows: bool,
-}
-
-impl RefreshRequest {
-    fn new(account: AccountId) -> Self {
-        Self { account, confirm: false, follows: false }
-    }
 }
 
 impl ractor::Actor for Actor {
@@ -138,8 +113,7 @@ impl ractor::Actor for Actor {
         Ok(State {
             arguments,
             myself,
-            running: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            refreshes: RefreshQueue::new(RUNNING_MAX),
             tried: BTreeMap::new(),
             checking: BTreeMap::new(),
             notices: None,
@@ -169,10 +143,8 @@ impl ractor::Actor for Actor {
         };
         match message {
             Message::Refresh { account, confirm, reply } => {
-                answer(
-                    reply,
-                    state.request(&imports, RefreshRequest { confirm, ..RefreshRequest::new(account) }),
-                );
+                let request = RefreshRequest { confirm, follows: false };
+                answer(reply, state.request(&imports, account, request));
             }
             Message::Changed { account, has_new_list, reply } => {
                 state.changed(&imports, account, has_new_list);
@@ -209,96 +181,63 @@ impl ractor::Actor for Actor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         state.arguments.stop.cancel();
-        let running = std::mem::take(&mut state.running);
-        let ended = async {
-            for (_, it) in running {
-                // The task itself reports how it ended.
-                let _ = it.task.await;
-            }
-        };
-        // A refresh that does not end in time is dropped and writes nothing.
-        let _ = timeout(STOP_DEADLINE, ended).await;
+        state.refreshes.ended(STOP_DEADLINE).await;
         Ok(())
     }
 }
 
 impl State {
-    fn request(&mut self, imports: &Imports, request: RefreshRequest) -> RefreshStart {
-        let account = request.account;
+    fn request(&mut self, imports: &Imports, account: AccountId, request: RefreshRequest) -> RefreshStart {
         match imports.models.accounts.load().get(account.0) {
             None => return RefreshStart::NoSuchAccount,
             Some(it) if it.list == PlaylistLocation::None => return RefreshStart::NoList,
             Some(it) if !it.is_active => return RefreshStart::Inactive,
             Some(_) => {}
         }
-        if let Some(job) = self.job_of(account) {
+        let job = Uuid::new_v4();
+        if let Err(job) = self.refreshes.add(account, job, request) {
             return RefreshStart::AlreadyRunning { job };
         }
-        let job = Uuid::new_v4();
         self.arguments.progress.begin(RefreshStatus::new(account, job, (imports.now)()));
-        self.waiting.push_back(Waiting { job, request });
         self.start_next(imports);
         RefreshStart::Started { job }
     }
 
     fn changed(&mut self, imports: &Imports, account: AccountId, has_new_list: bool) {
-        if let Some(running) = self.running.get_mut(&account) {
-            running.again = true;
-            if !running.follows {
-                running.stop.cancel();
+        if let Some(running) = self.refreshes.running_mut(account) {
+            running.again = Some(RefreshRequest { confirm: false, follows: true });
+            if !running.request.follows {
+                running.work.stop.cancel();
             }
         } else if has_new_list {
             // A waiting refresh reads the account when its turn comes.
-            self.request(imports, RefreshRequest::new(account));
+            self.request(imports, account, RefreshRequest::default());
         }
     }
 
-    fn job_of(&self, account: AccountId) -> Option<Uuid> {
-        let waits = || self.waiting.iter().find(|it| it.request.account == account).map(|it| it.job);
-        self.running.get(&account).map(|it| it.job).or_else(waits)
-    }
-
     fn start_next(&mut self, imports: &Imports) {
-        while self.running.len() < RUNNING_MAX {
-            let Some(Waiting { job, request }) = self.waiting.pop_front() else { return };
-            let RefreshRequest { account, confirm, follows } = request;
+        while let Some(next) = self.refreshes.take_next(|_| true) {
+            let (account, job, confirm) = (next.id, next.job, next.request.confirm);
             let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
             let stop = self.arguments.stop.child_token();
             let events = Some(self.arguments.events.clone());
             let options =
                 ImportOptions { confirm, job, stop: stop.clone(), events, ..ImportOptions::default() };
             let (progress, reported) = (self.arguments.progress.clone(), self.arguments.progress.clone());
-            let myself = self.myself.clone();
-            let work = imports.work.clone();
-            let task = tokio::spawn(async move {
-                // A task of its own, so that a panic ends nothing else.
-                let report = Box::new(move |it| reported.update(it));
-                let import = tokio::spawn(async move { work(account, options, report).await });
-                let done = AbortOnDropHandle::new(import).await.unwrap_or(Err(ImportError::Panicked));
-                if let Some(mut last) =
-                    progress.get(account).filter(|it| it.job == job && it.phase != RefreshPhase::Done)
-                {
-                    finish(&mut last, &done);
-                    progress.update(last);
-                }
+            let (myself, work) = (self.myself.clone(), imports.work.clone());
+            let import = async move { work(account, options, Box::new(move |it| reported.update(it))).await };
+            let panicked = Err(ImportError::Panicked);
+            let task = start_refresh(progress, (account, job), import, panicked, finish, move |done| {
                 // The cast fails when the system has ended.
                 let _ = myself.cast(Message::Finished { account, job, done });
             });
-            let running = Running {
-                job,
-                name: name.unwrap_or_default(),
-                began: Instant::now(),
-                stop,
-                again: false,
-                follows,
-                task: AbortOnDropHandle::new(task),
-            };
-            self.running.insert(account, running);
+            self.refreshes.started(next, RefreshTask { name: name.unwrap_or_default(), stop, task });
         }
     }
 
     fn finished(&mut self, imports: &Imports, account: AccountId, job: Uuid, done: Done) {
-        let Some(running) = self.running.remove(&account).filter(|it| it.job == job) else { return };
+        let Some(running) = self.refreshes.finished(account, job) else { return };
+        let (name, again) = (running.work.name, running.again);
         let at = (imports.now)();
         self.tried.retain(|it, _| imports.models.accounts.load().get(it.0).is_some());
         self.tried.insert(account, at);
@@ -310,15 +249,15 @@ impl State {
                 error.outcome().is_some() && !matches!(error, ImportError::Fetch(_) | ImportError::Store(_))
             }
         };
-        if may_have_films && !running.again {
+        if may_have_films && again.is_none() {
             // Does nothing for an account without a panel, or whose films and series are not wanted.
             self.arguments.vod.refresh(account, false);
         }
         match done {
             Ok(imported) => {
-                info!(account.id = %account, seconds = took.as_secs_f64(), "account \"{}\" refreshed: {}", running.name, imported.sentence());
+                info!(account.id = %account, seconds = took.as_secs_f64(), "account \"{name}\" refreshed: {}", imported.sentence());
                 let body = EventBody::M3uRefresh {
-                    source: RefreshRef { id: account.0, name: running.name },
+                    source: RefreshRef { id: account.0, name },
                     total_processed: imported.n_entries,
                     streams_created: imported.n_new,
                     streams_updated: imported.n_changed,
@@ -329,17 +268,17 @@ impl State {
                 // Integrations have it from the import.
                 self.arguments.events.announce(Event { at, body });
             }
-            Err(ImportError::Stopped) if running.again => {
-                info!(account.id = %account, "account \"{}\" changed during its refresh", running.name);
+            Err(ImportError::Stopped) if again.is_some() => {
+                info!(account.id = %account, "account \"{name}\" changed during its refresh");
             }
             Err(ImportError::Stopped) => {}
             Err(error) => {
-                warn!(account.id = %account, "failed to refresh account \"{}\": {error}", running.name);
+                warn!(account.id = %account, "failed to refresh account \"{name}\": {error}");
             }
         }
-        if running.again {
+        if let Some(request) = again {
             // An account that was deleted or has no playlist any more is skipped.
-            self.request(imports, RefreshRequest { follows: true, ..RefreshRequest::new(account) });
+            self.request(imports, account, request);
         }
         self.start_next(imports);
     }
@@ -365,7 +304,7 @@ impl State {
             if self.checking.len() >= CHECKING_MAX {
                 return;
             }
-            if self.checking.contains_key(&account.id) || self.job_of(account.id).is_some() {
+            if self.checking.contains_key(&account.id) || self.refreshes.job(account.id).is_some() {
                 continue;
             }
             let profiles = logins::due_profiles(&imports.models, account, now);
@@ -413,7 +352,8 @@ impl State {
 
     /// Starts the refreshes that are due, and stops those that use an outdated account.
     fn check_schedules(&mut self, imports: &Imports, missed: Missed, now: i64) {
-        self.running.values().filter(|it| it.again).for_each(|it| it.stop.cancel());
+        let outdated = self.refreshes.running().filter(|it| it.again.is_some());
+        outdated.for_each(|it| it.work.stop.cancel());
         let settings = imports.models.settings.load();
         let zone =
             schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
@@ -427,8 +367,8 @@ impl State {
         {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
-            if is_due(account, &zone, tried_at, missed, now) && self.job_of(account.id).is_none() {
-                self.request(imports, RefreshRequest::new(account.id));
+            if is_due(account, &zone, tried_at, missed, now) && self.refreshes.job(account.id).is_none() {
+                self.request(imports, account.id, RefreshRequest::default());
             }
         }
     }

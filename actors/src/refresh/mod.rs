@@ -1,8 +1,10 @@
 //! What the refreshes of playlists, of films and series, and of guides share.
 
+mod queue;
 pub(crate) mod spool;
 mod table;
 
+pub(crate) use self::queue::{RefreshQueue, RefreshTask, start_refresh};
 pub(crate) use self::spool::Spool;
 pub(crate) use self::table::{RefreshRow, RefreshTable};
 
