@@ -81,8 +81,8 @@ pub use self::cluster::{
     Cluster, ClusterLink, ClusterParts, ClusterView, CompleteStore, Configuration, ConfigurationView,
     DrainChanges, EffectReceivers, FileError, FileExchange, MemberEnds, NodeDrain, NodeState, NodeView,
     PredecessorMessage, PredecessorPort, ReadKeys, ReadLoad, SlotTables, SnapshotLimits, SnapshotName,
-    SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link, list_snapshots,
-    read_usable_snapshot, store_snapshot,
+    SnapshotParts, SnapshotView, StoredObject, digest_of, link as cluster_link, read_usable_snapshot,
+    store_snapshot,
 };
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{
@@ -90,10 +90,9 @@ pub use self::fetch::{
     RelayedAnswer, RelayedBody, RelayedError, Relaying, Validators,
 };
 pub use self::guide::{
-    GUIDE_CHANNELS_MAX, GUIDE_PROGRAMMES_MAX, GuideError, GuideOptions, GuideParts, GuidePhase,
-    GuideRefreshStart, GuideRefreshStatus, GuideRefreshes, GuideServices, GuideSummary, SchedulesDirect,
-    ServiceAccount, ServiceError, WRITTEN_PROGRAMMES_MAX, WrittenEdit, WrittenError, is_same_guide,
-    refresh_guide,
+    GUIDE_CHANNELS_MAX, GuideError, GuideOptions, GuideParts, GuidePhase, GuideRefreshStart,
+    GuideRefreshStatus, GuideRefreshes, GuideServices, GuideSummary, SchedulesDirect, ServiceAccount,
+    ServiceError, WrittenEdit, WrittenError, is_same_guide, refresh_guide,
 };
 pub use self::health::HealthTable;
 pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse, lacks_sound};
@@ -106,7 +105,7 @@ pub use self::integrations::{
     IntegrationSettings, IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
 };
 pub use self::live_settings::LiveSettings;
-pub use self::matching::{match_after_refresh, match_settings, matcher, subject};
+pub use self::matching::{match_after_refresh, matcher, subject};
 pub use self::permissions::{VisibleRecordings, may_watch, view_limits, vod_limits};
 pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{
@@ -139,7 +138,7 @@ pub use self::system::SystemActor;
 pub use self::system::{Draining, StartError, System, SystemParts};
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::timeshift::{PastPart, PastReader, PastSession, TimeShift};
-pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
+pub use self::trials::{Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
 pub use self::udp_outputs::{UdpOutputState, UdpOutputs};
 pub use self::viewer::Viewer;
 pub use self::vod::{

@@ -19,7 +19,7 @@ use crate::clock::now_ms;
 const CHANNELS_AT_ONCE: usize = 500;
 
 /// Returns the settings of matching that are in force.
-pub fn match_settings(models: &Models) -> MatchSettings {
+pub(crate) fn match_settings(models: &Models) -> MatchSettings {
     let settings = models.settings.load();
     let value = |key| settings.one_by("key", key).map(|it| &it.value);
     let preferred = core_settings::preferred_region(value(SYSTEM_SETTINGS));

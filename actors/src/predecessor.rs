@@ -28,7 +28,7 @@ pub type RingConnector = Box<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 pub struct PredecessorParts {
     /// The slots that it uses.
     pub slots: Vec<OtherSlot>,
-    /// Its incarnation in a cluster; `None` without a cluster, or if it was no member.
+    /// Its incarnation in a cluster; `None` without a cluster, or if it was not a member.
     pub incarnation: Option<Incarnation>,
 }
 

@@ -249,7 +249,7 @@ impl Task {
     /// Returns whether it succeeded.
     fn on_done(&mut self, (operation, last, done): (Operation, u64, Result<(), Error>)) -> bool {
         let needs_snapshot = matches!(done, Err(Error::LogBehind(_) | Error::LogReplaced));
-        // What a store that is read-only has found again is no news.
+        // What a store that is read-only has found again was known before.
         let is_known = matches!(done, Err(Error::LogBroken(_)));
         let problem = done.err().map(|error| error.to_string());
         let is_new = |it: &&String| !is_known && self.view.borrow().problem.as_ref() != Some(it);

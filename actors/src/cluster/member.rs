@@ -67,7 +67,7 @@ pub type PredecessorPort = Box<dyn Fn(PredecessorMessage) + Send + Sync>;
 /// The end of the membership of a process that another one of its node continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HandedOver {
-    /// Its incarnation; `None` if it was no member.
+    /// Its incarnation; `None` if it was not a member.
     pub(super) incarnation: Option<Incarnation>,
 }
 
@@ -406,7 +406,7 @@ impl MemberTask {
                 warn!(
                     node = self.info.name,
                     incarnation = incarnation.0,
-                    "this node is no longer a member of the cluster"
+                    "this node has stopped being a member of the cluster"
                 );
             }
             NodeEffect::ProlongPredecessor { until } => {
@@ -534,7 +534,7 @@ impl MemberTask {
             if !is_state || announced.insert(node.id, node.state) == Some(node.state) {
                 continue;
             }
-            // Those that were there before this node are no news.
+            // Those that were there before this node are known.
             if !is_first || node.is_own {
                 let (name, state) = (node.info.name.clone(), node.state.as_str());
                 let (at, id) = (now_ms(), id_of_state(node));

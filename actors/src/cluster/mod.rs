@@ -63,8 +63,7 @@ use self::member::{HandedOver, MemberTask};
 pub use self::member::{PredecessorMessage, PredecessorPort};
 pub(crate) use self::slots::ClusterLeases;
 pub use self::snapshots::{
-    ReadKeys, SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, list_snapshots,
-    read_usable_snapshot, store_snapshot,
+    ReadKeys, SnapshotLimits, SnapshotName, SnapshotParts, SnapshotView, read_usable_snapshot, store_snapshot,
 };
 pub use self::view::{ClusterView, NodeState, NodeView};
 use crate::events::Events;
@@ -155,7 +154,7 @@ impl Cluster {
     }
 
     /// Leaves the membership to another process of this node, and writes nothing any more. `has_leases`: this process has
-    /// connections with leases of the cluster, or may get some. Returns its incarnation, unless it is no member.
+    /// connections with leases of the cluster, or may get some. Returns its incarnation, unless it is not a member.
     pub async fn hand_over(&self, has_leases: bool) -> Option<Incarnation> {
         self.link.send(NodeInput::HandOver);
         if !has_leases {

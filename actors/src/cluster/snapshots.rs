@@ -120,7 +120,7 @@ impl fmt::Display for SnapshotName {
 }
 
 impl SnapshotName {
-    /// Parses the name of an object; `None` if it is no snapshot.
+    /// Parses the name of an object; `None` if it does not name a snapshot.
     pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix(PREFIX)?.strip_prefix('.')?;
         let mut parts = rest.splitn(3, '.');
@@ -175,7 +175,7 @@ pub(super) fn obsolete(all: &[SnapshotName], log: Uuid) -> Vec<SnapshotName> {
 ///
 /// # Errors
 /// If the engine does not answer. For people.
-pub async fn list_snapshots(engine: &dyn Engine, session: u64) -> Result<Vec<SnapshotName>, String> {
+pub(super) async fn list_snapshots(engine: &dyn Engine, session: u64) -> Result<Vec<SnapshotName>, String> {
     let objects = timeout(LIST_TIMEOUT, engine.objects(session)).await;
     let objects = objects.map_err(|_| "the list of snapshots takes too long".to_owned())?;
     let objects = objects.map_err(|it| it.to_string())?;

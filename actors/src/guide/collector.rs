@@ -16,7 +16,7 @@ use super::progress::GuidePhase;
 pub const GUIDE_CHANNELS_MAX: usize = 150_000;
 
 /// Maximum number of programmes of a guide.
-pub const GUIDE_PROGRAMMES_MAX: u64 = 20_000_000;
+const GUIDE_PROGRAMMES_MAX: u64 = 20_000_000;
 
 /// The largest id of a guide channel: ids of programmes contain it, and have to be exact numbers in JavaScript.
 pub(super) const CHANNEL_ID_MAX: u32 = (1 << 21) - 1;

@@ -31,7 +31,7 @@ use domain::ids::GuideSourceId;
 #[cfg(test)]
 pub(crate) use self::actor::GuideWork;
 pub(crate) use self::actor::{Actor, Arguments, GuideImports};
-pub use self::collector::{GUIDE_CHANNELS_MAX, GUIDE_PROGRAMMES_MAX};
+pub use self::collector::GUIDE_CHANNELS_MAX;
 pub use self::error::GuideError;
 pub use self::landing::is_same_guide;
 pub use self::message::GuideRefreshStart;
@@ -43,7 +43,7 @@ pub use self::schedules_direct::{SchedulesDirect, ServiceAccount, ServiceError};
 pub use self::services::GuideServices;
 pub(crate) use self::stream::StreamGuides;
 pub(crate) use self::written::WrittenGuides;
-pub use self::written::{WRITTEN_PROGRAMMES_MAX, WrittenEdit, WrittenError};
+pub use self::written::{WrittenEdit, WrittenError};
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::clock::now_ms;
 

@@ -18,7 +18,7 @@ use super::landing::{self, Landing};
 use super::run::DAY_SECONDS;
 
 /// Maximum number of programmes of a source that clients write. Each change writes all of them again.
-pub const WRITTEN_PROGRAMMES_MAX: usize = 20_000;
+const WRITTEN_PROGRAMMES_MAX: usize = 20_000;
 
 /// Maximum number of guide channels of a source that clients write.
 const WRITTEN_CHANNELS_MAX: usize = 2_000;

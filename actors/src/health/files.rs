@@ -35,7 +35,7 @@ impl FileTable {
             let oldest = self.0.iter().min_by_key(|it| it.1.health.updated_at).map(|it| *it.0);
             oldest.and_then(|it| self.0.remove(&it));
         }
-        // A file is no stream.
+        // A file is not a stream.
         let new = || FileHealth { health: StreamHealth::new(StreamId(0)), refused: BTreeMap::new() };
         change(self.0.entry(file).or_insert_with(new));
     }

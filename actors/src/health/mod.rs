@@ -137,7 +137,7 @@ impl HealthTable {
         Ok(())
     }
 
-    /// Takes some changed streams, each with its health; `None` is one that is no longer in the table.
+    /// Takes some changed streams, each with its health; `None` is one that has left the table.
     fn take_changed(&self) -> Vec<(StreamId, Option<StreamHealth>)> {
         let mut inner = self.inner.lock();
         let some: Vec<StreamId> = inner.changed.iter().copied().take(WRITTEN_MAX).collect();

@@ -68,7 +68,7 @@ pub struct HlsRequest {
     pub format: StreamFormat,
     /// Maximum wait for the first segment.
     pub start_timeout: Duration,
-    /// Maximum number of sessions from one address; 0 is no limit.
+    /// Maximum number of sessions from one address; 0 is unlimited.
     pub per_address_max: usize,
 }
 

@@ -37,7 +37,7 @@ pub struct RefreshStatus {
     pub entries: u64,
     pub n_new: u64,
     pub n_changed: u64,
-    /// Number of streams that are no longer in the playlist: newly stale and removed ones.
+    /// Number of streams that the playlist has stopped naming: newly stale and removed ones.
     pub n_gone: u64,
     /// The result, once the refresh ended, unless it was stopped because the gateway stops.
     pub outcome: Option<RefreshOutcome>,

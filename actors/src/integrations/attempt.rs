@@ -508,7 +508,7 @@ fn run_outcome(ended: RunResult) -> (Outcome, Option<String>) {
     (outcome, None)
 }
 
-/// Logs the runs of actions by their buttons, which are no deliveries.
+/// Logs the runs of actions by their buttons, which are not deliveries.
 pub(super) async fn log_buttons(shared: Arc<Shared>, ended: Arc<AsyncMutex<mpsc::Receiver<PluginRun>>>) {
     let Some(running) = shared.running.get() else { return };
     let (mut ended, mut runs) = (ended.lock().await, Vec::new());

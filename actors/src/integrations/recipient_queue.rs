@@ -57,7 +57,7 @@ impl RecipientQueue {
         }
     }
 
-    /// Forgets a delivery that is no longer in the store.
+    /// Forgets a delivery that was removed from the store.
     pub(super) fn remove(&self, id: DeliveryId) {
         let mut state = self.state.lock();
         state.dead.remove(&id);

@@ -2,11 +2,11 @@
 
 use domain::integration::{Integration, Target};
 
-/// Shorter texts are not searched for: they are no secrets, and stand in many words.
+/// Shorter texts are not searched for: they are not secret, and stand in many words.
 const SECRET_BYTES_MIN: usize = 6;
 /// The same for parts of an address, which are often plain words.
 const PART_BYTES_MIN: usize = 12;
-/// Headers whose values are no secrets.
+/// Headers whose values are not secret.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
 
 /// The secrets of an integration.

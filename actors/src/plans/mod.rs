@@ -255,7 +255,7 @@ impl Plans for StorePlans {
                 plan::plan_channel(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
             }
             Target::Stream(id) => plan::plan_preview(&*self.stream(*id)?, self),
-            // Films, archives and recordings are no live channels.
+            // Films, archives and recordings are not live channels.
             Target::Movie(_) | Target::Episode(_) | Target::Archive(_) | Target::Recording(_) => return None,
         };
         Some(Arc::new(plan))

@@ -81,7 +81,7 @@ pub(super) struct OwnFolders {
     pub(super) environment: PathBuf,
     /// Its log, which it cannot open.
     pub(super) logs: PathBuf,
-    /// Its stored values while they are no records, which it cannot open.
+    /// Its stored values while they are not records, which it cannot open.
     pub(super) storage: PathBuf,
 }
 
@@ -308,7 +308,7 @@ fn with_interpreter(program: &Path) -> Vec<PathBuf> {
     let mut programs = vec![program.to_owned()];
     let Ok(file) = fs::File::open(program) else { return programs };
     let mut line = Vec::new();
-    // What is no text is no script.
+    // A file without text is not a script.
     let _ = BufReader::new(file.take(SCRIPT_LINE_BYTES_MAX)).read_until(b'\n', &mut line);
     let line = String::from_utf8_lossy(&line);
     if let Some(command) = line.strip_prefix("#!") {

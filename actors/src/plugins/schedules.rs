@@ -310,7 +310,7 @@ mod tests {
         assert!(queued(&models).is_empty());
         at(&schedules, &models, 20).await;
         assert_eq!(queued(&models).len(), 1);
-        // A dead letter is no run.
+        // A dead letter is not a run.
         models
             .store
             .write(|write| {

@@ -41,7 +41,7 @@ impl Drop for HeldToken {
 impl ProcessTokens {
     /// Returns the plugin with a running process that has this token.
     pub(super) fn caller(&self, token: &str) -> Option<Arc<PluginCaller>> {
-        // Tokens of users are no keys of this table, and its hashes are keyed, so that times reveal nothing.
+        // This table has no tokens of users, and its hashes are keyed, so that times reveal nothing.
         self.0.lock().get(token).cloned().filter(|_| token.starts_with(TOKEN_PREFIX))
     }
 }

@@ -77,7 +77,7 @@ impl Shared {
         now: &FileWork,
         until: Instant,
     ) -> Result<bool, String> {
-        let node = parts.folder.node().ok_or("this gateway is no node")?.to_owned();
+        let node = parts.folder.node().ok_or("this gateway is not a node of a cluster")?.to_owned();
         let report = FileReport::Work {
             node,
             recording: id,

@@ -31,7 +31,7 @@ pub(crate) const CATCH_UP_BYTES_MAX: u64 = 64 << 20;
 /// The points of a file at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordingIndex {
-    /// In order. Empty if the file is no transport stream, or has no point yet.
+    /// In order. Empty if the file is not a transport stream, or has no point yet.
     pub points: Vec<AccessPoint>,
     /// Time of the last packet since the start, in milliseconds.
     pub duration: u64,

@@ -47,7 +47,7 @@ const NOT_ALLOWED: &str = "the user may no longer watch";
 pub struct SeatRequest {
     /// The user.
     pub user: UserId,
-    /// Maximum number of simultaneous sessions of this user; 0 is no limit.
+    /// Maximum number of simultaneous sessions of this user; 0 is unlimited.
     pub limit: u32,
 }
 

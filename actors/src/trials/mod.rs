@@ -43,7 +43,7 @@ use crate::slots::{
 };
 
 /// Maximum number of simultaneous trials. Each is a connection and possibly a program that uses a processor.
-pub const TRIALS_MAX: usize = 2;
+const TRIALS_MAX: usize = 2;
 
 /// Maximum wait for trials to close their sources when the system stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);

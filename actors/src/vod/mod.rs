@@ -552,7 +552,7 @@ impl Drop for Forget {
         }
         info!(
             vod.session = session.number, vod.target = %session.title.target, bytes = reading.bytes_sent,
-            "\"{}\" is no longer watched", session.title.name
+            "nobody watches \"{}\" any more", session.title.name
         );
         if session.is_archive() {
             return;

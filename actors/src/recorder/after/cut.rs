@@ -115,7 +115,7 @@ async fn make(shared: &Arc<Shared>, parts: &Parts, recording: &Recording) -> Res
     Ok(Some(CutFile { path: target, bytes }))
 }
 
-/// Removes what there is of earlier copies: their commercials are no longer those of the recording.
+/// Removes earlier copies: the recording has other commercials now.
 async fn remove_earlier(
     shared: &Arc<Shared>,
     parts: &Parts,

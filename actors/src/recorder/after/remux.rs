@@ -50,7 +50,7 @@ async fn make(
 ) -> Result<(String, u64), Fault> {
     let (Some(file), Some(work)) = (&recording.file, &recording.after.remux) else { return Err(Fault::Gone) };
     if extension(&file.path) != FILE_EXTENSION {
-        return Err(Fault::Failed("the file is no transport stream".to_owned()));
+        return Err(Fault::Failed("the file is not a transport stream".to_owned()));
     }
     let (source, bytes) = real_file(&parts.folder, &file.path).await?;
     let before = probe(shared, source.clone()).await?;

@@ -59,7 +59,7 @@ fn source(name: &str) -> TsSource {
     }
 }
 
-/// The sources send a picture every few seconds, which is no silence.
+/// The sources send a picture every few seconds, which is not silence.
 fn base_settings() -> Settings {
     Settings { silence_suspected_after: Duration::from_secs(60), ..settings() }
 }
