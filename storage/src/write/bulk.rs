@@ -14,7 +14,7 @@ use crate::engine::value::Location;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Key, Keys, Record, encode};
 use crate::write::Write;
-use crate::write::handle::{Reply, WriterHandle};
+use crate::write::handle::{Outcome, WriterHandle};
 use crate::write::writer::{Job, StageFill};
 
 /// Number of ids reserved at a time.
@@ -76,6 +76,9 @@ impl<T: Record> BulkWrite<T> {
     }
 }
 
+/// The function committed with a bulk write, without its types. Returns whether it succeeded.
+type UntypedFill = Box<dyn FnOnce(&mut Write<'_>, &[u32]) -> bool + Send>;
+
 /// A bulk write of encoded records.
 pub(crate) struct EncodedBulk {
     writer: WriterHandle,
@@ -134,12 +137,20 @@ impl EncodedBulk {
     }
 
     /// Does the same as [`BulkWrite::commit`].
-    pub(crate) fn commit<R, E, F>(mut self, fill: F) -> Result<R, E>
+    pub(crate) fn commit<R, E, F>(self, fill: F) -> Result<R, E>
     where
         F: FnOnce(&mut Write<'_>, &[u32]) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
+        let outcome = Outcome::default();
+        let stored = outcome.share();
+        let done = self.commit_untyped(Box::new(move |write, changed| stored.store(fill(write, changed))));
+        outcome.take(done)
+    }
+
+    /// Does the same for every type: the function returns whether it succeeded, and so does this.
+    fn commit_untyped(mut self, fill: UntypedFill) -> Result<bool> {
         if !self.block.records.is_empty() {
             self.close_block()?;
         }
@@ -147,21 +158,23 @@ impl EncodedBulk {
         self.ids.sort_unstable();
         if let Some(twice) = self.ids.windows(2).find(|it| it[0].0 == it[1].0) {
             let collection = self.shared.record_type(self.type_number).name;
-            return Err(Error::Taken { collection, index: "id", by: twice[0].0 }.into());
+            return Err(Error::Taken { collection, index: "id", by: twice[0].0 });
         }
         self.partition.ids = Pairs::of(std::mem::take(&mut self.ids));
         self.partition.index = Pairs::of(std::mem::take(&mut self.index));
         let partition = Box::new(self.partition.clone());
         let stage = self.stage;
-        let job = |reply: Reply<R, E>| {
+        let done = self.writer.run_write_blocking(|reply| {
             let fill: StageFill = Box::new(move |write| match write {
                 Ok((write, changed)) => reply.answer(|| fill(write, changed)),
-                Err(error) => reply.answer(|| Err(error.into())),
+                Err(error) => {
+                    reply.refuse(error);
+                    None
+                }
             });
             Job::CommitStage { stage, partition, fill }
-        };
-        let done = self.writer.write_job_blocking(job);
-        self.is_committed = done.is_ok();
+        });
+        self.is_committed = matches!(done, Ok(true));
         done
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -109,7 +110,9 @@ impl WriterHandle {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.write_job(|reply| Job::Write(Box::new(move |write| reply.answer(|| fill(write))))).await
+        let outcome = Outcome::default();
+        let done = self.write_untyped(outcome.stored_by(fill)).await;
+        outcome.take(done)
     }
 
     /// Does the same as [`WriterHandle::write`], on a thread that may block.
@@ -119,59 +122,63 @@ impl WriterHandle {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        block_on(self.write(fill))
+        let outcome = Outcome::default();
+        let done = block_on(self.write_untyped(outcome.stored_by(fill)));
+        outcome.take(done)
     }
 
-    /// Submits a job and waits until its changes are durable. It is not carried out if the disk hangs before it begins.
-    async fn write_job<R, E>(&self, job: impl FnOnce(Reply<R, E>) -> Job) -> Result<R, E>
-    where
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let (sender, answer) = oneshot::channel();
+    /// Does the same as [`WriterHandle::write`] for every type: the function returns whether it succeeded, and so does this.
+    async fn write_untyped(&self, fill: UntypedFill) -> Result<bool> {
+        self.run_write(|reply| Job::Write(Box::new(move |write| reply.answer(|| fill(write))))).await
+    }
+
+    /// Submits a job that writes, and waits until its changes are durable. It is not carried out if the disk hangs before it
+    /// begins. Returns whether its function succeeded.
+    async fn run_write(&self, job: impl FnOnce(Reply) -> Job) -> Result<bool> {
         let is_given_up = Arc::new(AtomicBool::new(false));
+        let (sender, answer) = oneshot::channel();
         let job = job(Reply { sender, is_given_up: Arc::clone(&is_given_up) });
-        self.answer_of(job, answer, || is_given_up.store(true, Ordering::SeqCst)).await
-    }
-
-    /// Does the same as [`WriterHandle::write_job`], on a thread that may block.
-    pub(crate) fn write_job_blocking<R, E>(&self, job: impl FnOnce(Reply<R, E>) -> Job) -> Result<R, E>
-    where
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        block_on(self.write_job(job))
-    }
-
-    /// Submits a job and waits for its reply.
-    pub(crate) fn request<R>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R> {
-        let (reply, answer) = oneshot::channel();
-        block_on(self.answer_of(job(reply), answer, || ()))
-    }
-
-    /// Submits a job, also if the queue is full, and waits for its answer. Gives up when the disk hangs.
-    async fn answer_of<R, E: From<Error>>(
-        &self,
-        job: Job,
-        answer: oneshot::Receiver<Result<R, E>>,
-        give_up: impl FnOnce(),
-    ) -> Result<R, E> {
-        if let Some(why) = self.disk_watch.present_hang() {
-            return Err(Error::Stopped(why).into());
+        let mut answered = None;
+        let done = self.run(job, pin!(async { answered = answer.await.ok() })).await;
+        if done.is_err() {
+            is_given_up.store(true, Ordering::SeqCst);
         }
-        let answered = async {
-            if self.queue.send(job).await.is_err() {
-                return Err(Error::Closed.into());
-            }
-            answer.await.unwrap_or_else(|_| Err(self.unanswered().into()))
+        done?;
+        answered.unwrap_or_else(|| Err(self.unanswered()))
+    }
+
+    /// Does the same as [`WriterHandle::run_write`], on a thread that may block.
+    pub(crate) fn run_write_blocking(&self, job: impl FnOnce(Reply) -> Job) -> Result<bool> {
+        block_on(self.run_write(job))
+    }
+
+    /// Submits a job and waits for its reply, on a thread that may block.
+    pub(crate) fn request<R: Send>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R> {
+        let (reply, answer) = oneshot::channel();
+        let mut answered = None;
+        self.run_blocking(job(reply), pin!(async { answered = answer.await.ok() }))?;
+        answered.unwrap_or_else(|| Err(self.unanswered()))
+    }
+
+    /// Does the same as [`WriterHandle::run`], on a thread that may block.
+    fn run_blocking(&self, job: Job, answered: Answered<'_>) -> Result<()> {
+        block_on(self.run(job, answered))
+    }
+
+    /// Submits a job, also if the queue is full, and waits until it is answered. Gives up when the disk hangs.
+    async fn run(&self, job: Job, answered: Answered<'_>) -> Result<()> {
+        if let Some(why) = self.disk_watch.present_hang() {
+            return Err(Error::Stopped(why));
+        }
+        let done = async {
+            self.queue.send(job).await.map_err(|_| Error::Closed)?;
+            answered.await;
+            Ok(())
         };
         tokio::select! {
             biased;
-            answered = answered => answered,
-            why = self.disk_watch.hang() => {
-                give_up();
-                Err(Error::Stopped(why).into())
-            }
+            done = done => done,
+            why = self.disk_watch.hang() => Err(Error::Stopped(why)),
         }
     }
 
@@ -196,38 +203,79 @@ impl WriterHandle {
 }
 
 /// Waits on a thread that may block. The future needs neither a timer nor input and output.
-fn block_on<R, E: From<Error>>(future: impl Future<Output = Result<R, E>>) -> Result<R, E> {
+fn block_on<R>(future: impl Future<Output = Result<R>>) -> Result<R> {
     let runtime = Builder::new_current_thread().build();
     runtime.map_err(|error| Error::disk("wait for the store", error))?.block_on(future)
 }
 
+/// Ends when a job was answered, or never will be.
+type Answered<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
+
+/// The function of a write without its types. Returns whether it succeeded.
+type UntypedFill = Box<dyn FnOnce(&mut Write<'_>) -> bool + Send>;
+
+/// What the function of a write returned, for its caller. It alone depends on the types of the function, so that everything
+/// else is compiled once.
+pub(crate) struct Outcome<R, E>(Arc<Mutex<Option<Result<R, E>>>>);
+
+impl<R, E> Default for Outcome<R, E> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<R: Send + 'static, E: From<Error> + Send + 'static> Outcome<R, E> {
+    /// Returns a function that calls this one and stores what it returns.
+    fn stored_by(&self, fill: impl FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static) -> UntypedFill {
+        let outcome = self.share();
+        Box::new(move |write| outcome.store(fill(write)))
+    }
+
+    /// Returns a handle for the thread of the writer.
+    pub(crate) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// Returns whether the function succeeded.
+    pub(crate) fn store(self, returned: Result<R, E>) -> bool {
+        let is_ok = returned.is_ok();
+        *self.0.lock() = Some(returned);
+        is_ok
+    }
+
+    /// Returns what the function returned, or why it was not called or its changes are not durable.
+    pub(crate) fn take(self, done: Result<bool>) -> Result<R, E> {
+        done?;
+        self.0.lock().take().unwrap_or_else(|| Err(Error::Panicked.into()))
+    }
+}
+
 /// Replies to the caller of a write.
-pub(crate) struct Reply<R, E> {
-    sender: oneshot::Sender<Result<R, E>>,
+pub(crate) struct Reply {
+    sender: oneshot::Sender<Result<bool>>,
     /// The caller was told that the write is not made.
     is_given_up: Arc<AtomicBool>,
 }
 
-impl<R, E> Reply<R, E>
-where
-    R: Send + 'static,
-    E: From<Error> + Send + 'static,
-{
-    /// Runs the function of a write, unless its caller has given up. Replies with a failure immediately, and with a
-    /// success once it is durable.
-    pub(crate) fn answer(self, fill: impl FnOnce() -> Result<R, E>) -> Option<Answer> {
+impl Reply {
+    /// Runs the function of a write, unless its caller has given up. It returns whether it succeeded. Replies with a failure
+    /// immediately, and with a success once it is durable.
+    pub(crate) fn answer(self, fill: impl FnOnce() -> bool) -> Option<Answer> {
         if self.is_given_up.load(Ordering::SeqCst) {
             return None;
         }
+        // The caller may be gone; the write is committed anyway.
         match fill() {
-            // The caller may be gone; the write is committed anyway.
-            Ok(value) => {
-                Some(Box::new(move |done| drop(self.sender.send(done.map(|()| value).map_err(E::from)))))
-            }
-            Err(error) => {
-                drop(self.sender.send(Err(error)));
+            true => Some(Box::new(move |done| drop(self.sender.send(done.map(|()| true))))),
+            false => {
+                drop(self.sender.send(Ok(false)));
                 None
             }
         }
+    }
+
+    /// Replies that the function is not called.
+    pub(crate) fn refuse(self, why: Error) {
+        drop(self.sender.send(Err(why)));
     }
 }
