@@ -153,7 +153,7 @@ fn query_tokens(input: &DeriveInput) -> syn::Result<Tokens> {
         impl crate::rest::frame::input::Input for #query {
             fn inputs() -> crate::rest::frame::input::Inputs {
                 const RECORD: crate::rest::frame::field::Record = #record;
-                crate::rest::frame::input::Inputs { query: RECORD.fields.to_vec(), ..Default::default() }
+                crate::rest::frame::input::Inputs::query(&RECORD)
             }
 
             fn read(
@@ -217,7 +217,7 @@ fn read_fields<'a>(fields: impl Iterator<Item = (&'a Ident, bool)>) -> Tokens {
         reads.push(quote!(let #name = reader.take(#text);));
         moves.push(match is_plain {
             true => {
-                quote!(#name: #name.ok_or_else(|| ::server::field_errors::FieldErrors::required(#text))?)
+                quote!(#name: crate::rest::frame::input::required(#text, #name)?)
             }
             false => quote!(#name),
         });

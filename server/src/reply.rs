@@ -8,6 +8,8 @@ use http::header::{
 use http::{HeaderMap, Method, Response, StatusCode};
 use warp::reply::Response as Reply;
 
+use super::WarpBody;
+
 /// Header in which HDHomeRun tuners report errors; media servers read it.
 const TUNER_ERROR: HeaderName = HeaderName::from_static("x-hdhomerun-error");
 /// `Retry-After` in seconds, for shortages that may end at any moment.
@@ -175,7 +177,7 @@ pub fn json(status: StatusCode, body: &serde_json::Value) -> Reply {
 }
 
 /// Creates a response with this text, which is JSON.
-pub fn json_text(status: StatusCode, text: String) -> Reply {
+pub fn json_text(status: StatusCode, text: impl Into<WarpBody>) -> Reply {
     let mut response: Reply = Response::new(text.into());
     *response.status_mut() = status;
     declare_json(response.headers_mut());

@@ -163,13 +163,13 @@ impl Store {
     /// function must not block.
     ///
     /// Dropping the future does not cancel the write.
-    pub async fn write<R, E, F>(&self, fill: F) -> Result<R, E>
+    pub fn write<R, E, F>(&self, fill: F) -> impl Future<Output = Result<R, E>> + Send + use<'_, R, E, F>
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.writer.write(fill).await
+        self.writer.write(fill)
     }
 
     /// Does the same as [`Store::write`], on a thread that may block.

@@ -179,8 +179,9 @@ impl Parameters {
 /// Maximum number of records that an audit entry lists.
 const RECORDS_LISTED_MAX: usize = 10;
 
-/// Adds an entry if the write has changed a record.
-fn record_changes(write: &mut Write<'_>, entry: AuditEntry) -> Result<(), Refusal> {
+/// Adds an entry if there is one and the write has changed a record.
+fn record_changes(write: &mut Write<'_>, entry: Option<AuditEntry>) -> Result<(), Refusal> {
+    let Some(entry) = entry else { return Ok(()) };
     let n_records = u32::try_from(write.changed().len()).unwrap_or(u32::MAX);
     if n_records == 0 {
         return Ok(());
@@ -306,20 +307,20 @@ impl Call {
 
     /// Runs a function as one transaction: a refusal discards all of its changes. Changes by an admin are recorded in the
     /// same transaction.
-    pub(crate) async fn write<R, F>(&self, fill: F) -> Result<R, Refusal>
+    pub(crate) fn write<R, F>(
+        &self,
+        fill: F,
+    ) -> impl Future<Output = Result<R, Refusal>> + Send + use<'_, R, F>
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, Refusal> + Send + 'static,
         R: Send + 'static,
     {
         let entry = self.user.as_ref().filter(|it| it.may(UserLevel::Admin)).map(|it| self.audit_entry(it));
-        let filled = move |write: &mut Write<'_>| {
+        self.app.models.store.write(move |write| {
             let done = fill(write)?;
-            if let Some(entry) = entry {
-                record_changes(write, entry)?;
-            }
+            record_changes(write, entry)?;
             Ok(done)
-        };
-        self.app.models.store.write(filled).await
+        })
     }
 
     /// Returns who does what, when and from where.

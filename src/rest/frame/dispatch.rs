@@ -149,7 +149,10 @@ pub(super) async fn run(
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     call.fields.extend(file.as_ref().map(|_| FILE));
     let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
-    (route.handler)(call, input).await
+    let answer = (route.handler)(call, &input)?;
+    // The handler may wait for long.
+    drop(input);
+    answer.await
 }
 
 /// Reads the body as the fields and the file that the route takes.

@@ -1,5 +1,6 @@
 //! Input of a handler: query parameters and bodies, read and checked before the handler runs.
 
+use std::borrow::Cow;
 use std::iter;
 use std::sync::Arc;
 
@@ -30,6 +31,28 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
+    /// Returns the inputs of a handler that reads these parameters of the query.
+    pub(crate) fn query(record: &Record) -> Self {
+        Inputs { query: record.fields.to_vec(), ..Inputs::default() }
+    }
+
+    /// Returns the inputs of a handler that reads a body.
+    fn body(shape: BodyShape) -> Self {
+        Inputs { body: Some(shape), ..Inputs::default() }
+    }
+
+    /// Returns the inputs of a handler that reads both.
+    fn and(mut self, other: Self) -> Self {
+        self.query.extend(other.query);
+        self.body = match (self.body, other.body) {
+            (Some(body), Some(other)) => Some(body.and(other)),
+            (body, other) => body.or(other),
+        };
+        self.file = self.file.or(other.file);
+        self.is_paged |= other.is_paged;
+        self
+    }
+
     /// Returns whether the body of a request is read.
     pub(crate) fn has_body(&self) -> bool {
         self.body.is_some() || self.file.is_some()
@@ -143,14 +166,37 @@ impl<'a> Reader<'a> {
 
     /// Returns the field of this name if it was sent and is valid. [`Reader::finish`] returns the errors.
     pub(crate) fn take<T: Readable>(&mut self, name: &'static str) -> Option<T> {
-        let field = self.fields.iter().find(|it| it.name == name)?;
-        match read(&self.source, field) {
-            Ok(read) => read,
+        let (value, field) = self.sent(name, T::IS_NULLABLE)?;
+        match T::read(&value, field) {
+            Ok(read) => Some(read),
             Err(message) => {
                 self.errors.add(name, message);
                 None
             }
         }
+    }
+
+    /// Returns the value of a field if it was sent, and is null only if it may be.
+    fn sent(&mut self, name: &str, is_nullable: bool) -> Option<(Cow<'a, Value>, &'a Field)> {
+        let field = self.fields.iter().find(|it| it.name == name)?;
+        let (value, is_required) = match &self.source {
+            Source::Body { values, is_partial } => {
+                let names = iter::once(&field.name).chain(field.aliases);
+                let value = names.filter_map(|it| values.get(*it)).next();
+                (value.map(Cow::Borrowed), field.is_required && !is_partial)
+            }
+            Source::Query(query) => {
+                (query.joined(field.name).map(|it| Cow::Owned(Value::from(it))), field.is_required)
+            }
+        };
+        match value {
+            None if is_required => self.errors.add(name, REQUIRED),
+            Some(value) if value.is_null() && !is_nullable => {
+                self.errors.add(name, "This field may not be null.");
+            }
+            value => return value.map(|it| (it, field)),
+        }
+        None
     }
 
     /// Returns the collected errors, if any.
@@ -159,24 +205,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn read<T: Readable>(source: &Source<'_>, field: &Field) -> Result<Option<T>, String> {
-    let text;
-    let (value, is_required) = match source {
-        Source::Body { values, is_partial } => {
-            let names = iter::once(&field.name).chain(field.aliases);
-            (names.filter_map(|it| values.get(*it)).next(), field.is_required && !is_partial)
-        }
-        Source::Query(query) => {
-            text = query.joined(field.name).map(Value::from);
-            (text.as_ref(), field.is_required)
-        }
-    };
-    match value {
-        None if is_required => Err(REQUIRED.to_owned()),
-        None => Ok(None),
-        Some(Value::Null) if !T::IS_NULLABLE => Err("This field may not be null.".to_owned()),
-        Some(value) => T::read(value, field).map(Some),
-    }
+/// Returns the value of a field that has to be sent, or the error that it was not.
+pub(crate) fn required<T>(name: &str, value: Option<T>) -> Result<T, FieldErrors> {
+    value.ok_or_else(|| FieldErrors::required(name))
 }
 
 impl Input for () {
@@ -192,15 +223,7 @@ impl Input for () {
 /// Reads both, such as filters and a page, or two parts of a body, and returns the errors of both at once.
 impl<A: Input, B: Input> Input for (A, B) {
     fn inputs() -> Inputs {
-        let (mut both, other) = (A::inputs(), B::inputs());
-        both.query.extend(other.query);
-        both.body = match (both.body, other.body) {
-            (Some(body), Some(other)) => Some(body.and(other)),
-            (body, other) => body.or(other),
-        };
-        both.file = both.file.or(other.file);
-        both.is_paged |= other.is_paged;
-        both
+        A::inputs().and(B::inputs())
     }
 
     fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
@@ -224,7 +247,7 @@ pub(crate) trait Element: Sized + Send + 'static {
 
 impl<T: Element> Input for T {
     fn inputs() -> Inputs {
-        Inputs { body: Some(BodyShape::One(T::RECORD)), ..Inputs::default() }
+        Inputs::body(BodyShape::One(T::RECORD))
     }
 
     fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
@@ -238,7 +261,7 @@ pub(crate) struct Many<T, const MAX: usize>(pub(crate) Vec<T>);
 
 impl<T: Element, const MAX: usize> Input for Many<T, MAX> {
     fn inputs() -> Inputs {
-        Inputs { body: Some(BodyShape::Many(T::RECORD, MAX)), ..Inputs::default() }
+        Inputs::body(BodyShape::Many(T::RECORD, MAX))
     }
 
     fn read(input: &RequestInput) -> Result<Self, FieldErrors> {

@@ -84,13 +84,7 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
     /// Returns a page with these results, of a list of `count` entries. A page beyond the end is answered with 404,
     /// except the first one.
     pub(crate) fn envelope<T>(&self, call: &Call, count: usize, results: Vec<T>) -> Result<Page<T>, Refusal> {
-        let (offset, limit) = self.window();
-        if offset > 0 && offset >= count {
-            return Err(Refusal::not_found("Invalid page."));
-        }
-        let end = offset.saturating_add(limit);
-        let next = (end < count).then(|| call.url_of_page(self.page + 1));
-        let previous = (self.page > 1).then(|| call.url_of_page(self.page - 1));
+        let (next, previous) = neighbours(call, self.page, self.window(), count)?;
         Ok(Page { count, next, previous, results })
     }
 
@@ -115,6 +109,21 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
         let window = offset.min(all.len())..offset.saturating_add(limit).min(all.len());
         self.envelope(call, all.len(), on_page(all, window).iter().map(view).collect())
     }
+}
+
+/// Returns the URLs of the pages after and before this one. A page beyond the end is answered with 404, except the first one.
+fn neighbours(
+    call: &Call,
+    page: usize,
+    (offset, limit): (usize, usize),
+    count: usize,
+) -> Result<(Option<String>, Option<String>), Refusal> {
+    if offset > 0 && offset >= count {
+        return Err(Refusal::not_found("Invalid page."));
+    }
+    let next = (offset.saturating_add(limit) < count).then(|| call.url_of_page(page + 1));
+    let previous = (page > 1).then(|| call.url_of_page(page - 1));
+    Ok((next, previous))
 }
 
 fn on_page<S>(all: &[S], window: Range<usize>) -> &[S] {

@@ -2,19 +2,21 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use config::NetworkClass;
 use data_encoding::HEXLOWER;
+use futures_util::future::BoxFuture;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
     VARY,
 };
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
+use serde_json::Serializer;
 use server::WarpBody;
+use server::field_errors::FieldErrors;
 use server::reply::{JSON, Refusal, declare_json, json_text};
 use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
@@ -88,12 +90,12 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// The same for objects with properties of any content, which may have 100,000 bytes each.
 const PROPERTIES_BODY_BYTES_MAX: usize = 256 << 10;
 
-/// A handler without its types: reads the input, runs, and returns the reply. It takes the input by value, so that the
-/// parsed body is gone before the handler waits for anything.
-pub(crate) type BoxedHandler = Arc<dyn Fn(Call, RequestInput) -> HandlerFuture + Send + Sync>;
+/// A handler without its types: reads the input and starts, or returns the errors of the input.
+pub(crate) type BoxedHandler =
+    Arc<dyn Fn(Call, &RequestInput) -> Result<HandlerFuture, FieldErrors> + Send + Sync>;
 /// Answers a request that was refused, or returns the refusal.
 pub(crate) type OnRefusal = fn(Call, Refusal) -> HandlerFuture;
-pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
+pub(crate) type HandlerFuture = BoxFuture<'static, Result<Reply, Refusal>>;
 
 impl Route {
     pub(crate) fn get<Args>(
@@ -102,7 +104,7 @@ impl Route {
         summary: &'static str,
         handler: impl Handler<Args>,
     ) -> Self {
-        Self::new(Method::GET, path, access, summary, handler)
+        Self::new(Method::GET, path, access, summary, Operation::new(handler))
     }
 
     pub(crate) fn post<Args>(
@@ -111,7 +113,7 @@ impl Route {
         summary: &'static str,
         handler: impl Handler<Args>,
     ) -> Self {
-        Self::new(Method::POST, path, access, summary, handler)
+        Self::new(Method::POST, path, access, summary, Operation::new(handler))
     }
 
     pub(crate) fn put<Args>(
@@ -120,7 +122,7 @@ impl Route {
         summary: &'static str,
         handler: impl Handler<Args>,
     ) -> Self {
-        Self::new(Method::PUT, path, access, summary, handler)
+        Self::new(Method::PUT, path, access, summary, Operation::new(handler))
     }
 
     /// Like PUT, except that every field may be left out.
@@ -130,7 +132,7 @@ impl Route {
         summary: &'static str,
         handler: impl Handler<Args>,
     ) -> Self {
-        Self::new(Method::PATCH, path, access, summary, handler)
+        Self::new(Method::PATCH, path, access, summary, Operation::new(handler))
     }
 
     pub(crate) fn delete<Args>(
@@ -139,7 +141,7 @@ impl Route {
         summary: &'static str,
         handler: impl Handler<Args>,
     ) -> Self {
-        Self::new(Method::DELETE, path, access, summary, handler)
+        Self::new(Method::DELETE, path, access, summary, Operation::new(handler))
     }
 
     /// Returns one route for each method, such as GET and POST, with the same path and handler.
@@ -150,34 +152,27 @@ impl Route {
         summary: &'static str,
         handler: impl Handler<Args>,
     ) -> Vec<Self> {
-        let route = Self::new(Method::GET, path, access, summary, handler);
+        let route = Self::new(Method::GET, path, access, summary, Operation::new(handler));
         methods.into_iter().map(|method| Route { method, ..route.clone() }).collect()
     }
 
-    fn new<Args, H: Handler<Args>>(
+    fn new(
         method: Method,
         path: &'static str,
         access: Access,
         summary: &'static str,
-        handler: H,
+        operation: Operation,
     ) -> Self {
-        let handler = Arc::new(handler);
-        let handler: BoxedHandler = Arc::new(move |call, input| match H::Input::read(&input) {
-            Ok(input) => {
-                let handler = Arc::clone(&handler);
-                Box::pin(async move { Ok(handler.handle(call, input).await?.into_reply()) })
-            }
-            Err(errors) => Box::pin(async { Err(Refusal::fields(errors)) }),
-        });
+        let Operation { inputs, status, answer, handler } = operation;
         Route {
             method,
             path,
             access,
             network_class: NetworkClass::of(path),
             summary,
-            inputs: H::Input::inputs(),
-            status: H::Answer::STATUS,
-            answer: H::Answer::SHAPE,
+            inputs,
+            status,
+            answer,
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
             is_for_any_origin: false,
@@ -314,16 +309,36 @@ impl Route {
     }
 }
 
+/// A handler without its types, and what the table of routes contains about them.
+struct Operation {
+    inputs: Inputs,
+    status: StatusCode,
+    answer: AnswerShape,
+    handler: BoxedHandler,
+}
+
+impl Operation {
+    fn new<Args, H: Handler<Args>>(handler: H) -> Self {
+        Operation {
+            inputs: H::Input::inputs(),
+            status: H::Answer::STATUS,
+            answer: H::Answer::SHAPE,
+            handler: Arc::new(move |call, input| Ok(reply_with(handler.start(call, H::Input::read(input)?)))),
+        }
+    }
+}
+
+/// Turns the answer of a handler into a reply. Compiled once for each type of answer.
+fn reply_with<A: Answer>(answer: BoxFuture<'static, Result<A, Refusal>>) -> HandlerFuture {
+    Box::pin(async { Ok(answer.await?.into_reply()) })
+}
+
 /// An async function that takes a [`Call`], or a call and an [`Input`], and answers.
 pub(crate) trait Handler<Args>: Send + Sync + 'static {
     type Input: Input;
     type Answer: Answer;
 
-    fn handle(
-        &self,
-        call: Call,
-        input: Self::Input,
-    ) -> impl Future<Output = Result<Self::Answer, Refusal>> + Send + 'static;
+    fn start(&self, call: Call, input: Self::Input) -> BoxFuture<'static, Result<Self::Answer, Refusal>>;
 }
 
 impl<F, Running, A> Handler<(Call,)> for F
@@ -335,8 +350,8 @@ where
     type Input = ();
     type Answer = A;
 
-    fn handle(&self, call: Call, (): ()) -> impl Future<Output = Result<A, Refusal>> + Send + 'static {
-        self(call)
+    fn start(&self, call: Call, (): ()) -> BoxFuture<'static, Result<A, Refusal>> {
+        Box::pin(self(call))
     }
 }
 
@@ -350,8 +365,8 @@ where
     type Input = I;
     type Answer = A;
 
-    fn handle(&self, call: Call, input: I) -> impl Future<Output = Result<A, Refusal>> + Send + 'static {
-        self(call, input)
+    fn start(&self, call: Call, input: I) -> BoxFuture<'static, Result<A, Refusal>> {
+        Box::pin(self(call, input))
     }
 }
 
@@ -613,10 +628,22 @@ impl Answer for Redirect {
     }
 }
 
+/// A value that is written as JSON, without its type.
+pub(crate) trait ToJson {
+    fn write_json(&self, text: &mut Vec<u8>) -> serde_json::Result<()>;
+}
+
+impl<T: Serialize> ToJson for T {
+    fn write_json(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        self.serialize(&mut Serializer::new(text))
+    }
+}
+
 /// Returns a JSON reply, in UTF-8 with no more escapes than JSON requires.
-pub(crate) fn json_reply(status: StatusCode, value: &impl Serialize) -> Reply {
-    match serde_json::to_string(value) {
-        Ok(text) => json_text(status, text),
+pub(crate) fn json_reply(status: StatusCode, value: &dyn ToJson) -> Reply {
+    let mut text = Vec::new();
+    match value.write_json(&mut text) {
+        Ok(()) => json_text(status, text),
         Err(error) => Refusal::fault(format_args!("write an answer as JSON: {error}")).into_response(),
     }
 }

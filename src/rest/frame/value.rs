@@ -1,5 +1,7 @@
 //! The types of fields: their form on the wire, and how each is read.
 
+use std::borrow::Cow;
+
 use domain::ids::{
     AccountId, ChannelId, DeliveryId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
     IntegrationId, LineupId, LogEntryId, LogoId, OutputProfileId, PermissionId, PersonalPlaylistId,
@@ -376,19 +378,7 @@ impl<T: Shape> Shape for Vec<T> {
 impl<T: Readable> Readable for Vec<T> {
     /// In a query, a list is one text separated by commas.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        let of_query: Vec<Value>;
-        let items = match value {
-            Value::Array(items) => items,
-            Value::String(text) if field.place == Place::Query => {
-                let parts = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-                of_query = parts.map(Value::from).collect();
-                &of_query
-            }
-            _ => return Err("Expected a list of items.".to_owned()),
-        };
-        if items.len() > field.items_max {
-            return Err(format!("Ensure this field has no more than {} elements.", field.items_max));
-        }
+        let items = items(value, field)?;
         let read = |(n, item): (usize, &Value)| {
             let item = if item.is_null() && !T::IS_NULLABLE {
                 Err("This field may not be null.".to_owned())
@@ -398,6 +388,21 @@ impl<T: Readable> Readable for Vec<T> {
             item.map_err(|error| format!("Item {}: {error}", n + 1))
         };
         items.iter().enumerate().map(read).collect()
+    }
+}
+
+/// Returns the items of a list.
+fn items<'a>(value: &'a Value, field: &Field) -> Result<Cow<'a, [Value]>, String> {
+    let items: Cow<'_, [Value]> = match value {
+        Value::Array(items) => items.into(),
+        Value::String(text) if field.place == Place::Query => {
+            text.split(',').map(str::trim).filter(|it| !it.is_empty()).map(Value::from).collect()
+        }
+        _ => return Err("Expected a list of items.".to_owned()),
+    };
+    match items.len() > field.items_max {
+        true => Err(format!("Ensure this field has no more than {} elements.", field.items_max)),
+        false => Ok(items),
     }
 }
 

@@ -104,14 +104,26 @@ impl WriterHandle {
     }
 
     /// Runs a function on the writer thread and waits until its changes are durable.
-    pub(crate) async fn write<R, E, F>(&self, fill: F) -> Result<R, E>
+    pub(crate) fn write<R, E, F>(
+        &self,
+        fill: F,
+    ) -> impl Future<Output = Result<R, E>> + Send + use<'_, R, E, F>
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
         let outcome = Outcome::default();
-        let done = self.write_untyped(outcome.stored_by(fill)).await;
+        let fill = outcome.stored_by(fill);
+        self.write_and_take(fill, outcome)
+    }
+
+    async fn write_and_take<R, E>(&self, fill: UntypedFill, outcome: Outcome<R, E>) -> Result<R, E>
+    where
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let done = self.write_untyped(fill).await;
         outcome.take(done)
     }
 
