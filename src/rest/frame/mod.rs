@@ -4,6 +4,7 @@
 //! `dispatch.rs` answers requests for them and `openapi.rs` publishes them.
 
 pub(crate) mod access;
+pub(crate) mod blocking;
 pub(crate) mod call;
 #[cfg(test)]
 mod conform;

@@ -5,7 +5,6 @@ use domain::user::User;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -15,6 +14,7 @@ use crate::app::App;
 use crate::files::Folder;
 use crate::node::files::{fetch_upload, share_upload};
 use crate::rest::frame::access::{ADMIN, Access, STREAMER};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::{Picture, PictureFormat};
 use crate::rest::frame::record::find;
@@ -68,8 +68,8 @@ async fn show(call: Call) -> Result<Picture, Refusal> {
     let format = PictureFormat::of_name(&name).ok_or_else(unknown)?;
     fetch_upload(&call.app, Folder::Avatars, &name).await;
     let files = call.app.files.clone();
-    let read = spawn_blocking(move || std::fs::read(files.path(Folder::Avatars, &name)?));
-    let bytes = read.await.map_err(|_| Refusal::fault("read a picture"))?.map_err(|_| unknown())?;
+    let read = run_blocking("read a picture", move || std::fs::read(files.path(Folder::Avatars, &name)?));
+    let bytes = read.await?.map_err(|_| unknown())?;
     Ok(Picture { format, bytes })
 }
 
@@ -84,7 +84,7 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
     // One at a time: a picture that no user refers to yet would be removed as unused.
     let _one = call.app.picture_changes.lock().await;
     let files = call.app.files.clone();
-    let saved = spawn_blocking(move || {
+    let saved = run_blocking("store a picture", move || {
         let bytes = upload.bytes().map_err(|error| storing_failed(&error))?;
         let format = PictureFormat::of_content(&bytes).ok_or_else(|| {
             Refusal::field(FILE, "Upload a valid image. The file is no PNG, JPEG, GIF or WebP picture.")
@@ -93,7 +93,7 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         files.save(Folder::Avatars, &name, &*bytes).map_err(|error| storing_failed(&error))?;
         Ok::<_, Refusal>(name)
     });
-    let name = saved.await.map_err(|_| Refusal::fault("store a picture"))??;
+    let name = saved.await??;
     if let Err(refusal) = share_upload(&call.app, Folder::Avatars, &name).await {
         remove_unused(&call.app, id).await;
         return Err(refusal);
@@ -148,7 +148,7 @@ pub(super) async fn remove_unused(app: &App, id: u32) {
     let used = users
         .get(id)
         .and_then(|it| it.avatar.get("url")?.as_str()?.strip_prefix(PICTURES).map(str::to_owned));
-    let removed = spawn_blocking(move || {
+    let removed = run_blocking("remove unused pictures of a user", move || {
         let of_user = format!("{id}-");
         let names = files.names(Folder::Avatars)?;
         let mut unused = names.iter().filter(|it| it.starts_with(&of_user) && Some(*it) != used.as_ref());

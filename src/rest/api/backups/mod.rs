@@ -20,6 +20,7 @@ use warp::reply::Response as Reply;
 
 use crate::backups::{Backups, StoredBackup, Task, TaskRefusal, TaskState};
 use crate::rest::frame::access::{ADMIN, Access};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Accepted, Content, Created, MediaType, NoContent, Route};
 use crate::rest::frame::upload::Upload;
@@ -288,8 +289,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Backups) -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     let backups = call.app.backups.clone();
-    let done = tokio::task::spawn_blocking(move || work(&backups)).await;
-    done.map_err(|_| Refusal::fault("work with back-ups"))
+    run_blocking("work with back-ups", move || work(&backups)).await
 }
 
 /// Verifies an archive under the secret that was sent, or else under the key file of this installation.

@@ -11,7 +11,6 @@ use resource_derive::View;
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
-use tokio::task::spawn_blocking;
 
 use super::recordings::dvr_settings;
 use crate::app::App;
@@ -19,6 +18,7 @@ use crate::files::{COMSKIP_CONFIG, Folder};
 use crate::node::files::share_upload;
 use crate::rest::api::core::change_setting;
 use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::upload::{FILE, Upload};
@@ -91,8 +91,8 @@ async fn put(call: Call, edit: ComskipConfigEdit) -> Result<ComskipConfigView, R
 }
 
 async fn upload(call: Call, file: Upload) -> Result<ComskipUploadView, Refusal> {
-    let reading = spawn_blocking(move || file.bytes()).await;
-    let bytes = reading.ok().and_then(Result::ok).ok_or_else(|| Refusal::fault("read an upload"))?;
+    let read = run_blocking("read an upload", move || file.bytes()).await?;
+    let bytes = read.map_err(|error| Refusal::fault(format_args!("read an upload: {error}")))?;
     // Comments may have letters of any encoding.
     let config = checked(FILE, &String::from_utf8_lossy(&bytes))?;
     save(&call, config).await?;
@@ -105,11 +105,11 @@ fn checked(field: &'static str, text: &str) -> Result<ComskipConfig, Refusal> {
 
 async fn save(call: &Call, config: ComskipConfig) -> Result<(), Refusal> {
     let app = Arc::clone(&call.app);
-    let saving =
-        spawn_blocking(move || app.files.save(Folder::Comskip, COMSKIP_CONFIG, config.text().as_bytes()));
-    saving
-        .await
-        .map_err(|error| Refusal::fault(format_args!("save the configuration of comskip: {error}")))?
+    let saved = run_blocking("save the configuration of comskip", move || {
+        app.files.save(Folder::Comskip, COMSKIP_CONFIG, config.text().as_bytes())
+    });
+    saved
+        .await?
         .map_err(|error| Refusal::unavailable(format!("The configuration cannot be saved: {error}.")))?;
     share_upload(&call.app, Folder::Comskip, COMSKIP_CONFIG).await
 }
@@ -117,13 +117,13 @@ async fn save(call: &Call, config: ComskipConfig) -> Result<(), Refusal> {
 async fn view(call: &Call) -> Result<ComskipConfigView, Refusal> {
     let enabled = dvr_settings(call).comskip_enabled;
     let app = Arc::clone(&call.app);
-    let read = spawn_blocking(move || {
+    let read = run_blocking("read the configuration of comskip", move || {
         let available = find_program(&app.config.programs.comskip).is_some();
         Ok::<_, io::Error>((stored(&app)?, available))
     });
-    let read = read.await.map_err(|_| Refusal::fault("read the configuration of comskip"))?;
-    let (stored, available) =
-        read.map_err(|error| Refusal::unavailable(format!("The configuration cannot be read: {error}.")))?;
+    let (stored, available) = read
+        .await?
+        .map_err(|error| Refusal::unavailable(format!("The configuration cannot be read: {error}.")))?;
     let exists = stored.is_some();
     let path = if exists { COMSKIP_CONFIG } else { "" };
     Ok(ComskipConfigView { enabled, config: stored.unwrap_or_default(), path, exists, available })

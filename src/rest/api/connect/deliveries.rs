@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::logs::{CauseName, PluginFilter, blocking, object_of};
 use super::view::EventName;
 use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::list::{Page, Paging};
@@ -198,9 +199,7 @@ async fn change(
     change: fn(DeadLetters, &mut Write<'_>) -> storage::Result<usize>,
 ) -> Result<DeadLetterCountView, Refusal> {
     let (mut count, queue) = (0, call.app.integrations.clone());
-    let selected = tokio::task::spawn_blocking(move || queue.dead_letters(&filter)).await;
-    let selected = selected.map_err(|error| Refusal::fault(format_args!("select dead letters: {error}")))?;
-    for letters in selected {
+    for letters in run_blocking("select dead letters", move || queue.dead_letters(&filter)).await? {
         count += call.write(move |write| Ok(change(letters, write)?)).await?;
     }
     Ok(DeadLetterCountView { count })

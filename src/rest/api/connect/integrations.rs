@@ -22,6 +22,7 @@ use super::edit::{FieldNames, IntegrationChange, blank_webhook};
 use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
 use crate::auth::random;
 use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find};
@@ -157,8 +158,7 @@ async fn check_target(
         Target::Webhook(webhook) => call.app.integrations.check_webhook(webhook),
         Target::Script(script) => {
             let (integrations, script) = (call.app.integrations.clone(), script.clone());
-            let checking = tokio::task::spawn_blocking(move || integrations.check_script(&script));
-            checking.await.map_err(|error| Refusal::fault(format_args!("check a script: {error}")))?
+            run_blocking("check a script", move || integrations.check_script(&script)).await?
         }
         Target::Plugin(action) => check_action(call, action).await?,
     };
@@ -173,11 +173,11 @@ async fn check_action(
     let PluginAction { key, action } = action;
     let record = call.app.models.plugins.load().one_by("key", key).cloned();
     let (app, found) = (Arc::clone(&call.app), record.clone());
-    let reading = tokio::task::spawn_blocking(move || {
+    let plugin = run_blocking("read a plugin", move || {
         let key = found?.key.clone();
         app.plugins.read(&key, record)
     });
-    let plugin = reading.await.map_err(|error| Refusal::fault(format_args!("read a plugin: {error}")))?;
+    let plugin = plugin.await?;
     let [key, action_id] = [key, action].map(|it| it.chars().take(64).collect::<String>());
     let wrong = |field, reason| Err(WrongIntegrationField { field, reason });
     Ok(match plugin {

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::view::{EventName, TargetType};
 use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
@@ -209,12 +210,10 @@ async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<De
 pub(super) async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<Found<T>, IntegrationError> + Send + 'static,
 ) -> Result<Found<T>, Refusal> {
-    let reading = tokio::task::spawn_blocking(read);
-    match reading.await {
-        Ok(Ok(found)) => Ok(found),
-        Ok(Err(IntegrationError::NotRunning)) => Ok(Found { n_all: 0, items: Vec::new() }),
-        Ok(Err(IntegrationError::Store(error))) => Err(error.into()),
-        Ok(Err(error)) => Err(Refusal::fault(format_args!("read deliveries: {error}"))),
+    match run_blocking("read deliveries", read).await? {
+        Ok(found) => Ok(found),
+        Err(IntegrationError::NotRunning) => Ok(Found { n_all: 0, items: Vec::new() }),
+        Err(IntegrationError::Store(error)) => Err(error.into()),
         Err(error) => Err(Refusal::fault(format_args!("read deliveries: {error}"))),
     }
 }

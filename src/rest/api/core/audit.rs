@@ -7,6 +7,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::route::Route;
@@ -56,7 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(call: Call, paging: Pages) -> Result<Page<AuditEntryView>, Refusal> {
     let (offset, limit) = paging.window();
     let store = call.app.models.store.clone();
-    let reading = tokio::task::spawn_blocking(move || {
+    let read = run_blocking("read the audit trail", move || {
         let entries = store.collection::<AuditEntry>();
         let ids = entries.ids();
         let on_page = ids.iter().rev().skip(offset).take(limit);
@@ -65,9 +66,7 @@ async fn list(call: Call, paging: Pages) -> Result<Page<AuditEntryView>, Refusal
             on_page.filter_map(|id| entries.get(*id).transpose()).collect();
         found.map(|it| (ids.len(), it))
     });
-    let read =
-        reading.await.map_err(|error| Refusal::fault(format_args!("read the audit trail: {error}")))?;
-    let (count, entries) = read?;
+    let (count, entries) = read.await??;
     paging.envelope(&call, count, entries.into_iter().map(view).collect())
 }
 

@@ -8,6 +8,7 @@ use server::reply::Refusal;
 use crate::conditions::{Condition, ConditionKind, DiskSpace, Severity, conditions};
 use crate::rest::api::proxy::visible_targets;
 use crate::rest::frame::access::STANDARD;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, choice};
@@ -134,8 +135,7 @@ async fn retrieve(call: Call) -> Result<HealthView, Refusal> {
     let is_admin = call.identity()?.may(UserLevel::Admin);
     let seen = SeenCounts::of(&call, is_admin).await;
     // Reads the file system.
-    let viewing = tokio::task::spawn_blocking(move || view(&call, is_admin, seen));
-    viewing.await.map_err(|_| Refusal::fault("read the state of the gateway"))
+    run_blocking("read the state of the gateway", move || view(&call, is_admin, seen)).await
 }
 
 /// The channels that the caller may see, and those of them that play.

@@ -8,13 +8,13 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
 use server::reply::Refusal;
-use tokio::task::spawn_blocking;
 
 use crate::node::NodeError;
 use crate::node::drain::DrainError;
 use crate::node::join::{create_token, remove_node};
 use crate::node::versions::{self, Raised};
 use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
@@ -210,7 +210,7 @@ async fn create(call: Call, body: NewNode) -> Result<Created<NodeTokenView>, Ref
         NodeRole::Edge => token::NodeRole::Edge,
     };
     let (store, now) = (call.app.models.store.clone(), now_ms());
-    let token = spawn_blocking(move || create_token(&store, role, now)).await.map_err(|_| Refusal::bug())?;
+    let token = run_blocking("create a token for a node", move || create_token(&store, role, now)).await?;
     let token = token.map_err(refusal)?;
     let (role, expires_at) = (Named(shown), Time(now + TOKEN_MS));
     Ok(Created(NodeTokenView { token: token.to_text(), role, expires_at }))
@@ -229,8 +229,9 @@ async fn remove(call: Call) -> Result<NoContent, Refusal> {
         return Err(Refusal::not_found("The cluster has no node with this name that has joined."));
     };
     let (trust, store) = (node.trust.clone(), call.app.models.store.clone());
-    let removing = spawn_blocking(move || remove_node(&store, trust.file(), NodeId(number), now_ms()));
-    removing.await.map_err(|_| Refusal::bug())?.map(|()| NoContent).map_err(refusal)
+    let removed =
+        run_blocking("remove a node", move || remove_node(&store, trust.file(), NodeId(number), now_ms()));
+    removed.await?.map(|()| NoContent).map_err(refusal)
 }
 
 fn refusal(error: NodeError) -> Refusal {

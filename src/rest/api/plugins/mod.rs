@@ -18,12 +18,12 @@ use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
 use storage::Error as StoreError;
-use tokio::task::spawn_blocking;
 
 pub(crate) use self::view::PluginView;
 use crate::app::App;
 use crate::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use crate::rest::frame::access::{ADMIN, Access};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::picture::{Picture, PictureFormat};
 use crate::rest::frame::route::Route;
@@ -176,7 +176,7 @@ fn refused(error: &str) -> Refusal {
 
 /// Runs a function on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    spawn_blocking(work).await.map_err(|error| Refusal::fault(format_args!("use the plugins: {error}")))
+    run_blocking("use the plugins", work).await
 }
 
 /// Returns the installed plugins of the gateway.

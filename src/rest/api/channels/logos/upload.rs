@@ -15,6 +15,7 @@ use super::LogoView;
 use crate::files::Folder;
 use crate::images::ImageType;
 use crate::node::files::share_upload;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::upload::Upload;
@@ -34,18 +35,17 @@ pub(super) async fn upload(
     let of_file = file.file_name().map(stem).filter(|it| !it.is_empty());
     let name = body.name.or(of_file).unwrap_or_else(|| "Logo".to_owned());
     let name: String = name.chars().take(LOGO_NAME_CHARS_MAX).collect();
-    let reading = tokio::task::spawn_blocking(move || file.bytes()).await;
-    let bytes = reading.ok().and_then(Result::ok).ok_or_else(|| Refusal::fault("read an upload"))?;
+    let read = run_blocking("read an upload", move || file.bytes()).await?;
+    let bytes = read.map_err(|error| Refusal::fault(format_args!("read an upload: {error}")))?;
     let image_type = ImageType::of(&bytes)
         .ok_or_else(|| Refusal::field("file", "Upload a PNG, JPEG, GIF, WebP or SVG image."))?;
     let file = format!("{}.{}", Uuid::new_v4().simple(), image_type.extension());
     // Until the record is stored, the file would look unused.
     let held = call.app.logo_files.lock().await;
     let (app, saved) = (call.app.clone(), file.clone());
-    let saving = tokio::task::spawn_blocking(move || app.files.save(Folder::Logos, &saved, &bytes[..])).await;
-    saving
-        .map_err(|error| Refusal::fault(format_args!("save a logo: {error}")))?
-        .map_err(|error| Refusal::unavailable(format!("The logo cannot be saved: {error}.")))?;
+    let saved =
+        run_blocking("save a logo", move || app.files.save(Folder::Logos, &saved, &bytes[..])).await?;
+    saved.map_err(|error| Refusal::unavailable(format!("The logo cannot be saved: {error}.")))?;
     if let Err(refusal) = share_upload(&call.app, Folder::Logos, &file).await {
         drop(held);
         remove_unused_files(&call).await;

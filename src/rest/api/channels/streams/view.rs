@@ -18,6 +18,7 @@ use storage::Table;
 use super::health::{StreamHealthView, StreamStatsView, health_of};
 use crate::app::App;
 use crate::rest::api::channels::values::ChannelNumberValue;
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Time, choice};
@@ -209,8 +210,7 @@ fn overridden(stream: &Stream) -> Option<ProviderFactsView> {
 pub(in crate::rest::api) async fn blocking<R: Send + 'static>(
     run: impl FnOnce() -> Result<R, Refusal> + Send + 'static,
 ) -> Result<R, Refusal> {
-    let done = tokio::task::spawn_blocking(run).await;
-    done.map_err(|error| Refusal::fault(format_args!("look at streams: {error}")))?
+    run_blocking("read streams", run).await?
 }
 
 /// Reads streams in the given order and skips missing ones. Call it on a thread that may block.

@@ -23,6 +23,7 @@ use self::view::{
 };
 use crate::conditions::{Condition, conditions};
 use crate::rest::frame::access::{ADMIN, STREAMER};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, refuse_if};
 use crate::rest::frame::route::{Created, NoContent, Route};
@@ -180,8 +181,7 @@ fn dismissed_by(call: &Call, user: UserId) -> impl Fn(&str) -> bool + use<> {
 async fn conditions_for(call: &Call, is_admin: bool) -> Result<Vec<Condition>, Refusal> {
     let app = call.app.clone();
     // Reads the file system.
-    let reading = tokio::task::spawn_blocking(move || conditions(&app));
-    let mut found = reading.await.map_err(|_| Refusal::fault("read the state of the gateway"))?;
+    let mut found = run_blocking("read the state of the gateway", move || conditions(&app)).await?;
     found.retain(|it| is_admin || it.kind.is_for_all_users());
     Ok(found)
 }

@@ -28,6 +28,7 @@ use self::edit::SourceChange;
 use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::files::Folder;
 use crate::rest::frame::access::{ADMIN, STANDARD};
+use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find};
@@ -175,12 +176,12 @@ async fn generated_channel(call: &Call, id: GuideSourceId) -> Result<Option<Guid
     if known != Some(GuideSourceKind::Generated) {
         return Ok(None);
     }
-    let read = tokio::task::spawn_blocking(move || {
+    let read = run_blocking("read a guide channel", move || {
         let mut found = None;
         let channels = models.store.collection::<GuideChannel>();
         channels.for_each_of(u64::from(id.0), |it| found = Some(it)).map(|()| found)
     });
-    Ok(read.await.map_err(|error| Refusal::fault(format_args!("read a guide channel: {error}")))??)
+    Ok(read.await??)
 }
 
 /// Removes the former file of a changed source, and starts or stops its refresh.
