@@ -12,8 +12,8 @@ fn payload(body: EventBody) -> Value {
 #[test]
 fn the_events_of_integrations_have_the_names_of_the_api() {
     let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
-    assert_eq!(names[..18], EventBody::NAMES);
-    let others = ["account_expiring", "store_stopped", "store_resumed", "comskip_status"];
+    assert_eq!(names[..18], *EventBody::NAMES);
+    let others = ["account_expiring", "store_stopped", "store_resumed", "comskip_status", "restore_pending"];
     assert_eq!(names[18..], others);
 }
 
@@ -91,6 +91,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         }
         "store_stopped" => ["", "reason"],
         "store_resumed" => ["", ""],
+        "restore_pending" => ["", "backup restarts_now!"],
         "node_state" => ["", "node state"],
         _ => panic!("no such event: {name}"),
     }

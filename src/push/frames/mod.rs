@@ -8,7 +8,7 @@ use actors::{
     RefreshPhase, RefreshStatus, RunResult, RunStage, VodPhase, VodRefreshStatus,
 };
 use domain::account::RefreshOutcome;
-use domain::event::{Event, EventBody};
+use domain::event::{Audience, Event};
 use domain::guide::state::GuideStatus;
 use domain::ids::{RecordingId, UserId};
 use domain::recording::{Recording, RecordingStatus};
@@ -135,75 +135,33 @@ fn clients_of(value: &Value) -> Option<ClientsOf> {
 /// Builds the notification of an event. Users who are not admins get only events of channels, without viewers and
 /// sources, and that a back-up is about to be restored.
 pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
-    let kind = match &event.body {
-        // The types `m3u_refresh` and `epg_refresh` are already used for the progress frames of `refresh` and
-        // `guide_refresh`.
-        EventBody::M3uRefresh { .. } => "m3u_refreshed",
-        EventBody::EpgRefresh { .. } => "epg_refreshed",
-        EventBody::RecordingStart { .. } => "recording_started",
-        EventBody::RecordingEnd { .. } => "recording_ended",
-        EventBody::VodStart { .. } => "vod_started",
-        EventBody::VodStop { .. } => "vod_stopped",
-        body => body.name(),
-    };
     let mut data = serde_json::to_value(event).ok()?;
-    data["type"] = json!(kind);
-    let is_bad_news = matches!(
-        event.body,
-        EventBody::StoreStopped { .. }
-            | EventBody::ComskipStatus { status: "error", .. }
-            | EventBody::NodeState { state: "expired", .. }
-    );
-    data["success"] = json!(!is_bad_news);
-    let is_for_all = matches!(
-        event.body,
-        EventBody::ChannelStart { .. }
-            | EventBody::ChannelStop { .. }
-            | EventBody::ChannelReconnect { .. }
-            | EventBody::ChannelError { .. }
-            | EventBody::ChannelFailover { .. }
-            | EventBody::StreamSwitch { .. }
-    );
-    let recording = match &event.body {
-        EventBody::RecordingStart { recording, .. }
-        | EventBody::RecordingEnd { recording, .. }
-        | EventBody::ComskipStatus { recording, .. } => Some(recording),
-        _ => None,
-    };
-    if recording.is_some() {
-        data["channel"] = data["channel_name"].clone();
-    }
-    let only = |keys: &[&str]| {
-        let fields: Map<String, Value> =
-            keys.iter().map(|key| ((*key).to_owned(), data[*key].clone())).collect();
-        update(&Value::Object(fields))
-    };
-    let others = match (&event.body, event.body.channel()) {
-        _ if let Some(owner) = recording.and_then(|it| it.owner) => {
-            let mut own = data.clone();
-            // A path of the machine is for admins.
-            own.as_object_mut().into_iter().for_each(|it| drop(it.remove("file_path")));
-            ForOthers::OfOwners(vec![(owner, update(&own))])
+    data["type"] = json!(event.body.frame_type());
+    data["success"] = json!(!event.body.is_failure());
+    let others = match event.body.audience() {
+        Audience::AdminsOnly => ForOthers::Nothing,
+        Audience::Viewers(channel) => {
+            ForOthers::OfChannel(channel.uuid, only(&data, &["channel_id", "channel_name", "channel_number"]))
         }
-        // Not the name of the back-up.
-        (EventBody::RestorePending { .. }, _) => {
-            ForOthers::ForAll(only(&["type", "success", "event_type", "timestamp", "restarts_now"]))
+        Audience::Everyone(keys) => ForOthers::ForAll(only(&data, keys)),
+        Audience::Owner(recording) => {
+            data["channel"] = data["channel_name"].clone();
+            recording.owner.map_or(ForOthers::Nothing, |owner| {
+                let mut own = data.clone();
+                // A path of the machine is for admins.
+                own.as_object_mut().into_iter().for_each(|it| drop(it.remove("file_path")));
+                ForOthers::OfOwners(vec![(owner, update(&own))])
+            })
         }
-        (_, Some(channel)) if is_for_all => ForOthers::OfChannel(
-            channel.uuid,
-            only(&[
-                "type",
-                "success",
-                "event_type",
-                "timestamp",
-                "channel_id",
-                "channel_name",
-                "channel_number",
-            ]),
-        ),
-        _ => ForOthers::Nothing,
     };
     Some(Arc::new(Notification { admin: update(&data), others }))
+}
+
+/// Returns the frame of an event with these keys and those that every event has.
+fn only(data: &Value, keys: &[&str]) -> String {
+    let keys = ["type", "success", "event_type", "timestamp"].iter().chain(keys);
+    let fields: Map<String, Value> = keys.map(|key| ((*key).to_owned(), data[*key].clone())).collect();
+    update(&Value::Object(fields))
 }
 
 /// Builds the statistics of the films and episodes that are being watched.

@@ -1,6 +1,6 @@
 //! Frames as clients get them.
 
-use domain::event::{CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef};
+use domain::event::{CallerRef, ChannelRef, ClientRef, EventBody, RecordingRef, RefreshRef};
 use domain::ids::{AccountId, ChannelId, GuideSourceId};
 
 use super::*;

@@ -1,0 +1,468 @@
+//! All events, each described once: its fields with the values of an example, the keys of its payload, and its sentence.
+
+use serde::ser::SerializeMap;
+
+use super::keys::{
+    caller_keys, client_keys, gap_keys, recording_keys, source_keys, stream_keys, switch_keys, vod_keys,
+};
+use super::sample::{caller, channel, client, recording, source, stream, vod};
+use super::{Audience, CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
+use crate::time::iso_millis;
+
+/// Declares the events. Each one has, in this order:
+///
+/// - its name;
+/// - `about`, if it is about a channel: the field that names it;
+/// - its fields, each with the value of the example;
+/// - `frame`, if the type of its frame on the WebSocket is not its name;
+/// - `to`, if others than admins get a frame, too;
+/// - `failed`, if it can report a failure: whether it does;
+/// - `keys`, what it writes into the payload besides the keys of its channel;
+/// - `summary`, a sentence for people without its end.
+macro_rules! events {
+    (
+        subscribers { $($event:tt)* }
+        gateway { $($own:tt)* }
+    ) => {
+        events!(@names $($event)*);
+        events!(@all $($event)* $($own)*);
+    };
+    (@first $first:expr, $($default:expr,)?) => { $first };
+    (@names $(
+        $(#[$meta:meta])*
+        $variant:ident = $name:literal $(about $channel:ident)? $({ $($fields:tt)* })?
+        $(frame $frame:literal)? $(to $audience:expr;)? $(failed $failed:expr;)?
+        keys |$map:ident| $keys:expr;
+        summary $summary:expr;
+    )*) => {
+        impl EventBody {
+            /// The names of the events that integrations can subscribe to, in the order of the API.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+        }
+    };
+    (@all $(
+        $(#[$meta:meta])*
+        $variant:ident = $name:literal $(about $channel:ident)?
+        $({ $($(#[$field_meta:meta])* $field:ident: $type:ty = $sample:expr,)* })?
+        $(frame $frame:literal)? $(to $audience:expr;)? $(failed $failed:expr;)?
+        keys |$map:ident| $keys:expr;
+        summary $summary:expr;
+    )*) => {
+        /// The kind of an event, with its values.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum EventBody {
+            $($(#[$meta])* $variant $({ $($(#[$field_meta])* $field: $type,)* })?,)*
+        }
+
+        impl EventBody {
+            /// Returns the name of the event.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant { .. } => $name,)* }
+            }
+
+            /// Returns the channel of the event, if it has one.
+            pub fn channel(&self) -> Option<&ChannelRef> {
+                match self {
+                    $($(Self::$variant { $channel, .. } => Some($channel),)?)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the type of its frame on the WebSocket.
+            pub fn frame_type(&self) -> &'static str {
+                match self {
+                    $($(Self::$variant { .. } => $frame,)?)*
+                    _ => self.name(),
+                }
+            }
+
+            /// Returns who gets a frame besides admins.
+            pub fn audience(&self) -> Audience<'_> {
+                match self {
+                    $(Self::$variant $({ $($field,)* })? => {
+                        $($(let _ = $field;)*)?
+                        events!(@first $($audience,)? Audience::AdminsOnly,)
+                    })*
+                }
+            }
+
+            /// Returns whether it reports a failure.
+            pub fn is_failure(&self) -> bool {
+                match self {
+                    $(Self::$variant $({ $($field,)* })? => {
+                        $($(let _ = $field;)*)?
+                        events!(@first $($failed,)? false,)
+                    })*
+                }
+            }
+
+            /// Returns a sentence that says what happened.
+            pub fn summary(&self) -> String {
+                let sentence: String = match self {
+                    $(Self::$variant $({ $($field,)* })? => {
+                        $($(let _ = $field;)*)?
+                        $summary
+                    })*
+                };
+                sentence.trim_end_matches('.').to_owned() + "."
+            }
+
+            /// Returns one of each event, with values of an example; first those that integrations can subscribe to.
+            pub fn samples() -> Vec<Self> {
+                vec![$(Self::$variant $({ $($field: $sample,)* })?,)*]
+            }
+        }
+
+        /// Writes the keys of one kind of event, except those of its channel.
+        pub(super) fn write_keys<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error> {
+            match event {
+                $(EventBody::$variant $({ $($field,)* })? => {
+                    $($(let _ = $field;)*)?
+                    let $map = map;
+                    $keys
+                })*
+            }
+        }
+    };
+}
+
+events! {
+    subscribers {
+        /// The first stream of a channel plays.
+        ChannelStart = "channel_start" about channel {
+            channel: ChannelRef = channel(),
+            stream: StreamRef = stream(1),
+        }
+        to Audience::Viewers(channel);
+        keys |map| stream_keys(map, Some(stream));
+        summary format!("{} plays \"{}\" of {}", channel.name, stream.name, stream.account_name);
+
+        /// A channel ended. `stream` is the one that played last.
+        ChannelStop = "channel_stop" about channel {
+            channel: ChannelRef = channel(),
+            stream: Option<StreamRef> = Some(stream(1)),
+            reason: String = "closed".to_owned(),
+            runtime_seconds: u64 = 60,
+            total_bytes: u64 = 9,
+        }
+        to Audience::Viewers(channel);
+        keys |map| {
+            stream_keys(map, stream.as_ref())?;
+            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("duration_seconds", runtime_seconds)?;
+            map.serialize_entry("runtime", runtime_seconds)?;
+            map.serialize_entry("total_bytes", total_bytes)
+        };
+        summary format!("{} stopped: {reason}", channel.name);
+
+        /// The same stream plays again after a loss.
+        ChannelReconnect = "channel_reconnect" about channel {
+            channel: ChannelRef = channel(),
+            stream: StreamRef = stream(1),
+            cause: String = "stall".to_owned(),
+            gap_ms: u64 = 40,
+        }
+        to Audience::Viewers(channel);
+        keys |map| {
+            stream_keys(map, Some(stream))?;
+            gap_keys(map, cause, *gap_ms)
+        };
+        summary format!("{} plays again after {gap_ms} ms", channel.name);
+
+        /// A channel could not start, or gave up.
+        ChannelError = "channel_error" about channel {
+            channel: ChannelRef = channel(),
+            error_message: String = "nothing plays".to_owned(),
+            stream: Option<StreamRef> = None,
+        }
+        to Audience::Viewers(channel);
+        keys |map| {
+            stream_keys(map, stream.as_ref())?;
+            map.serialize_entry("error_message", error_message)
+        };
+        summary format!("{} does not play: {error_message}", channel.name);
+
+        /// Another stream plays after a loss.
+        ChannelFailover = "channel_failover" about channel {
+            channel: ChannelRef = channel(),
+            from: StreamRef = stream(1),
+            to: StreamRef = stream(2),
+            cause: String = "stall".to_owned(),
+            gap_ms: u64 = 40,
+        }
+        to Audience::Viewers(channel);
+        keys |map| switch_keys(map, from, to, cause, *gap_ms);
+        summary format!(
+            "{} plays \"{}\" of {} instead of \"{}\" of {}: {cause}",
+            channel.name, to.name, to.account_name, from.name, from.account_name
+        );
+
+        /// Another stream plays because of a request or a rule.
+        StreamSwitch = "stream_switch" about channel {
+            channel: ChannelRef = channel(),
+            from: StreamRef = stream(1),
+            to: StreamRef = stream(2),
+            cause: String = "stall".to_owned(),
+            gap_ms: u64 = 0,
+        }
+        to Audience::Viewers(channel);
+        keys |map| switch_keys(map, from, to, cause, *gap_ms);
+        summary format!("{} was switched to \"{}\" of {}", channel.name, to.name, to.account_name);
+
+        /// A recording begins.
+        RecordingStart = "recording_start" about channel {
+            channel: ChannelRef = channel(),
+            recording: RecordingRef = recording(),
+        }
+        frame "recording_started"
+        to Audience::Owner(recording);
+        // The API promises a duration and a size with every recording event; a recording that starts has neither yet.
+        keys |map| recording_keys(map, recording, 0, 0);
+        summary format!("The recording of \"{}\" on {} began", recording.program_title, channel.name);
+
+        /// A recording ended.
+        RecordingEnd = "recording_end" about channel {
+            channel: ChannelRef = channel(),
+            recording: RecordingRef = recording(),
+            duration_seconds: u64 = 60,
+            file_size_bytes: u64 = 9,
+            interrupted: bool = false,
+        }
+        frame "recording_ended"
+        to Audience::Owner(recording);
+        keys |map| {
+            recording_keys(map, recording, *duration_seconds, *file_size_bytes)?;
+            map.serialize_entry("bytes_written", file_size_bytes)?;
+            map.serialize_entry("interrupted", interrupted)
+        };
+        summary {
+            let end = if *interrupted { "was interrupted" } else { "is complete" };
+            format!("The recording of \"{}\" on {} {end}", recording.program_title, channel.name)
+        };
+
+        /// A guide was refreshed.
+        EpgRefresh = "epg_refresh" {
+            source: RefreshRef = source(),
+            /// Channels of the guide.
+            channels: u64 = 3,
+            /// Its programmes.
+            programs_updated: u64 = 10,
+            /// Channels and programmes that were left out because they are damaged.
+            skipped_programs: u64 = 1,
+            /// Channels of the guide that no channel uses.
+            unmapped_channels: u64 = 2,
+            /// Whether the guide is the one that was in use before.
+            is_unchanged: bool = false,
+            duration_seconds: u64 = 2,
+        }
+        // The type `epg_refresh` is that of the frames with the progress of a refresh.
+        frame "epg_refreshed"
+        keys |map| {
+            source_keys(map, source, *programs_updated, *duration_seconds)?;
+            map.serialize_entry("programs", programs_updated)?;
+            map.serialize_entry("channels", channels)?;
+            map.serialize_entry("skipped_programs", skipped_programs)?;
+            map.serialize_entry("unmapped_channels", unmapped_channels)?;
+            map.serialize_entry("unchanged", is_unchanged)
+        };
+        summary format!("The guide {} has {programs_updated} programmes of {channels} channels", source.name);
+
+        /// A playlist was refreshed.
+        M3uRefresh = "m3u_refresh" {
+            source: RefreshRef = source(),
+            /// Usable entries of the playlist.
+            total_processed: u64 = 9,
+            streams_created: u64 = 1,
+            streams_updated: u64 = 2,
+            /// Streams that are missing from the playlist since this refresh.
+            streams_stale: u64 = 4,
+            streams_deleted: u64 = 3,
+            duration_seconds: u64 = 2,
+        }
+        // The type `m3u_refresh` is that of the frames with the progress of a refresh.
+        frame "m3u_refreshed"
+        keys |map| {
+            source_keys(map, source, 0, *duration_seconds)?;
+            map.serialize_entry("account_name", &source.name)?;
+            map.serialize_entry("elapsed_time", duration_seconds)?;
+            map.serialize_entry("total_processed", total_processed)?;
+            map.serialize_entry("streams_created", streams_created)?;
+            map.serialize_entry("streams_updated", streams_updated)?;
+            map.serialize_entry("streams_stale", streams_stale)?;
+            map.serialize_entry("streams_deleted", streams_deleted)
+        };
+        summary format!(
+            "The playlist of {} was refreshed: {streams_created} new streams, {streams_updated} changed, \
+             {streams_deleted} deleted",
+            source.name
+        );
+
+        /// A client is connected to a channel.
+        ClientConnect = "client_connect" about channel {
+            channel: ChannelRef = channel(),
+            client: ClientRef = client(),
+        }
+        keys |map| client_keys(map, client);
+        summary format!("{} watches {}", client.viewer(), channel.name);
+
+        /// The connection of a client has ended.
+        ClientDisconnect = "client_disconnect" about channel {
+            channel: ChannelRef = channel(),
+            client: ClientRef = client(),
+            reason: String = "closed".to_owned(),
+            duration_seconds: u64 = 60,
+            bytes_sent: u64 = 9,
+        }
+        keys |map| {
+            client_keys(map, client)?;
+            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("duration_seconds", duration_seconds)?;
+            map.serialize_entry("duration", duration_seconds)?;
+            map.serialize_entry("bytes_sent", bytes_sent)
+        };
+        summary format!("{} watched {} for {duration_seconds} s", client.viewer(), channel.name);
+
+        /// A login was refused.
+        LoginFailed = "login_failed" {
+            attempt: CallerRef = caller(),
+            reason: String = "closed".to_owned(),
+        }
+        keys |map| caller_keys(map, attempt, reason);
+        summary format!("The login of {attempt} failed: {reason}");
+
+        /// A client was refused the guide.
+        EpgBlocked = "epg_blocked" {
+            attempt: CallerRef = caller(),
+            reason: String = "closed".to_owned(),
+        }
+        keys |map| caller_keys(map, attempt, reason);
+        summary format!("The guide was refused to {attempt}: {reason}");
+
+        /// A client was refused the playlist.
+        M3uBlocked = "m3u_blocked" {
+            attempt: CallerRef = caller(),
+            reason: String = "closed".to_owned(),
+        }
+        keys |map| caller_keys(map, attempt, reason);
+        summary format!("The playlist was refused to {attempt}: {reason}");
+
+        /// A viewer begins to watch a film or an episode.
+        VodStart = "vod_start" {
+            vod: VodRef = vod(),
+        }
+        frame "vod_started"
+        keys |map| vod_keys(map, vod);
+        summary format!("{} watches \"{}\"", vod.viewer(), vod.name);
+
+        /// A viewer has stopped watching a film or an episode.
+        VodStop = "vod_stop" {
+            vod: VodRef = vod(),
+            duration_seconds: u64 = 60,
+            bytes_sent: u64 = 9,
+        }
+        frame "vod_stopped"
+        keys |map| {
+            vod_keys(map, vod)?;
+            map.serialize_entry("duration_seconds", duration_seconds)?;
+            map.serialize_entry("bytes_sent", bytes_sent)
+        };
+        summary format!("{} watched \"{}\" for {duration_seconds} s", vod.viewer(), vod.name);
+
+        /// A node of the cluster has joined, left or expired. Every node sees it, and one delivers it.
+        NodeState = "node_state" {
+            node: String = "attic".to_owned(),
+            /// `alive`, `expired` or `left`.
+            state: &'static str = "expired",
+        }
+        failed *state == "expired";
+        keys |map| {
+            map.serialize_entry("node", node)?;
+            map.serialize_entry("state", state)
+        };
+        summary match *state {
+            "alive" => format!("The node {node} has joined the cluster"),
+            "left" => format!("The node {node} has left the cluster"),
+            _ => format!("The node {node} of the cluster no longer answers"),
+        };
+    }
+
+    gateway {
+        /// The credentials of an account profile end soon, or have ended. Once per end and number of days.
+        AccountExpiring = "account_expiring" {
+            account: RefreshRef = source(),
+            profile_id: u32 = 3,
+            profile_name: String = "second".to_owned(),
+            /// Milliseconds since 1970.
+            expires_at: i64 = 1_893_456_000_000,
+            /// At most this many days are left; 0 if none is.
+            days: u32 = 7,
+        }
+        keys |map| {
+            map.serialize_entry("account_id", &account.id)?;
+            map.serialize_entry("account_name", &account.name)?;
+            map.serialize_entry("profile_id", profile_id)?;
+            map.serialize_entry("profile_name", profile_name)?;
+            map.serialize_entry("exp_date", &iso_millis(*expires_at))?;
+            map.serialize_entry("days", days)
+        };
+        summary match days {
+            0 => format!("The profile {profile_name} of {} has expired", account.name),
+            1 => format!("The profile {profile_name} of {} expires within a day", account.name),
+            _ => format!("The profile {profile_name} of {} expires within {days} days", account.name),
+        };
+
+        /// The store refuses writes. The integrations of subscribers are in the store.
+        StoreStopped = "store_stopped" {
+            /// The cause, and the remedy.
+            reason: String = "closed".to_owned(),
+        }
+        failed true;
+        keys |map| map.serialize_entry("reason", reason);
+        summary format!("Changes cannot be stored: {reason}");
+
+        /// The store accepts writes again.
+        StoreResumed = "store_resumed"
+        keys |_map| Ok(());
+        summary "Changes can be stored again".to_owned();
+
+        /// The search for commercials in a recording has begun or ended.
+        ComskipStatus = "comskip_status" about channel {
+            channel: ChannelRef = channel(),
+            recording: RecordingRef = recording(),
+            /// `started`, `completed`, `skipped` (there are none) or `error`.
+            status: &'static str = "completed",
+            /// The number of commercials, or why the search failed.
+            detail: String = "2 commercials".to_owned(),
+        }
+        to Audience::Owner(recording);
+        failed *status == "error";
+        keys |map| {
+            map.serialize_entry("recording_id", &recording.id.to_string())?;
+            map.serialize_entry("program_title", &recording.program_title)?;
+            map.serialize_entry("status", status)?;
+            map.serialize_entry("detail", detail)
+        };
+        summary format!("The search for commercials in \"{}\": {status}, {detail}", recording.program_title);
+
+        /// A back-up was verified and replaces the store at the next start.
+        RestorePending = "restore_pending" {
+            /// Name of the archive.
+            backup: String = "nightly.zip".to_owned(),
+            /// Whether the gateway restarts now.
+            restarts_now: bool = true,
+        }
+        to Audience::Everyone(&["restarts_now"]);
+        keys |map| {
+            map.serialize_entry("backup", backup)?;
+            map.serialize_entry("restarts_now", restarts_now)
+        };
+        summary format!("The back-up {backup} is restored at the next start");
+    }
+}
+
+impl EventBody {
+    /// Returns the example of the event with this name.
+    pub fn sample(name: &str) -> Option<Self> {
+        Self::samples().into_iter().find(|it| it.name() == name)
+    }
+}
