@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::cluster::token::NodeRole;
 use domain::ids::ChannelId;
@@ -15,18 +14,13 @@ use tracing::{info, warn};
 
 use super::membership::Node;
 use super::peers::OtherNode;
+use super::time_limits::{ARCHIVES_ANSWER_TIMEOUT, ARCHIVES_INTERVAL, ARCHIVES_RETRY_PAUSE};
 use crate::app::App;
 
 /// Path on the node port. The query is the version that the node has which asks.
 pub(super) const ARCHIVES_PATH: &str = "/node/v1/archives";
 /// Maximum size of an answer: that of a million channels.
 const ARCHIVES_BYTES_MAX: usize = 16 << 20;
-/// Longest wait for an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between two requests.
-const PERIOD: Duration = Duration::from_secs(30);
-/// Pause after a request that no full node has answered.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// The archives of providers, as a full node knows them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,7 +53,7 @@ pub(crate) async fn follow_archives(app: Arc<App>) {
                 if std::mem::take(&mut is_reported) {
                     info!("a full node tells again which channels have a past");
                 }
-                sleep(PERIOD).await;
+                sleep(ARCHIVES_INTERVAL).await;
             }
             Err(reason) => {
                 if !std::mem::replace(&mut is_reported, true) {
@@ -67,7 +61,7 @@ pub(crate) async fn follow_archives(app: Arc<App>) {
                         "no full node tells which channels have a past; lists show what was known last: {reason}"
                     );
                 }
-                sleep(RETRY_PAUSE).await;
+                sleep(ARCHIVES_RETRY_PAUSE).await;
             }
         }
     }
@@ -77,7 +71,7 @@ pub(crate) async fn follow_archives(app: Arc<App>) {
 async fn newest(node: &Node, known: Option<u64>) -> Result<NodeArchives, String> {
     let mut reason = "none runs".to_owned();
     for other in node.others.full() {
-        match timeout(ANSWER_TIMEOUT, ask(node, &other, known)).await {
+        match timeout(ARCHIVES_ANSWER_TIMEOUT, ask(node, &other, known)).await {
             Ok(Ok(archives)) => return Ok(archives),
             Ok(Err(error)) => reason = format!("{}: {error}", other.name),
             Err(_) => reason = format!("{}: no answer in time", other.name),

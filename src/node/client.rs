@@ -1,7 +1,6 @@
 //! Connections to the node port of other nodes.
 
 use std::sync::Arc;
-use std::time::Duration;
 use std::{fmt, io};
 
 use bytes::Bytes;
@@ -19,14 +18,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::time_limits::{CONNECT_TIMEOUT, KEEPALIVE_INTERVAL, SILENCE_MAX};
 use super::{node_name, port_of};
-
-/// Longest time until a connection is encrypted.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A machine that acknowledges nothing for this long is gone.
-const SILENCE_MAX: Duration = Duration::from_secs(15);
-/// Pause between questions whether a silent machine is there.
-const KEEPALIVE: Duration = Duration::from_secs(5);
 
 /// A connection to another node. It ends when this is dropped.
 pub(super) struct NodeConnection<B> {
@@ -90,7 +83,9 @@ pub(super) async fn dial(
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
         let options = SockRef::from(&socket);
-        options.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
+        options.set_tcp_keepalive(
+            &TcpKeepalive::new().with_time(KEEPALIVE_INTERVAL).with_interval(KEEPALIVE_INTERVAL),
+        )?;
         options.set_tcp_user_timeout(Some(SILENCE_MAX))?;
         TlsConnector::from(config).connect(name, socket).await
     };

@@ -3,8 +3,6 @@
 //! An order goes to the port of the other node with the credentials of the admin. That node authenticates the admin as this
 //! one did, and carries the order out without asking further nodes.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Method, Request};
@@ -12,14 +10,13 @@ use http_body_util::Full;
 use tokio::time::timeout;
 
 use super::peers::{OtherNode, OtherNodes};
+use super::time_limits::CONTROL_ANSWER_TIMEOUT;
 use crate::playing_control::{Controlled, Order};
 
 /// Path on the node port.
 pub(super) const CONTROL_PATH: &str = "/node/v1/control";
 /// Maximum size of an order and of its outcome.
 pub(super) const CONTROL_BYTES_MAX: usize = 64 << 10;
-/// Longest time for an answer: a switch takes up to 25 s.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(28);
 
 /// The headers of a client that may be its credentials.
 const CREDENTIALS: [HeaderName; 2] = [AUTHORIZATION, HeaderName::from_static("x-api-key")];
@@ -36,7 +33,7 @@ impl OtherNodes {
         order: Order,
     ) -> Result<Controlled, String> {
         let passing = self.send_order(node, headers, order);
-        timeout(ANSWER_TIMEOUT, passing).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+        timeout(CONTROL_ANSWER_TIMEOUT, passing).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
     }
 
     async fn send_order(

@@ -1,7 +1,6 @@
 //! Draining a node from any other one.
 
 use std::fmt;
-use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -9,12 +8,11 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use super::peers::OtherNodes;
+use super::time_limits::DRAIN_ANSWER_TIMEOUT;
 
 /// `PUT` begins the drain of the node that is asked, `DELETE` ends it.
 pub(super) const DRAIN_PATH: &str = "/node/v1/drain";
 
-/// Longest wait for the answer of the node.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of that answer.
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 
@@ -42,7 +40,7 @@ pub(super) async fn set_drain(nodes: &OtherNodes, name: &str, is_draining: bool)
     let method = if is_draining { Method::PUT } else { Method::DELETE };
     let request = Request::builder().method(method).uri(DRAIN_PATH).body(Full::default());
     let asking = nodes.exchange(&node, request.map_err(|it| failed(&it))?, ANSWER_BYTES_MAX);
-    match timeout(ANSWER_TIMEOUT, asking).await {
+    match timeout(DRAIN_ANSWER_TIMEOUT, asking).await {
         Ok(answer) => answer.map(drop).map_err(|it| failed(&it)),
         Err(_) => Err(failed(&"no answer in time")),
     }

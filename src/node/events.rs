@@ -5,7 +5,6 @@
 //! wait; a part whose answer is lost is sent again.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use actors::{AccountAddresses, Configuration, ConfigurationView, Integrations};
 use bytes::Bytes;
@@ -24,20 +23,14 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use super::peers::OtherNodes;
+use super::time_limits::{EVENTS_ANSWER_TIMEOUT, EVENTS_RETRY_PAUSE, EVENTS_RETRY_PAUSE_MAX, GATHER_TIME};
 
 /// Path on the node port.
 pub(super) const EVENTS_PATH: &str = "/node/v1/events";
 /// Maximum size of what is passed on together.
 pub(super) const EVENTS_BYTES_MAX: usize = 32 << 20;
-/// Longest time for an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer.
 const ANSWER_BYTES_MAX: usize = 4 << 10;
-/// Pauses after a failure: the first one, and the longest.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Events that come within this time are passed on together.
-const GATHER_TIME: Duration = Duration::from_millis(50);
 
 /// Events and addresses that are passed on together.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -84,7 +77,7 @@ impl EventPasser {
             log: self.configuration.changes(),
             learnt: self.addresses.learnt(),
         };
-        let (mut pause, mut retry_at) = (RETRY_PAUSE, None);
+        let (mut pause, mut retry_at) = (EVENTS_RETRY_PAUSE, None);
         let mut is_reported = false;
         loop {
             let (delivers, writer) = (self.store.writes_shared(), self.writer());
@@ -101,7 +94,7 @@ impl EventPasser {
                         if std::mem::take(&mut is_reported) {
                             info!(events = n, "events reach the node that delivers them again");
                         }
-                        (pause, retry_at) = (RETRY_PAUSE, None);
+                        (pause, retry_at) = (EVENTS_RETRY_PAUSE, None);
                         if n > 0 {
                             continue;
                         }
@@ -113,13 +106,13 @@ impl EventPasser {
                             );
                         }
                         retry_at = Some(Instant::now() + pause);
-                        pause = (pause * 2).min(RETRY_PAUSE_MAX);
+                        pause = (pause * 2).min(EVENTS_RETRY_PAUSE_MAX);
                     }
                 }
             }
             match self.woken(&mut signals, retry_at, (delivers, writer)).await {
                 Wake::Closed => return,
-                Wake::Role => (pause, retry_at) = (RETRY_PAUSE, None),
+                Wake::Role => (pause, retry_at) = (EVENTS_RETRY_PAUSE, None),
                 Wake::Changed => {}
             }
         }
@@ -159,7 +152,8 @@ impl EventPasser {
         let request = Request::builder().method(Method::POST).uri(EVENTS_PATH);
         let request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let request = request.body(Full::new(Bytes::from(body))).map_err(|it| it.to_string())?;
-        let answer = timeout(ANSWER_TIMEOUT, self.others.exchange(&node, request, ANSWER_BYTES_MAX)).await;
+        let answer =
+            timeout(EVENTS_ANSWER_TIMEOUT, self.others.exchange(&node, request, ANSWER_BYTES_MAX)).await;
         answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))?;
         self.addresses.forget(&passed.addresses);
         self.integrations.passed_on(passed.events).await.map_err(|it| it.to_string())?;

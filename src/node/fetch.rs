@@ -15,7 +15,6 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use std::{fmt, io};
 
 use actors::{
@@ -24,7 +23,6 @@ use actors::{
 };
 use bytes::Bytes;
 use domain::account::Account;
-use domain::cluster::token::NodeRole;
 use domain::ids::AccountId;
 use domain::plan::PlanContext;
 use futures_util::stream::unfold;
@@ -40,10 +38,11 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use super::answer::{NodeBody, read_json, refuse, reply};
 use super::forward::POSITION_HEADER;
 use super::peers::{OtherNode, OtherNodes};
 use super::play::ASK_ANOTHER;
-use super::port::{NodeBody, read_json, refuse, reply};
+use super::time_limits::FETCH_TURN_WAIT;
 use super::work::{NodeWork, STOPPING};
 
 /// Path on the node port.
@@ -54,8 +53,6 @@ const REQUEST_BYTES_MAX: usize = 256 << 10;
 const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of requests that this node sends for others at a time.
 const REQUESTS_MAX: usize = 32;
-/// Longest wait of a request for others. A list waits for logos, of which many are requested at once.
-const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// Header of an answer: its head.
 const HEAD_HEADER: HeaderName = HeaderName::from_static("headwater-fetched");
@@ -201,15 +198,7 @@ impl FetchForNodes {
     }
 
     /// Sends the request of another node, if this one may use its account.
-    pub(super) async fn answer(
-        &self,
-        role: Option<NodeRole>,
-        work: &NodeWork,
-        request: Request<Incoming>,
-    ) -> Response<NodeBody> {
-        if role != Some(NodeRole::Full) {
-            return refuse(StatusCode::FORBIDDEN, "an edge node gets nothing of providers");
-        }
+    pub(super) async fn answer(&self, work: &NodeWork, request: Request<Incoming>) -> Response<NodeBody> {
         let (head, body) = request.into_parts();
         let Some(request) = read_json::<AccountRequest>(body, REQUEST_BYTES_MAX).await else {
             warn!("the request of another node to a provider is unknown to this version, or did not arrive");
@@ -218,7 +207,7 @@ impl FetchForNodes {
                 "the request is unknown to this version, or did not arrive",
             );
         };
-        let Ok(Ok(permit)) = timeout(TURN_WAIT, Arc::clone(&self.free).acquire_owned()).await else {
+        let Ok(Ok(permit)) = timeout(FETCH_TURN_WAIT, Arc::clone(&self.free).acquire_owned()).await else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "this node sends too many requests for others");
         };
         let (fetch, headers) = (self.fetch.clone(), head.headers);

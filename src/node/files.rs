@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use std::{fmt, fs, io};
 
 use actors::{FileError, FileExchange, digest_of, now_ms};
@@ -35,6 +35,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
+use super::time_limits::{
+    CLEAN_UP_INTERVAL, FILES_RETRY_PAUSE, FILES_RETRY_PAUSE_MAX, GATHER_TIME, UNNAMED_TIME,
+};
 use super::trust::NodeTrust;
 use crate::app::App;
 use crate::files::{COMSKIP_CONFIG, Files, Folder, UNFINISHED};
@@ -42,15 +45,6 @@ use crate::rest::api::accounts::avatar::PICTURES;
 
 /// Maximum number of files that are fetched at a time.
 const FETCHES_MAX: usize = 4;
-/// Pauses after a failure: the first one, and the longest.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Time between two searches for files that nothing names.
-const CLEAN_UP_INTERVAL: Duration = Duration::from_secs(600);
-/// Time for which a file that nothing names is kept: its record may be on its way.
-const UNNAMED_TIME: Duration = Duration::from_secs(3600);
-/// Commits that come within this time are looked at together.
-const GATHER_TIME: Duration = Duration::from_millis(50);
 
 /// The folder of guide files in the records.
 const PROGRAMMES: &str = "programmes";
@@ -190,7 +184,7 @@ impl SharedFiles {
     /// Shares and fetches until the store is closed.
     pub(super) async fn run(self: Arc<Self>) {
         let mut changes = self.models.store.changes();
-        let (mut pause, mut clean_up) = (RETRY_PAUSE, Instant::now() + CLEAN_UP_INTERVAL);
+        let (mut pause, mut clean_up) = (FILES_RETRY_PAUSE, Instant::now() + CLEAN_UP_INTERVAL);
         // Whether this node has compared the object store with the records since it writes.
         let mut is_compared = false;
         loop {
@@ -207,9 +201,9 @@ impl SharedFiles {
                 is_compared = false;
             }
             let until = if is_complete { clean_up } else { (Instant::now() + pause).min(clean_up) };
-            pause = if is_complete { RETRY_PAUSE } else { (pause * 2).min(RETRY_PAUSE_MAX) };
+            pause = if is_complete { FILES_RETRY_PAUSE } else { (pause * 2).min(FILES_RETRY_PAUSE_MAX) };
             match self.changed(&mut changes, until, writes).await {
-                Some(true) => pause = RETRY_PAUSE,
+                Some(true) => pause = FILES_RETRY_PAUSE,
                 Some(false) => {}
                 None => return,
             }

@@ -8,7 +8,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use actors::{Cluster, ClusterView, Configuration, NodeState};
 use domain::cluster::record::{Incarnation, NodeId};
@@ -35,19 +34,13 @@ use warp::reply::Response as Reply;
 
 use super::client::NodeAddress;
 use super::edge;
+use super::time_limits::{FOLLOW_TIMEOUT, FORWARD_TIMEOUT, WRITER_WAIT};
 use super::trust::NodeTrust;
 
 /// Header with which a node describes the client of a forwarded request.
 pub(super) const FORWARD_HEADER: HeaderName = HeaderName::from_static("headwater-forwarded");
 /// Header of the answer: the last commit of the node that has answered.
 pub(super) const POSITION_HEADER: HeaderName = HeaderName::from_static("headwater-position");
-
-/// Longest wait for a node that writes.
-const WRITER_WAIT: Duration = Duration::from_secs(3);
-/// Longest time of a request: an upload takes some.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// Longest wait until this node has a write that was answered.
-const FOLLOW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Below these paths of the API, requests concern this node alone: the files of its back-ups, and its sessions.
 const OWN_PATHS: [&str; 2] = ["/api/backups/", "/api/catchup/sessions/"];
@@ -222,7 +215,7 @@ impl Forwarder {
                 return unavailable(text);
             }
         };
-        let response = match timeout(REQUEST_TIMEOUT, connection.sender.send_request(request)).await {
+        let response = match timeout(FORWARD_TIMEOUT, connection.sender.send_request(request)).await {
             Ok(Ok(it)) => it,
             Ok(Err(_)) | Err(_) => {
                 let text = "The node that writes the configuration did not answer. The change may or may not be kept.";

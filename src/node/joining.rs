@@ -7,7 +7,6 @@ use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::codec::{StoredRecord, decode, record_key};
@@ -32,18 +31,13 @@ use super::authority::{JOIN_NAME, NodeSecrets};
 use super::client::{NodeConnection, connect};
 use super::file::NodeFile;
 use super::join::{JoinAnswer, JoinRequest};
-use super::port::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
 use super::port_of;
+use super::routes::{JOIN_PATH, KEYS_PATH, SNAPSHOT_PATH};
+use super::time_limits::{JOIN_ANSWER_TIMEOUT, NATS_TIMEOUT, SNAPSHOT_PART_TIMEOUT};
 use super::tls::{first_client_config, join_client_config};
 use crate::data::create_root;
 use crate::gateway::install_tls;
 
-/// Longest time for reaching NATS, and for the records of the nodes.
-const ENGINE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest time for the answer of a node: it makes a snapshot first.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// Longest time without a part of the snapshot.
-const PART_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of the answer to a machine that joins, in bytes.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
@@ -127,7 +121,7 @@ async fn reachable_nodes(config: &ClusterConfig) -> Result<Vec<FoundNode>, JoinE
     let options = config.nats().map_err(JoinError)?;
     let engine = NatsEngine::start(options);
     let mut state = engine.state();
-    let until = Instant::now() + ENGINE_TIMEOUT;
+    let until = Instant::now() + NATS_TIMEOUT;
     if timeout_at(until, state.wait_for(|it| it.session().is_some())).await.is_err() {
         return Err(JoinError(match &*engine.state().borrow() {
             EngineState::Disconnected { reason } => reason.clone(),
@@ -191,7 +185,7 @@ async fn ask(
     connection: &mut NodeConnection<Full<Bytes>>,
     request: Request<Full<Bytes>>,
 ) -> Result<http::Response<Incoming>, String> {
-    let answer = timeout(ANSWER_TIMEOUT, connection.sender.send_request(request)).await;
+    let answer = timeout(JOIN_ANSWER_TIMEOUT, connection.sender.send_request(request)).await;
     answer.map_err(|_| "it does not answer".to_owned())?.map_err(|it| it.to_string())
 }
 
@@ -282,7 +276,7 @@ pub(super) async fn fetch_keys(node: &FoundNode, config: &Arc<ClientConfig>) -> 
         return Err(failed(&detail(response).await));
     }
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-    let body = timeout(ANSWER_TIMEOUT, body).await.map_err(|_| failed(&"it sends nothing more"))?;
+    let body = timeout(JOIN_ANSWER_TIMEOUT, body).await.map_err(|_| failed(&"it sends nothing more"))?;
     body.map(|it| it.to_bytes()).map_err(|it| failed(&it))
 }
 
@@ -303,8 +297,9 @@ pub(super) async fn download_snapshot(
     let mut target = tokio::fs::File::from_std(options.map_err(|it| failed(&it))?);
     let mut body = response.into_body();
     loop {
-        let frame =
-            timeout(PART_TIMEOUT, body.frame()).await.map_err(|_| failed(&"it sends nothing more"))?;
+        let frame = timeout(SNAPSHOT_PART_TIMEOUT, body.frame())
+            .await
+            .map_err(|_| failed(&"it sends nothing more"))?;
         let Some(frame) = frame else { break };
         if let Ok(part) = frame.map_err(|it| failed(&it))?.into_data() {
             target.write_all(&part).await.map_err(|it| failed(&it))?;

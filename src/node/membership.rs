@@ -6,7 +6,6 @@ use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 use actors::{
     ChannelParts, Cluster, ClusterLink, ClusterParts, ClusterView, Configuration, EffectReceivers,
@@ -42,15 +41,12 @@ use super::peers::OtherNodes;
 use super::rejoin::Rejoining;
 use super::rings::RingDialer;
 use super::status::NodeStatuses;
+use super::time_limits::{BIND_PAUSE, BIND_TIME};
 use super::trust::NodeTrust;
 use super::versions::WrittenVersion;
 use crate::app::App;
 use crate::data::complete;
 use crate::gateway::{StartError, bind_on};
-
-/// Time for which a port that is in use is tried again: the process that this one replaces may still have it.
-const BIND_TIME: Duration = Duration::from_secs(5);
-const BIND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a node that was removed does not start, and its choices.
 pub(crate) const REMOVED: &str = "take part in the cluster: this node was removed from it; make this a gateway of its own with \

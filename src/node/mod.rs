@@ -11,6 +11,7 @@
 //! whose store the log no longer continues begins anew with a snapshot ([`rejoin`]); a damaged log is replaced from the
 //! store of one node ([`reseed`]). Which version of their data the nodes write is decided in [`versions`]. What others play and what they are to do is asked over their ports ([`peers`]).
 
+pub(crate) mod answer;
 pub(crate) mod archives;
 pub mod authority;
 mod client;
@@ -38,9 +39,11 @@ pub(crate) mod reseed;
 #[cfg(test)]
 mod reseed_tests;
 mod rings;
+pub(crate) mod routes;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;
+mod time_limits;
 pub(crate) mod timelines;
 pub mod tls;
 pub(crate) mod trust;

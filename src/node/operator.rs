@@ -1,22 +1,19 @@
 //! Requests of the operator of a node that change what all nodes share, which the node that writes executes: users from the
 //! command line, and who belongs to the cluster.
 
-use std::time::Duration;
-
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::forward::{Forwarder, WriterPlace};
+use super::time_limits::OPERATOR_ANSWER_TIMEOUT;
 use crate::control::{ControlReply, ControlRequest};
 
 /// Path on the node port.
 pub(super) const OPERATOR_PATH: &str = "/node/v1/operator";
 /// Maximum size of a request, and of a reply.
 pub(super) const OPERATOR_BYTES_MAX: usize = 64 << 10;
-/// Longest wait for the reply: that of the command is a minute.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The outcome of a request: a reply, or the reason of a refusal.
 pub(crate) type OperatorOutcome = Result<ControlReply, String>;
@@ -42,7 +39,7 @@ impl Forwarder {
             drop(connection);
             outcome
         };
-        match timeout(REPLY_TIMEOUT, asking).await {
+        match timeout(OPERATOR_ANSWER_TIMEOUT, asking).await {
             Ok(Ok(outcome)) => Some(outcome),
             Ok(Err(reason)) => {
                 failed(&format!("failed to ask the node that writes the configuration: {reason}"))

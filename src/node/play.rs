@@ -14,7 +14,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use domain::cluster::record::NodeId;
@@ -36,18 +35,17 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 use warp::reply::Response as Reply;
 
+use super::answer::{NodeBody, passed_on};
 use super::forward::{FORWARD_HEADER, Forwarded, connection_id, describe};
 use super::peers::OtherNode;
-use super::port::NodeBody;
 use super::recordings::NodeAnswer;
+use super::time_limits::PLAY_ANSWER_TIMEOUT;
 use crate::app::App;
 
 /// The requests of players on the node port: their path follows.
 pub(super) const PLAY_PATH: &str = "/node/v1/play/";
 /// Maximum number of players of other nodes that this one serves. They leave connections of the port for everything else.
 const PLAYERS_MAX: usize = 512;
-/// Longest wait until a node begins to answer: it may wait for a free connection of the account, and for the provider.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The answer of a node that may not open the accounts of a title, or serves too many players: another node may.
 pub(crate) const ASK_ANOTHER: StatusCode = StatusCode::MISDIRECTED_REQUEST;
@@ -77,10 +75,10 @@ impl PlayForNodes {
         let uri = path.and_then(|it| it.parse::<Uri>().ok());
         let (Some(context), Some(uri)) = (context, uri) else {
             warn!("the request of a player of another node is invalid");
-            return of_reply(Refusal::bad_request("the request of the node is invalid").into_response());
+            return passed_on(Refusal::bad_request("the request of the node is invalid").into_response());
         };
         let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
-            return of_reply(Refusal::status(ASK_ANOTHER).into_response());
+            return passed_on(Refusal::status(ASK_ANOTHER).into_response());
         };
         *request.uri_mut() = uri;
         let connection = Arc::new(Connection::new(connection_id(), peer));
@@ -92,10 +90,6 @@ impl PlayForNodes {
         let reply = (self.handler)(request).await;
         reply.map(|body| with_connection(body, connection, permit))
     }
-}
-
-fn of_reply(reply: Reply) -> Response<NodeBody> {
-    reply.map(|body| body.map_err(io::Error::other).boxed_unsync())
 }
 
 /// Returns a body that fails as soon as the connection is cancelled, such as when an admin disconnects its player.
@@ -191,7 +185,7 @@ async fn ask(app: &App, node: &OtherNode, player: &PlayerRequest<'_>) -> Result<
     // Bodies of players, such as forms, are not passed on.
     request.headers_mut().remove(CONTENT_LENGTH);
     request.headers_mut().remove(CONTENT_TYPE);
-    match timeout(ANSWER_TIMEOUT, others.open(node, request)).await {
+    match timeout(PLAY_ANSWER_TIMEOUT, others.open(node, request)).await {
         Ok(Ok((response, connection))) => Ok(NodeAnswer::new(response, connection)),
         Ok(Err(reason)) => Err(PassError::Unreachable(reason)),
         Err(_) => Err(PassError::Late),

@@ -6,7 +6,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Weak;
-use std::time::Duration;
 
 use actors::{FileReport, RecordingsFolder, ReportFiles};
 use bytes::Bytes;
@@ -25,6 +24,7 @@ use warp::reply::Response as Reply;
 
 use super::forward::remove_hop_headers;
 use super::peers::OtherNode;
+use super::time_limits::{RECORDING_ANSWER_TIMEOUT, REPORT_TIMEOUT};
 use super::work::{NodeWork, STOPPING};
 use crate::app::App;
 use crate::logo_cache::LOGO_BYTES_MAX;
@@ -42,10 +42,6 @@ pub(super) const REPORT_PATH: &str = "/node/v1/recordings/report";
 pub(super) const REPORT_BYTES_MAX: usize = 64 << 10;
 /// Maximum size of a playlist.
 const PLAYLIST_BYTES_MAX: usize = 16 << 20;
-/// Longest wait until a node begins to send a file, or has sent a playlist: it may read a whole file for it.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest wait for the node that writes.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends reports of files to the node that writes the records.
 pub(crate) struct Reporter(pub(crate) Weak<App>);
@@ -126,7 +122,7 @@ pub(crate) async fn playlist_of(
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("file", file).finish();
     let request = Request::get(format!("{RECORDINGS_PATH}{recording}/{number}/hls?{query}"));
     let request = request.body(Full::default()).map_err(|it| it.to_string())?;
-    let asked = timeout(ANSWER_TIMEOUT, others.exchange(node, request, PLAYLIST_BYTES_MAX)).await;
+    let asked = timeout(RECORDING_ANSWER_TIMEOUT, others.exchange(node, request, PLAYLIST_BYTES_MAX)).await;
     let text = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
     let text = text.and_then(|(_, body)| String::from_utf8(body.into()).map_err(|it| it.to_string()));
     text.map_err(|reason| format!("The node {} has no playlist of it: {reason}", node.name))
@@ -153,7 +149,7 @@ pub(crate) async fn picture_of(
             status => Err(format!("status {status}")),
         }
     };
-    timeout(ANSWER_TIMEOUT, asking).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+    timeout(RECORDING_ANSWER_TIMEOUT, asking).await.unwrap_or_else(|_| Err("no answer in time".to_owned()))
 }
 
 /// The files of recordings that can be read now.
@@ -217,7 +213,7 @@ impl NodeAnswer {
         let mut request = request.body(Full::default()).map_err(|it| it.to_string())?;
         *request.headers_mut() = headers;
         let asking = others.open(node, request);
-        let answered = timeout(ANSWER_TIMEOUT, asking).await;
+        let answered = timeout(RECORDING_ANSWER_TIMEOUT, asking).await;
         let opened = answered.unwrap_or_else(|_| Err("no answer in time".to_owned()));
         let (response, connection) = opened.inspect_err(|reason| {
             warn!(node = node.name, "failed to read a recording of another node: {reason}");

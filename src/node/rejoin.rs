@@ -7,7 +7,6 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actors::{ClusterView, Configuration, NodeState, SnapshotName, read_usable_snapshot};
 use cluster::{Engine, NodeRole};
@@ -22,11 +21,10 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::joining::{FoundNode, download_snapshot, fetch_keys};
+use super::time_limits::REJOIN_RETRY_PAUSE;
 use super::trust::NodeTrust;
 use crate::backups::{Backups, PendingRestore};
 
-/// Pause after an attempt that failed.
-const RETRY_PAUSE: Duration = Duration::from_secs(10);
 /// The snapshot, in the data folder. That of an interrupted attempt is overwritten.
 const FILE: &str = "log-snapshot.new";
 /// Maximum number of snapshots that are tried. The object store has two, and more only for a moment.
@@ -61,7 +59,7 @@ impl Rejoining {
                     last_reason = reason;
                 }
             }
-            sleep(RETRY_PAUSE).await;
+            sleep(REJOIN_RETRY_PAUSE).await;
         }
     }
 

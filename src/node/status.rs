@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actors::{AskError, ChannelOverview, ChannelStatus, MetricsSnapshot, VodSessionInfo};
 use domain::cluster::record::NodeId;
@@ -25,6 +24,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::peers::{OtherNode, OtherNodes};
+use super::time_limits::{SILENT_NODE_PAUSE, STATUS_ANSWER_TIMEOUT, STATUS_FRESH_TIME};
 use crate::app::App;
 use crate::push::refreshes_for_others;
 use crate::rest::past_sessions;
@@ -33,12 +33,6 @@ use crate::rest::past_sessions;
 pub(super) const STATUS_PATH: &str = "/node/v1/status";
 /// Maximum size of the status of a node, compressed or not: that of 100,000 viewers.
 const STATUS_BYTES_MAX: usize = 64 << 20;
-/// Longest wait for another node. One that does not answer is not shown.
-const STATUS_WAIT: Duration = Duration::from_secs(2);
-/// A node that did not answer is not asked for this time, so that nobody waits for it again and again.
-const SILENT_TIME: Duration = Duration::from_secs(10);
-/// Answers of other nodes are used again for this time, so that several who look cost as much as one.
-const FRESH: Duration = Duration::from_millis(900);
 /// Maximum number of channels that are named in a request. If the clients of more are wanted, those of all are sent.
 const CHANNELS_NAMED_MAX: usize = 64;
 
@@ -165,7 +159,7 @@ impl NodeStatuses {
     async fn of(&self, nodes: &OtherNodes, clients: &WantedClients) -> Answers {
         let mut last = self.last.lock().await;
         if let Some(last) = &*last
-            && last.at.elapsed() < FRESH
+            && last.at.elapsed() < STATUS_FRESH_TIME
             && last.clients.covers(clients)
         {
             return last.answers.clone();
@@ -173,7 +167,7 @@ impl NodeStatuses {
         let running = nodes.running();
         let asked = running.iter().filter(|it| !self.is_silent(it.id));
         let asking = asked.map(async |node| {
-            let asked = timeout(STATUS_WAIT, ask(nodes, node, clients)).await;
+            let asked = timeout(STATUS_ANSWER_TIMEOUT, ask(nodes, node, clients)).await;
             match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
                 Ok(status) => Some((Arc::from(node.name.as_str()), status)),
                 Err(reason) => {
@@ -191,7 +185,7 @@ impl NodeStatuses {
 
     /// Notes that a node did not answer.
     pub(super) fn set_silent(&self, node: NodeId) {
-        self.silent.lock().insert(node, Instant::now() + SILENT_TIME);
+        self.silent.lock().insert(node, Instant::now() + SILENT_NODE_PAUSE);
     }
 
     /// Returns whether a node did not answer a moment ago.

@@ -2,7 +2,6 @@
 //! somebody looks.
 
 use std::fmt;
-use std::time::Duration;
 
 use actors::{ChannelRun, RunEntry};
 use domain::ids::{ProfileId, StreamId};
@@ -16,6 +15,7 @@ use uuid::Uuid;
 
 use super::peers::{OtherNode, OtherNodes};
 use super::status::known;
+use super::time_limits::TIMELINE_ANSWER_TIMEOUT;
 use crate::app::App;
 use crate::rest::frame::value::Choice;
 
@@ -23,8 +23,6 @@ use crate::rest::frame::value::Choice;
 pub(super) const TIMELINE_PATH: &str = "/node/v1/timeline/";
 /// Maximum size of the answer of a node.
 const TIMELINE_BYTES_MAX: usize = 8 << 20;
-/// Longest wait for another node.
-const TIMELINE_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of entries that a node sends. The oldest are left out.
 const SENT_MAX: usize = 1_000;
 /// Maximum number of entries that are shown. The oldest are left out.
@@ -127,7 +125,7 @@ pub(crate) async fn timeline(app: &App, channel: Uuid) -> ChannelTimelines {
     let Some(node) = app.node.get() else { return ChannelTimelines { runs: own, missing: Vec::new() } };
     let others = node.others.running();
     let asking = others.iter().map(async |other| {
-        let asked = timeout(TIMELINE_WAIT, ask(&node.others, other, channel)).await;
+        let asked = timeout(TIMELINE_ANSWER_TIMEOUT, ask(&node.others, other, channel)).await;
         asked.unwrap_or_else(|_| Err("no answer in time".to_owned()))
     });
     let answers = join_all(asking).await;
