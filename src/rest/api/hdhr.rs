@@ -18,7 +18,7 @@ use storage::Write;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Render, refuse_if, set};
+use crate::rest::frame::record::{Render, refuse_if, set, set_fields, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 
 /// An additional emulated tuner, which media servers treat as a device of its own.
@@ -101,9 +101,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
 impl TunerDeviceEdit {
     /// Applies the edit and checks the result.
     fn apply(self, write: &Write<'_>, device: &mut TunerDevice) -> Result<(), Refusal> {
-        set(&mut device.friendly_name, self.friendly_name);
-        set(&mut device.device_id, self.device_id);
-        set(&mut device.tuner_count, self.tuner_count);
+        set_fields!(device from self: friendly_name, device_id, tuner_count);
         set(&mut device.lineup, self.channel_profile_id);
         if !is_device_id(&device.device_id) {
             return Err(Refusal::field("device_id", "Use only letters, digits and hyphens."));
@@ -131,14 +129,11 @@ impl Render for TunerDevice {
     type Lookup = ();
 
     fn view(&self, (): &()) -> TunerDeviceView {
-        TunerDeviceView {
-            id: self.id,
-            friendly_name: self.friendly_name.clone(),
-            device_id: self.device_id.clone(),
-            tuner_count: self.tuner_count,
+        view_from!(TunerDeviceView from self {
+            id, friendly_name, device_id, tuner_count;
             channel_profile_id: self.lineup,
             path: format!("/tuner/{}", self.device_id),
-        }
+        })
     }
 }
 

@@ -55,6 +55,29 @@ pub(crate) fn set<T>(value: &mut T, sent: Option<T>) {
     }
 }
 
+/// Makes a view. A name alone is a field that the record has under the same name; after the semicolon, further fields follow
+/// with their values.
+macro_rules! view_from {
+    ($view:ident from $record:ident { $($same:ident),+; $($rest:tt)* }) => {
+        $view {
+            $($same: $crate::rest::frame::value::Stored::from_stored(&$record.$same),)+
+            $($rest)*
+        }
+    };
+}
+pub(crate) use view_from;
+
+/// Replaces the fields that the edit has under the same names, if the client sent them.
+macro_rules! set_fields {
+    ($record:ident from $edit:ident: $($same:ident),+) => {$(
+        $crate::rest::frame::record::set(
+            &mut $record.$same,
+            $edit.$same.map($crate::rest::frame::value::Stored::into_stored),
+        );
+    )+};
+}
+pub(crate) use set_fields;
+
 /// Replaces a text if the client sent one. Both `null` and an empty text remove it.
 pub(crate) fn set_text(text: &mut Option<String>, sent: Option<Option<String>>) {
     set(text, sent.map(|it| it.filter(|it| !it.is_empty())));

@@ -1,6 +1,7 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use domain::ids::{
     AccountId, ChannelId, DeliveryId, DeviceLoginId, EpisodeId, GroupId, GuideChannelId, GuideSourceId,
@@ -28,6 +29,70 @@ pub(crate) trait Readable: Shape + Sized {
     /// Reads a value, or returns a message for the client if the value has another type or violates a rule of the
     /// field. Values of a query are texts.
     fn read(value: &Value, field: &Field) -> Result<Self, String>;
+}
+
+/// A type that a field can have whose values records keep as `R`.
+pub(crate) trait Stored<R> {
+    fn from_stored(value: &R) -> Self;
+
+    fn into_stored(self) -> R;
+}
+
+/// Declares types that records keep as they are.
+macro_rules! stored_as_is {
+    ($($type:ty),+ $(,)?) => {$(
+        impl Stored<Self> for $type {
+            fn from_stored(value: &Self) -> Self {
+                Self::clone(value)
+            }
+
+            fn into_stored(self) -> Self {
+                self
+            }
+        }
+    )+};
+}
+stored_as_is!(String, bool, u16, u32, u64, usize, i32, i64, f64, Uuid, UserLevel, Map<String, Value>);
+
+impl<R, T: Stored<R>> Stored<Option<R>> for Option<T> {
+    fn from_stored(value: &Option<R>) -> Self {
+        value.as_ref().map(T::from_stored)
+    }
+
+    fn into_stored(self) -> Option<R> {
+        self.map(T::into_stored)
+    }
+}
+
+impl<R, T: Stored<R>> Stored<Vec<R>> for Vec<T> {
+    fn from_stored(value: &Vec<R>) -> Self {
+        value.iter().map(T::from_stored).collect()
+    }
+
+    fn into_stored(self) -> Vec<R> {
+        self.into_iter().map(T::into_stored).collect()
+    }
+}
+
+impl<R: Ord, T: Stored<R>> Stored<BTreeSet<R>> for Vec<T> {
+    fn from_stored(value: &BTreeSet<R>) -> Self {
+        value.iter().map(T::from_stored).collect()
+    }
+
+    fn into_stored(self) -> BTreeSet<R> {
+        self.into_iter().map(T::into_stored).collect()
+    }
+}
+
+/// Objects for which `null` is an empty one.
+impl Stored<Map<String, Value>> for Option<Map<String, Value>> {
+    fn from_stored(value: &Map<String, Value>) -> Self {
+        Some(value.clone())
+    }
+
+    fn into_stored(self) -> Map<String, Value> {
+        self.unwrap_or_default()
+    }
 }
 
 /// An enum whose values are texts on the wire.
@@ -86,6 +151,16 @@ impl<T: Choice> Readable for Named<T> {
     }
 }
 
+impl<T: Choice> Stored<T> for Named<T> {
+    fn from_stored(value: &T) -> Self {
+        Named(*value)
+    }
+
+    fn into_stored(self) -> T {
+        self.0
+    }
+}
+
 impl<T: Choice> Serialize for Named<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.name())
@@ -108,6 +183,16 @@ impl Readable for Time {
         let read = text.parse::<jiff::Timestamp>().ok().or_else(|| Some(of_utc()?.timestamp()));
         let time = read.ok_or("Datetime has wrong format. Use ISO 8601, as in 2031-05-04T07:08:09Z.")?;
         Ok(Time(time.as_millisecond()))
+    }
+}
+
+impl Stored<i64> for Time {
+    fn from_stored(value: &i64) -> Self {
+        Time(*value)
+    }
+
+    fn into_stored(self) -> i64 {
+        self.0
     }
 }
 
@@ -265,6 +350,8 @@ macro_rules! ids {
                 u32::read(value, field).map($type)
             }
         }
+
+        stored_as_is!($type);
     )+};
 }
 ids!(

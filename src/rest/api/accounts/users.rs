@@ -28,7 +28,7 @@ use super::{api_keys, avatar, logins, passwords, pictures, properties};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set};
+use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set, set_fields, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{ShownSecret, Time, choice};
 
@@ -336,13 +336,8 @@ impl UserEdit {
         set(&mut user.lineups, self.channel_profiles.map(distinct));
         set(&mut user.groups, self.groups.map(distinct));
         set(&mut user.permissions, self.permissions.map(check_permissions).transpose()?);
-        set(&mut user.first_name, self.first_name);
-        set(&mut user.last_name, self.last_name);
-        set(&mut user.is_active, self.is_active);
-        set(&mut user.is_staff, self.is_staff);
-        set(&mut user.is_superuser, self.is_superuser);
+        set_fields!(user from self: first_name, last_name, is_active, is_staff, is_superuser, stream_limit);
         set(&mut user.level, self.user_level);
-        set(&mut user.stream_limit, self.stream_limit);
         if let Some(config) = self.avatar_config {
             avatar::check(&config)?;
             user.avatar = config;
@@ -377,31 +372,21 @@ impl Render for User {
         let is_own = viewer.id == self.id;
         let key = self.api_key.as_ref().filter(|_| is_own);
         let permissions = permissions_of(self, groups.iter().map(|it| &**it));
-        UserView {
-            id: self.id,
+        view_from!(UserView from self {
+            id, last_login, username, email, first_name, last_name, is_active, is_staff, is_superuser, groups,
+            permissions, stream_limit;
             api_key: key.map(|it| ShownSecret(it.key.clone())),
             all_permissions: permissions.iter().map(Permission::codename).collect(),
             avatar_url: avatar::url_of(self, origin),
-            last_login: self.last_login.map(Time),
             date_joined: Time(self.joined_at),
-            username: self.username.clone(),
-            email: self.email.clone(),
-            first_name: self.first_name.clone(),
-            last_name: self.last_name.clone(),
-            is_active: self.is_active,
-            is_staff: self.is_staff,
-            is_superuser: self.is_superuser,
             user_level: self.level,
             channel_profiles: self.lineups.clone(),
-            groups: self.groups.clone(),
-            permissions: self.permissions.iter().copied().collect(),
-            stream_limit: self.stream_limit,
             may_record: settings.permit(self),
             avatar_config: self.avatar.clone(),
             custom_properties: properties::visible(self, is_own || viewer.may(UserLevel::Admin)),
             password: WriteOnly::HIDDEN,
             current_password: WriteOnly::HIDDEN,
             revoke_secrets: WriteOnly::HIDDEN,
-        }
+        })
     }
 }

@@ -13,13 +13,23 @@ use storage::{Table, Write};
 use url::Url;
 
 use crate::rest::frame::field::{Field, Kind, Place};
-use crate::rest::frame::value::{Readable, Shape, choice};
+use crate::rest::frame::value::{Readable, Shape, Stored, choice};
 
 choice!(TimeShiftMode { Off = "off", Watched = "watched", Always = "always" });
 
 /// A text without surrounding white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text(pub(super) String);
+
+impl Stored<String> for Text {
+    fn from_stored(value: &String) -> Self {
+        Text(value.clone())
+    }
+
+    fn into_stored(self) -> String {
+        self.0
+    }
+}
 
 impl Shape for Text {
     const KIND: Kind = Kind::Text;

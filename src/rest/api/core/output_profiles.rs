@@ -16,7 +16,7 @@ use storage::Write;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set};
+use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_fields, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, choice};
 
@@ -128,17 +128,12 @@ impl OutputProfileEdit {
     /// Applies the edit and checks the result.
     fn apply(self, write: &Write<'_>, profile: &mut OutputProfile) -> Result<(), Refusal> {
         let mut errors = FieldErrors::default();
-        set(&mut profile.name, self.name);
-        set(&mut profile.container, self.container.map(|it| it.0));
-        set(&mut profile.left_out_pids, self.left_out_pids.map(|it| it.into_iter().collect()));
+        set_fields!(profile from self: name, container, left_out_pids);
         let kinds = self.left_out_kinds.map(|it| it.into_iter().map(|it| it.0).collect());
         set(&mut profile.left_out_kinds, kinds);
-        set(&mut profile.stream_profile, self.stream_profile);
-        set(&mut profile.command, self.command);
-        set(&mut profile.parameters, self.parameters);
-        set(&mut profile.user_agent_pattern, self.user_agent_pattern);
-        set(&mut profile.position, self.position);
-        set(&mut profile.is_active, self.is_active);
+        set_fields!(profile from self:
+            stream_profile, command, parameters, user_agent_pattern, position, is_active
+        );
         if let Some(id) = profile.stream_profile {
             match write.get::<StreamProfile>(id.0)? {
                 None => return Err(Refusal::no_such("stream_profile", id)),
@@ -171,20 +166,12 @@ impl Render for OutputProfile {
     type Lookup = IsAdmin;
 
     fn view(&self, is_admin: &IsAdmin) -> OutputProfileView {
-        OutputProfileView {
-            id: self.id,
+        view_from!(OutputProfileView from self {
+            id, name, container, left_out_pids, left_out_kinds, stream_profile, command, user_agent_pattern,
+            position, is_active;
             locked: false,
-            name: self.name.clone(),
-            container: Named(self.container),
-            left_out_pids: self.left_out_pids.iter().copied().collect(),
-            left_out_kinds: self.left_out_kinds.iter().copied().map(Named).collect(),
-            stream_profile: self.stream_profile,
-            command: self.command.clone(),
             parameters: if is_admin.0 { self.parameters.clone() } else { String::new() },
-            user_agent_pattern: self.user_agent_pattern.clone(),
-            position: self.position,
-            is_active: self.is_active,
-        }
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_text};
+use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_text, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, Readable, Shape, choice};
 
@@ -235,16 +235,11 @@ impl Render for StreamProfile {
     type Lookup = IsAdmin;
 
     fn view(&self, is_admin: &IsAdmin) -> StreamProfileView {
-        StreamProfileView {
-            id: self.id,
-            locked: self.locked,
-            name: self.name.clone(),
-            delivery: Named(self.delivery),
-            command: self.command.clone(),
+        view_from!(StreamProfileView from self {
+            id, locked, name, delivery, command, is_active;
             parameters: if is_admin.0 { self.parameters.clone() } else { String::new() },
-            is_active: self.is_active,
             user_agent: self.user_agent.clone().filter(|_| is_admin.0).map(AgentText::Text),
-        }
+        })
     }
 }
 

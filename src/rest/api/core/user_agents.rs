@@ -13,7 +13,7 @@ use server::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set};
+use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set_fields, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
 
@@ -105,10 +105,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
 impl UserAgentEdit {
     /// Applies the edit and checks the result.
     fn apply(self, agent: &mut UserAgent) -> Result<(), FieldErrors> {
-        set(&mut agent.name, self.name);
-        set(&mut agent.user_agent, self.user_agent);
-        set(&mut agent.description, self.description);
-        set(&mut agent.is_active, self.is_active);
+        set_fields!(agent from self: name, user_agent, description, is_active);
         match HeaderValue::from_str(&agent.user_agent) {
             Ok(_) => Ok(()),
             Err(_) => Err(FieldErrors::of("user_agent", "This is not a valid header value.")),
@@ -122,15 +119,11 @@ impl Render for UserAgent {
 
     fn view(&self, is_admin: &IsAdmin) -> UserAgentView {
         let for_admins = |text: &String| if is_admin.0 { text.clone() } else { String::new() };
-        UserAgentView {
-            id: self.id,
-            name: self.name.clone(),
+        view_from!(UserAgentView from self {
+            id, name, is_active, created_at, updated_at;
             user_agent: for_admins(&self.user_agent),
             description: for_admins(&self.description),
-            is_active: self.is_active,
-            created_at: Time(self.created_at),
-            updated_at: Time(self.updated_at),
-        }
+        })
     }
 }
 

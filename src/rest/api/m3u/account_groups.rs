@@ -30,7 +30,7 @@ use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
-use crate::rest::frame::record::set;
+use crate::rest::frame::record::{set, set_fields};
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Readable, Shape, Time};
 
@@ -233,11 +233,9 @@ fn change_one(
             AccountGroup { last_seen: Some(now_ms()), ..new }
         }
     };
-    set(&mut link.enabled, setting.enabled);
-    set(&mut link.auto_channel_sync, setting.auto_channel_sync);
+    set_fields!(link from setting: enabled, auto_channel_sync, custom_properties);
     set(&mut link.sync_start, setting.auto_sync_channel_start.map(|it| it.map(|it| it.0)));
     set(&mut link.sync_end, setting.auto_sync_channel_end.map(|it| it.map(|it| it.0)));
-    set(&mut link.custom_properties, setting.custom_properties.map(Option::unwrap_or_default));
     let settings = match SyncSettings::read(&link) {
         Ok(settings) => settings,
         Err(error) => return Ok(Err(error.to_string())),

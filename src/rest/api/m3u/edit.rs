@@ -22,7 +22,7 @@ use server::reply::Refusal;
 use super::location::{LocationChange, location_of};
 use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
-use crate::rest::frame::record::set;
+use crate::rest::frame::record::{set, set_fields};
 
 /// A valid edit.
 pub(super) struct Change {
@@ -143,10 +143,9 @@ impl Change {
             account.auto_enable_new_groups_vod = false;
             account.auto_enable_new_groups_series = false;
         }
-        set(&mut account.auto_enable_new_groups_live, edit.auto_enable_new_groups_live);
-        set(&mut account.auto_enable_new_groups_vod, edit.auto_enable_new_groups_vod);
-        set(&mut account.auto_enable_new_groups_series, edit.auto_enable_new_groups_series);
-        set(&mut account.is_active, edit.is_active);
+        set_fields!(account from edit:
+            auto_enable_new_groups_live, auto_enable_new_groups_vod, auto_enable_new_groups_series, is_active
+        );
         if let Some(max_streams) = edit.max_streams
             && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
         {
@@ -159,12 +158,10 @@ impl Change {
         }
         set(&mut account.schedule.interval_hours, edit.refresh_interval);
         set(&mut account.schedule.cron, edit.cron_expression);
-        set(&mut account.stale_stream_days, edit.stale_stream_days);
-        set(&mut account.priority, edit.priority);
-        set(&mut account.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
+        set_fields!(account from edit:
+            stale_stream_days, priority, custom_properties, enable_vod, load_all_episodes
+        );
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
-        set(&mut account.enable_vod, edit.enable_vod);
-        set(&mut account.load_all_episodes, edit.load_all_episodes);
     }
 }
 

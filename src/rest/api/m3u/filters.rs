@@ -23,7 +23,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Field;
 use crate::rest::frame::input::Element;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::set;
+use crate::rest::frame::record::{set, set_fields};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, Readable, choice};
 
@@ -150,9 +150,7 @@ async fn update(call: Call, edit: M3UFilterEdit) -> Result<M3UFilterView, Refusa
         let filter = account.filters.iter_mut().find(|it| it.id == id).ok_or_else(unknown)?;
         set(&mut filter.field, edit.filter_type.map(|it| it.0));
         set(&mut filter.pattern, edit.regex_pattern.map(|it| it.0));
-        set(&mut filter.exclude, edit.exclude);
-        set(&mut filter.order, edit.order);
-        set(&mut filter.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
+        set_fields!(filter from edit: exclude, order, custom_properties);
         check(filter)?;
         Ok(filter.clone())
     });

@@ -21,7 +21,7 @@ use super::{LOCKED, find_unlocked, logins};
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Lookup, Render, set};
+use crate::rest::frame::record::{Lookup, Render, set, set_fields};
 use crate::rest::frame::route::{Created, NoContent, Route};
 
 /// A pattern to test.
@@ -189,11 +189,7 @@ const NEEDED: &str = "This field is required for non-default profiles.";
 /// Applies the edit.
 fn apply(edit: M3UAccountProfileEdit, profile: &mut AccountProfile) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
-    set(&mut profile.name, edit.name);
-    set(&mut profile.max_streams, edit.max_streams);
-    set(&mut profile.is_active, edit.is_active);
-    set(&mut profile.search_pattern, edit.search_pattern.map(|it| it.0));
-    set(&mut profile.replace_pattern, edit.replace_pattern.map(|it| it.0));
+    set_fields!(profile from edit: name, max_streams, is_active, search_pattern, replace_pattern);
     let properties = edit.custom_properties.map(Option::unwrap_or_default);
     set(&mut profile.custom_properties, properties.map(logins::without_answer));
     set(&mut profile.expires_at, edit.exp_date.map(|it| it.map(|it| it.0)));

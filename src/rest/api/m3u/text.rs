@@ -10,12 +10,22 @@ use server::field_errors::FieldErrors;
 use super::view::{M3UAccountRuleView, NewM3UAccountRule};
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;
-use crate::rest::frame::value::{Readable, Shape};
+use crate::rest::frame::value::{Readable, Shape, Stored};
 
 /// A text with significant white space, such as a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Exact(pub(crate) String);
+
+impl Stored<String> for Exact {
+    fn from_stored(value: &String) -> Self {
+        Exact(value.clone())
+    }
+
+    fn into_stored(self) -> String {
+        self.0
+    }
+}
 
 impl Shape for Exact {
     const KIND: Kind = Kind::Text;

@@ -31,7 +31,7 @@ use super::text::{AccountType, Exact, shown_url};
 use crate::app::App;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render, WriteOnly};
+use crate::rest::frame::record::{Lookup, Render, WriteOnly, view_from};
 use crate::rest::frame::value::{Named, Time, choice};
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
@@ -375,10 +375,11 @@ impl Render for Account {
         let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
         profiles.sort_by_key(|it| !it.is_default);
         let streams = lookup.app.models.store.collection::<Stream>();
-        M3UAccountView {
-            id: self.id,
+        view_from!(M3UAccountView from self {
+            id, server_group, created_at, name, is_active, headers_for_all_hosts, allowed_networks, nodes,
+            stale_stream_days, priority, enable_vod, load_all_episodes, auto_enable_new_groups_live,
+            auto_enable_new_groups_vod, auto_enable_new_groups_series;
             locked: self.is_custom(),
-            server_group: self.server_group,
             profiles,
             filters: lookup.filters(self),
             channel_groups: lookup.channel_groups(self, refresh.and_then(|it| it.good_at)),
@@ -386,9 +387,7 @@ impl Render for Account {
             stale_stream_count: lookup.streams.account_counts(self.id).n_stale,
             status: Named(state.status),
             last_message: state.message,
-            created_at: Time(self.created_at),
             updated_at: Time(self.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
-            name: self.name.clone(),
             server_url,
             username,
             password: WriteOnly::HIDDEN,
@@ -397,37 +396,26 @@ impl Render for Account {
             file_path,
             uploaded_file,
             account_type: AccountType::of(&self.list),
-            is_active: self.is_active,
             max_streams: self.default_profile().map_or(0, |it| it.max_streams),
             user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
             headers: lookup.headers(&self.headers),
-            headers_for_all_hosts: self.headers_for_all_hosts,
-            allowed_networks: Named(self.allowed_networks),
             proxy: lookup.if_admin(|| self.proxy.as_ref().map(ToString::to_string)),
             further_addresses: lookup
                 .if_admin(|| self.further_addresses.iter().map(|it| it.expose().to_owned()).collect()),
-            nodes: self.nodes.clone(),
             active_address: lookup.if_admin(|| address.in_use(&addresses).map(|it| it.expose().to_owned())),
             active_address_since: Some(address.changed_at).filter(|it| *it != 0 && has_choice).map(Time),
             active_address_cause: Some(address.cause.clone()).filter(|it| !it.is_empty() && has_choice),
             use_first_address: WriteOnly::HIDDEN,
             refresh_interval: self.schedule.interval_hours,
             cron_expression: self.schedule.cron.clone(),
-            stale_stream_days: self.stale_stream_days,
-            priority: self.priority,
-            enable_vod: self.enable_vod,
-            load_all_episodes: self.load_all_episodes,
             exp_date: self.default_profile().and_then(|it| it.expires_at).map(Time),
             earliest_expiration: expiry::earliest(self),
             all_expirations: expiry::all(self),
             custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
-            auto_enable_new_groups_live: self.auto_enable_new_groups_live,
-            auto_enable_new_groups_vod: self.auto_enable_new_groups_vod,
-            auto_enable_new_groups_series: self.auto_enable_new_groups_series,
             stream_identity: Named(self.identity_in_force()),
             rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
             release_delay: self.release_delay.as_secs_f64(),
-        }
+        })
     }
 }
 
@@ -439,9 +427,8 @@ impl Render for (&Account, &AccountProfile) {
         let (account, profile) = self;
         let info = lookup.infos.get(profile.id.0);
         let is_panel = account.list.panel().is_some();
-        M3UAccountProfileView {
-            id: profile.id,
-            is_default: profile.is_default,
+        view_from!(M3UAccountProfileView from profile {
+            id, is_default, name, max_streams, is_active;
             current_viewers: lookup.connections.get(&profile.id).copied().unwrap_or(0),
             account: M3UAccountNameView {
                 id: account.id,
@@ -449,20 +436,17 @@ impl Render for (&Account, &AccountProfile) {
                 account_type: AccountType::of(&account.list),
                 is_xtream_codes: account.list.panel().is_some(),
             },
-            name: profile.name.clone(),
-            max_streams: profile.max_streams,
             panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
             login_state: info.filter(|_| is_panel).map(|it| Named(it.state)),
             login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
             discovered_max_streams: lookup.app.discovered_limit(account, profile.id),
-            is_active: profile.is_active,
             search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
             replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),
             custom_properties: Some(
                 lookup.if_admin(|| logins::with_answer(&profile.custom_properties, info.map(|it| &**it))),
             ),
             exp_date: profile.expires_at.map(Time),
-        }
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::player::addresses::{backdrop_address, episode_image_address, image_address, without_credentials};
 use crate::rest::frame::call::Call;
+use crate::rest::frame::record::view_from;
 use crate::rest::frame::value::{Named, Time, choice};
 use crate::titles::{Properties, SeenTitles};
 
@@ -464,9 +465,9 @@ impl VodLookup {
 
     pub(super) fn movie(&self, title: &Title) -> MovieView {
         let (tmdb_id, imdb_id) = (text(title.tmdb_id()), text(title.imdb_id()));
-        MovieView {
+        view_from!(MovieView from title {
+            uuid, hidden, created_at, updated_at;
             id: title.id.number(),
-            uuid: title.uuid,
             name: title.name().to_owned(),
             description: text(title.description()),
             year: title.year(),
@@ -479,21 +480,18 @@ impl VodLookup {
             tmdb_id,
             imdb_id,
             is_adult: title.is_adult(),
-            hidden: title.hidden,
             is_stale: title.is_stale(),
             categories: self.categories(title),
             provider_count: self.seen.relations(title).count(),
             custom_properties: self.title_properties(title),
-            created_at: Time(title.created_at),
-            updated_at: Time(title.updated_at),
-        }
+        })
     }
 
     pub(super) fn series(&self, title: &Title) -> SeriesView {
         let (tmdb_id, imdb_id) = (text(title.tmdb_id()), text(title.imdb_id()));
-        SeriesView {
+        view_from!(SeriesView from title {
+            uuid, hidden, created_at, updated_at;
             id: title.id.number(),
-            uuid: title.uuid,
             name: title.name().to_owned(),
             description: text(title.description()),
             year: title.year(),
@@ -506,14 +504,11 @@ impl VodLookup {
             tmdb_id,
             imdb_id,
             is_adult: title.is_adult(),
-            hidden: title.hidden,
             is_stale: title.is_stale(),
             categories: self.categories(title),
             provider_count: self.seen.relations(title).count(),
             custom_properties: self.title_properties(title),
-            created_at: Time(title.created_at),
-            updated_at: Time(title.updated_at),
-        }
+        })
     }
 
     fn episode_count(&self, title: &Title) -> usize {
@@ -522,10 +517,10 @@ impl VodLookup {
 
     pub(super) fn title(&self, title: &Title) -> TitleView {
         let kind = title.id.kind();
-        TitleView {
+        view_from!(TitleView from title {
+            uuid, hidden, created_at, updated_at;
             content_type: Named(kind),
             id: title.id.number(),
-            uuid: title.uuid,
             name: title.name().to_owned(),
             description: text(title.description()),
             year: title.year(),
@@ -537,11 +532,8 @@ impl VodLookup {
             tmdb_id: text(title.tmdb_id()),
             imdb_id: text(title.imdb_id()),
             is_adult: title.is_adult(),
-            hidden: title.hidden,
             categories: self.categories(title),
-            created_at: Time(title.created_at),
-            updated_at: Time(title.updated_at),
-        }
+        })
     }
 
     pub(super) fn relation(&self, title: &Title, relation: &Relation) -> RelationView {
@@ -580,9 +572,8 @@ impl VodLookup {
         }
         let is_seen =
             |it: &&EpisodeOffer| self.is_admin || self.seen.relations(series).any(|of| of.id == it.relation);
-        EpisodeView {
-            id: episode.id,
-            uuid: episode.uuid,
+        view_from!(EpisodeView from episode {
+            id, uuid, created_at, updated_at;
             series: EpisodeSeriesView {
                 id: series.id.number(),
                 uuid: series.uuid,
@@ -601,10 +592,8 @@ impl VodLookup {
             imdb_id,
             image_url: picture.map(|it| episode_image_address(&self.origin, episode, it)),
             custom_properties: self.properties(&properties),
-            created_at: Time(episode.created_at),
-            updated_at: Time(episode.updated_at),
             providers: episode.offers.iter().filter(is_seen).map(|it| self.offer(it)).collect(),
-        }
+        })
     }
 
     /// Returns the id of an entry at its provider. That of a playlist without ids is made from the address.

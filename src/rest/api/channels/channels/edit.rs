@@ -29,7 +29,7 @@ use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::api::channels::values::{
     ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
 };
-use crate::rest::frame::record::{find, set, set_text};
+use crate::rest::frame::record::{find, set, set_fields, set_text};
 use crate::rest::frame::value::Named;
 
 /// Maximum number of streams of a channel.
@@ -178,14 +178,11 @@ impl ChannelEdit {
             }
             channel.custom_properties = properties;
         }
-        set(&mut channel.name, self.name.map(|it| it.0));
+        set_fields!(channel from self: name, healthiest_first, user_level, timeshift);
         set(&mut channel.number, self.channel_number.map(|it| it.map(|it| it.0)));
         set_text(&mut channel.tvg_id, self.tvg_id.map(|it| it.map(|it| it.0)));
         set_text(&mut channel.guide_station, self.tvc_guide_stationid.map(|it| it.map(|it| it.0)));
         set(&mut channel.enabled, self.enabled.or(self.hidden_from_output.map(|it| !it)));
-        set(&mut channel.healthiest_first, self.healthiest_first);
-        set(&mut channel.user_level, self.user_level);
-        set(&mut channel.timeshift, self.timeshift.map(|it| it.map(|it| it.0)));
         set(&mut channel.udp_output, self.udp_output.map(|it| it.map(|it| Box::new(it.into()))));
         AdultMarks::default().apply(write, before, &mut channel, self.is_adult)?;
         if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {

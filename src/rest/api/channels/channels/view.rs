@@ -23,7 +23,7 @@ use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, re
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
-use crate::rest::frame::record::{Lookup, Render};
+use crate::rest::frame::record::{Lookup, Render, view_from};
 use crate::rest::frame::value::{Named, Shape, Time};
 
 /// A channel: the unit that viewers select, played from one of its streams.
@@ -303,31 +303,22 @@ impl Render for Channel {
         let group = self.group.and_then(|it| lookup.groups.get(it.0));
         let account = self.auto.as_ref().map(|it| it.account);
         let catchup_days = lookup.archives.days(self.id);
-        ChannelView {
-            id: self.id,
-            uuid: self.uuid,
-            name: self.name.clone(),
+        view_from!(ChannelView from self {
+            id, uuid, name, enabled, tvg_id, healthiest_first, logo_id, user_level, is_adult, timeshift,
+            custom_properties, created_at, updated_at;
             channel_number: number,
             number,
-            enabled: self.enabled,
             hidden_from_output: !self.enabled,
             channel_group_id: self.group,
             channel_group_name: group.map(|it| it.name.clone()),
-            tvg_id: self.tvg_id.clone(),
             tvc_guide_stationid: self.guide_station.clone(),
             epg_data_id: lookup.guides.linked(self),
-            healthiest_first: self.healthiest_first,
             streams,
             stream_profile_id: self.stream_profile,
             logo_url: self.logo.clone(),
-            logo_id: self.logo_id,
-            user_level: self.user_level,
-            is_adult: self.is_adult,
-            timeshift: self.timeshift.map(Named),
             udp_output: self.udp_output.as_deref().map(UdpOutputView::of),
             is_catchup: catchup_days > 0,
             catchup_days,
-            custom_properties: self.custom_properties.clone(),
             auto_created: self.auto.is_some(),
             auto_created_by: account,
             auto_created_by_name: account.and_then(|it| Some(lookup.accounts.get(it.0)?.name.clone())),
@@ -341,8 +332,6 @@ impl Render for Channel {
             effective_epg_data_id: lookup.guides.shown(self),
             effective_logo_id: self.logo_id,
             effective_stream_profile_id: self.stream_profile,
-            created_at: Time(self.created_at),
-            updated_at: Time(self.updated_at),
-        }
+        })
     }
 }

@@ -22,7 +22,7 @@ use crate::player::selection::{is_readable, visible_of};
 use crate::rest::frame::access::{STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find, set};
+use crate::rest::frame::record::{Lookup, Render, find, set, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
 
@@ -211,16 +211,11 @@ impl Render for PersonalPlaylist {
     fn view(&self, lookup: &PlaylistLookup) -> PersonalPlaylistView {
         let is_own = self.owner == lookup.user;
         let assigned = self.assigned_to.iter().filter(|_| is_own || lookup.is_admin);
-        PersonalPlaylistView {
-            id: self.id,
-            name: self.name.clone(),
+        view_from!(PersonalPlaylistView from self {
+            id, name, owner, is_favorites, created_at, updated_at;
             channels: visible_of(self, &lookup.limits, &lookup.channels).map(|it| it.id).collect(),
             assigned_to: assigned.copied().collect(),
-            owner: self.owner,
             is_own,
-            is_favorites: self.is_favorites,
-            created_at: Time(self.created_at),
-            updated_at: Time(self.updated_at),
-        }
+        })
     }
 }

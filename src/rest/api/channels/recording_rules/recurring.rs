@@ -20,7 +20,7 @@ use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Render, set};
+use crate::rest::frame::record::{Render, set, set_fields, view_from};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::Time;
 
@@ -118,11 +118,9 @@ impl Render for RecordingRule {
             RuleSelection::Weekly(_) => None,
             RuleSelection::Programmes(test) => Some(test),
         };
-        RecurringRuleView {
-            id: self.id,
-            name: self.name.clone(),
-            enabled: self.enabled,
-            channel: self.channel,
+        view_from!(RecurringRuleView from self {
+            id, name, enabled, channel, keep, quota_bytes, padding_before, padding_after, owner, created_at,
+            updated_at;
             days_of_week: weekly.map(|it| it.days.iter().map(|it| u32::from(*it)).collect()),
             start_time: weekly.map(|it| clock(it.start)),
             end_time: weekly.map(|it| clock(it.end)),
@@ -131,15 +129,8 @@ impl Render for RecordingRule {
             tvg_id: test.and_then(|it| it.tvg_id.clone()),
             title: test.and_then(|it| it.title.as_ref()).map(|it| it.text.clone()),
             record_new_only: test.is_some_and(|it| it.only_new),
-            keep: self.keep,
-            quota_bytes: self.quota_bytes,
-            padding_before: self.padding_before,
-            padding_after: self.padding_after,
             priority: u32::from(self.priority),
-            owner: self.owner,
-            created_at: Time(self.created_at),
-            updated_at: Time(self.updated_at),
-        }
+        })
     }
 }
 
@@ -263,13 +254,7 @@ fn refuse_other_kind(rule: &RecordingRule, edit: &RecurringRuleEdit, errors: &mu
 }
 
 fn apply_edit(rule: &mut RecordingRule, edit: RecurringRuleEdit, errors: &mut FieldErrors) {
-    set(&mut rule.name, edit.name);
-    set(&mut rule.enabled, edit.enabled);
-    set(&mut rule.channel, edit.channel);
-    set(&mut rule.keep, edit.keep);
-    set(&mut rule.quota_bytes, edit.quota_bytes);
-    set(&mut rule.padding_before, edit.padding_before);
-    set(&mut rule.padding_after, edit.padding_after);
+    set_fields!(rule from edit: name, enabled, channel, keep, quota_bytes, padding_before, padding_after);
     set(&mut rule.priority, edit.priority.map(clamp_priority));
     match &mut rule.selection {
         RuleSelection::Weekly(times) => {

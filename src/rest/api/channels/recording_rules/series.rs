@@ -25,6 +25,7 @@ use crate::recording_rules::{RuleScope, evaluate, preview};
 use crate::rest::api::channels::recordings::clamp_priority;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
+use crate::rest::frame::record::view_from;
 use crate::rest::frame::route::{NoContent, Route};
 use crate::rest::frame::value::{Named, Time, choice};
 
@@ -313,8 +314,8 @@ fn view(rule: &RecordingRule) -> Option<SeriesRuleView> {
     let test = test_of(rule)?;
     let text = |it: &Option<TextTest>| it.as_ref().map(|it| it.text.clone()).unwrap_or_default();
     let mode = |it: &Option<TextTest>, default| Named(it.as_ref().map_or(default, |it| it.mode));
-    Some(SeriesRuleView {
-        id: rule.id,
+    Some(view_from!(SeriesRuleView from rule {
+        id, keep, quota_bytes, padding_before, padding_after, enabled;
         tvg_id: test.tvg_id.clone().unwrap_or_default(),
         mode: Named(if test.only_new { EpisodeMode::New } else { EpisodeMode::All }),
         title: text(&test.title),
@@ -322,13 +323,8 @@ fn view(rule: &RecordingRule) -> Option<SeriesRuleView> {
         description: text(&test.description),
         description_mode: mode(&test.description, TextMode::Contains),
         channel_id: rule.channel,
-        keep: rule.keep,
-        quota_bytes: rule.quota_bytes,
-        padding_before: rule.padding_before,
-        padding_after: rule.padding_after,
         priority: u32::from(rule.priority),
-        enabled: rule.enabled,
-    })
+    }))
 }
 
 fn seen(call: &Call) -> Result<Vec<Arc<RecordingRule>>, Refusal> {

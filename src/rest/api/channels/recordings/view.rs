@@ -19,7 +19,7 @@ use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, a
 use super::programme::ProgramId;
 use crate::node::recordings::ReachableFiles;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render};
+use crate::rest::frame::record::{Lookup, Render, view_from};
 use crate::rest::frame::value::{Choice, Named, Time, choice};
 
 choice!(
@@ -254,21 +254,15 @@ impl Render for Recording {
             end: it.end.map(Time),
             reason: it.reason.clone(),
         };
-        RecordingView {
-            id: self.id,
+        view_from!(RecordingView from self {
+            id, channel, channel_name, padding_before, padding_after, protected, status, reason, owner,
+            created_at, updated_at;
             channel_id: self.channel,
-            channel: self.channel,
-            channel_name: self.channel_name.clone(),
             program_id,
             title: self.title().to_owned(),
             start_time: Time(self.start),
             end_time: Time(self.end),
-            padding_before: self.padding_before,
-            padding_after: self.padding_after,
             priority: u32::from(self.priority),
-            protected: self.protected,
-            status: Named(self.status),
-            reason: self.reason.clone(),
             forecast: lookup
                 .1
                 .get(self.id)
@@ -289,11 +283,8 @@ impl Render for Recording {
             started_at,
             ended_at,
             rule_id: self.rule(),
-            owner: self.owner,
             task_id: None,
             custom_properties: properties.as_object().cloned(),
-            created_at: Time(self.created_at),
-            updated_at: Time(self.updated_at),
-        }
+        })
     }
 }

@@ -8,7 +8,7 @@ use server::reply::Refusal;
 use sha2::{Digest, Sha256};
 
 use crate::conditions::{Condition, Severity};
-use crate::rest::frame::record::set;
+use crate::rest::frame::record::{set, set_fields, view_from};
 use crate::rest::frame::value::{Named, Time, choice};
 
 /// A notification.
@@ -111,13 +111,9 @@ impl NotificationEdit {
     pub(super) fn apply(self, notice: &mut Notice) -> Result<(), Refusal> {
         set(&mut notice.key, self.notification_key);
         set(&mut notice.kind, self.notification_type.map(|it| it.0));
-        set(&mut notice.priority, self.priority.map(|it| it.0));
-        set(&mut notice.title, self.title);
-        set(&mut notice.message, self.message);
+        set_fields!(notice from self: priority, title, message, is_active, expires_at);
         set(&mut notice.action_data, self.action_data.map(|it| it.to_string()));
-        set(&mut notice.is_active, self.is_active);
         set(&mut notice.for_admins, self.admin_only);
-        set(&mut notice.expires_at, self.expires_at.map(|it| it.map(|it| it.0)));
         match notice.action_data.len() > ACTION_BYTES_MAX {
             true => Err(Refusal::field(
                 "action_data",
@@ -155,19 +151,13 @@ pub(super) fn of_condition(condition: Condition, now: i64, is_dismissed: bool) -
 
 /// Returns the view of a stored notice.
 pub(super) fn of_notice(notice: &Notice, is_dismissed: bool) -> NotificationView {
-    NotificationView {
-        id: notice.id,
+    view_from!(NotificationView from notice {
+        id, priority, title, message, is_active, expires_at, created_at;
         notification_key: notice.key.clone(),
         notification_type: Named(notice.kind),
-        priority: Named(notice.priority),
-        title: notice.title.clone(),
-        message: notice.message.clone(),
         action_data: serde_json::from_str(&notice.action_data).unwrap_or(Value::Null),
-        is_active: notice.is_active,
         admin_only: notice.for_admins,
-        expires_at: notice.expires_at.map(Time),
-        created_at: Time(notice.created_at),
         is_dismissed,
         source: "developer",
-    }
+    })
 }

@@ -15,7 +15,7 @@ use storage::Write;
 use super::preview::generated_guide;
 use super::view::EPGSourceEdit;
 use crate::rest::api::m3u::text::is_web_url;
-use crate::rest::frame::record::{set, set_text};
+use crate::rest::frame::record::{set, set_fields, set_text};
 
 /// A valid edit, except for its account.
 pub(super) struct SourceChange(EPGSourceEdit);
@@ -59,13 +59,9 @@ impl SourceChange {
         set_text(&mut source.username, edit.username);
         let password = edit.password.map(|it| it.filter(|it| !it.expose().is_empty()));
         set(&mut source.password, password);
-        set(&mut source.account, edit.account);
-        set(&mut source.is_active, edit.is_active);
+        set_fields!(source from edit: account, is_active, priority, history_days, custom_properties);
         set(&mut source.schedule.interval_hours, edit.refresh_interval);
         set(&mut source.schedule.cron, edit.cron_expression);
-        set(&mut source.priority, edit.priority);
-        set(&mut source.history_days, edit.history_days);
-        set(&mut source.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
         if source.kind == GuideSourceKind::Generated {
             generated_guide(&source.custom_properties)?;
         }

@@ -20,7 +20,7 @@ use storage::Table;
 use crate::app::App;
 use crate::rest::api::m3u::text::shown_url;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render, WriteOnly};
+use crate::rest::frame::record::{Lookup, Render, WriteOnly, view_from};
 use crate::rest::frame::value::{Named, Time, choice};
 
 /// A guide source: an origin of programmes.
@@ -156,24 +156,18 @@ impl Render for GuideSource {
         let good_at = state.and_then(|it| it.good_at);
         let changed_at = Some(self.updated_at).filter(|it| *it != self.created_at);
         let channels = lookup.app.models.store.collection::<GuideChannel>();
-        EPGSourceView {
-            id: self.id,
-            name: self.name.clone(),
+        view_from!(EPGSourceView from self {
+            id, name, account, is_active, priority, history_days, created_at;
             source_type: Named(self.kind),
             url: self.url.as_ref().and_then(|it| shown_url(it, lookup.is_admin)),
             username: for_admins(&self.username),
             password: WriteOnly::HIDDEN,
-            account: self.account,
-            is_active: self.is_active,
             file_path: for_admins(&self.file),
             refresh_interval: self.schedule.interval_hours,
             needs_interval: self.needs_schedule(),
             cron_expression: self.schedule.cron.clone(),
-            priority: self.priority,
-            history_days: self.history_days,
             status: Named(status),
             last_message,
-            created_at: Time(self.created_at),
             updated_at: changed_at.max(good_at).map(Time),
             custom_properties: Some(match lookup.is_admin {
                 true => self.custom_properties.clone(),
@@ -182,7 +176,7 @@ impl Render for GuideSource {
             epg_data_count: channels.len_of(u64::from(self.id.0)),
             program_count: state.map_or(0, |it| it.n_programmes),
             has_channels: lookup.used.contains(&self.id),
-        }
+        })
     }
 }
 
