@@ -227,7 +227,7 @@ fn configuration_condition(role: Option<&LogRole>, view: &ConfigurationView) -> 
     if let Some(LogRole::ReadOnly(why)) = role {
         let advice = "Find out what happened to NATS. Then stop a node with a complete configuration, run `headwater cluster \
                       reseed` there, and start it; the others follow by themselves.";
-        let message = format!("Changes are refused, because {why}. Playback goes on.");
+        let message = format!("Changes are refused, because {why}. Playback continues.");
         return Some(condition(Severity::Error, "The configuration is read-only", message, advice));
     }
     let problem = view.problem.as_ref()?;

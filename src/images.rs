@@ -50,7 +50,7 @@ pub(crate) enum ImageType {
 impl ImageType {
     /// Recognises an image by its content; `None` is another file.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let picture = PictureFormat::of_content(bytes).map(Self::Picture);
+        let picture = PictureFormat::from_content(bytes).map(Self::Picture);
         picture.or_else(|| is_svg(bytes).then_some(Self::Svg))
     }
 

@@ -84,7 +84,7 @@ async fn of_logo(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
 
 /// Checks that media servers show it: what they find beside a file is a PNG, JPEG or WebP.
 fn artwork(bytes: Bytes, origin: ArtworkOrigin) -> Result<Artwork, String> {
-    match PictureFormat::of_content(&bytes) {
+    match PictureFormat::from_content(&bytes) {
         Some(format @ (PictureFormat::Png | PictureFormat::Jpeg | PictureFormat::Webp)) => {
             Ok(Artwork { bytes, extension: format.extension(), origin })
         }

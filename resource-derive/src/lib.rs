@@ -58,11 +58,11 @@ fn expand(input: TokenStream, tokens: fn(&DeriveInput) -> syn::Result<Tokens>) -
 }
 
 fn view_tokens(input: &DeriveInput) -> syn::Result<Tokens> {
-    let options = Options::of(&input.attrs)?;
+    let options = Options::from_attributes(&input.attrs)?;
     let columns = columns(input)?;
     let (view, visibility, docs) = (&input.ident, &input.vis, docs(&input.attrs));
     let entries = columns.iter().map(|it| it.entry(it.place, &it.written_type(), it.is_required));
-    let record = record(&options.name_of(view), &docs, entries);
+    let record = record(&options.schema_name(view), &docs, entries);
     let write_only = columns.iter().filter(|it| it.place == "Write").map(|it| &it.name);
 
     let sent: Vec<&Column> = columns.iter().filter(|it| it.place != "Read").collect();
@@ -110,11 +110,11 @@ fn view_tokens(input: &DeriveInput) -> syn::Result<Tokens> {
 }
 
 fn body_tokens(input: &DeriveInput) -> syn::Result<Tokens> {
-    let options = Options::of(&input.attrs)?;
+    let options = Options::from_attributes(&input.attrs)?;
     let columns = columns(input)?;
     let (body, visibility, about) = (&input.ident, &input.vis, docs(&input.attrs));
     let entries = columns.iter().map(|it| it.entry("Write", &it.sent_type(), it.is_plain()));
-    let record = record(&options.name_of(body), &about, entries);
+    let record = record(&options.schema_name(body), &about, entries);
     let read = read_body(body, &quote!(#body::RECORD), columns.iter().map(|it| (&it.name, it.is_plain())));
     let edit = options.edit.iter().map(|edit| {
         let fields = columns.iter().map(|it| {
@@ -160,7 +160,7 @@ fn query_tokens(input: &DeriveInput) -> syn::Result<Tokens> {
                 input: &crate::rest::frame::input::RequestInput,
             ) -> Result<Self, ::server::field_errors::FieldErrors> {
                 const RECORD: crate::rest::frame::field::Record = #record;
-                let mut reader = crate::rest::frame::input::Reader::of_query(&input.query, &RECORD);
+                let mut reader = crate::rest::frame::input::Reader::from_query(&input.query, &RECORD);
                 #read
             }
         }
@@ -202,7 +202,7 @@ fn read_body<'a>(body: &Ident, record: &Tokens, fields: impl Iterator<Item = (&'
                 is_partial: bool,
             ) -> Result<Self, ::server::field_errors::FieldErrors> {
                 let record = <Self as crate::rest::frame::input::Element>::RECORD;
-                let mut reader = crate::rest::frame::input::Reader::of_body(value, is_partial, record)?;
+                let mut reader = crate::rest::frame::input::Reader::from_body(value, is_partial, record)?;
                 #read
             }
         }
@@ -336,7 +336,7 @@ struct Options {
 }
 
 impl Options {
-    fn of(attributes: &[Attribute]) -> syn::Result<Self> {
+    fn from_attributes(attributes: &[Attribute]) -> syn::Result<Self> {
         let mut options = Options::default();
         for attribute in attributes.iter().filter(|it| it.path().is_ident("resource")) {
             attribute.parse_nested_meta(|meta| {
@@ -356,7 +356,7 @@ impl Options {
         Ok(options)
     }
 
-    fn name_of(&self, ident: &Ident) -> String {
+    fn schema_name(&self, ident: &Ident) -> String {
         let ident = ident.to_string();
         self.name.clone().unwrap_or_else(|| ident.strip_suffix("View").unwrap_or(&ident).to_owned())
     }

@@ -15,7 +15,7 @@ pub const NO_FIELD: &str = "non_field_errors";
 pub const REQUIRED: &str = "This field is required.";
 
 impl FieldErrors {
-    pub fn of(field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         let mut errors = Self::default();
         errors.add(field, message);
         errors
@@ -23,7 +23,7 @@ impl FieldErrors {
 
     /// Returns the error for a missing field.
     pub fn required(field: &str) -> Self {
-        Self::of(field, REQUIRED)
+        Self::new(field, REQUIRED)
     }
 
     pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {

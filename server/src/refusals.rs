@@ -18,7 +18,7 @@ impl Refusal {
 
     /// 400 with a message for one field.
     pub fn field(field: &str, message: impl Into<String>) -> Self {
-        Refusal::fields(FieldErrors::of(field, message))
+        Refusal::fields(FieldErrors::new(field, message))
     }
 
     /// 400: another record has the same value in this field.
@@ -71,7 +71,7 @@ impl Refusal {
 pub fn refused_writes(why: &StopReason) -> String {
     let advice = why.advice();
     format!(
-        "The store refuses changes: {why}. To continue, {advice}; a restart is not needed. Playback goes on."
+        "The store refuses changes: {why}. To continue, {advice}; a restart is not needed. Playback continues."
     )
 }
 
@@ -81,7 +81,7 @@ impl From<StoreError> for Refusal {
             StoreError::Taken { index, .. } => Refusal::taken(index),
             StoreError::Stopped(why) => Refusal::unavailable(refused_writes(&why)).retry_soon(),
             StoreError::Closed => Refusal::unavailable("The gateway is stopping.").retry_soon(),
-            // Named by its cause, and gone when the store goes on.
+            // Named by its cause, and gone when the store continues.
             StoreError::Disk {
                 fault: Fault::Full | Fault::Denied | Fault::ReadOnly | Fault::Device, ..
             }

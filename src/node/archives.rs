@@ -1,4 +1,4 @@
-//! The archives of providers on edge nodes, which have no streams: a full node tells how far back the past of each channel
+//! The archives of providers on edge nodes, which have no streams: a full node reports how far back the past of each channel
 //! can be watched, so that lists are the same on all nodes.
 
 use std::collections::HashMap;
@@ -51,14 +51,14 @@ pub(crate) async fn follow_archives(app: Arc<App>) {
                 }
                 known = Some(version);
                 if std::mem::take(&mut is_reported) {
-                    info!("a full node tells again which channels have a past");
+                    info!("a full node reports again which channels have a past");
                 }
                 sleep(ARCHIVES_INTERVAL).await;
             }
             Err(reason) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     warn!(
-                        "no full node tells which channels have a past; lists show what was known last: {reason}"
+                        "no full node reports which channels have a past; lists show what was known last: {reason}"
                     );
                 }
                 sleep(ARCHIVES_RETRY_PAUSE).await;

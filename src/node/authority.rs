@@ -60,7 +60,7 @@ impl Authority {
     }
 
     /// Reads a stored authority.
-    pub fn of(stored: &ClusterAuthority) -> Result<Self, NodeError> {
+    pub fn from_stored(stored: &ClusterAuthority) -> Result<Self, NodeError> {
         let invalid = || NodeError::Certificate { what: READ_KEY, cause: "it is invalid".to_owned() };
         let key = HEXLOWER_PERMISSIVE.decode(stored.key.expose().as_bytes()).map_err(|_| invalid())?;
         let key = PrivatePkcs8KeyDer::from(key);
@@ -175,7 +175,7 @@ pub fn add_first_node(
     store.write_blocking(move |write| {
         let authority = match write.get::<ClusterAuthority>(1)? {
             // An attempt that ended before the file of the node was written.
-            Some(present) => Authority::of(&present)?,
+            Some(present) => Authority::from_stored(&present)?,
             None => {
                 write.put(&stored)?;
                 super::versions::begin(write)?;
@@ -241,5 +241,5 @@ pub fn revoke(store: &Store, node: NodeId, now: i64) -> Result<(), NodeError> {
 /// # Errors
 /// If the store belongs to no cluster.
 pub fn read_authority(store: &Store) -> Result<Authority, NodeError> {
-    Authority::of(&stored_authority(store)?)
+    Authority::from_stored(&stored_authority(store)?)
 }

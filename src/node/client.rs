@@ -38,7 +38,7 @@ pub(super) struct NodeAddress {
 
 impl NodeAddress {
     /// Returns the address of a member; `None` if it has not joined.
-    pub(super) fn of(info: &NodeInfo) -> Option<Self> {
+    pub(super) fn from_info(info: &NodeInfo) -> Option<Self> {
         let addresses: Vec<_> = info.addresses.iter().map(|it| port_of(it)).collect();
         let certificate = NodeId(info.certificate?);
         (!addresses.is_empty()).then_some(Self { certificate, addresses })

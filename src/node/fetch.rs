@@ -232,7 +232,7 @@ impl FetchForNodes {
     }
 }
 
-/// Returns an account if this node may use it. Otherwise it sends nothing, so that it is no proxy for other addresses.
+/// Returns an account if this node may use it. Otherwise it sends nothing, so that it does not serve as a proxy for other addresses.
 fn usable<'a>(
     accounts: &'a Table<Account>,
     conditions: &PlanContext,

@@ -73,7 +73,7 @@ impl NodeFile {
     ///
     /// # Errors
     /// If the data keys in the answer are not sealed for this machine.
-    pub fn of_answer(secrets: &NodeSecrets, answer: &JoinAnswer) -> Result<Self, NodeError> {
+    pub fn from_answer(secrets: &NodeSecrets, answer: &JoinAnswer) -> Result<Self, NodeError> {
         let [certificate, authority] = &answer.certificates;
         let keys = answer.keys(&secrets.sealing)?;
         Ok(Self::new(answer.node, answer.role, secrets, [certificate, authority], keys))
@@ -82,7 +82,7 @@ impl NodeFile {
     /// Reads the file. `None` if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be read or is no such file. The error does not contain its text.
+    /// If it cannot be read, or is not such a file. The error does not contain its text.
     pub fn read(path: &Path) -> Result<Option<Self>, NodeError> {
         let failed = |cause: String| NodeError::File { what: "read", path: path.to_owned(), cause };
         match fs::metadata(path) {

@@ -71,7 +71,7 @@ enum Shared {
 
 impl Shared {
     /// Returns the file of a record; `None` if a later version wrote it.
-    fn of(record: &SharedFile) -> Option<Self> {
+    fn from_record(record: &SharedFile) -> Option<Self> {
         if record.folder == PROGRAMMES {
             return parse_file_name(&record.name).map(|it| Self::Programmes(it.0, it.1));
         }
@@ -329,7 +329,7 @@ impl SharedFiles {
     /// Returns the files of programmes that this one replaces. A source can have a new one each second.
     fn former(&self, file: &Shared) -> Vec<Arc<SharedFile>> {
         let Shared::Programmes(source, generation) = file else { return Vec::new() };
-        let is_former = |it: &SharedFile| match Shared::of(it) {
+        let is_former = |it: &SharedFile| match Shared::from_record(it) {
             Some(Shared::Programmes(of, number)) => of == *source && number < *generation,
             _ => false,
         };
@@ -467,8 +467,9 @@ impl SharedFiles {
         let since = now_ms() - UNNAMED_TIME.as_millis() as i64;
         let records = self.records.load();
         // What a later version shares stays.
-        let is_unused =
-            |it: &SharedFile| it.shared_at < since && Shared::of(it).is_some_and(|it| !named.contains(&it));
+        let is_unused = |it: &SharedFile| {
+            it.shared_at < since && Shared::from_record(it).is_some_and(|it| !named.contains(&it))
+        };
         let unused: Vec<_> = records.iter().filter(|it| is_unused(it)).map(|it| it.id).collect();
         if !unused.is_empty() {
             info!(files = unused.len(), "removing shared files that nothing uses");

@@ -243,7 +243,7 @@ fn address_of(view: &ClusterView, (id, incarnation): (NodeId, Incarnation)) -> O
     let is_it = |it: &&actors::NodeView| {
         it.id == id && !it.is_own && it.state == NodeState::Alive && it.incarnation == Some(incarnation)
     };
-    NodeAddress::of(&view.nodes.iter().find(is_it)?.info)
+    NodeAddress::from_info(&view.nodes.iter().find(is_it)?.info)
 }
 
 /// Removes the headers that concern one connection.

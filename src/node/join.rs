@@ -99,14 +99,14 @@ pub fn create_token(store: &Store, role: NodeRole, now: i64) -> Result<JoinToken
 /// Admits a machine: redeems its token, and stores and returns its certificate, all in one commit. Blocks.
 ///
 /// # Errors
-/// If the token is unknown, was used or has expired, or if this node is no full node.
+/// If the token is unknown, was used or has expired, or if this node is not a full node.
 pub fn admit(
     store: &Store,
     keys: &LogKeys,
     request: &JoinRequest,
     now: i64,
 ) -> Result<JoinAnswer, NodeError> {
-    let authority = Authority::of(&stored_authority(store)?)?;
+    let authority = Authority::from_stored(&stored_authority(store)?)?;
     let root = authority.certificate().to_vec();
     let (request, keys) = (request.clone(), keys.clone());
     store.write_blocking(move |write| {

@@ -55,7 +55,7 @@ impl JoinError {
     }
 }
 
-/// Makes this machine a node, if it is none yet and there is a token, and fetches the records of a node without a store.
+/// Makes this machine a node, if it is not one yet and there is a token, and fetches the records of a node without a store.
 ///
 /// # Errors
 /// If the cluster cannot be reached or does not accept the token, or if there is a store that belongs to no cluster.
@@ -219,7 +219,7 @@ async fn ask_for_admission(nodes: &[FoundNode], token: &JoinToken) -> Result<Nod
                 let body = body.map_err(JoinError::new)?.to_bytes();
                 let answer: JoinAnswer = serde_json::from_slice(&body).map_err(JoinError::new)?;
                 info!(node = answer.node.0, by = node.name, "admitted to the cluster");
-                return NodeFile::of_answer(&secrets, &answer).map_err(JoinError::new);
+                return NodeFile::from_answer(&secrets, &answer).map_err(JoinError::new);
             }
             // Its answer about the token is that of all.
             Ok(response) if response.status() != StatusCode::SERVICE_UNAVAILABLE => {

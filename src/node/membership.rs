@@ -158,7 +158,7 @@ pub(crate) async fn prepare(
     info.addresses = addresses(&config.cluster, &info, port);
     let (of_store, path) = (store.clone(), DataFolder::new(&config.data_dir).node());
     let opening = spawn_blocking(move || {
-        let written = WrittenVersion::of(&of_store)?;
+        let written = WrittenVersion::read(&of_store)?;
         Ok::<_, NodeError>((NodeTrust::new(file, path, of_store)?, written))
     });
     let opened = opening.await.map_err(|_| StartError::Runtime)?;

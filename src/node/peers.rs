@@ -53,7 +53,7 @@ impl OtherNodes {
         let may_run =
             |it: &&NodeView| !it.is_own && matches!(it.state, NodeState::Alive | NodeState::Unknown);
         let node = |it: &NodeView| {
-            let address = NodeAddress::of(&it.info)?;
+            let address = NodeAddress::from_info(&it.info)?;
             Some(OtherNode { id: it.id, name: it.info.name.clone(), address })
         };
         view.nodes.iter().filter(may_run).filter_map(node).collect()

@@ -16,7 +16,7 @@ use super::tls::first_client_config;
 /// # Errors
 /// The reason why there was none, as a clause.
 pub(crate) async fn reach(file: &NodeFile, node: &NodeInfo) -> Result<(), String> {
-    let address = NodeAddress::of(node).ok_or("it has no address")?;
+    let address = NodeAddress::from_info(node).ok_or("it has no address")?;
     let config = first_client_config(file.certificates(), file.private_key()).map_err(|it| it.to_string())?;
     let mut connection = address.connect(Arc::new(config)).await.map_err(|it| it.to_string())?;
     let request = Request::get("/node/v1/").body(Empty::<Bytes>::new()).map_err(|it| it.to_string())?;

@@ -50,7 +50,7 @@ impl ReportFiles for Reporter {
     fn report(&self, report: FileReport) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
         Box::pin(async move {
             let app = self.0.upgrade().ok_or(STOPPING)?;
-            let node = app.node.get().ok_or("this gateway is no node")?;
+            let node = app.node.get().ok_or("this gateway is not a node of a cluster")?;
             let writer = node.configuration.view().writer.ok_or("no node writes the configuration")?;
             let running = node.others.running();
             let other = running.iter().find(|it| it.id == writer.0);
@@ -118,7 +118,7 @@ pub(crate) async fn playlist_of(
     number: u32,
     file: &str,
 ) -> Result<String, String> {
-    let others = &app.node.get().ok_or("this gateway is no node")?.others;
+    let others = &app.node.get().ok_or("this gateway is not a node of a cluster")?.others;
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("file", file).finish();
     let request = Request::get(format!("{RECORDINGS_PATH}{recording}/{number}/hls?{query}"));
     let request = request.body(Full::default()).map_err(|it| it.to_string())?;
@@ -139,7 +139,7 @@ pub(crate) async fn picture_of(
 ) -> Result<Option<Bytes>, String> {
     let path = format!("{}/{}/picture", recording.id, recording.parts().count());
     let asking = async {
-        let answer = NodeAnswer::of(app, node, Method::GET, &path, HeaderMap::new()).await?;
+        let answer = NodeAnswer::request(app, node, Method::GET, &path, HeaderMap::new()).await?;
         match answer.status() {
             StatusCode::OK => {
                 let body = Limited::new(answer.response.into_body(), LOGO_BYTES_MAX as usize).collect();
@@ -201,14 +201,14 @@ impl NodeAnswer {
     ///
     /// # Errors
     /// The node does not answer in time.
-    pub(crate) async fn of(
+    pub(crate) async fn request(
         app: &App,
         node: &OtherNode,
         method: Method,
         path: &str,
         headers: HeaderMap,
     ) -> Result<Self, String> {
-        let others = &app.node.get().ok_or("this gateway is no node")?.others;
+        let others = &app.node.get().ok_or("this gateway is not a node of a cluster")?.others;
         let request = Request::builder().method(method).uri(format!("{RECORDINGS_PATH}{path}"));
         let mut request = request.body(Full::default()).map_err(|it| it.to_string())?;
         *request.headers_mut() = headers;

@@ -63,7 +63,7 @@ fn first_node(log: &Arc<ContestedLog>) -> (Store, NodeFile, TempDir) {
 fn joined(store: &Store, file: &NodeFile, role: NodeRole) -> NodeFile {
     let (secrets, token) = (NodeSecrets::new().unwrap(), create_token(store, role, NOW).unwrap());
     let answer = admit(store, &file.data_keys, &JoinRequest::new(&token, &secrets), NOW).unwrap();
-    NodeFile::of_answer(&secrets, &answer).unwrap()
+    NodeFile::from_answer(&secrets, &answer).unwrap()
 }
 
 #[test]

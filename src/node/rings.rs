@@ -54,7 +54,7 @@ impl NodeDialer for RingDialer {
         let (config, found) = (self.trust.client(), self.find(node));
         Box::pin(async move {
             let config = config.map_err(io::Error::other)?;
-            let address = found.as_ref().and_then(NodeAddress::of);
+            let address = found.as_ref().and_then(NodeAddress::from_info);
             let address =
                 address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the node has no address"))?;
             Ok(Box::new(address.dial(config).await?) as NodeSocket)

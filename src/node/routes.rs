@@ -66,7 +66,7 @@ pub(super) struct NodeCall {
 
 /// A route for other nodes.
 struct NodeRoute {
-    /// The methods; none is every method.
+    /// The methods, or [`ANY`].
     methods: &'static [Method],
     /// A path with a slash at its end stands for all paths that begin with it.
     path: &'static str,
@@ -75,41 +75,48 @@ struct NodeRoute {
     handler: fn(NodeCall) -> BoxFuture<'static, Response<NodeBody>>,
 }
 
+const GET: &[Method] = &[Method::GET];
+const GET_OR_HEAD: &[Method] = &[Method::GET, Method::HEAD];
+const POST: &[Method] = &[Method::POST];
+const PUT_OR_DELETE: &[Method] = &[Method::PUT, Method::DELETE];
+/// Every method.
+const ANY: &[Method] = &[];
+
 /// All routes for other nodes. The first one with the method and the path answers.
 const NODE_ROUTES: &[NodeRoute] = &[
     // All shared records, encrypted with the data keys.
-    NodeRoute::new(&[Method::GET], SNAPSHOT_PATH, |it| Box::pin(snapshot(it))),
+    NodeRoute::new(GET, SNAPSHOT_PATH, |it| Box::pin(snapshot(it))),
     // The data keys, sealed for the node.
-    NodeRoute::new(&[Method::GET], KEYS_PATH, |it| Box::pin(async move { keys(&it) })),
+    NodeRoute::new(GET, KEYS_PATH, |it| Box::pin(async move { keys(&it) })),
     // The ring of a live channel of which this node is the origin.
-    NodeRoute::new(&[], RING_PATH, |it| Box::pin(async move { ring(&it) })),
+    NodeRoute::new(ANY, RING_PATH, |it| Box::pin(async move { ring(&it) })),
     // What this node plays.
-    NodeRoute::new(&[Method::GET], STATUS_PATH, |it| Box::pin(status(it))),
+    NodeRoute::new(GET, STATUS_PATH, |it| Box::pin(status(it))),
     // How far back the past of channels can be watched.
-    NodeRoute::new(&[Method::GET], ARCHIVES_PATH, |it| Box::pin(archives(it))),
+    NodeRoute::new(GET, ARCHIVES_PATH, |it| Box::pin(archives(it))),
     // The history of a channel on this node.
-    NodeRoute::new(&[Method::GET], TIMELINE_PATH, |it| Box::pin(timeline(it))),
+    NodeRoute::new(GET, TIMELINE_PATH, |it| Box::pin(timeline(it))),
     // The outcome of an order of an admin there.
-    NodeRoute::new(&[Method::POST], CONTROL_PATH, |it| Box::pin(control(it))),
+    NodeRoute::new(POST, CONTROL_PATH, |it| Box::pin(control(it))),
     // The outcome of a request of its operator.
-    NodeRoute::new(&[Method::POST], OPERATOR_PATH, |it| Box::pin(operator(it)))
+    NodeRoute::new(POST, OPERATOR_PATH, |it| Box::pin(operator(it)))
         .not_for_edge("an edge node changes nothing for all nodes"),
     // Nothing: the node reports files of recordings.
-    NodeRoute::new(&[Method::POST], REPORT_PATH, |it| Box::pin(report(it)))
+    NodeRoute::new(POST, REPORT_PATH, |it| Box::pin(report(it)))
         .not_for_edge("an edge node has no recordings"),
     // The file of a recording on this node, or its playlist.
-    NodeRoute::new(&[Method::GET, Method::HEAD], RECORDINGS_PATH, |it| Box::pin(recording(it))),
+    NodeRoute::new(GET_OR_HEAD, RECORDINGS_PATH, |it| Box::pin(recording(it))),
     // What the player port answers, for a player of that node.
-    NodeRoute::new(&[Method::GET, Method::HEAD], PLAY_PATH, |it| Box::pin(play(it))),
+    NodeRoute::new(GET_OR_HEAD, PLAY_PATH, |it| Box::pin(play(it))),
     // What a provider answers, for an account that this node may use.
-    NodeRoute::new(&[Method::POST], FETCH_PATH, |it| Box::pin(fetch(it)))
+    NodeRoute::new(POST, FETCH_PATH, |it| Box::pin(fetch(it)))
         .not_for_edge("an edge node gets nothing of providers"),
     // Nothing: this node takes the events of that node for integrations.
-    NodeRoute::new(&[Method::POST], EVENTS_PATH, |it| Box::pin(take_events(it))),
+    NodeRoute::new(POST, EVENTS_PATH, |it| Box::pin(take_events(it))),
     // Nothing: the drain of this node begins or ends.
-    NodeRoute::new(&[Method::PUT, Method::DELETE], DRAIN_PATH, |it| Box::pin(async move { drain(&it) })),
+    NodeRoute::new(PUT_OR_DELETE, DRAIN_PATH, |it| Box::pin(async move { drain(&it) })),
     // What the API answers, for a client of that node.
-    NodeRoute::new(&[], API_PATH, |it| Box::pin(forwarded(it))),
+    NodeRoute::new(ANY, API_PATH, |it| Box::pin(forwarded(it))),
 ];
 
 impl NodeRoute {

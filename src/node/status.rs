@@ -47,7 +47,7 @@ pub(crate) enum WantedClients {
 impl WantedClients {
     pub(crate) const NONE: Self = Self::Of(BTreeSet::new());
 
-    pub(crate) fn of(channel: Uuid) -> Self {
+    pub(crate) fn for_channel(channel: Uuid) -> Self {
         Self::Of(BTreeSet::from([channel]))
     }
 
@@ -70,7 +70,7 @@ impl WantedClients {
     }
 
     /// Reads the query of a request. All clients are wanted if it does not name channels.
-    fn of_query(query: Option<&str>) -> Self {
+    fn from_query(query: Option<&str>) -> Self {
         let Some(channels) = query.and_then(|it| it.strip_prefix("clients=")) else { return Self::All };
         Self::Of(channels.split(',').filter_map(|it| Uuid::try_parse(it).ok()).collect())
     }
@@ -156,7 +156,7 @@ pub(crate) struct NodeStatuses {
 
 impl NodeStatuses {
     /// Returns what the other nodes play, as of now or of the last moment. A node that does not answer is left out.
-    async fn of(&self, nodes: &OtherNodes, clients: &WantedClients) -> Answers {
+    async fn answers(&self, nodes: &OtherNodes, clients: &WantedClients) -> Answers {
         let mut last = self.last.lock().await;
         if let Some(last) = &*last
             && last.at.elapsed() < STATUS_FRESH_TIME
@@ -222,7 +222,7 @@ pub(super) fn write(
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> io::Result<(Vec<u8>, bool)> {
-    if let WantedClients::Of(channels) = WantedClients::of_query(query) {
+    if let WantedClients::Of(channels) = WantedClients::from_query(query) {
         let is_wanted =
             |it: &ChannelStatus| [it.uuid, it.target.uuid()].iter().any(|it| channels.contains(it));
         status.channels.iter_mut().filter(|it| !is_wanted(it)).for_each(ChannelStatus::count_clients);
@@ -248,7 +248,7 @@ pub(crate) async fn own_status(app: &App) -> NodeStatus {
 /// Returns the progress of refreshes on other nodes, as sockets show it.
 pub(crate) async fn refreshes(app: &App) -> Vec<Value> {
     let Some(node) = app.node.get() else { return Vec::new() };
-    let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
+    let others = node.statuses.answers(&node.others, &WantedClients::NONE).await;
     others.iter().flat_map(|(_, status)| status.refreshes.iter().cloned()).collect()
 }
 
@@ -257,7 +257,7 @@ pub(crate) async fn refreshes(app: &App) -> Vec<Value> {
 pub(crate) async fn recordings(app: &App) -> BTreeMap<RecordingId, u64> {
     let mut all: BTreeMap<_, _> = app.recorder.running().into_iter().collect();
     let Some(node) = app.node.get() else { return all };
-    for (_, status) in &*node.statuses.of(&node.others, &WantedClients::NONE).await {
+    for (_, status) in &*node.statuses.answers(&node.others, &WantedClients::NONE).await {
         for (id, bytes) in &status.recordings {
             let known = all.entry(*id).or_default();
             *known = (*known).max(*bytes);
@@ -273,7 +273,8 @@ pub(crate) async fn recordings(app: &App) -> BTreeMap<RecordingId, u64> {
 /// This node does not answer in time.
 pub(crate) async fn overview(app: &App, clients: &WantedClients) -> Result<Vec<ChannelOverview>, AskError> {
     let Some(node) = app.node.get() else { return app.switchboard.overview().await };
-    let (own, others) = tokio::join!(app.switchboard.overview(), node.statuses.of(&node.others, clients));
+    let (own, others) =
+        tokio::join!(app.switchboard.overview(), node.statuses.answers(&node.others, clients));
     Ok(together(own?, &node.others.own_name().into(), &others))
 }
 
@@ -281,7 +282,7 @@ pub(crate) async fn overview(app: &App, clients: &WantedClients) -> Result<Vec<C
 pub(crate) async fn totals(app: &App) -> Vec<(Arc<str>, NodeTotals)> {
     let own = NodeTotals::from(&app.counts());
     let Some(node) = app.node.get() else { return vec![(Arc::from(""), own)] };
-    let others = node.statuses.of(&node.others, &WantedClients::NONE).await;
+    let others = node.statuses.answers(&node.others, &WantedClients::NONE).await;
     let others = others.iter().map(|(name, status)| (name.clone(), status.totals));
     [(node.others.own_name().into(), own)].into_iter().chain(others).collect()
 }
@@ -304,7 +305,7 @@ async fn sessions(
     let Some(node) = app.node.get() else { return all };
     let name: Arc<str> = node.others.own_name().into();
     all.iter_mut().for_each(|it| it.node = Some(name.clone()));
-    for (name, status) in &*node.statuses.of(&node.others, &WantedClients::NONE).await {
+    for (name, status) in &*node.statuses.answers(&node.others, &WantedClients::NONE).await {
         let of_node = of(status).iter().cloned();
         all.extend(of_node.map(|it| VodSessionInfo { node: Some(name.clone()), ..it }));
     }
@@ -387,7 +388,7 @@ mod tests {
             read.channels.iter().map(|it| (it.clients.len(), it.n_clients())).collect()
         };
         assert_eq!(counts(&WantedClients::NONE), [(0, 2), (0, 3)]);
-        assert_eq!(counts(&WantedClients::of(Uuid::from_u128(2))), [(0, 2), (3, 3)]);
+        assert_eq!(counts(&WantedClients::for_channel(Uuid::from_u128(2))), [(0, 2), (3, 3)]);
         assert_eq!(counts(&WantedClients::All), [(2, 2), (3, 3)]);
         let many = WantedClients::Of((0..=CHANNELS_NAMED_MAX as u128).map(Uuid::from_u128).collect());
         assert_eq!(counts(&many), [(2, 2), (3, 3)]);
@@ -398,7 +399,7 @@ mod tests {
 
     #[test]
     fn answers_that_have_more_than_what_is_wanted_are_used() {
-        let of = |it: u128| WantedClients::of(Uuid::from_u128(it));
+        let of = |it: u128| WantedClients::for_channel(Uuid::from_u128(it));
         assert!(
             WantedClients::All.covers(&of(1)) && of(1).covers(&of(1)) && of(1).covers(&WantedClients::NONE)
         );
@@ -409,8 +410,11 @@ mod tests {
     fn ten_thousand_viewers_of_fifty_channels_cost_some_kilobytes_until_somebody_looks_at_them() {
         let node = || status((0..50).map(|it| channel(it, 200)).collect());
         let size = |wanted: &WantedClients| sent(node(), wanted).1;
-        let (none, one, all) =
-            (size(&WantedClients::NONE), size(&WantedClients::of(Uuid::nil())), size(&WantedClients::All));
+        let (none, one, all) = (
+            size(&WantedClients::NONE),
+            size(&WantedClients::for_channel(Uuid::nil())),
+            size(&WantedClients::All),
+        );
         assert!(none < 4 << 10 && one < 12 << 10 && all < 512 << 10, "{none}, {one}, {all} bytes");
     }
 

@@ -353,7 +353,7 @@ fn a_store_becomes_the_first_node_and_keeps_its_records() {
     let token = create_token(&store, NodeRole::Edge, NOW).unwrap();
     let secrets = NodeSecrets::new().unwrap();
     let answer = admit(&store, &read.data_keys, &JoinRequest::new(&token, &secrets), NOW).unwrap();
-    let joined = NodeFile::of_answer(&secrets, &answer).unwrap();
+    let joined = NodeFile::from_answer(&secrets, &answer).unwrap();
     joined.write(&path).unwrap();
     let joined = NodeFile::read(&path).unwrap().unwrap();
     assert_eq!((joined.node, joined.data_keys.clone()), (NodeId(2), read.data_keys.for_edge()));
@@ -383,7 +383,7 @@ fn a_store_becomes_the_first_node_and_keeps_its_records() {
 fn an_authority_is_read_back_and_prints_without_its_key() {
     let first = FirstNode::new();
     let (authority, stored) = Authority::new().unwrap();
-    assert_eq!(Authority::of(&stored).unwrap().certificate(), authority.certificate());
+    assert_eq!(Authority::from_stored(&stored).unwrap().certificate(), authority.certificate());
     assert_eq!(format!("{stored:?} {:?}", first.secrets), "ClusterAuthority(…) NodeSecrets(…)");
     let alone = Store::temporary(storage::records::schema()).unwrap();
     assert!(matches!(create_token(&alone, NodeRole::Full, NOW), Err(NodeError::NoCluster)));

@@ -147,7 +147,7 @@ fn own_runs(app: &App, channel: Uuid) -> Vec<NodeRun> {
     app.switchboard.timeline(channel).into_iter().map(NodeRun::from).collect()
 }
 
-/// Returns what this node sends to others about a channel; `None` for what is no UUID.
+/// Returns what this node sends to others about a channel; `None` for a text that is not a UUID.
 pub(super) fn answer(app: &App, path: &str) -> Option<Vec<NodeRun>> {
     let channel = path.strip_prefix(TIMELINE_PATH).and_then(|it| Uuid::try_parse(it).ok())?;
     let mut runs = own_runs(app, channel);

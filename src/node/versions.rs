@@ -25,7 +25,7 @@ impl WrittenVersion {
     ///
     /// # Errors
     /// If this version of the gateway cannot read what the nodes of the store write.
-    pub(crate) fn of(store: &Store) -> Result<Self, NodeError> {
+    pub(crate) fn read(store: &Store) -> Result<Self, NodeError> {
         let written = Self(store.table()?);
         match unfit(OWN_VERSIONS, written.get()) {
             Some(reason) => Err(NodeError::Version(reason)),
@@ -184,7 +184,7 @@ mod tests {
         store
             .write_blocking(|write| [1, 2].iter().try_for_each(|it| write.put(&certificate(*it, None))))
             .unwrap();
-        let written = WrittenVersion::of(&store).unwrap();
+        let written = WrittenVersion::read(&store).unwrap();
         let refused = raised(&store, false).unwrap_err().to_string();
         assert!(refused.contains("no later one: barn."), "{refused}");
         assert_eq!(written.get(), FIRST_VERSION);
@@ -253,7 +253,7 @@ mod tests {
         let store = Store::temporary(schema()).unwrap();
         let version = OWN_VERSIONS.newest + 1;
         store.write_blocking(move |write| write.put(&ClusterVersion { version })).unwrap();
-        let refused = WrittenVersion::of(&store).err().unwrap().to_string();
+        let refused = WrittenVersion::read(&store).err().unwrap().to_string();
         assert!(refused.contains("update this node"), "{refused}");
     }
 }

@@ -93,7 +93,7 @@ fn token_after_bearer(headers: &HeaderMap) -> Option<String> {
 
 impl Access {
     /// Subscribes to changes before it looks up the user, so that no change in between is missed.
-    pub(super) fn of(app: &Arc<App>, credentials: HeaderMap, caller: Caller) -> Result<Self, Refusal> {
+    pub(super) fn new(app: &Arc<App>, credentials: HeaderMap, caller: Caller) -> Result<Self, Refusal> {
         let (changes, login_ends) = (app.models.store.changes(), app.auth.memory_logins().ends());
         let user = app.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
         app.check_user(&user, &caller, NetworkClass::Ui, PATH)?;

@@ -6,7 +6,7 @@
 //! statistics once a second (`statistics.rs`), and runs only while at least one session listens.
 //!
 //! Sessions have no queues. All share one bounded broadcast channel of notifications, where a slow reader loses the
-//! oldest and is told how many, and a watch channel with the newest statistics.
+//! oldest and gets their number, and a watch channel with the newest statistics.
 
 mod access;
 mod elsewhere;
@@ -93,7 +93,7 @@ fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     shared.app.check_connect(&caller, NetworkClass::Ui, PATH)?;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
-    let access = Access::of(&shared.app, credentials, caller.clone())?;
+    let access = Access::new(&shared.app, credentials, caller.clone())?;
     let Some(ws) = ws else { return Ok(no_upgrade()) };
     let permit = shared.sockets.take(access.user().id);
     let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;

@@ -104,7 +104,7 @@ impl StatisticsReader {
                 "segments_skipped": status.input.segments_skipped,
                 "lost_datagrams": status.input.lost_datagrams,
                 "waiting": status.n_waiting,
-                "segmenters": status.segmenters.iter().map(SegmenterView::of).collect::<Vec<_>>(),
+                "segmenters": status.segmenters.iter().map(SegmenterView::new).collect::<Vec<_>>(),
             });
             if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
                 whole.extend(more);
@@ -119,7 +119,7 @@ impl StatisticsReader {
             }
         }
         let sum = |of: fn(&NodeTotals) -> usize| nodes.iter().map(|it| of(&it.1)).sum::<usize>();
-        // The rate of each node for itself: one that comes or goes is no jump.
+        // The rate of each node for itself: a node that comes or goes causes no jump.
         let mut rate = |name: &'static str, of: fn(&NodeTotals) -> u64| {
             let rates = nodes.iter().map(|(node, it)| self.all.kbps((name, node.clone()), of(it), passed));
             rates.flatten().reduce(u64::saturating_add)

@@ -308,7 +308,7 @@ fn paths(route: &Route) -> Vec<String> {
     let with = |id: &str, uuid: Uuid, text: &str| {
         let uuid = uuid.to_string();
         let fill = |path: String, name| {
-            let value = match ParameterKind::of(name) {
+            let value = match ParameterKind::from_name(name) {
                 ParameterKind::Id | ParameterKind::File | ParameterKind::StreamFile => id,
                 ParameterKind::Uuid => &uuid,
                 ParameterKind::Text => text,

@@ -192,7 +192,7 @@ async fn the_errors_of_each_field_are_listed_under_its_name() {
     check(Value::Null, json!({ "name": ["This field is required."] })).await;
     check(json!({ "name": null }), json!({ "name": ["This field may not be null."] })).await;
     check(json!({ "name": "  " }), json!({ "name": ["This field may not be blank."] })).await;
-    check(json!({ "name": 7 }), json!({ "name": ["Not a valid string."] })).await;
+    check(json!({ "name": 7 }), json!({ "name": ["Expected a text."] })).await;
     check(json!({ "name": "a\u{0}" }), json!({ "name": ["Null characters are not allowed."] })).await;
     let long = "ä".repeat(256);
     check(json!({ "name": long }), json!({ "name": ["Ensure this field has no more than 255 characters."] }))

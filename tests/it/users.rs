@@ -453,7 +453,7 @@ async fn invalid_fields_of_a_user_are_reported_by_name_and_nothing_is_written() 
         (
             with("custom_properties", json!([])),
             "custom_properties",
-            "Not a valid object of names and values.",
+            "Expected an object of names and values.",
         ),
         (
             with("custom_properties", json!({ "x": "y".repeat(102_400) })),

@@ -87,7 +87,7 @@ impl Gathered {
 
     /// Keeps the picture of a user, if it is one that the gateway accepts and there are not too many.
     pub(super) fn add_picture(&mut self, user: u32, bytes: &[u8]) -> anyhow::Result<()> {
-        let format = PictureFormat::of_content(bytes).filter(|_| bytes.len() as u64 <= PICTURE_BYTES_MAX);
+        let format = PictureFormat::from_content(bytes).filter(|_| bytes.len() as u64 <= PICTURE_BYTES_MAX);
         if let Some(name) = format.map(|it| self.add_image(bytes, it.extension())).transpose()?.flatten() {
             self.pictures.insert(user, name);
         }

@@ -117,7 +117,7 @@ async fn fetch(
     let pairs = start.into_iter().chain(selection.is_copy.then_some(("cut", "true")));
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     let path = format!("{}/{number}?{query}", recording.id);
-    NodeAnswer::of(app, node, method, &path, headers).await.map_err(|_| down(&node.name))
+    NodeAnswer::request(app, node, method, &path, headers).await.map_err(|_| down(&node.name))
 }
 
 /// A part of a joined file.

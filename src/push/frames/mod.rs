@@ -68,7 +68,7 @@ impl Notification {
     }
 
     /// For admins and, if a user made the recording, for that user.
-    fn of_recording(owner: Option<UserId>, data: &Value) -> Arc<Self> {
+    fn for_owner(owner: Option<UserId>, data: &Value) -> Arc<Self> {
         let frame = update(data);
         let others = match owner {
             Some(owner) => ForOthers::OfOwners(vec![(owner, frame.clone())]),
@@ -103,7 +103,7 @@ pub(super) fn established(user: &User, stop_reason: Option<&StopReason>) -> Stri
     json!({ "type": "connection_established", "data": data }).to_string()
 }
 
-/// Builds the frame that tells a slow client how many notifications it missed.
+/// Builds the frame with the number of notifications that a slow client missed.
 pub(super) fn missed(count: u64) -> String {
     update(&json!({ "type": "missed", "count": count }))
 }
@@ -196,7 +196,7 @@ pub(super) fn recording_changed(
         for (name, value) in members.as_object().into_iter().flatten() {
             data[name] = value.clone();
         }
-        Notification::of_recording(it.owner, &data)
+        Notification::for_owner(it.owner, &data)
     };
     let (before, after) = match (before, after) {
         (None, None) => return Vec::new(),

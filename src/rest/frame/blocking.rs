@@ -15,7 +15,10 @@ pub(crate) fn run_blocking<R: Send + 'static>(
 ) -> impl Future<Output = Result<R, Refusal>> + Send {
     let result = Arc::new(Mutex::new(None));
     let stored = Arc::clone(&result);
-    let work = spawn(Box::new(move || *stored.lock() = Some(work())));
+    let work = spawn(Box::new(move || {
+        let result = work();
+        *stored.lock() = Some(result);
+    }));
     take(what, work, result)
 }
 

@@ -90,7 +90,7 @@ pub(crate) enum ParameterKind {
 }
 
 impl ParameterKind {
-    pub(crate) fn of(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         match name {
             "uuid" => Self::Uuid,
             "file" => Self::File,
@@ -130,7 +130,7 @@ impl Parameters {
     /// Reads a decoded segment and adds it. Returns false if it does not fit the parameter.
     #[must_use]
     pub(super) fn push(&mut self, name: &'static str, segment: &str) -> bool {
-        let read = ParameterKind::of(name).read(segment);
+        let read = ParameterKind::from_name(name).read(segment);
         read.map(|it| self.0.push((name, it))).is_some()
     }
 
@@ -307,10 +307,7 @@ impl Call {
 
     /// Runs a function as one transaction: a refusal discards all of its changes. Changes by an admin are recorded in the
     /// same transaction.
-    pub(crate) fn write<R, F>(
-        &self,
-        fill: F,
-    ) -> impl Future<Output = Result<R, Refusal>> + Send + use<'_, R, F>
+    pub(crate) fn write<R, F>(&self, fill: F) -> impl Future<Output = Result<R, Refusal>> + Send
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, Refusal> + Send + 'static,
         R: Send + 'static,

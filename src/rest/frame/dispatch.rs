@@ -125,14 +125,14 @@ pub(super) async fn run(
         let form = if route.takes_form() { read_form(&call, body.as_mut()).await? } else { Vec::new() };
         let names = route.inputs.query.iter().map(|it| it.name).chain([QUERY_USERNAME, QUERY_PASSWORD]);
         let query = call.query.with_form(&form, names);
-        let twice = |name| FieldErrors::of(name, "This parameter occurs several times.");
+        let twice = |name| FieldErrors::new(name, "This parameter occurs several times.");
         call.query = Arc::new(query.map_err(twice)?);
     }
     if !call.authenticate_plugin(route)? {
         call.user = route.access.authenticate(&call).await?;
     }
     if let Err(refusal) = call.check_user() {
-        // Where everyone may call, credentials that are no good here are treated like missing ones.
+        // Where everyone may call, credentials that are not valid here are treated like missing ones.
         if !matches!(route.access, Access::Anyone) {
             return Err(refusal);
         }

@@ -19,14 +19,13 @@ pub(crate) fn read_filter<F: Input>(filter: &Map<String, Value>) -> Result<F, Fi
     for (name, value) in filter {
         if !known.contains(&name.as_str()) {
             let name: String = name.chars().take(100).collect();
-            errors.add(FIELD, format!("\"{name}\" is no filter. Choose from: {}.", known.join(", ")));
+            errors.add(FIELD, format!("There is no filter \"{name}\". Choose from: {}.", known.join(", ")));
             continue;
         }
         match text_of(value) {
             Some(text) => pairs.push((name.clone(), text)),
-            None => {
-                errors.add(FIELD, format!("{name}: Not a valid string, number, boolean or list of these."))
-            }
+            None => errors
+                .add(FIELD, format!("{name}: Expected a text, a number, true or false, or a list of these.")),
         }
     }
     errors.or(())?;
@@ -84,9 +83,12 @@ mod tests {
     #[test]
     fn an_unknown_filter_is_refused_and_not_ignored() {
         let errors = read(json!({ "names": "a" })).unwrap_err();
-        assert_eq!(errors, json!({ "filter": ["\"names\" is no filter. Choose from: ids, flag, text."] }));
+        assert_eq!(
+            errors,
+            json!({ "filter": ["There is no filter \"names\". Choose from: ids, flag, text."] })
+        );
         let errors = read(json!({ "ids": [1, 2, 3, 4], "flag": {} })).unwrap_err();
-        let message = "flag: Not a valid string, number, boolean or list of these.";
+        let message = "flag: Expected a text, a number, true or false, or a list of these.";
         assert_eq!(errors, json!({ "filter": [message] }));
         let errors = read(json!({ "ids": [1, 2, 3, 4] })).unwrap_err();
         assert_eq!(errors, json!({ "filter": ["ids: Ensure this field has no more than 3 elements."] }));

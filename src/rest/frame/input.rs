@@ -148,19 +148,19 @@ enum Source<'a> {
 
 impl<'a> Reader<'a> {
     /// Returns a reader of a body, which must be an object.
-    pub(crate) fn of_body(
+    pub(crate) fn from_body(
         value: &'a Value,
         is_partial: bool,
         record: &'a Record,
     ) -> Result<Self, FieldErrors> {
         let values = value
             .as_object()
-            .ok_or_else(|| FieldErrors::of(NO_FIELD, "Invalid data. Expected an object."))?;
+            .ok_or_else(|| FieldErrors::new(NO_FIELD, "Invalid data. Expected an object."))?;
         let source = Source::Body { values, is_partial };
         Ok(Reader { fields: record.fields, source, errors: FieldErrors::default() })
     }
 
-    pub(crate) fn of_query(query: &'a Query, record: &'a Record) -> Self {
+    pub(crate) fn from_query(query: &'a Query, record: &'a Record) -> Self {
         Reader { fields: record.fields, source: Source::Query(query), errors: FieldErrors::default() }
     }
 
@@ -265,7 +265,7 @@ impl<T: Element, const MAX: usize> Input for Many<T, MAX> {
     }
 
     fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
-        let wrong = |message: String| FieldErrors::of(NO_FIELD, message);
+        let wrong = |message: String| FieldErrors::new(NO_FIELD, message);
         let items = input.body.as_array().ok_or_else(|| wrong("Expected a list of items.".to_owned()))?;
         if items.len() > MAX {
             return Err(wrong(format!("Ensure this list has no more than {MAX} elements.")));
@@ -378,7 +378,7 @@ mod tests {
         }
         assert_eq!(
             EverythingEdit::read_element(&json!({}), false).unwrap_err(),
-            FieldErrors::of("name", "This field is required.")
+            FieldErrors::new("name", "This field is required.")
         );
     }
 
@@ -392,23 +392,23 @@ mod tests {
 
     #[test]
     fn an_invalid_value_is_refused_with_a_message_for_its_field() {
-        refused("name", [json!(1), json!([]), json!(true)], "Not a valid string.");
+        refused("name", [json!(1), json!([]), json!(true)], "Expected a text.");
         refused("name", [json!("ääääää")], "Ensure this field has no more than 5 characters.");
         for value in [json!("x"), json!(1.5), json!(true), json!(1e300), json!({}), json!(""), json!("1.0")] {
             refused("number", [value], "A valid integer is required.");
         }
         refused("number", [json!(0), json!(-1)], "Ensure this value is greater than or equal to 1.");
         refused("number", [json!(11)], "Ensure this value is less than or equal to 10.");
-        refused("ratio", [json!("NaN"), json!("inf"), json!([])], "A valid number is required.");
+        refused("ratio", [json!("NaN"), json!("inf"), json!([])], "Expected a number, such as 1.5.");
         refused("ratio", [json!(-0.1)], "Ensure this value is greater than or equal to 0.");
-        refused("flag", [json!(1), json!("yes"), json!([])], "Must be a valid boolean.");
+        refused("flag", [json!(1), json!("yes"), json!([])], "Expected true or false.");
         let urls = ["ftp://a/b", "file:///etc/passwd", "a", "http://", "//a/b", "javascript:alert(1)"];
         refused("url", urls.map(Value::from), "Enter a valid URL.");
         refused("ids", [json!("1,2"), json!({}), json!(1)], "Expected a list of items.");
         refused("ids", [json!([1, 2, 3, 4])], "Ensure this field has no more than 3 elements.");
         refused("ids", [json!([1, null])], "Item 2: This field may not be null.");
         refused("ids", [json!([-1])], "Item 1: Ensure this value is greater than or equal to 0.");
-        refused("extra", [json!([]), json!("{}")], "Not a valid object of names and values.");
+        refused("extra", [json!([]), json!("{}")], "Expected an object of names and values.");
     }
 
     #[test]
@@ -418,12 +418,12 @@ mod tests {
         assert_eq!((good.0.len(), good.0[0].name.as_deref()), (2, Some("a")));
         let wrong = Many::<EverythingEdit, 2>::read(&input(json!([{ "flag": 1 }, { "flag": 1, "name": 1 }])));
         let errors = json!({
-            "flag": ["Item 1: Must be a valid boolean.", "Item 2: Must be a valid boolean."],
-            "name": ["Item 2: Not a valid string."],
+            "flag": ["Item 1: Expected true or false.", "Item 2: Expected true or false."],
+            "name": ["Item 2: Expected a text."],
         });
         assert_eq!(wrong.unwrap_err().into_json(), errors);
         let many = Many::<EverythingEdit, 2>::read(&input(json!([{}, {}, {}]))).unwrap_err();
-        assert_eq!(many, FieldErrors::of(NO_FIELD, "Ensure this list has no more than 2 elements."));
+        assert_eq!(many, FieldErrors::new(NO_FIELD, "Ensure this list has no more than 2 elements."));
         assert!(Many::<EverythingEdit, 2>::read(&input(json!({}))).is_err());
     }
 
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!((it.ids, it.flag, it.text), (None, None, None));
         let errors = ask("ids=1,x&flag=maybe").unwrap_err().into_json();
         let expected = json!({
-            "ids": ["Item 2: A valid integer is required."], "flag": ["Must be a valid boolean."],
+            "ids": ["Item 2: A valid integer is required."], "flag": ["Expected true or false."],
         });
         assert_eq!(errors, expected);
     }
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!((new.name.as_str(), new.number, new.flag), ("a", Some(2), None));
         let edit = EverythingEdit::from(new);
         assert_eq!((edit.name.as_deref(), edit.number), (Some("a"), Some(2)));
-        let missing = FieldErrors::of("name", "This field is required.");
+        let missing = FieldErrors::new("name", "This field is required.");
         for is_partial in [true, false] {
             assert_eq!(NewEverything::read_element(&json!({}), is_partial).unwrap_err(), missing);
         }
@@ -460,7 +460,7 @@ mod tests {
         let action = Action::read_element(&json!({ "id": 7 }), false).unwrap();
         assert_eq!((action.id, action.force), (7, None));
         let errors = Action::read_element(&json!({ "force": 1 }), false).unwrap_err().into_json();
-        let expected = json!({ "id": ["This field is required."], "force": ["Must be a valid boolean."] });
+        let expected = json!({ "id": ["This field is required."], "force": ["Expected true or false."] });
         assert_eq!(errors, expected);
     }
 

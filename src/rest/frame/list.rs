@@ -183,7 +183,7 @@ impl<O: Choice> Readable for Ordering<O> {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
         let text = value.as_str().unwrap_or_default();
         let (name, is_descending) = text.strip_prefix('-').map_or((text, false), |it| (it, true));
-        let by = O::of(name).ok_or_else(|| not_a_choice(value, O::ORDERINGS))?;
+        let by = O::from_name(name).ok_or_else(|| not_a_choice(value, O::ORDERINGS))?;
         Ok(Ordering { by, is_descending })
     }
 }

@@ -95,7 +95,7 @@ static OPTIONAL_LOGIN_FIELDS: [Field; 2] = [
 fn form_body(route: &Route, schemas: &mut Schemas) -> Value {
     let mut properties = Map::new();
     for field in route.inputs.query.iter().chain(&LOGIN_FIELDS) {
-        let mut schema = schemas.of_field(field, true);
+        let mut schema = schemas.field_schema(field, true);
         schema["description"] = field.description.into();
         properties.insert(field.name.to_owned(), schema);
     }
@@ -200,7 +200,7 @@ fn description(access: Access) -> Option<String> {
 }
 
 fn path_parameter(name: &str) -> Value {
-    let schema = match ParameterKind::of(name) {
+    let schema = match ParameterKind::from_name(name) {
         ParameterKind::Id => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
         ParameterKind::Uuid => json!({ "type": "string", "format": "uuid" }),
         ParameterKind::File => json!({ "type": "string", "pattern": r"^[0-9]+(\.ts)?$", "example": "7.ts" }),
@@ -217,7 +217,7 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
         "name": field.name,
         "in": "query",
         "description": field.description,
-        "schema": schemas.of_field(field, true),
+        "schema": schemas.field_schema(field, true),
     });
     if field.is_required {
         parameter["required"] = true.into();
@@ -257,13 +257,13 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
     let success = match route.answer {
         AnswerShape::Nothing => json!({ "description": "Success, without a body." }),
         AnswerShape::One(kind) => {
-            json!({ "description": "Success.", "content": json_of(schemas.of_kind(kind, false)) })
+            json!({ "description": "Success.", "content": json_of(schemas.kind_schema(kind, false)) })
         }
         AnswerShape::Page(kind) => {
-            json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.of_kind(kind, false))) })
+            json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.kind_schema(kind, false))) })
         }
         AnswerShape::ArrayOrPage(kind) => {
-            let item = schemas.of_kind(kind, false);
+            let item = schemas.kind_schema(kind, false);
             let schema = json!({ "anyOf": [{ "type": "array", "items": item }, envelope(item.clone())] });
             json!({ "description": "The list, or the requested page of it.", "content": json_of(schema) })
         }
@@ -528,7 +528,7 @@ impl Schemas {
     }
 
     fn property(&mut self, field: &Field, is_sent: bool) -> Value {
-        let mut schema = self.of_field(field, is_sent);
+        let mut schema = self.field_schema(field, is_sent);
         if schema.get("$ref").is_some() {
             // Members next to `$ref` are ignored.
             schema = json!({ "allOf": [schema] });
@@ -538,8 +538,8 @@ impl Schemas {
     }
 
     /// Declares limits for requests only: values in answers may come from other sources, such as a playlist.
-    fn of_field(&mut self, field: &Field, is_sent: bool) -> Value {
-        let mut schema = self.of_kind(field.kind, is_sent);
+    fn field_schema(&mut self, field: &Field, is_sent: bool) -> Value {
+        let mut schema = self.kind_schema(field.kind, is_sent);
         match field.kind {
             Kind::Text | Kind::Url if is_sent && field.chars_max < usize::MAX => {
                 schema["maxLength"] = field.chars_max.into();
@@ -581,7 +581,7 @@ impl Schemas {
         schema
     }
 
-    fn of_kind(&mut self, kind: Kind, is_sent: bool) -> Value {
+    fn kind_schema(&mut self, kind: Kind, is_sent: bool) -> Value {
         match kind {
             Kind::Text => json!({ "type": "string" }),
             Kind::Url => json!({ "type": "string", "format": "uri" }),
@@ -594,9 +594,9 @@ impl Schemas {
             Kind::NumberChoice(numbers) => json!({ "type": "integer", "enum": numbers }),
             Kind::Object => json!({ "type": "object", "additionalProperties": true }),
             Kind::Any => json!({}),
-            Kind::List(items) => json!({ "type": "array", "items": self.of_kind(*items, is_sent) }),
+            Kind::List(items) => json!({ "type": "array", "items": self.kind_schema(*items, is_sent) }),
             Kind::Either(kinds) => {
-                let kinds: Vec<Value> = kinds.iter().map(|it| self.of_kind(*it, is_sent)).collect();
+                let kinds: Vec<Value> = kinds.iter().map(|it| self.kind_schema(*it, is_sent)).collect();
                 json!({ "anyOf": kinds })
             }
             Kind::Record(record) if is_sent => self.request(record, false),

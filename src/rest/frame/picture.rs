@@ -25,7 +25,7 @@ impl PictureFormat {
     const ALL: [Self; 4] = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp];
 
     /// Returns the format of this content by its first bytes, whatever its name and declared type are.
-    pub(crate) fn of_content(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_content(bytes: &[u8]) -> Option<Self> {
         let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -37,7 +37,7 @@ impl PictureFormat {
     }
 
     /// Returns the format of a file with this name, as [`PictureFormat::extension`] ends it.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let extension = name.rsplit_once('.')?.1;
         Self::ALL.into_iter().find(|it| it.extension() == extension)
     }
@@ -106,12 +106,12 @@ mod tests {
             (b"<!doctype html>", None),
             (b"", None),
         ] {
-            assert_eq!(PictureFormat::of_content(bytes), expected, "{bytes:?}");
+            assert_eq!(PictureFormat::from_content(bytes), expected, "{bytes:?}");
         }
         for format in PictureFormat::ALL {
-            assert_eq!(PictureFormat::of_name(&format!("1.{}", format.extension())), Some(format));
+            assert_eq!(PictureFormat::from_name(&format!("1.{}", format.extension())), Some(format));
             assert!(PICTURE_TYPES.contains(&format.media_type()));
         }
-        assert_eq!(PictureFormat::of_name("png"), None);
+        assert_eq!(PictureFormat::from_name("png"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Plugins as callers: over the pipes of their processes, and over HTTP with the token of a running process.
 //!
-//! A plugin has the level of an admin within the scopes that an admin granted, and is no user: it owns nothing, and routes
+//! A plugin has the level of an admin within the scopes that an admin granted, and is not a user: it owns nothing, and routes
 //! about the caller's own things refuse it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -30,7 +30,7 @@ use crate::app::App;
 use crate::auth::bearer;
 
 /// Why a plugin is refused where callers have things of their own.
-const NO_USER: &str = "This belongs to users, and a plugin is none.";
+const NO_USER: &str = "This belongs to users, and a plugin is not a user.";
 
 /// Answers the calls of plugins over the pipes of their processes.
 pub(crate) struct PluginCalls {
@@ -181,7 +181,7 @@ async fn read(reply: Reply) -> ApiAnswer {
     match String::from_utf8(body.into()) {
         // JSON is written on one line.
         Ok(body) if !body.contains('\n') => ApiAnswer { status, body },
-        _ => ApiAnswer::refused(StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "The answer is no JSON."),
+        _ => ApiAnswer::refused(StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "The answer is not JSON."),
     }
 }
 
@@ -312,7 +312,7 @@ mod tests {
         let undo = rest.admin("GET", "/api/channels/undo/", Value::Null).await.body;
         assert!(undo.to_string().contains("plugin:demo"), "{undo}");
         let stored = rest.models.users.load().get(0).cloned();
-        assert!(stored.is_none(), "a plugin is no user");
+        assert!(stored.is_none(), "a plugin is not a user");
     }
 
     #[tokio::test]

@@ -323,14 +323,16 @@ impl Operation {
             inputs: H::Input::inputs(),
             status: H::Answer::STATUS,
             answer: H::Answer::SHAPE,
-            handler: Arc::new(move |call, input| Ok(reply_with(handler.start(call, H::Input::read(input)?)))),
+            handler: Arc::new(move |call: Call, input: &RequestInput| {
+                Ok(reply_with(handler.start(call, H::Input::read(input)?)))
+            }),
         }
     }
 }
 
 /// Turns the answer of a handler into a reply. Compiled once for each type of answer.
 fn reply_with<A: Answer>(answer: BoxFuture<'static, Result<A, Refusal>>) -> HandlerFuture {
-    Box::pin(async { Ok(answer.await?.into_reply()) })
+    Box::pin(async move { Ok(answer.await?.into_reply()) })
 }
 
 /// An async function that takes a [`Call`], or a call and an [`Input`], and answers.

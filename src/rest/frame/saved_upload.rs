@@ -24,14 +24,14 @@ pub(crate) struct SavedUpload {
 
 impl SavedUpload {
     /// Saves an uploaded file under a new name with this extension.
-    pub(crate) async fn of(
+    pub(crate) async fn save(
         call: &Call,
         file: Upload,
         folder: Folder,
         extension: &str,
     ) -> Result<Self, Refusal> {
         if file.len() == 0 {
-            return Err(FieldErrors::of(FILE, "The submitted file is empty.").into());
+            return Err(FieldErrors::new(FILE, "The submitted file is empty.").into());
         }
         let name = format!("{}.{extension}", Uuid::new_v4());
         let (app, to) = (call.app.clone(), name.clone());

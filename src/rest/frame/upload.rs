@@ -126,7 +126,7 @@ pub(super) async fn read_multipart(
         } else if file.is_none() {
             file = Some(read_file(part, files, limits).await?);
         } else {
-            return Err(Refusal::fields(FieldErrors::of(FILE, "Send one file only.")));
+            return Err(Refusal::fields(FieldErrors::new(FILE, "Send one file only.")));
         }
     }
     Err(Refusal::bad_request(format!("A multipart body has at most {PARTS_MAX} parts.")))

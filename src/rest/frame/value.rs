@@ -101,7 +101,7 @@ pub(crate) trait Choice: Copy + 'static {
     /// Each name, and each name with a minus for descending order.
     const ORDERINGS: &'static [&'static str];
 
-    fn of(name: &str) -> Option<Self>;
+    fn from_name(name: &str) -> Option<Self>;
 
     fn name(self) -> &'static str;
 }
@@ -122,7 +122,7 @@ macro_rules! choice {
             const NAMES: &'static [&'static str] = &[$($name),+];
             const ORDERINGS: &'static [&'static str] = &[$($name, concat!("-", $name)),+];
 
-            fn of(name: &str) -> Option<Self> {
+            fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$value),)+
                     _ => None,
@@ -147,7 +147,7 @@ impl<T: Choice> Shape for Named<T> {
 
 impl<T: Choice> Readable for Named<T> {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
-        value.as_str().and_then(T::of).map(Named).ok_or_else(|| not_a_choice(value, T::NAMES))
+        value.as_str().and_then(T::from_name).map(Named).ok_or_else(|| not_a_choice(value, T::NAMES))
     }
 }
 
@@ -239,7 +239,7 @@ impl Readable for String {
 }
 
 fn text<'a>(text: Option<&'a str>, field: &Field) -> Result<&'a str, String> {
-    let text = text.ok_or("Not a valid string.")?;
+    let text = text.ok_or("Expected a text.")?;
     if text.is_empty() && !field.may_be_blank {
         return Err("This field may not be blank.".to_owned());
     }
@@ -299,7 +299,7 @@ impl Readable for bool {
             _ => None,
         };
         let read = value.as_bool().or_else(|| value.as_str().and_then(of_text));
-        read.ok_or_else(|| "Must be a valid boolean.".to_owned())
+        read.ok_or_else(|| "Expected true or false.".to_owned())
     }
 }
 
@@ -390,7 +390,7 @@ impl Readable for f64 {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         let of_text = |it: &str| it.trim().parse().ok().filter(|it: &f64| it.is_finite());
         let read = value.as_f64().or_else(|| value.as_str().and_then(of_text));
-        let number = read.ok_or("A valid number is required.")?;
+        let number = read.ok_or("Expected a number, such as 1.5.")?;
         if let Some(least) = field.least.filter(|it| number < *it as f64) {
             return Err(format!("Ensure this value is greater than or equal to {least}."));
         }
@@ -420,7 +420,7 @@ impl Shape for Uuid {
 impl Readable for Uuid {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
         let read = value.as_str().and_then(|it| Uuid::try_parse(it).ok());
-        read.ok_or_else(|| "Must be a valid UUID.".to_owned())
+        read.ok_or_else(|| "Expected a UUID, such as 3f2504e0-4f89-41d3-9a0c-0305e82c3301.".to_owned())
     }
 }
 
@@ -431,7 +431,7 @@ impl Shape for Map<String, Value> {
 impl Readable for Map<String, Value> {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
         let read = value.as_object().cloned();
-        read.ok_or_else(|| "Not a valid object of names and values.".to_owned())
+        read.ok_or_else(|| "Expected an object of names and values.".to_owned())
     }
 }
 

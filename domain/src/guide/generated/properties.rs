@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
                 None
             }
             Some(_) => {
-                self.refuse(field, "Not a valid string.");
+                self.refuse(field, "Expected a text.");
                 None
             }
         }
@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
             None | Some(Value::Null) => false,
             Some(Value::Bool(flag)) => *flag,
             Some(_) => {
-                self.refuse(field, "Must be a valid boolean.");
+                self.refuse(field, "Expected true or false.");
                 false
             }
         }

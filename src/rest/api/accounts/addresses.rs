@@ -77,7 +77,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/accounts/users/{id}/addresses/",
             ADMIN,
             "Returns the addresses of a user for players.",
-            of_user,
+            addresses_of_user,
         )
         .refuses(StatusCode::NOT_FOUND, "The user does not exist."),
     ]
@@ -87,7 +87,7 @@ async fn own(call: Call) -> Result<PlayerAddressesView, Refusal> {
     Ok(addresses(&call, call.user()?))
 }
 
-async fn of_user(call: Call) -> Result<PlayerAddressesView, Refusal> {
+async fn addresses_of_user(call: Call) -> Result<PlayerAddressesView, Refusal> {
     let user = call.app.models.users.load().get(call.id()?).cloned().ok_or_else(Refusal::unknown::<User>)?;
     Ok(addresses(&call, &user))
 }

@@ -94,13 +94,13 @@ async fn generate(call: Call, body: KeyOwner) -> Result<Created<NewKeyView>, Ref
 }
 
 async fn choose(call: Call, body: ChosenKey) -> Result<KeyChangedView, Refusal> {
-    let key = of_text(&call, "key", Some(body.key))?;
+    let key = checked_key(&call, "key", Some(body.key))?;
     change(&call, KeyOwner { user_id: body.user_id }, move |user| user.api_key = key).await?;
     Ok(KeyChangedView { success: true })
 }
 
 /// Returns the key that a client has sent in this field, for storage; `None` if it sent none.
-pub(super) fn of_text(call: &Call, field: &str, sent: Option<Secret>) -> Result<Option<ApiKey>, Refusal> {
+pub(super) fn checked_key(call: &Call, field: &str, sent: Option<Secret>) -> Result<Option<ApiKey>, Refusal> {
     let Some(key) = sent.filter(|it| !it.expose().is_empty()) else { return Ok(None) };
     check_api_key(key.expose()).map_err(|reason| Refusal::field(field, reason.to_string()))?;
     Ok(Some(call.app.auth.api_key(key)))

@@ -31,7 +31,7 @@ pub(crate) fn check(config: &Map<String, Value>) -> Result<(), Refusal> {
     match config.get("fallback") {
         None | Some(Value::Null) => {}
         Some(Value::Object(fallback)) => check_look(fallback, "fallback.")?,
-        Some(_) => return Err(wrong("fallback", "Not a valid object of names and values.")),
+        Some(_) => return Err(wrong("fallback", "Expected an object of names and values.")),
     }
     let url = text(config, "url", "")?.unwrap_or_default();
     let is_web = |it: Url| matches!(it.scheme(), "http" | "https") && it.has_host();
@@ -70,7 +70,7 @@ fn text<'a>(config: &'a Map<String, Value>, name: &str, prefix: &str) -> Result<
     match config.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(wrong(&format!("{prefix}{name}"), "Not a valid string.")),
+        Some(_) => Err(wrong(&format!("{prefix}{name}"), "Expected a text.")),
     }
 }
 

@@ -195,7 +195,7 @@ async fn add(call: &Call, user: &User, browser: Option<BrowserLogin>) -> Result<
 
 /// Stores a login under a new id, and removes those of its user that have ended or are too many.
 fn put_new(write: &mut Write<'_>, login: DeviceLogin, generation: u32) -> Result<Arc<DeviceLogin>, Refusal> {
-    let known = of_user(write, login.user)?;
+    let known = logins_of_user(write, login.user)?;
     for id in surplus(&known, generation, login.address, &login.agent, login.used_at) {
         write.remove::<DeviceLogin>(id.0)?;
     }
@@ -289,7 +289,7 @@ pub(super) fn replace_password(
     user.set_password(password);
     let kept = kept.filter(|it| it.login.user == user.id);
     let mut is_kept = false;
-    for mut login in of_user(write, user.id)? {
+    for mut login in logins_of_user(write, user.id)? {
         if kept.as_ref().is_some_and(|it| it.key() == login.key) {
             login.generation = user.generation;
             write.put(&login)?;
@@ -308,12 +308,12 @@ pub(super) fn replace_password(
 
 /// Ends all logins of a user who is deleted.
 pub(super) fn end_all(write: &mut Write<'_>, user: UserId) -> Result<(), Refusal> {
-    for login in of_user(write, user)? {
+    for login in logins_of_user(write, user)? {
         write.remove::<DeviceLogin>(login.id.0)?;
     }
     Ok(())
 }
 
-fn of_user(write: &Write<'_>, user: UserId) -> Result<Vec<DeviceLogin>, Refusal> {
+fn logins_of_user(write: &Write<'_>, user: UserId) -> Result<Vec<DeviceLogin>, Refusal> {
     Ok(write.by::<DeviceLogin>("user", user.0.to_be_bytes())?)
 }

@@ -65,7 +65,7 @@ async fn remove_of(call: Call) -> Result<NoContent, Refusal> {
 
 async fn show(call: Call) -> Result<Picture, Refusal> {
     let name = call.text("name")?.to_owned();
-    let format = PictureFormat::of_name(&name).ok_or_else(unknown)?;
+    let format = PictureFormat::from_name(&name).ok_or_else(unknown)?;
     fetch_upload(&call.app, Folder::Avatars, &name).await;
     let files = call.app.files.clone();
     let read = run_blocking("read a picture", move || std::fs::read(files.path(Folder::Avatars, &name)?));
@@ -86,8 +86,8 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
     let files = call.app.files.clone();
     let saved = run_blocking("store a picture", move || {
         let bytes = upload.bytes().map_err(|error| storing_failed(&error))?;
-        let format = PictureFormat::of_content(&bytes).ok_or_else(|| {
-            Refusal::field(FILE, "Upload a valid image. The file is no PNG, JPEG, GIF or WebP picture.")
+        let format = PictureFormat::from_content(&bytes).ok_or_else(|| {
+            Refusal::field(FILE, "Upload a valid image. The file is not a PNG, JPEG, GIF or WebP picture.")
         })?;
         let name = format!("{id}-{}.{}", Uuid::new_v4().simple(), format.extension());
         files.save(Folder::Avatars, &name, &*bytes).map_err(|error| storing_failed(&error))?;
@@ -210,7 +210,7 @@ mod tests {
     async fn a_file_that_is_no_picture_or_too_large_is_refused_and_stored_nowhere() {
         let rest = Rest::start().await;
         let svg = upload(&rest, OWN, STREAMER_USER, b"<svg onload=\"alert(1)\"/>").await;
-        let message = "Upload a valid image. The file is no PNG, JPEG, GIF or WebP picture.";
+        let message = "Upload a valid image. The file is not a PNG, JPEG, GIF or WebP picture.";
         assert_eq!((svg.status, svg.body), (400, json!({ "file": [message] })));
         let large = vec![0x89; usize::try_from(PICTURE_BYTES_MAX).unwrap() + 1];
         let headers = [("authorization", &*rest.bearer(STREAMER_USER)), ("content-type", "image/png")];

@@ -44,7 +44,7 @@ pub(super) fn merge(user: &mut User, sent: Map<String, Value>) -> Result<(), Ref
             (PLAYER_PASSWORD, value) => user.set_player_password(player_password(value)?),
             (HIDE_ADULT, Value::Null) => user.hide_adult = false,
             (HIDE_ADULT, Value::Bool(hide)) => user.hide_adult = hide,
-            (HIDE_ADULT, _) => return Err(wrong(HIDE_ADULT, "Must be a valid boolean.")),
+            (HIDE_ADULT, _) => return Err(wrong(HIDE_ADULT, "Expected true or false.")),
             (_, Value::Null) => drop(user.custom_properties.remove(&key)),
             (_, value) => {
                 check_value(&key, &value).map_err(|message| wrong(&key, &message))?;
@@ -70,7 +70,7 @@ fn check_value(key: &str, value: &Value) -> Result<(), String> {
         },
         RECORDINGS_ENABLED | CATCHUP_ENABLED => match value.is_boolean() {
             true => true,
-            false => return Err("Must be a valid boolean.".to_owned()),
+            false => return Err("Expected true or false.".to_owned()),
         },
         OUTPUT_FORMATS if has_formats(value) => true,
         OUTPUT_FORMATS => {
@@ -155,7 +155,7 @@ fn player_password(value: Value) -> Result<Option<Secret>, Refusal> {
             Err(wrong(PLAYER_PASSWORD, "Control characters are not allowed."))
         }
         Value::String(text) => Ok(Some(Secret::new(text))),
-        _ => Err(wrong(PLAYER_PASSWORD, "Not a valid string.")),
+        _ => Err(wrong(PLAYER_PASSWORD, "Expected a text.")),
     }
 }
 
@@ -240,21 +240,21 @@ mod tests {
     #[test]
     fn an_invalid_property_is_refused_with_the_reason() {
         for (sent, message) in [
-            (json!({ "xc_password": 7 }), "xc_password: Not a valid string."),
+            (json!({ "xc_password": 7 }), "xc_password: Expected a text."),
             (json!({ "xc_password": "a\nb" }), "xc_password: Control characters are not allowed."),
             (
                 json!({ "xc_password": "x".repeat(129) }),
                 "xc_password: Ensure this field has no more than 128 characters.",
             ),
-            (json!({ "hide_adult_content": "yes" }), "hide_adult_content: Must be a valid boolean."),
+            (json!({ "hide_adult_content": "yes" }), "hide_adult_content: Expected true or false."),
             (json!({ "epg_days": -1 }), "epg_days: A number of days from 0 to 365 is required."),
             (json!({ "epg_prev_days": "7" }), "epg_prev_days: A number of days from 0 to 365 is required."),
             (
                 json!({ "recording_quota_bytes": "1 GB" }),
                 "recording_quota_bytes: A number of bytes from 0 to 9007199254740991 is required.",
             ),
-            (json!({ "catchup_enabled": 1 }), "catchup_enabled: Must be a valid boolean."),
-            (json!({ "recordings_enabled": "on" }), "recordings_enabled: Must be a valid boolean."),
+            (json!({ "catchup_enabled": 1 }), "catchup_enabled: Expected true or false."),
+            (json!({ "recordings_enabled": "on" }), "recordings_enabled: Expected true or false."),
             (json!({ "output_format": ["ts"] }), "output_format: This value is not valid."),
             (
                 json!({ "output_formats": ["ts", "rtmp"] }),

@@ -158,7 +158,7 @@ pub(super) fn check_permissions(ids: Vec<PermissionId>) -> Result<BTreeSet<Permi
     match unknown {
         Some(id) => {
             let message = format!("Invalid pk \"{id}\" - object does not exist.");
-            Err(FieldErrors::of("permissions", message))
+            Err(FieldErrors::new("permissions", message))
         }
         None => Ok(ids.into_iter().collect()),
     }

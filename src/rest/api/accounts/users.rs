@@ -171,7 +171,7 @@ async fn retrieve(call: Call) -> Result<UserView, Refusal> {
 
 async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> {
     let mut edit = UserEdit::from(new);
-    let key = api_keys::of_text(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
+    let key = api_keys::checked_key(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
     let password = edit.password.take().ok_or_else(|| FieldErrors::required("password"))?;
     let mut user = User::new(UserId(0), "", UserLevel::Streamer, now_ms());
     edit.apply(&mut user)?;
@@ -191,7 +191,7 @@ async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> 
 async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     let id = call.id()?;
     let known = call.app.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
-    let key = api_keys::of_text(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
+    let key = api_keys::checked_key(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
     let password = edit.password.take();
     if known.id == call.identity()?.id {
         properties::check_own_networks(&call, |user| edit.clone().apply(user))?;

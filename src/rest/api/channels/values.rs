@@ -172,7 +172,7 @@ pub(super) struct GroupFilter {
 
 impl GroupFilter {
     /// A renamed group also matches its former names.
-    pub(super) fn of(wanted: GroupNames, groups: &Table<Group>) -> Self {
+    pub(super) fn new(wanted: GroupNames, groups: &Table<Group>) -> Self {
         let (mut names, mut ids) = (Vec::new(), Vec::new());
         for text in wanted.0 {
             let of_name = groups.one_by("name", &text);

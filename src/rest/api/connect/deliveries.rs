@@ -213,11 +213,11 @@ impl DeadLetterSelection {
             (ids, Some(filter)) => {
                 let filter = read_filter::<DeliveryFilters>(&filter)?.filter(plugins)?;
                 if filter.is_dead == Some(false) {
-                    return Err(FieldErrors::of("filter", "state: Only dead letters can be selected."));
+                    return Err(FieldErrors::new("filter", "state: Only dead letters can be selected."));
                 }
                 Ok(DeliveryFilter { ids, ..filter })
             }
-            (None, None) => Err(FieldErrors::of(NO_FIELD, "Give ids or a filter.")),
+            (None, None) => Err(FieldErrors::new(NO_FIELD, "Give ids or a filter.")),
         }
     }
 }
@@ -239,7 +239,7 @@ fn view(
             Recipient::Plugin(id) => plugins.get(id).map(|it| it.key.to_string()),
         },
         action: delivery.run.map(|it| it.action),
-        cause: Named(CauseName::of_run(cause)),
+        cause: Named(CauseName::from_cause(cause)),
         state: Named(if is_dead { DeliveryState::Dead } else { DeliveryState::Waiting }),
         event: delivery.event,
         event_id: delivery.event_id,

@@ -71,7 +71,7 @@ pub(super) struct FieldNames {
 impl FieldNames {
     /// Returns the field of an answer that names the reason why a field is refused. Clients that send `config` look for it
     /// there.
-    pub(super) fn of(&self, name: &'static str) -> &'static str {
+    pub(super) fn label(&self, name: &'static str) -> &'static str {
         let is_of_target = TargetSettings::RECORD.fields.iter().any(|it| it.name == name);
         match name {
             _ if self.has_config && is_of_target && !self.at_top.contains(&name) => CONFIG,
@@ -86,12 +86,12 @@ impl FieldNames {
 impl IntegrationChange {
     /// Reads an edit. A setting of the target at the top level outranks one in `config`, unless it is what the integration
     /// shows already: clients send whole records back.
-    pub(super) fn of(mut edit: IntegrationEdit, before: Option<&Integration>) -> Result<Self, FieldErrors> {
+    pub(super) fn new(mut edit: IntegrationEdit, before: Option<&Integration>) -> Result<Self, FieldErrors> {
         let config = edit.config.take();
         let has_config = config.is_some();
         let inside = config.map(|it| TargetSettings::read_element(&Value::Object(it), true));
         let mut target = inside.transpose().map_err(|it| it.inside(CONFIG))?.unwrap_or_default();
-        let shown = before.map(|it| ShownTarget::of(&it.target)).unwrap_or_default();
+        let shown = before.map(|it| ShownTarget::new(&it.target)).unwrap_or_default();
         let mut at_top = Vec::new();
         macro_rules! take {
             ($($name:literal: $sent:expr, $shown:ident => $into:ident);+ $(;)?) => {$(
@@ -128,8 +128,8 @@ impl IntegrationChange {
             integration.parallel = u8::try_from(parallel).unwrap_or(u8::MAX);
         }
         set(&mut integration.max_age_s, edit.max_age);
-        let kind = edit.r#type.map_or(TargetType::of_target(&integration.target), |it| it.0);
-        let mut refuse = |name: &'static str, reason: String| errors.add(names.of(name), reason);
+        let kind = edit.r#type.map_or(TargetType::from_target(&integration.target), |it| it.0);
+        let mut refuse = |name: &'static str, reason: String| errors.add(names.label(name), reason);
         target.apply(kind, &mut integration.target, &mut refuse);
         if let Some(events) = edit.events {
             subscribe(&mut integration.subscriptions, &events);
@@ -301,7 +301,7 @@ fn set_templates(
     }
     for (event, template) in sent {
         let event: String = event.chars().take(64).collect();
-        if EventName::of(&event).is_none() {
+        if EventName::from_name(&event).is_none() {
             refuse("payload_templates", format!("Unknown event {event:?}."));
         } else if template.as_str().is_some_and(|it| !it.is_empty()) {
             refuse("payload_templates", format!("{event}: The integration does not receive this event."));

@@ -95,8 +95,9 @@ async fn list(
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<ArrayOrPage<IntegrationView>, Refusal> {
     let integrations = call.app.models.integrations.load();
-    let is_of_type =
-        |it: &Integration| filters.r#type.is_none_or(|wanted| wanted.0 == TargetType::of_target(&it.target));
+    let is_of_type = |it: &Integration| {
+        filters.r#type.is_none_or(|wanted| wanted.0 == TargetType::from_target(&it.target))
+    };
     let found: Vec<_> = integrations
         .iter()
         .filter(|it| matches(filters.search.as_ref(), [&it.name]))
@@ -112,7 +113,7 @@ async fn retrieve(call: Call) -> Result<IntegrationView, Refusal> {
 
 async fn create(call: Call, new: NewIntegration) -> Result<Created<IntegrationView>, Refusal> {
     let mut made = blank_integration(Target::Webhook(blank_webhook()));
-    let change = IntegrationChange::of(new.into(), None)?;
+    let change = IntegrationChange::new(new.into(), None)?;
     let names = change.names.clone();
     change.apply(&mut made)?;
     check_target(&call, None, &made, &names).await?;
@@ -132,12 +133,12 @@ async fn update(call: Call, edit: IntegrationEdit) -> Result<IntegrationView, Re
     let before = call.app.models.integrations.load();
     let before = before.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
     let mut after = (**before).clone();
-    let change = IntegrationChange::of(edit.clone(), Some(before))?;
+    let change = IntegrationChange::new(edit.clone(), Some(before))?;
     let names = change.names.clone();
     change.apply(&mut after)?;
     check_target(&call, Some(before), &after, &names).await?;
     call.update(move |write, integration: &mut Integration| {
-        IntegrationChange::of(edit, Some(integration))?.apply(integration)?;
+        IntegrationChange::new(edit, Some(integration))?.apply(integration)?;
         number_subscriptions(write, integration)
     })
     .await
@@ -162,7 +163,7 @@ async fn check_target(
         }
         Target::Plugin(action) => check_action(call, action).await?,
     };
-    checked.map_err(|wrong| Refusal::field(names.of(wrong.field), wrong.reason))
+    checked.map_err(|wrong| Refusal::field(names.label(wrong.field), wrong.reason))
 }
 
 /// Checks that a plugin is installed and has an action.
@@ -283,7 +284,7 @@ pub(super) fn number_subscriptions(
     integration: &mut Integration,
 ) -> Result<(), Refusal> {
     for subscription in integration.subscriptions.iter_mut().filter(|it| it.id == 0) {
-        // Shared with the ids of integrations, because a subscription is no record of its own.
+        // Shared with the ids of integrations, because a subscription is not a record of its own.
         subscription.id = write.next_id::<Integration>()?;
     }
     Ok(())

@@ -38,7 +38,7 @@ choice!(
 );
 
 impl CauseName {
-    pub(super) fn of_run(cause: RunCause) -> Self {
+    pub(super) fn from_cause(cause: RunCause) -> Self {
         match cause {
             RunCause::Event => Self::Event,
             RunCause::Schedule => Self::Schedule,
@@ -68,9 +68,9 @@ impl PluginFilter {
             (integration, None) => Ok(integration.map(Recipient::Integration)),
             (None, Some(key)) => match plugins.one_by("key", &key) {
                 Some(plugin) => Ok(Some(Recipient::Plugin(plugin.id))),
-                None => Err(FieldErrors::of("plugin", "There is no plugin with this key.")),
+                None => Err(FieldErrors::new("plugin", "There is no plugin with this key.")),
             },
-            (Some(_), Some(_)) => Err(FieldErrors::of("plugin", "Select an integration or a plugin.")),
+            (Some(_), Some(_)) => Err(FieldErrors::new("plugin", "Select an integration or a plugin.")),
         }
     }
 }
@@ -186,7 +186,7 @@ async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<De
     let filter = LogFilter {
         to: PluginFilter { integration: filters.integration, plugin: filters.plugin }.recipient(&plugins)?,
         to_one_of: filters.r#type.map(|wanted| {
-            let of_type = |it: &Integration| TargetType::of_target(&it.target) == wanted.0;
+            let of_type = |it: &Integration| TargetType::from_target(&it.target) == wanted.0;
             let of_type =
                 integrations.iter().filter(|it| of_type(it)).map(|it| Recipient::Integration(it.id));
             let runs = plugins.iter().filter(|_| wanted.0 == TargetType::Plugin);
@@ -230,14 +230,14 @@ pub(super) fn view(
         integration: entry.to.integration(),
         integration_name: integration.map(|it| it.name.clone()),
         r#type: match entry.to {
-            Recipient::Integration(_) => integration.map(|it| Named(TargetType::of_target(&it.target))),
+            Recipient::Integration(_) => integration.map(|it| Named(TargetType::from_target(&it.target))),
             Recipient::Plugin(_) => Some(Named(TargetType::Plugin)),
         },
         plugin: match entry.to {
             Recipient::Integration(_) => None,
             Recipient::Plugin(id) => plugins.get(id).map(|it| it.key.to_string()),
         },
-        cause: Named(CauseName::of_run(entry.cause)),
+        cause: Named(CauseName::from_cause(entry.cause)),
         subscription_id: entry.subscription,
         delivery_id: entry.delivery.map(|it| it.0),
         is_test: entry.is_test(),

@@ -221,7 +221,7 @@ async fn events(_: Call) -> Result<Vec<ConnectEventView>, Refusal> {
     let integration = blank_integration(Target::Webhook(blank_webhook()));
     let now = now_ms();
     let view = |name: &&'static str| {
-        let event = EventName::of(name)?;
+        let event = EventName::from_name(name)?;
         let (summary, payload) = sample(&integration, name, now);
         let filters = Filter::ALL.iter().map(|it| it.0).collect();
         Some(ConnectEventView { event: Named(event), summary, payload, filters })

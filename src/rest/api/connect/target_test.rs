@@ -68,7 +68,7 @@ async fn test(call: Call) -> Result<IntegrationTestView, Refusal> {
     let shown = shown.map(|it| view(it, &integrations, &plugins));
     Ok(IntegrationTestView {
         success: is_success,
-        r#type: Named(TargetType::of_target(&integration.target)),
+        r#type: Named(TargetType::from_target(&integration.target)),
         request_payload: shown.as_ref().map(|it| it.request_payload.clone()).unwrap_or_default(),
         result: shown.map(DeliveryLogView::into_result).unwrap_or_default(),
         results,

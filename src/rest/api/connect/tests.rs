@@ -308,7 +308,7 @@ async fn dead_letters_are_selected_by_id_or_by_filter_and_never_by_accident() {
         let path = format!("/api/connect/deliveries/{action}/");
         is_refused(&rest.admin("POST", &path, json!({})).await, "non_field_errors", "Give ids or a filter");
         let unknown = json!({ "filter": { "status": "dead" } });
-        is_refused(&rest.admin("POST", &path, unknown).await, "filter", "is no filter");
+        is_refused(&rest.admin("POST", &path, unknown).await, "filter", "There is no filter");
         let waiting = json!({ "filter": { "state": "waiting" } });
         is_refused(&rest.admin("POST", &path, waiting).await, "filter", "Only dead letters");
         let none = rest.admin("POST", &path, json!({ "filter": {} })).await;

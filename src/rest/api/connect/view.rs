@@ -220,20 +220,20 @@ impl Render for Integration {
         let (stored, failing_since) =
             state.map(|it| (it.paused.clone(), it.failing_since)).unwrap_or_default();
         let status = lookup.statuses.iter().find(|it| it.id == self.id);
-        // A missing plugin is no stored state.
+        // A missing plugin is not a stored state.
         let paused = stored.or_else(|| status?.paused.clone().filter(|_| is_plugin(&self.target)));
         let signing = match &self.target {
             Target::Webhook(webhook) => webhook.signing.as_ref(),
             Target::Script(_) | Target::Plugin(_) => None,
         };
         let old_until = signing.and_then(|it| it.old.as_ref()).map(|it| it.1);
-        let shown = ShownTarget::of(&self.target);
+        let shown = ShownTarget::new(&self.target);
         let enabled = self.subscriptions.iter().filter(|it| it.is_enabled);
         let templates = self.subscriptions.iter().filter_map(|it| Some((&it.event, it.template.as_ref()?)));
         IntegrationView {
             id: self.id,
             name: self.name.clone(),
-            r#type: Named(TargetType::of_target(&self.target)),
+            r#type: Named(TargetType::from_target(&self.target)),
             enabled: self.is_enabled,
             config: shown.config(&self.target),
             url: shown.url,
@@ -249,7 +249,7 @@ impl Render for Integration {
             timeout: shown.timeout,
             plugin: shown.plugin,
             action: shown.action,
-            events: enabled.filter_map(|it| EventName::of(&it.event)).map(Named).collect(),
+            events: enabled.filter_map(|it| EventName::from_name(&it.event)).map(Named).collect(),
             payload_templates: templates.map(|it| (it.0.clone(), it.1.clone().into())).collect(),
             subscriptions: self.subscriptions.iter().filter_map(|it| subscription_view(self, it)).collect(),
             parallel: self.parallel.into(),
@@ -280,7 +280,7 @@ pub(super) fn subscription_view(
 ) -> Option<EventSubscriptionView> {
     Some(EventSubscriptionView {
         id: subscription.id,
-        event: Named(EventName::of(&subscription.event)?),
+        event: Named(EventName::from_name(&subscription.event)?),
         enabled: subscription.is_enabled,
         payload_template: subscription.template.clone(),
         integration: integration.id,
@@ -288,7 +288,7 @@ pub(super) fn subscription_view(
 }
 
 impl TargetType {
-    pub(super) fn of_target(target: &Target) -> Self {
+    pub(super) fn from_target(target: &Target) -> Self {
         match target {
             Target::Webhook(_) => Self::Webhook,
             Target::Script(_) => Self::Script,
@@ -314,11 +314,11 @@ pub(super) struct ShownTarget {
 }
 
 impl ShownTarget {
-    pub(super) fn of(target: &Target) -> Self {
+    pub(super) fn new(target: &Target) -> Self {
         match target {
             Target::Webhook(webhook) => Self {
                 url: Some(webhook.url.to_string()),
-                method: WebhookMethod::of(&webhook.method).map(Named),
+                method: WebhookMethod::from_name(&webhook.method).map(Named),
                 headers: webhook.headers.iter().map(|it| (it.0.clone(), HIDDEN.into())).collect(),
                 preset: webhook.preset.map(Named),
                 options: webhook.options.iter().map(|it| (it.0.clone(), it.1.clone().into())).collect(),

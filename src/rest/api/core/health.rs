@@ -133,7 +133,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<HealthView, Refusal> {
     let is_admin = call.identity()?.may(UserLevel::Admin);
-    let seen = SeenCounts::of(&call, is_admin).await;
+    let seen = SeenCounts::count(&call, is_admin).await;
     // Reads the file system.
     run_blocking("read the state of the gateway", move || view(&call, is_admin, seen)).await
 }
@@ -146,7 +146,7 @@ struct SeenCounts {
 }
 
 impl SeenCounts {
-    async fn of(call: &Call, is_admin: bool) -> Self {
+    async fn count(call: &Call, is_admin: bool) -> Self {
         let channels = call.app.models.channels.load();
         if is_admin {
             let live = call.app.counts();

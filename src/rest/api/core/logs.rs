@@ -94,7 +94,7 @@ fn view(line: &LogLine) -> LogLineView {
     LogLineView {
         id: line.id,
         timestamp: Time(line.at),
-        level: Named(LogLineLevel::of_level(line.level)),
+        level: Named(LogLineLevel::new(line.level)),
         target: line.target.to_owned(),
         message: line.text.clone(),
     }
@@ -113,7 +113,7 @@ impl LogLineLevel {
         Self::ALL.into_iter().find(|it| it.0 == self).map_or(Level::TRACE, |it| it.1)
     }
 
-    fn of_level(level: Level) -> Self {
+    fn new(level: Level) -> Self {
         Self::ALL.into_iter().find(|it| it.1 == level).map_or(Self::Trace, |it| it.0)
     }
 }

@@ -108,7 +108,7 @@ impl UserAgentEdit {
         set_fields!(agent from self: name, user_agent, description, is_active);
         match HeaderValue::from_str(&agent.user_agent) {
             Ok(_) => Ok(()),
-            Err(_) => Err(FieldErrors::of("user_agent", "This is not a valid header value.")),
+            Err(_) => Err(FieldErrors::new("user_agent", "This is not a valid header value.")),
         }
     }
 }

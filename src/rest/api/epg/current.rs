@@ -48,7 +48,7 @@ async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>
             let found = uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
             let found = found.filter(|it| visible(&limits, it));
             let channels: Vec<Arc<Channel>> = found.cloned().collect();
-            read_guide(move || Ok(of_channels(&guides, &channels))).await
+            read_guide(move || Ok(programmes_of_channels(&guides, &channels))).await
         }
         (None, Some(ids)) => {
             let (links, limits) = (guides.links(), call.view_limits());
@@ -56,7 +56,7 @@ async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>
             let is_readable =
                 |id: &GuideChannelId| sees_all || links.channels_of(*id).any(|it| visible(&limits, it));
             let ids: Vec<_> = ids.into_iter().filter(is_readable).collect();
-            read_guide(move || Ok(of_guide_channels(&guides, &ids))).await
+            read_guide(move || Ok(programmes_of_guide_channels(&guides, &ids))).await
         }
         _ => {
             let message = "Provide either channel_uuids or epg_data_ids, and not both.";
@@ -65,7 +65,7 @@ async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>
     }
 }
 
-fn of_channels(guides: &GuideReader, channels: &[Arc<Channel>]) -> Vec<GridProgramView> {
+fn programmes_of_channels(guides: &GuideReader, channels: &[Arc<Channel>]) -> Vec<GridProgramView> {
     let running = |channel: &Arc<Channel>| {
         let guide = guides.of_channel(channel)?;
         let tvg_id = match guide.is_generated() {
@@ -77,7 +77,7 @@ fn of_channels(guides: &GuideReader, channels: &[Arc<Channel>]) -> Vec<GridProgr
     channels.iter().filter_map(running).collect()
 }
 
-fn of_guide_channels(guides: &GuideReader, ids: &[GuideChannelId]) -> Vec<GridProgramView> {
+fn programmes_of_guide_channels(guides: &GuideReader, ids: &[GuideChannelId]) -> Vec<GridProgramView> {
     let running = |id: &GuideChannelId| {
         let guide = guides.of_guide_channel(*id)?;
         let running = running(guides, &guide, &guide.guide_channel.key)?;
@@ -89,6 +89,6 @@ fn of_guide_channels(guides: &GuideReader, ids: &[GuideChannelId]) -> Vec<GridPr
 /// Returns the running programme of a guide, with the next one.
 fn running(guides: &GuideReader, guide: &ChannelGuide, tvg_id: &str) -> Option<GridProgramView> {
     let (running, next) = guide.now_and_next(guides.now);
-    let next = next.map(|it| ProgramView::of(&it, tvg_id));
-    Some(GridProgramView { next, ..GridProgramView::of(&running?, tvg_id) })
+    let next = next.map(|it| ProgramView::new(&it, tvg_id));
+    Some(GridProgramView { next, ..GridProgramView::new(&running?, tvg_id) })
 }

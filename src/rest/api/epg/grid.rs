@@ -125,6 +125,6 @@ fn rows(guides: &GuideReader, channels: &[&Arc<Channel>]) -> Vec<GridRow> {
 impl GridRow {
     fn view(&self, entry: &GuideEntry) -> GridProgramView {
         let channel_ids = Some(self.channels.clone());
-        GridProgramView { channel_ids, ..GridProgramView::of(entry, &self.tvg_id) }
+        GridProgramView { channel_ids, ..GridProgramView::new(entry, &self.tvg_id) }
     }
 }

@@ -84,19 +84,19 @@ async fn list(
     let mut found: Vec<&Arc<GuideChannel>> = index.iter().filter(|it| is_wanted(it)).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
     ordering.sort(&mut found, |it| it.id, |it| it.name());
-    let addresses = ImageAddresses::of(&call);
-    paging.render_array_or_page(&call, &found, |it| GuideChannelView::of(it, addresses))
+    let addresses = ImageAddresses::new(&call);
+    paging.render_array_or_page(&call, &found, |it| GuideChannelView::new(it, addresses))
 }
 
 async fn retrieve(call: Call) -> Result<GuideChannelView, Refusal> {
     let index = call.app.models.guide.load();
     let channel = index.get(GuideChannelId(call.id()?));
     let channel = channel.ok_or_else(Refusal::unknown::<GuideChannel>)?;
-    Ok(GuideChannelView::of(channel, ImageAddresses::of(&call)))
+    Ok(GuideChannelView::new(channel, ImageAddresses::new(&call)))
 }
 
 impl GuideChannelView {
-    pub(super) fn of(channel: &GuideChannel, addresses: ImageAddresses) -> Self {
+    pub(super) fn new(channel: &GuideChannel, addresses: ImageAddresses) -> Self {
         Self {
             id: channel.id,
             tvg_id: channel.key.clone(),

@@ -109,7 +109,7 @@ async fn create(
     (new, file): (NewM3UAccount, Option<Upload>),
 ) -> Result<Created<M3UAccountView>, Refusal> {
     let wants_guide = new.create_epg == Some(true);
-    let change = Change::of(new.into(), &PlaylistLocation::None, None).await?;
+    let change = Change::new(new.into(), &PlaylistLocation::None, None).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let at = now_ms();
@@ -147,7 +147,7 @@ async fn update(
     }
     let wants_guide = edit.create_epg == Some(true);
     let uses_first_address = edit.use_first_address == Some(true);
-    let change = Change::of(edit, &before.list, before.proxy.as_ref()).await?;
+    let change = Change::new(edit, &before.list, before.proxy.as_ref()).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let (account, then, guide, has_new_list, has_new_reading) = call

@@ -39,7 +39,7 @@ pub(super) struct Change {
 
 impl Change {
     /// Checks an edit of an account with this list and proxy. Checks the file if it is another one.
-    pub(super) async fn of(
+    pub(super) async fn new(
         mut edit: M3UAccountEdit,
         now: &PlaylistLocation,
         known_proxy: Option<&ProxyAddress>,
@@ -86,7 +86,7 @@ impl Change {
         }
         let release_delay = match edit.release_delay.map(Duration::try_from_secs_f64) {
             Some(Err(_)) => {
-                errors.add("release_delay", "A valid number is required.");
+                errors.add("release_delay", "Expected a number, such as 1.5.");
                 None
             }
             Some(Ok(delay)) => Some(delay),

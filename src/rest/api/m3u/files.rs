@@ -59,7 +59,7 @@ async fn upload(call: Call, file: Upload) -> Result<M3UAccountView, Refusal> {
 
 /// Saves an uploaded playlist under a new name.
 pub(super) async fn save(call: &Call, file: Upload) -> Result<SavedUpload, Refusal> {
-    SavedUpload::of(call, file, Folder::Playlists, "m3u").await
+    SavedUpload::save(call, file, Folder::Playlists, "m3u").await
 }
 
 /// Removes the uploaded file of a list that no account uses any more.

@@ -56,7 +56,7 @@ pub(super) fn location_of(
         username: edit.username.take().and_then(filled),
         password: edit.password.take().flatten().filter(|it| !it.expose().is_empty()),
     };
-    let (before, account_type) = (AccountType::of(now), edit.account_type.take());
+    let (before, account_type) = (AccountType::new(now), edit.account_type.take());
     match account_type.unwrap_or(before) {
         AccountType::Panel => panel(sent, now, errors),
         AccountType::Standard => {

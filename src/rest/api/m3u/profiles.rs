@@ -105,7 +105,7 @@ async fn create(call: Call, new: NewM3UAccountProfile) -> Result<Created<M3UAcco
                 )));
             }
             if new.replace_pattern.is_none() {
-                let mut errors = FieldErrors::of("replace_pattern", NEEDED);
+                let mut errors = FieldErrors::new("replace_pattern", NEEDED);
                 if new.search_pattern.is_none() {
                     errors.add("search_pattern", NEEDED);
                 }

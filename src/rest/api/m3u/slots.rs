@@ -188,7 +188,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn slots(call: Call) -> Result<SlotsView, Refusal> {
-    let seen = Seen::of(&call)?;
+    let seen = Seen::new(&call)?;
     let mut profiles: Vec<_> = seen
         .accounts
         .iter()
@@ -235,7 +235,7 @@ impl SlotView {
 }
 
 impl Seen {
-    fn of(call: &Call) -> Result<Self, Refusal> {
+    fn new(call: &Call) -> Result<Self, Refusal> {
         let slots = call.app.slots();
         let streams = call.app.models.store.collection::<Stream>();
         let mut played = HashMap::new();

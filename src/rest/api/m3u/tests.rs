@@ -491,7 +491,7 @@ async fn an_invalid_profile_is_refused_by_field() {
         ("search_pattern", json!(""), needed),
         ("search_pattern", json!("("), "Invalid pattern"),
         ("search_pattern", json!("(?<!a)b"), "Look-ahead and look-behind are not supported."),
-        ("search_pattern", json!(7), "Not a valid string."),
+        ("search_pattern", json!(7), "Expected a text."),
         ("replace_pattern", json!("$2"), ""),
         ("max_streams", json!("many"), "A valid integer is required."),
         ("exp_date", json!("soon"), "Datetime has wrong format."),

@@ -47,7 +47,7 @@ pub(crate) enum AccountType {
 }
 
 impl AccountType {
-    pub(super) fn of(list: &PlaylistLocation) -> Self {
+    pub(super) fn new(list: &PlaylistLocation) -> Self {
         if list.panel().is_some() { Self::Panel } else { Self::Standard }
     }
 }

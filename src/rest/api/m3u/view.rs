@@ -356,7 +356,7 @@ impl Render for Account {
 
     fn view(&self, lookup: &AccountLookup) -> M3UAccountView {
         let refresh = lookup.refreshes.get(self.id.0);
-        let state = State::of(self, &lookup.app.importer, refresh.map(|it| &**it));
+        let state = State::new(self, &lookup.app.importer, refresh.map(|it| &**it));
         let (server_url, file_path) = match &self.list {
             PlaylistLocation::Url(url) => (shown_url(url, lookup.is_admin), None),
             PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
@@ -395,7 +395,7 @@ impl Render for Account {
             epg_urls: lookup.if_admin(|| self.guide_urls.iter().map(|it| it.expose().to_owned()).collect()),
             file_path,
             uploaded_file,
-            account_type: AccountType::of(&self.list),
+            account_type: AccountType::new(&self.list),
             max_streams: self.default_profile().map_or(0, |it| it.max_streams),
             user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
             headers: lookup.headers(&self.headers),
@@ -433,7 +433,7 @@ impl Render for (&Account, &AccountProfile) {
             account: M3UAccountNameView {
                 id: account.id,
                 name: account.name.clone(),
-                account_type: AccountType::of(&account.list),
+                account_type: AccountType::new(&account.list),
                 is_xtream_codes: account.list.panel().is_some(),
             },
             panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
@@ -515,7 +515,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn of(account: &Account, importer: &Importer, refresh: Option<&RefreshRecord>) -> Self {
+    pub(super) fn new(account: &Account, importer: &Importer, refresh: Option<&RefreshRecord>) -> Self {
         let progress = importer.progress_of(account.id);
         let running = progress.as_ref().filter(|it| it.phase != RefreshPhase::Done);
         // The last result is in memory, even if it could not be stored.

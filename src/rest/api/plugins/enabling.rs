@@ -59,7 +59,7 @@ impl Shape for StrictFlag {
 
 impl Readable for StrictFlag {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
-        value.as_bool().map(Self).ok_or_else(|| "Must be a valid boolean.".to_owned())
+        value.as_bool().map(Self).ok_or_else(|| "Expected true or false.".to_owned())
     }
 }
 

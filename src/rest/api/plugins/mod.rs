@@ -77,7 +77,7 @@ async fn list(call: Call) -> Result<PluginListView, Refusal> {
     let plugins = plugins.map_err(|error| Refusal::fault(format_args!("list the plugins: {error}")))?;
     let mut views = Vec::with_capacity(plugins.len());
     for plugin in &plugins {
-        views.push(PluginView::of(&call, plugin).await);
+        views.push(PluginView::new(&call, plugin).await);
     }
     Ok(PluginListView { plugins: views })
 }
@@ -124,7 +124,7 @@ async fn logo(call: Call) -> Result<Picture, Refusal> {
     let read = blocking(move || app.plugins.files.logo(&key)).await?;
     let bytes = read.ok().flatten().ok_or_else(missing)?;
     // Other formats may contain programs.
-    let format = PictureFormat::of_content(&bytes).filter(|it| *it != PictureFormat::Gif);
+    let format = PictureFormat::from_content(&bytes).filter(|it| *it != PictureFormat::Gif);
     Ok(Picture { format: format.ok_or_else(missing)?, bytes })
 }
 
@@ -157,7 +157,7 @@ async fn change(
 
 /// Returns the view of a plugin after a change.
 async fn shown(call: &Call, key: &PluginKey) -> Result<PluginView, Refusal> {
-    Ok(PluginView::of(call, &find(call, key).await?).await)
+    Ok(PluginView::new(call, &find(call, key).await?).await)
 }
 
 fn unknown() -> Refusal {

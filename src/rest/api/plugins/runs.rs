@@ -29,7 +29,7 @@ pub(crate) struct PluginRunBody {
     params: Option<Option<Map<String, Value>>>,
 }
 
-/// A run that ended or goes on.
+/// A run that ended or continues.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct PluginRunResultView {
     /// Whether the action returned.
@@ -40,7 +40,7 @@ pub(crate) struct PluginRunResultView {
     run: Uuid,
 }
 
-/// 200 with the result of a run, or 202 if it goes on.
+/// 200 with the result of a run, or 202 if it continues.
 #[derive(Debug)]
 pub(crate) struct RunReply(PluginRunResultView);
 
@@ -122,7 +122,7 @@ const LINES_MAX: u32 = 5_000;
 const LINES_DEFAULT: u32 = 200;
 /// Maximum number of runs in an answer.
 const RUNS_MAX: usize = 100;
-/// Longest wait of a request for a plugin that starts. It goes on starting after that.
+/// Longest wait of a request for a plugin that starts. It continues to start after that.
 const START_WAIT_MAX: Duration = Duration::from_secs(60);
 
 const RUN: &str = "/api/plugins/plugins/{key}/run/";

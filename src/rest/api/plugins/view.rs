@@ -30,7 +30,7 @@ pub(crate) struct PluginScheduleView {
 }
 
 impl PluginScheduleView {
-    fn of(shown: ShownSchedule) -> Self {
+    fn new(shown: ShownSchedule) -> Self {
         let ShownSchedule { schedule, next_run } = shown;
         Self {
             source: schedule.source.name(),
@@ -153,7 +153,7 @@ impl PluginView {
         self.ever_enabled
     }
 
-    pub(super) async fn of(call: &Call, plugin: &PluginEntry) -> Self {
+    pub(super) async fn new(call: &Call, plugin: &PluginEntry) -> Self {
         let processes = &call.app.plugin_processes.handle;
         let (status, resources) = (processes.state(&plugin.key), processes.resources(&plugin.key).await);
         let (record, manifest) = (plugin.record.as_deref(), plugin.manifest());
@@ -209,7 +209,7 @@ impl PluginView {
             waiting_runs: status.as_ref().map(|it| it.waiting).unwrap_or_default(),
             waiting_deliveries,
             dead_deliveries,
-            schedules: schedules.into_iter().map(PluginScheduleView::of).collect(),
+            schedules: schedules.into_iter().map(PluginScheduleView::new).collect(),
             crashes: status.as_ref().map(|it| it.crashes).unwrap_or_default(),
             resources: resources.map(used),
             legacy: manifest.is_some_and(|it| it.is_legacy),

@@ -244,15 +244,15 @@ async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
 
 /// Returns everybody who watches the past of a channel.
 pub(super) async fn stats(app: &App) -> CatchupStatsView {
-    of_sessions(&app.models, &past(app).await)
+    sessions_view(&app.models, &past(app).await)
 }
 
 /// Returns the statistics as the WebSocket sends them.
 pub(crate) fn pushed_past_stats(models: &Models, sessions: &[VodSessionInfo]) -> Option<Value> {
-    serde_json::to_value(of_sessions(models, sessions)).ok()
+    serde_json::to_value(sessions_view(models, sessions)).ok()
 }
 
-fn of_sessions(models: &Models, sessions: &[VodSessionInfo]) -> CatchupStatsView {
+fn sessions_view(models: &Models, sessions: &[VodSessionInfo]) -> CatchupStatsView {
     let timeshift_sessions: Vec<_> = sessions.iter().map(|it| view(models, it)).collect();
     let total_connections = timeshift_sessions.len();
     CatchupStatsView { timeshift_sessions, total_connections, timestamp: Time(now_ms()) }

@@ -229,7 +229,7 @@ async fn live_anywhere(call: &Call) -> Result<ChannelStatus, Refusal> {
         return Ok(live(call).await?.1);
     }
     let uuid = call.uuid()?;
-    let clients = if call.is_admin() { WantedClients::of(uuid) } else { WantedClients::NONE };
+    let clients = if call.is_admin() { WantedClients::for_channel(uuid) } else { WantedClients::NONE };
     let all = overview(&call.app, &clients).await.map_err(no_answer)?;
     let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
     found.status.ok_or_else(|| no_answer(AskError::Timeout))
@@ -308,12 +308,12 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         waiting: Some(status.n_waiting),
         client_count,
         clients,
-        segmenters: status.segmenters.iter().map(SegmenterView::of).collect(),
+        segmenters: status.segmenters.iter().map(SegmenterView::new).collect(),
     }
 }
 
 impl SegmenterView {
-    pub(crate) fn of(status: &SegmenterStatus) -> Self {
+    pub(crate) fn new(status: &SegmenterStatus) -> Self {
         Self {
             container: match status.container {
                 SegmentContainer::Ts => "ts",

@@ -158,7 +158,7 @@ fn entry(entry: NodeRunEntry) -> Option<TimelineEntryView> {
     Some(TimelineEntryView {
         timestamp: Time(entry.at),
         node: entry.node,
-        event: Named(RunEntryKind::of(&entry.kind)?),
+        event: Named(RunEntryKind::from_name(&entry.kind)?),
         state: entry.state,
         cause: entry.cause,
         detail: entry.detail,

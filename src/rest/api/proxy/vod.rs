@@ -212,13 +212,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn stats(call: Call) -> Result<StatsView, Refusal> {
-    let vod = of_sessions(&call.app.models, &films(&call.app).await)?;
+    let vod = sessions_view(&call.app.models, &films(&call.app).await)?;
     let catchup = catchup::stats(&call.app).await;
     Ok(StatsView { live: list(call).await?, vod, catchup, timestamp: Time(now_ms()) })
 }
 
 async fn vod_stats(call: Call) -> Result<VodStatsView, Refusal> {
-    of_sessions(&call.app.models, &films(&call.app).await)
+    sessions_view(&call.app.models, &films(&call.app).await)
 }
 
 async fn stop_client(call: Call, body: StopVodClient) -> Result<StoppedVodClientView, Refusal> {
@@ -235,7 +235,7 @@ async fn stop_client(call: Call, body: StopVodClient) -> Result<StoppedVodClient
     Ok(StoppedVodClientView { message, outcome: "stopped", client_id, content_uuid })
 }
 
-fn of_sessions(models: &Models, sessions: &[VodSessionInfo]) -> Result<VodStatsView, Refusal> {
+fn sessions_view(models: &Models, sessions: &[VodSessionInfo]) -> Result<VodStatsView, Refusal> {
     let mut titles: Vec<WatchedTitleView> = Vec::new();
     let active: Vec<_> = sessions.iter().filter(|it| it.n_requests > 0 || it.has_slot).collect();
     for session in &active {
@@ -297,7 +297,7 @@ fn profile(models: &Models, pool: &VodProfile) -> VodProfileView {
 
 fn metadata(models: &Models, target: Target) -> Result<Option<WatchedMetadataView>, Refusal> {
     match target {
-        Target::Movie(uuid) => Ok(models.vod.by_uuid(TitleKind::Movie, uuid)?.as_ref().map(of_title)),
+        Target::Movie(uuid) => Ok(models.vod.by_uuid(TitleKind::Movie, uuid)?.as_ref().map(metadata_view)),
         Target::Episode(uuid) => {
             let Some(episode) = models.vod.episode_by_uuid(uuid)? else { return Ok(None) };
             let Some(series) = models.vod.get(episode.series)? else { return Ok(None) };
@@ -307,14 +307,14 @@ fn metadata(models: &Models, target: Target) -> Result<Option<WatchedMetadataVie
                 series_name: Some(series.name().to_owned()),
                 season_number: Some(episode.season),
                 episode_number: Some(episode.number),
-                ..of_title(&series)
+                ..metadata_view(&series)
             }))
         }
         Target::Channel(_) | Target::Stream(_) | Target::Archive(_) | Target::Recording(_) => Ok(None),
     }
 }
 
-fn of_title(title: &Title) -> WatchedMetadataView {
+fn metadata_view(title: &Title) -> WatchedMetadataView {
     WatchedMetadataView {
         year: title.year(),
         rating: title.rating().map(str::to_owned),
@@ -331,5 +331,5 @@ fn of_title(title: &Title) -> WatchedMetadataView {
 
 /// Returns the statistics as the WebSocket sends them.
 pub(crate) fn pushed_stats(models: &Models, sessions: &[VodSessionInfo]) -> Option<serde_json::Value> {
-    serde_json::to_value(of_sessions(models, sessions).ok()?).ok()
+    serde_json::to_value(sessions_view(models, sessions).ok()?).ok()
 }

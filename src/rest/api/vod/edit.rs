@@ -131,7 +131,7 @@ async fn edit_series(call: Call, edit: TitleEdit) -> Result<SeriesView, Refusal>
 }
 
 async fn edit_one(call: &Call, kind: TitleKind, edit: TitleEdit) -> Result<Title, Refusal> {
-    let (number, author) = (call.id()?, Author::of(call)?);
+    let (number, author) = (call.id()?, Author::new(call)?);
     call.write(move |write| {
         let before = find(write, kind, number)?;
         let mut log = UndoLog::default();
@@ -181,8 +181,8 @@ async fn edit_many(
     kinds: &'static [TitleKind],
     body: TitlesEdit,
 ) -> Result<TitlesEditedView, Refusal> {
-    let author = Author::of(call)?;
-    let edit = TitleEdit::of_values(&body.values)?;
+    let author = Author::new(call)?;
+    let edit = TitleEdit::from_values(&body.values)?;
     let named = body.ids.is_some();
     let ids = selected(call, kinds, body.ids, body.filter).await?;
     if edit.has_ids() && ids.len() > 1 {
@@ -208,7 +208,7 @@ async fn edit_many(
 
 impl TitleEdit {
     /// Reads the values of a bulk change.
-    fn of_values(values: &Map<String, Value>) -> Result<Self, Refusal> {
+    fn from_values(values: &Map<String, Value>) -> Result<Self, Refusal> {
         if values.is_empty() {
             return Err(Refusal::field("values", "Name at least one field."));
         }

@@ -47,7 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/vod/episodes/", STREAMER, LIST, list),
         Route::get("/api/vod/episodes/{id}/", STREAMER, "Returns an episode.", retrieve),
-        Route::get("/api/vod/series/{id}/episodes/", STREAMER, OF_SERIES, of_series)
+        Route::get("/api/vod/series/{id}/episodes/", STREAMER, OF_SERIES, episodes_of_series)
             .refuses(StatusCode::NOT_FOUND, "The series does not exist."),
     ]
 }
@@ -134,7 +134,7 @@ pub(super) async fn find_episode(call: &Call, id: u32) -> Result<Found, Refusal>
     found.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))
 }
 
-async fn of_series(call: Call) -> Result<Vec<EpisodeView>, Refusal> {
+async fn episodes_of_series(call: Call) -> Result<Vec<EpisodeView>, Refusal> {
     let series = find(&call, TitleKind::Series).await?;
     let (opened, episodes) = open_series(&call.app, series).await?;
     // A refresh may have changed what the caller sees.

@@ -64,9 +64,9 @@ pub(super) fn routes() -> Vec<Route> {
             .for_any_origin()
     };
     vec![
-        open(Route::get("/api/vod/movies/{id}/image/", Access::Anyone, OF_TITLE, of_movie)),
-        open(Route::get("/api/vod/series/{id}/image/", Access::Anyone, OF_TITLE, of_series)),
-        open(Route::get("/api/vod/episodes/{id}/image/", Access::Anyone, OF_EPISODE, of_episode)),
+        open(Route::get("/api/vod/movies/{id}/image/", Access::Anyone, OF_TITLE, picture_of_movie)),
+        open(Route::get("/api/vod/series/{id}/image/", Access::Anyone, OF_TITLE, picture_of_series)),
+        open(Route::get("/api/vod/episodes/{id}/image/", Access::Anyone, OF_EPISODE, picture_of_episode)),
         open(Route::get("/api/vod/movies/{id}/image/{version}/", Access::Anyone, OF_TITLE, movie_version)),
         open(Route::get("/api/vod/series/{id}/image/{version}/", Access::Anyone, OF_TITLE, series_version)),
         open(Route::get(
@@ -75,7 +75,7 @@ pub(super) fn routes() -> Vec<Route> {
             OF_EPISODE,
             episode_version,
         )),
-        open(Route::get("/api/vod/vodlogos/{id}/cache/", Access::Anyone, OF_TITLE, of_logo)),
+        open(Route::get("/api/vod/vodlogos/{id}/cache/", Access::Anyone, OF_TITLE, picture_of_logo)),
         Route::get(
             "/api/vod/vodlogos/",
             STREAMER,
@@ -86,33 +86,33 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn of_movie(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
+async fn picture_of_movie(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
     let id = TitleId::movie(call.id()?);
-    of_title(&call, id, TitleKind::Movie, which.backdrop(), None).await
+    picture_of_title(&call, id, TitleKind::Movie, which.backdrop(), None).await
 }
 
-async fn of_series(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
+async fn picture_of_series(call: Call, which: WhichPicture) -> Result<Image, Refusal> {
     let id = TitleId::series(call.id()?);
-    of_title(&call, id, TitleKind::Series, which.backdrop(), None).await
+    picture_of_title(&call, id, TitleKind::Series, which.backdrop(), None).await
 }
 
 async fn movie_version(call: Call) -> Result<Image, Refusal> {
     let (id, name) = (TitleId::movie(call.id()?), PictureName::of_call(&call)?);
-    of_title(&call, id, TitleKind::Movie, name.backdrop, Some(&name)).await
+    picture_of_title(&call, id, TitleKind::Movie, name.backdrop, Some(&name)).await
 }
 
 async fn series_version(call: Call) -> Result<Image, Refusal> {
     let (id, name) = (TitleId::series(call.id()?), PictureName::of_call(&call)?);
-    of_title(&call, id, TitleKind::Series, name.backdrop, Some(&name)).await
+    picture_of_title(&call, id, TitleKind::Series, name.backdrop, Some(&name)).await
 }
 
-async fn of_logo(call: Call) -> Result<Image, Refusal> {
+async fn picture_of_logo(call: Call) -> Result<Image, Refusal> {
     let id = TitleId::from_key(call.id()?);
-    of_title(&call, Some(id), id.kind(), None, None).await
+    picture_of_title(&call, Some(id), id.kind(), None, None).await
 }
 
 /// Returns the main picture of a title, or the background picture at this position.
-async fn of_title(
+async fn picture_of_title(
     call: &Call,
     id: Option<TitleId>,
     kind: TitleKind,
@@ -140,7 +140,7 @@ async fn of_title(
     Ok(image(call, picture, name).await)
 }
 
-async fn of_episode(call: Call) -> Result<Image, Refusal> {
+async fn picture_of_episode(call: Call) -> Result<Image, Refusal> {
     show_episode(&call, None).await
 }
 

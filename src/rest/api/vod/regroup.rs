@@ -73,7 +73,7 @@ async fn merge_series(call: Call, body: TitleMerge) -> Result<RegroupView, Refus
 }
 
 async fn merge(call: &Call, kind: TitleKind, body: TitleMerge) -> Result<RegroupView, Refusal> {
-    let (number, author) = (call.id()?, Author::of(call)?);
+    let (number, author) = (call.id()?, Author::new(call)?);
     call.write(move |write| {
         let into = find(write, kind, number)?;
         let mut ids = BTreeSet::new();
@@ -107,7 +107,7 @@ async fn split_series(call: Call, body: TitleSplit) -> Result<RegroupView, Refus
 }
 
 async fn split(call: &Call, kind: TitleKind, body: TitleSplit) -> Result<RegroupView, Refusal> {
-    let (number, author) = (call.id()?, Author::of(call)?);
+    let (number, author) = (call.id()?, Author::new(call)?);
     call.write(move |write| {
         let title = find(write, kind, number)?;
         let relations: Vec<RelationId> = body.relation_ids.into_iter().map(RelationId).collect();

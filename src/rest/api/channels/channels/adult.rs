@@ -27,7 +27,7 @@ impl AdultMarks {
         Ok(())
     }
 
-    /// Applies the value that a client sent, if any. The present value of a channel is no decision, because clients send
+    /// Applies the value that a client sent, if any. The present value of a channel is not a decision, because clients send
     /// whole objects back.
     pub(super) fn apply(
         &mut self,

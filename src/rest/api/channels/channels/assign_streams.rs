@@ -75,7 +75,7 @@ pub(super) async fn assign_streams(
 ) -> Result<BulkResultView, Refusal> {
     let StreamsToAssign { mode, assignments, stream_ids } = body;
     let mode = mode.map_or(AssignMode::Append, |it| it.0);
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     let targets = match (assignments, stream_ids) {
         (Some(_), Some(_)) => {
             return Err(Refusal::field("stream_ids", "Send either assignments or stream_ids."));

@@ -61,7 +61,7 @@ pub(super) async fn bulk_remove(
 async fn delete_all(call: &Call, selection: Selection) -> Result<ChannelDeletionView, Refusal> {
     // Unknown ids are ignored.
     let ids = selection.resolve(call)?.ids;
-    let author = Author::of(call)?;
+    let author = Author::new(call)?;
     call.write(move |write| {
         let (mut log, mut channel_ids) = (UndoLog::default(), Vec::new());
         for id in ids.into_iter().collect::<BTreeSet<_>>() {
@@ -98,7 +98,7 @@ pub(super) async fn edit_each(
     call: Call,
     Many(edits): Many<ChannelEdit, MANY>,
 ) -> Result<ChannelsChangedView, Refusal> {
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     let (channels, undo) = call
         .write(move |write| {
             let (mut errors, mut log) = (FieldErrors::default(), UndoLog::default());
@@ -187,7 +187,7 @@ pub(super) async fn edit_all(
     }
     let edit = ChannelEdit::read_element(&Value::Object(values), true).map_err(|it| it.inside("values"))?;
     let selected = selection.resolve(&call)?;
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     call.write(move |write| {
         let mut log = UndoLog::default();
         let mut changes = Changes::new();

@@ -109,14 +109,14 @@ impl ChannelFilters {
         };
         let groups = call.app.models.groups.load();
         let ids: Option<HashSet<ChannelId>> = self.ids.map(HashSet::from_iter);
-        let of_groups = self.channel_group.map(|it| GroupFilter::of(it, &groups).ids);
+        let of_groups = self.channel_group.map(|it| GroupFilter::new(it, &groups).ids);
         let state = match self.visibility_filter {
             Some(Named(Visibility::Active)) => Some(true),
             Some(Named(Visibility::Hidden)) => Some(false),
             Some(Named(Visibility::All)) | None => None,
         };
         let states = [self.enabled, state];
-        let (guides, of_guide) = (GuideLookup::of(&call.app.models), self.epg.map(GuideFilter::of));
+        let (guides, of_guide) = (GuideLookup::new(&call.app.models), self.epg.map(GuideFilter::new));
         let stale = (self.only_stale == Some(true)).then(|| stale_streams(call));
         let archives = (self.only_catchup == Some(true)).then(|| call.archives());
         let is_wanted = |row: &ChannelRow| {
@@ -128,7 +128,7 @@ impl ChannelFilters {
                 && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
                 && (self.only_streamless != Some(true) || channel.streams.is_empty())
                 && stale.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
-                && of_guide.as_ref().is_none_or(|it| it.matches(guides.of_channel(channel)))
+                && of_guide.as_ref().is_none_or(|it| it.matches(guides.guide_channel(channel)))
                 && (self.only_has_overrides != Some(true) || !channel.edited_values().is_empty())
                 && archives.as_ref().is_none_or(|it| it.days(channel.id) > 0)
                 && self.stream_id.is_none_or(|it| channel.streams.contains(&it))
@@ -153,7 +153,7 @@ impl ChannelFilters {
             By::Number => ordering.sort_by(&mut found, |it| (it.channel.number.is_none(), it.channel.number)),
             By::GuideName => ordering.sort_by(&mut found, |it| {
                 // Channels without a guide channel come last.
-                let name = guides.of_channel(&it.channel).map(|it| it.name().to_lowercase());
+                let name = guides.guide_channel(&it.channel).map(|it| it.name().to_lowercase());
                 (name.is_none(), name)
             }),
             By::GroupName => ordering.sort_by(&mut found, |it| &it.group),
@@ -176,7 +176,7 @@ struct GuideFilter {
 }
 
 impl GuideFilter {
-    fn of(wanted: Vec<String>) -> Self {
+    fn new(wanted: Vec<String>) -> Self {
         let mut filter = Self { selects_none: false, selects_all: false, texts: HashSet::new() };
         for text in wanted {
             match text.as_str() {

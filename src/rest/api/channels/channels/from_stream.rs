@@ -130,8 +130,8 @@ impl Readable for NumberWish {
 
 pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<ChannelView>, Refusal> {
     let channels = call.app.models.channels.load();
-    let mut taken = Taken::of(&channels);
-    let mut targets = body.merge_by.flatten().map(|it| MergeTargets::of(it.0, &channels));
+    let mut taken = Taken::new(&channels);
+    let mut targets = body.merge_by.flatten().map(|it| MergeTargets::new(it.0, &channels));
     let channel = call
         .write(move |write| {
             let stream = find::<Stream>(write, body.stream_id.0)?;
@@ -146,7 +146,7 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
                 return Ok(channel);
             }
             let number = match body.channel_number.flatten() {
-                None => of_provider(write, &stream, &mut taken)?,
+                None => number_of_provider(write, &stream, &mut taken)?,
                 Some(NumberWish::Lowest) => taken.lowest(write)?,
                 Some(NumberWish::AfterHighest) => taken.after_highest(write)?,
                 Some(NumberWish::At(number)) => match taken.take(write, number)? {
@@ -190,7 +190,7 @@ pub(super) async fn from_streams(
     let mut maker =
         Maker::new(&channels, merge_by.flatten().map(|it| it.0), starting_channel_number.flatten());
     drop(channels);
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     call.write(move |write| {
         let mut errors = FieldErrors::default();
         check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
@@ -224,8 +224,8 @@ struct Maker {
 impl Maker {
     fn new(channels: &Table<Channel>, merge_by: Option<MergeBy>, wish: Option<NumberWish>) -> Self {
         Self {
-            taken: Taken::of(channels),
-            targets: merge_by.map(|it| MergeTargets::of(it, channels)),
+            taken: Taken::new(channels),
+            targets: merge_by.map(|it| MergeTargets::new(it, channels)),
             wish,
             next: None,
             log: UndoLog::default(),
@@ -242,7 +242,7 @@ impl Maker {
             }
         }
         let number = match self.wish {
-            None => of_provider(write, stream, &mut self.taken)?,
+            None => number_of_provider(write, stream, &mut self.taken)?,
             Some(NumberWish::Lowest) => self.taken.lowest(write)?,
             Some(NumberWish::AfterHighest) => self.taken.after_highest(write)?,
             Some(NumberWish::At(first)) => {
@@ -318,7 +318,11 @@ impl ChannelMaker {
 }
 
 /// Returns the provider's number if it has one that is free, otherwise the lowest free number.
-fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<ChannelNumber, Refusal> {
+fn number_of_provider(
+    write: &Write<'_>,
+    stream: &Stream,
+    taken: &mut Taken,
+) -> Result<ChannelNumber, Refusal> {
     match stream.provider.number {
         Some(number) if !number.is_zero() && taken.take(write, number)? => Ok(number),
         _ => taken.lowest(write),

@@ -72,7 +72,7 @@ pub(super) struct MergeTargets {
 
 impl MergeTargets {
     /// Of several channels with the same key, the one with the lowest number gets the streams.
-    pub(super) fn of(by: MergeBy, channels: &Table<Channel>) -> Self {
+    pub(super) fn new(by: MergeBy, channels: &Table<Channel>) -> Self {
         let mut all: Vec<_> = channels.iter().collect();
         all.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
         let mut of_key = HashMap::new();

@@ -112,7 +112,7 @@ fn reading_routes() -> Vec<Route> {
             "/api/channels/channels/{id}/streams/stats/",
             STANDARD,
             "Lists the measurements of the streams of a channel.",
-            stats::of_channel,
+            stats::stats_of_channel,
         ),
     ]
 }
@@ -217,8 +217,8 @@ async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refu
 }
 
 async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummaryView>, Refusal> {
-    let guides = GuideLookup::of(&call.app.models);
-    Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::of(it, &guides)).collect())
+    let guides = GuideLookup::new(&call.app.models);
+    Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::new(it, &guides)).collect())
 }
 
 async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, Refusal> {
@@ -239,7 +239,7 @@ async fn retrieve(call: Call, form: Form) -> Result<ChannelView, Refusal> {
 }
 
 async fn create(call: Call, new: NewChannel) -> Result<Created<ChannelView>, Refusal> {
-    let taken = Taken::of(&call.app.models.channels.load());
+    let taken = Taken::new(&call.app.models.channels.load());
     let channel = call.write(move |write| create_channel(write, taken, new.into())).await?;
     Ok(Created(call.render(&channel)?))
 }
@@ -259,6 +259,6 @@ async fn streams(call: Call) -> Result<Vec<StreamView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
     let app = Arc::clone(&call.app);
     let streams = blocking(move || read(&app, &channel.streams)).await?;
-    let lookup = StreamLookup::of(&call, &streams)?;
+    let lookup = StreamLookup::new(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }

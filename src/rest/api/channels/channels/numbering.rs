@@ -69,7 +69,7 @@ pub(super) async fn assign(
     (selection, body): (Selection, NumbersToAssign),
 ) -> Result<NumbersAssignedView, Refusal> {
     let selected = selection.resolve(&call)?;
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     let start = body.starting_number.map_or(ChannelNumber::ONE, |it| it.0);
     call.write(move |write| {
         let before = selected.load(write)?;
@@ -181,7 +181,7 @@ pub(crate) struct ChannelMovedView {
 /// Gives a channel the whole number after another channel's. Channels with conflicting numbers move up by the minimum
 /// that makes room.
 pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMovedView, Refusal> {
-    let (id, author) = (call.id()?, Author::of(&call)?);
+    let (id, author) = (call.id()?, Author::new(&call)?);
     let (channel, message, undo) = call
         .write(move |write| {
             let channel = find::<Channel>(write, id)?;
@@ -254,7 +254,7 @@ pub(super) async fn reorder_all(
     (selection, body): (Selection, ChannelOrder),
 ) -> Result<NumbersAssignedView, Refusal> {
     let selected = selection.resolve(&call)?;
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     call.write(move |write| {
         let channels = selected.load(write)?;
         let changes = match body.insert_after_id {

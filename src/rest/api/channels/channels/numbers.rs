@@ -16,7 +16,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    pub(super) fn of(channels: &Table<Channel>) -> Self {
+    pub(super) fn new(channels: &Table<Channel>) -> Self {
         Self { numbers: channels.iter().filter_map(|it| it.number).collect() }
     }
 

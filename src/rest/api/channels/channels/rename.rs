@@ -82,7 +82,7 @@ pub(in crate::rest::api::channels) fn compile(
             'i' => prefix = "(?i)",
             'g' | ' ' => {}
             other => {
-                return Err(FieldErrors::of(
+                return Err(FieldErrors::new(
                     "flags",
                     format!("\"{other}\" is not a valid flag. Use i or g."),
                 ));
@@ -95,7 +95,7 @@ pub(in crate::rest::api::channels) fn compile(
             PatternError::TooLong("replacement") => "replace",
             _ => "find",
         };
-        FieldErrors::of(field, error.to_string())
+        FieldErrors::new(field, error.to_string())
     })
 }
 
@@ -108,7 +108,7 @@ pub(super) async fn rename(
     let pattern = compile(&find.0, &replace, &flags.unwrap_or_default())?;
     let selected = selection.resolve(&call)?;
     let is_preview = preview == Some(true);
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     call.write(move |write| {
         let channels = selected.load(write)?;
         let total_count = channels.len();

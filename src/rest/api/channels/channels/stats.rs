@@ -33,7 +33,7 @@ pub(crate) struct StreamStatsOfChannelView {
     stream_stats_updated_at: Option<Time>,
 }
 
-pub(super) async fn of_channel(
+pub(super) async fn stats_of_channel(
     call: Call,
     filters: StatsFilters,
 ) -> Result<Vec<StreamStatsOfChannelView>, Refusal> {
@@ -45,7 +45,7 @@ pub(super) async fn of_channel(
         let health = health.get(&id);
         StreamStatsOfChannelView {
             id,
-            stream_stats: health.and_then(StreamStatsView::of),
+            stream_stats: health.and_then(StreamStatsView::new),
             stream_stats_updated_at: health.and_then(|it| it.measured_at).map(Time),
         }
     });

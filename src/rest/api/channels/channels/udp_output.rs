@@ -77,7 +77,7 @@ pub(crate) struct UdpOutputView {
 }
 
 impl UdpOutputView {
-    pub(super) fn of(output: &UdpOutput) -> Self {
+    pub(super) fn new(output: &UdpOutput) -> Self {
         Self {
             address: output.address.to_string(),
             interface: output.interface.clone(),

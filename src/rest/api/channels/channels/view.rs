@@ -174,7 +174,7 @@ pub(crate) struct ChannelOverrideView {
 
 impl ChannelOverrideView {
     /// Returns the changed values of a channel, if there are any. A value that was removed is `null`, too.
-    fn of(channel: &Channel) -> Option<Self> {
+    fn new(channel: &Channel) -> Option<Self> {
         let edited = channel.edited_values();
         let is_edited = |name: &str| edited.contains(&name);
         (!edited.is_empty()).then(|| Self {
@@ -210,7 +210,7 @@ pub(crate) struct ChannelSummaryView {
 }
 
 impl ChannelSummaryView {
-    pub(super) fn of(channel: &Channel, guides: &GuideLookup) -> Self {
+    pub(super) fn new(channel: &Channel, guides: &GuideLookup) -> Self {
         Self {
             id: channel.id,
             uuid: channel.uuid,
@@ -254,7 +254,7 @@ impl Lookup for ChannelLookup {
         Ok(Self {
             groups: models.groups.load(),
             accounts: models.accounts.load(),
-            guides: GuideLookup::of(models),
+            guides: GuideLookup::new(models),
             archives: call.archives(),
             streams: None,
         })
@@ -280,7 +280,7 @@ impl ChannelLookup {
         let ids: Vec<StreamId> = ids.into_iter().collect();
         let app = Arc::clone(&call.app);
         let streams = blocking(move || read(&app, &ids)).await?;
-        let of_streams = StreamLookup::of(call, &streams)?;
+        let of_streams = StreamLookup::new(call, &streams)?;
         let streams = streams.iter().map(|it| (it.id, it.view(&of_streams))).collect();
         Ok(Self { streams: Some(streams), ..lookup })
     }
@@ -316,14 +316,14 @@ impl Render for Channel {
             streams,
             stream_profile_id: self.stream_profile,
             logo_url: self.logo.clone(),
-            udp_output: self.udp_output.as_deref().map(UdpOutputView::of),
+            udp_output: self.udp_output.as_deref().map(UdpOutputView::new),
             is_catchup: catchup_days > 0,
             catchup_days,
             auto_created: self.auto.is_some(),
             auto_created_by: account,
             auto_created_by_name: account.and_then(|it| Some(lookup.accounts.get(it.0)?.name.clone())),
             edited_fields: self.edited_values(),
-            r#override: ChannelOverrideView::of(self),
+            r#override: ChannelOverrideView::new(self),
             effective_name: self.name.clone(),
             effective_channel_number: number,
             effective_channel_group_id: self.group,

@@ -115,7 +115,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn set_one(call: Call, body: Membership) -> Result<MembershipView, Refusal> {
     let (id, channel) = (call.id()?, ChannelId(call.id_of("channel_id")?));
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     call.write(move |write| {
         let lineup = find::<Lineup>(write, id)?;
         find::<Channel>(write, channel.0)?;
@@ -169,7 +169,7 @@ async fn set_many(
     // id than all others.
     let channels = call.app.models.channels.load();
     let newest = channels.iter().last().map(|it| it.id);
-    let (updated, author) = (changes.len(), Author::of(&call)?);
+    let (updated, author) = (changes.len(), Author::new(&call)?);
     let undo = call
         .write(move |write| {
             let before = find::<Lineup>(write, id)?;

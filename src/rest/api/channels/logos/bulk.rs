@@ -82,7 +82,7 @@ async fn delete_all(call: &Call, ids: Vec<LogoId>) -> Result<LogoDeletionView, R
 
 /// Deletes logos. `only_unused` keeps those that a channel uses by now.
 async fn delete(call: &Call, ids: Vec<LogoId>, only_unused: bool) -> Result<LogoDeletionView, Refusal> {
-    let author = Author::of(call)?;
+    let author = Author::new(call)?;
     let view = call
         .write(move |write| {
             let (mut log, mut names, mut deleted_count) = (UndoLog::default(), Vec::new(), 0);

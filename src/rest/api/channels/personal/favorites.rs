@@ -60,7 +60,7 @@ async fn replace(call: Call, body: NewFavorites) -> Result<FavoritesView, Refusa
     check_channels(&call, &body.channels)?;
     let owner = call.user()?.id;
     let favorites = call.write(move |write| {
-        let mut favorites = of_user(write, owner)?;
+        let mut favorites = favorites_of_user(write, owner)?;
         favorites.set_channels(body.channels);
         put(write, favorites)
     });
@@ -76,7 +76,7 @@ async fn add(call: Call) -> Result<FavoritesView, Refusal> {
     }
     let existing: HashSet<ChannelId> = channels.iter().map(|it| it.id).collect();
     let favorites = call.write(move |write| {
-        let mut favorites = of_user(write, owner)?;
+        let mut favorites = favorites_of_user(write, owner)?;
         add_channel(&mut favorites, id, &existing)?;
         put(write, favorites)
     });
@@ -100,7 +100,7 @@ async fn remove(call: Call) -> Result<NoContent, Refusal> {
 }
 
 /// Returns the favourites of a user, or new ones.
-fn of_user(write: &mut Write<'_>, owner: UserId) -> Result<PersonalPlaylist, Refusal> {
+fn favorites_of_user(write: &mut Write<'_>, owner: UserId) -> Result<PersonalPlaylist, Refusal> {
     if let Some(found) = write.by::<PersonalPlaylist>("favorites", owner.0.to_be_bytes())?.into_iter().next()
     {
         return Ok(found);

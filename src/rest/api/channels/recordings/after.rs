@@ -32,7 +32,7 @@ choice!(
 );
 
 impl ComskipState {
-    pub(super) fn of(work: &ComskipWork) -> Self {
+    pub(super) fn new(work: &ComskipWork) -> Self {
         match work.state {
             WorkState::Queued => Self::Queued,
             WorkState::Running => Self::Running,
@@ -72,11 +72,11 @@ pub(crate) struct CommercialView {
 }
 
 impl ComskipView {
-    pub(super) fn of(work: &ComskipWork) -> Self {
+    pub(super) fn new(work: &ComskipWork) -> Self {
         let seconds = |it: u64| it as f64 / 1000.0;
         let commercial = |it: &Commercial| CommercialView { start: seconds(it.start), end: seconds(it.end) };
         Self {
-            status: Named(ComskipState::of(work)),
+            status: Named(ComskipState::new(work)),
             reason: work.reason.clone(),
             commercials: work.commercials.iter().map(commercial).collect(),
             edl_file: work.edl.clone(),
@@ -108,7 +108,7 @@ pub(crate) struct RemuxView {
 }
 
 impl RemuxView {
-    pub(super) fn of(work: &RemuxWork) -> Self {
+    pub(super) fn new(work: &RemuxWork) -> Self {
         Self { status: Named(work.state), format: Named(work.format), reason: work.reason.clone() }
     }
 }
@@ -133,7 +133,7 @@ pub(crate) struct CutView {
 }
 
 impl CutView {
-    pub(super) fn of(work: &CutWork, id: RecordingId) -> Self {
+    pub(super) fn new(work: &CutWork, id: RecordingId) -> Self {
         let file = work.file.as_ref();
         Self {
             status: Named(work.state),
@@ -167,7 +167,7 @@ pub(crate) struct ArtworkView {
 }
 
 impl ArtworkView {
-    pub(super) fn of(work: &ArtworkWork, id: RecordingId) -> Self {
+    pub(super) fn new(work: &ArtworkWork, id: RecordingId) -> Self {
         Self {
             status: Named(work.state),
             reason: work.reason.clone(),

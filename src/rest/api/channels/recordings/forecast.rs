@@ -104,7 +104,7 @@ pub(super) async fn get(call: Call) -> Result<RecordingForecastView, Refusal> {
                 channel_id: recording.channel,
                 start_time: Time(recording.start),
                 end_time: Time(recording.end),
-                forecast: Named(ForecastState::of(recording, prospect)),
+                forecast: Named(ForecastState::new(recording, prospect)),
                 account_id: None,
                 profile_id: None,
                 padding_before: 0,

@@ -28,7 +28,7 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use self::programme::{ProgramId, apply_properties, of_guide};
+use self::programme::{ProgramId, apply_properties, guide_programme};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
@@ -232,7 +232,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     let mut errors = FieldErrors::default();
     let program = new.program_id.flatten();
     let guide = match &program {
-        Some(ProgramId(id)) => of_guide(&call, id).await?,
+        Some(ProgramId(id)) => guide_programme(&call, id).await?,
         None => None,
     };
     let channel = match new.channel_id.or(new.channel) {
@@ -290,7 +290,7 @@ async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusa
     // Clients send whole records back, so the channel of the record is accepted although it may be deleted.
     let channel = edit.channel_id.or(edit.channel).map(|id| (id, channel_of(&call, id)));
     let guide = match edit.program_id.as_ref().and_then(Option::as_ref) {
-        Some(ProgramId(id)) => of_guide(&call, id).await?,
+        Some(ProgramId(id)) => guide_programme(&call, id).await?,
         None => None,
     };
     call.update(move |_, recording: &mut Recording| {

@@ -65,7 +65,7 @@ impl GuideProgramme {
 }
 
 /// Returns what the guide says about a programme; `None` if it does not know it.
-pub(super) async fn of_guide(call: &Call, id: &str) -> Result<Option<GuideProgramme>, Refusal> {
+pub(super) async fn guide_programme(call: &Call, id: &str) -> Result<Option<GuideProgramme>, Refusal> {
     let Ok(entry_id) = id.parse::<EntryId>() else { return Ok(None) };
     let guides = GuideReader::load(&call.app);
     let (app, is_listed, id) = (call.app.clone(), call.listed(), id.to_owned());
@@ -120,7 +120,7 @@ pub(super) async fn update_metadata(call: Call, sent: UpdateMetadata) -> Result<
     let texts = [&title, &sub_title, &description];
     let says_nothing = texts.iter().all(|it| it.is_none()) && season.is_none() && episode.is_none();
     let guide = match recording.programme.as_ref().and_then(|it| it.id.as_deref()) {
-        Some(id) if says_nothing => of_guide(&call, id).await?,
+        Some(id) if says_nothing => guide_programme(&call, id).await?,
         _ => None,
     };
     if says_nothing && guide.is_none() {

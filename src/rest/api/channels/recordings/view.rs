@@ -33,7 +33,7 @@ choice!(
 );
 
 impl ForecastState {
-    pub(super) fn of(it: &Recording, prospect: &Prospect) -> Self {
+    pub(super) fn new(it: &Recording, prospect: &Prospect) -> Self {
         match prospect {
             Prospect::Assigned { padding_before, padding_after, .. } => {
                 let wanted = (it.start - it.begins_at(), it.ends_at() - it.end);
@@ -230,7 +230,7 @@ impl Render for Recording {
             "poster_logo_id": lookup.2.get(self.channel.0).and_then(|it| it.logo_id),
             "remux_success": self.after.remux.as_ref().filter(|it| !it.state.is_open()).map(|it| it.reason.is_none()),
             "comskip": self.after.comskip.as_ref().map(|it| json!({
-                "status": ComskipState::of(it).name(),
+                "status": ComskipState::new(it).name(),
                 "reason": it.reason,
                 "commercials": it.commercials.len(),
                 "edl": it.edl,
@@ -267,13 +267,13 @@ impl Render for Recording {
                 .1
                 .get(self.id)
                 .filter(|_| !self.status.is_final())
-                .map(|it| Named(ForecastState::of(self, it))),
+                .map(|it| Named(ForecastState::new(self, it))),
             gaps: self.gaps.iter().map(gap).collect(),
-            comskip: self.after.comskip.as_ref().map(ComskipView::of),
-            remux: self.after.remux.as_ref().map(RemuxView::of),
-            cut: self.after.cut.as_ref().map(|it| CutView::of(it, self.id)),
+            comskip: self.after.comskip.as_ref().map(ComskipView::new),
+            remux: self.after.remux.as_ref().map(RemuxView::new),
+            cut: self.after.cut.as_ref().map(|it| CutView::new(it, self.id)),
             nfo_file: self.after.nfo.as_ref().and_then(|it| it.path.clone()),
-            artwork: self.after.artwork.as_ref().map(|it| ArtworkView::of(it, self.id)),
+            artwork: self.after.artwork.as_ref().map(|it| ArtworkView::new(it, self.id)),
             file_name: file.map(|it| it.path.clone()),
             file_size,
             node: file.and_then(|it| it.node.clone()),

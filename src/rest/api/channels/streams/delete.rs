@@ -96,7 +96,7 @@ async fn delete_all(call: &Call, body: StreamsToDelete) -> Result<DeletionView, 
         return Err(too_many("streams", ids.len(), IDS_MAX));
     }
     let ids: Vec<StreamId> = ids.into_iter().collect();
-    let author = Author::of(call)?;
+    let author = Author::new(call)?;
     // Before the streams, so that each channel changes once, which an undo compares.
     let (of_channels, by) = (ids.clone(), author.clone());
     let mut undo = call

@@ -73,7 +73,7 @@ struct References {
 }
 
 impl References {
-    fn of(
+    fn find(
         write: &Write<'_>,
         group: Option<Option<GroupRef>>,
         profile: Option<Option<StreamProfileId>>,
@@ -102,7 +102,7 @@ impl References {
 
 impl NewStream {
     pub(super) fn create(self, write: &mut Write<'_>) -> Result<Stream, Refusal> {
-        let found = References::of(write, self.channel_group, self.stream_profile_id)?;
+        let found = References::find(write, self.channel_group, self.stream_profile_id)?;
         let facts = StreamProperties {
             tvg_id: non_empty(self.tvg_id.flatten().map(|it| it.0)),
             group: found.group.flatten(),
@@ -121,7 +121,7 @@ impl StreamEdit {
     /// Applies the edit. Writes the stream only if it changed.
     pub(super) fn apply(self, write: &mut Write<'_>, stream: Stream) -> Result<Stream, Refusal> {
         let References { group, profile } =
-            References::of(write, self.channel_group, self.stream_profile_id)?;
+            References::find(write, self.channel_group, self.stream_profile_id)?;
         let before = stream.clone();
         let mut stream = stream;
         let name = self.name.map(|it| it.map(|it| it.0));
@@ -182,7 +182,7 @@ fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|it| !it.is_empty())
 }
 
-// An edit with the value that already applies is no override. Otherwise a client that sends back a whole object would
+// An edit with the value that already applies is not an override. Otherwise a client that sends back a whole object would
 // freeze the provider's current values.
 
 fn override_name(stream: &mut Stream, sent: Sent<String>) {

@@ -98,7 +98,7 @@ impl StreamFilters {
         let without = self.unassigned.filter(|it| *it).map(|_| assigned(&call.app));
         let (by, descending) = self.ordering.map_or((By::Id, false), |it| (it.by, it.is_descending));
         let by_account = (by == By::AccountName).then(|| by_name(&call.app, descending));
-        let by_health = (by == By::Health).then(|| ByHealth::of(&call.app, descending));
+        let by_health = (by == By::Health).then(|| ByHealth::new(&call.app, descending));
         let order = match by {
             By::Id | By::AccountName | By::Health => StreamOrder::Id,
             By::Name => StreamOrder::Name,
@@ -145,7 +145,7 @@ impl StreamFilters {
     fn groups(&self, call: &Call) -> Option<HashSet<String>> {
         let groups = call.app.models.groups.load();
         let names = |wanted: &GroupNames| -> HashSet<String> {
-            GroupFilter::of(wanted.clone(), &groups).names.into_iter().collect()
+            GroupFilter::new(wanted.clone(), &groups).names.into_iter().collect()
         };
         match (self.channel_group_name.as_ref().map(names), self.channel_group.as_ref().map(names)) {
             (Some(one), Some(other)) => Some(one.intersection(&other).cloned().collect()),

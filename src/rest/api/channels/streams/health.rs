@@ -39,7 +39,7 @@ pub(crate) struct StreamStatsView {
 
 impl StreamStatsView {
     /// Returns `None` if the stream was never measured.
-    pub(in crate::rest::api::channels) fn of(health: &StreamHealth) -> Option<Self> {
+    pub(in crate::rest::api::channels) fn new(health: &StreamHealth) -> Option<Self> {
         health.measured_at?;
         let size = health.width.zip(health.height);
         Some(Self {
@@ -88,7 +88,7 @@ pub(crate) struct StreamHealthView {
 }
 
 impl StreamHealthView {
-    pub(super) fn of(health: &StreamHealth) -> Self {
+    pub(super) fn new(health: &StreamHealth) -> Self {
         let causes = health.causes.iter().map(|(cause, n)| (cause.clone(), Value::from(*n)));
         Self {
             score: health.score(now_ms()).into(),
@@ -120,7 +120,7 @@ pub(super) struct ByHealth {
 }
 
 impl ByHealth {
-    pub(super) fn of(app: &App, is_descending: bool) -> Self {
+    pub(super) fn new(app: &App, is_descending: bool) -> Self {
         let mut scores: Vec<_> =
             app.plans.health().scores().into_iter().map(|(id, score)| (score, id)).collect();
         scores.sort_unstable();

@@ -151,7 +151,7 @@ async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<P
         Ok((page.count, read(&app, &page.ids)?))
     });
     let (count, streams) = found.await?;
-    let lookup = StreamLookup::of(&call, &streams)?;
+    let lookup = StreamLookup::new(&call, &streams)?;
     paging.envelope(&call, count, streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
@@ -199,7 +199,7 @@ async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
 async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamView>, Refusal> {
     let app = Arc::clone(&call.app);
     let streams = blocking(move || read(&app, &body.ids)).await?;
-    let lookup = StreamLookup::of(&call, &streams)?;
+    let lookup = StreamLookup::new(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
@@ -207,7 +207,7 @@ async fn retrieve(call: Call) -> Result<StreamView, Refusal> {
     let (id, app) = (StreamId(call.id()?), Arc::clone(&call.app));
     let streams = blocking(move || read(&app, &[id])).await?;
     let stream = streams.first().ok_or_else(Refusal::unknown::<Stream>)?;
-    Ok(stream.view(&StreamLookup::of(&call, &streams)?))
+    Ok(stream.view(&StreamLookup::new(&call, &streams)?))
 }
 
 async fn create(call: Call, new: NewStream) -> Result<Created<StreamView>, Refusal> {

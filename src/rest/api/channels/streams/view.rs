@@ -136,7 +136,7 @@ impl Lookup for StreamLookup {
 
 impl StreamLookup {
     /// Loads the health of these streams too.
-    pub(in crate::rest::api::channels) fn of(call: &Call, streams: &[Stream]) -> Result<Self, Refusal> {
+    pub(in crate::rest::api::channels) fn new(call: &Call, streams: &[Stream]) -> Result<Self, Refusal> {
         let health = health_of(&call.app, streams.iter().map(|it| it.id));
         Ok(Self { health, ..Self::load(call)? })
     }
@@ -183,9 +183,9 @@ impl Render for Stream {
             last_seen: last_seen.map(Time),
             created_at: Time(self.added_at),
             updated_at: Time(self.updated_at),
-            stream_stats: health.and_then(StreamStatsView::of),
+            stream_stats: health.and_then(StreamStatsView::new),
             stream_stats_updated_at: health.and_then(|it| it.measured_at).map(Time),
-            health: health.map(StreamHealthView::of),
+            health: health.map(StreamHealthView::new),
             provider: Some(self).filter(|_| lookup.is_admin).and_then(overridden),
         }
     }

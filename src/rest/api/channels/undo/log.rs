@@ -26,7 +26,7 @@ pub(in crate::rest::api) struct Author {
 }
 
 impl Author {
-    pub(in crate::rest::api) fn of(call: &Call) -> Result<Self, Refusal> {
+    pub(in crate::rest::api) fn new(call: &Call) -> Result<Self, Refusal> {
         let user = call.identity()?;
         Ok(Self { user: user.id, username: user.username.clone() })
     }
@@ -163,7 +163,7 @@ impl UndoLog {
         entry.files.extend(self.files);
         make_room(write, now, &entry)?;
         write.put(&entry)?;
-        Ok(Some(UndoHandleView::of(&entry)))
+        Ok(Some(UndoHandleView::new(&entry)))
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct UndoHandleView {
 }
 
 impl UndoHandleView {
-    pub(super) fn of(entry: &UndoEntry) -> Self {
+    pub(super) fn new(entry: &UndoEntry) -> Self {
         Self {
             id: entry.id,
             url: format!("{LIST}{}/", entry.id),
@@ -109,7 +109,7 @@ fn is_current(entry: &UndoEntry, now: i64) -> bool {
 }
 
 fn view(entry: &UndoEntry) -> UndoEntryView {
-    let UndoHandleView { id, url, expires_at } = UndoHandleView::of(entry);
+    let UndoHandleView { id, url, expires_at } = UndoHandleView::new(entry);
     UndoEntryView {
         id,
         message: entry.message.clone(),
@@ -136,7 +136,7 @@ async fn retrieve(call: Call) -> Result<UndoEntryView, Refusal> {
 }
 
 async fn undo(call: Call) -> Result<UndoResultView, Refusal> {
-    let (id, author) = (call.id()?, Author::of(&call)?);
+    let (id, author) = (call.id()?, Author::new(&call)?);
     call.write(move |write| {
         let entry = write.get::<UndoEntry>(id)?.filter(|it| is_current(it, now_ms()));
         let entry = entry.ok_or_else(Refusal::unknown::<UndoEntry>)?;

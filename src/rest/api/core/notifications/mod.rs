@@ -19,7 +19,7 @@ use storage::Write;
 
 use self::view::{
     DismissedView, NewNotification, NotificationCountView, NotificationEdit, NotificationView,
-    NotificationsQuery, NotificationsView, of_condition, of_notice,
+    NotificationsQuery, NotificationsView, condition_view, notice_view,
 };
 use crate::conditions::{Condition, conditions};
 use crate::rest::frame::access::{ADMIN, STREAMER};
@@ -55,7 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, query: NotificationsQuery) -> Result<NotificationsView, Refusal> {
-    let mut notifications = of_caller(&call).await?;
+    let mut notifications = notifications_of_caller(&call).await?;
     let unread_count = n_unread(&notifications);
     if query.include_dismissed != Some(true) {
         notifications.retain(|it| !it.is_dismissed);
@@ -64,12 +64,12 @@ async fn list(call: Call, query: NotificationsQuery) -> Result<NotificationsView
 }
 
 async fn count(call: Call) -> Result<NotificationCountView, Refusal> {
-    Ok(NotificationCountView { unread_count: n_unread(&of_caller(&call).await?) })
+    Ok(NotificationCountView { unread_count: n_unread(&notifications_of_caller(&call).await?) })
 }
 
 async fn retrieve(call: Call) -> Result<NotificationView, Refusal> {
     let id = call.id()?;
-    let found = of_caller(&call).await?.into_iter().find(|it| it.id == id);
+    let found = notifications_of_caller(&call).await?.into_iter().find(|it| it.id == id);
     found.ok_or_else(Refusal::unknown::<Notice>)
 }
 
@@ -100,7 +100,7 @@ async fn create(call: Call, new: NewNotification) -> Result<Created<Notification
         write.put(&notice)?;
         Ok(notice)
     });
-    Ok(Created(of_notice(&made.await?, false)))
+    Ok(Created(notice_view(&made.await?, false)))
 }
 
 async fn update(call: Call, edit: NotificationEdit) -> Result<NotificationView, Refusal> {
@@ -113,7 +113,7 @@ async fn update(call: Call, edit: NotificationEdit) -> Result<NotificationView, 
         Ok(notice)
     });
     let notice = changed.await?;
-    Ok(of_notice(&notice, is_dismissed(&notice.key)))
+    Ok(notice_view(&notice, is_dismissed(&notice.key)))
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
@@ -122,14 +122,14 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
 
 async fn dismiss(call: Call) -> Result<DismissedView, Refusal> {
     let id = call.id()?;
-    let all = of_caller(&call).await?;
+    let all = notifications_of_caller(&call).await?;
     let found = all.iter().find(|it| it.id == id).ok_or_else(Refusal::unknown::<Notice>)?;
     let chosen = BTreeSet::from([found.notification_key.clone()]);
     dismiss_these(&call, &all, chosen).await
 }
 
 async fn dismiss_all(call: Call) -> Result<DismissedView, Refusal> {
-    let all = of_caller(&call).await?;
+    let all = notifications_of_caller(&call).await?;
     let chosen = all.iter().map(|it| it.notification_key.clone()).collect();
     dismiss_these(&call, &all, chosen).await
 }
@@ -177,7 +177,7 @@ fn dismissed_by(call: &Call, user: UserId) -> impl Fn(&str) -> bool + use<> {
     move |key| record.as_ref().is_some_and(|it| it.keys.contains(key))
 }
 
-/// Returns the present conditions of the gateway that the caller is told.
+/// Returns the present conditions of the gateway that the caller gets.
 async fn conditions_for(call: &Call, is_admin: bool) -> Result<Vec<Condition>, Refusal> {
     let app = call.app.clone();
     // Reads the file system.
@@ -187,7 +187,7 @@ async fn conditions_for(call: &Call, is_admin: bool) -> Result<Vec<Condition>, R
 }
 
 /// Returns the notifications that the caller gets, the most urgent first, and the newest first among equals.
-async fn of_caller(call: &Call) -> Result<Vec<NotificationView>, Refusal> {
+async fn notifications_of_caller(call: &Call) -> Result<Vec<NotificationView>, Refusal> {
     let user = call.identity()?;
     let (is_admin, now) = (user.may(UserLevel::Admin), now_ms());
     let is_dismissed = dismissed_by(call, user.id);
@@ -196,12 +196,12 @@ async fn of_caller(call: &Call) -> Result<Vec<NotificationView>, Refusal> {
         .into_iter()
         .map(|it| {
             let dismissed = is_dismissed(&it.key);
-            of_condition(it, now, dismissed)
+            condition_view(it, now, dismissed)
         })
         .collect();
     let stored = call.app.models.notices.load();
     let own = stored.iter().filter(|it| it.is_for(is_admin, now));
-    found.extend(own.map(|it| of_notice(it, is_dismissed(&it.key))));
+    found.extend(own.map(|it| notice_view(it, is_dismissed(&it.key))));
     found.sort_by_key(|it| std::cmp::Reverse((it.priority.0, it.created_at.0)));
     Ok(found)
 }

@@ -125,7 +125,7 @@ impl NotificationEdit {
 }
 
 /// Returns the view of a condition. Its id follows from its key.
-pub(super) fn of_condition(condition: Condition, now: i64, is_dismissed: bool) -> NotificationView {
+pub(super) fn condition_view(condition: Condition, now: i64, is_dismissed: bool) -> NotificationView {
     let digest = Sha256::digest(&condition.key);
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
     let priority = match condition.severity {
@@ -150,7 +150,7 @@ pub(super) fn of_condition(condition: Condition, now: i64, is_dismissed: bool) -
 }
 
 /// Returns the view of a stored notice.
-pub(super) fn of_notice(notice: &Notice, is_dismissed: bool) -> NotificationView {
+pub(super) fn notice_view(notice: &Notice, is_dismissed: bool) -> NotificationView {
     view_from!(NotificationView from notice {
         id, priority, title, message, is_active, expires_at, created_at;
         notification_key: notice.key.clone(),

@@ -116,9 +116,9 @@ pub(super) async fn write(call: Call, batch: ProgramsBatch) -> Result<ProgramsBa
     let index = call.app.models.guide.load();
     let of_source: HashMap<&str, _> =
         index.iter().filter(|it| it.source == source).map(|it| (it.key.as_str(), it)).collect();
-    let addresses = ImageAddresses::of(&call);
+    let addresses = ImageAddresses::new(&call);
     let views =
-        keys.iter().filter_map(|it| Some(GuideChannelView::of(of_source.get(it.as_str())?, addresses)));
+        keys.iter().filter_map(|it| Some(GuideChannelView::new(of_source.get(it.as_str())?, addresses)));
     Ok(ProgramsBatchView {
         epg_source: source,
         ids: ids.into_iter().map(EntryId::Stored).collect(),

@@ -152,13 +152,13 @@ pub(crate) struct ActorView {
 }
 
 impl ProgramDetailView {
-    pub(super) fn of(call: &Call, entry: &GuideEntry, tvg_id: String) -> Self {
+    pub(super) fn new(call: &Call, entry: &GuideEntry, tvg_id: String) -> Self {
         let programme = entry.programme();
-        let addresses = ImageAddresses::of(call);
+        let addresses = ImageAddresses::new(call);
         let (season, episode) = programme.season_episode();
         let text = |it: Option<&str>| it.map(str::to_owned);
         let texts = |it: &[LocalText]| it.iter().map(|it| it.text.clone()).collect::<Vec<_>>();
-        let mut ratings = programme.ratings.iter().map(RatingView::of);
+        let mut ratings = programme.ratings.iter().map(RatingView::new);
         let rating = ratings.next();
         let poster = programme.picture();
         Self {
@@ -179,8 +179,8 @@ impl ProgramDetailView {
             keywords: texts(&programme.keywords),
             rating: rating.as_ref().map(|it| it.value.clone()),
             rating_system: rating.and_then(|it| it.system),
-            star_ratings: programme.star_ratings.iter().map(RatingView::of).collect(),
-            credits: ProgramCreditsView::of(&programme),
+            star_ratings: programme.star_ratings.iter().map(RatingView::new).collect(),
+            credits: ProgramCreditsView::new(&programme),
             video_quality: programme.video.as_ref().and_then(|it| it.quality.clone()),
             aspect_ratio: programme.video.as_ref().and_then(|it| it.aspect.clone()),
             stereo: programme.audio.as_ref().and_then(|it| it.stereo.clone()),
@@ -198,7 +198,7 @@ impl ProgramDetailView {
             tmdb_id: text(programme.tmdb_id()),
             tvdb_id: text(programme.tvdb_id()),
             icon: programme.icon().map(|it| addresses.shown(it)),
-            images: programme.images.iter().map(|it| ProgramImageView::of(it, addresses)).collect(),
+            images: programme.images.iter().map(|it| ProgramImageView::new(it, addresses)).collect(),
             poster_url: poster.map(|_| poster_address(&call.origin(), entry.id)),
             titles: programme
                 .titles
@@ -210,13 +210,13 @@ impl ProgramDetailView {
 }
 
 impl RatingView {
-    fn of(rating: &ProgrammeRating) -> Self {
+    fn new(rating: &ProgrammeRating) -> Self {
         Self { value: rating.value.clone(), system: rating.system.clone() }
     }
 }
 
 impl ProgramCreditsView {
-    fn of(programme: &Programme) -> Self {
+    fn new(programme: &Programme) -> Self {
         let names = |role| programme.people(role).map(|it| it.name.clone()).collect();
         let actors = programme.people(CreditRole::Actor);
         Self {

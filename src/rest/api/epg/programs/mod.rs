@@ -95,7 +95,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, (query, paging): (SearchQuery, Pages)) -> Result<Page<ProgramView>, Refusal> {
     let (count, found) = search::find(&call, query, &paging).await?;
-    let views = found.iter().map(|it| ProgramView::of(&it.entry, &it.guide_channel.key)).collect();
+    let views = found.iter().map(|it| ProgramView::new(&it.entry, &it.guide_channel.key)).collect();
     paging.envelope(&call, count, views)
 }
 
@@ -119,5 +119,5 @@ async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
         }
     })
     .await?;
-    Ok(ProgramDetailView::of(&call, &entry, tvg_id))
+    Ok(ProgramDetailView::new(&call, &entry, tvg_id))
 }

@@ -135,12 +135,12 @@ pub(super) struct ResultContext {
 
 impl ResultContext {
     /// Refuses unknown names of fields.
-    pub(super) fn of(call: &Call, fields: Option<Vec<String>>) -> Result<Self, Refusal> {
+    pub(super) fn new(call: &Call, fields: Option<Vec<String>>) -> Result<Self, Refusal> {
         let known = |name: &String| SearchResultView::RECORD.fields.iter().any(|it| it.name == name);
         if let Some(unknown) = fields.iter().flatten().find(|it| !known(it)) {
             let name: String = unknown.chars().take(100).collect();
             let names: Vec<_> = SearchResultView::RECORD.fields.iter().map(|it| it.name).collect();
-            let message = format!("\"{name}\" is no field. Choose from: {}.", names.join(", "));
+            let message = format!("There is no field \"{name}\". Choose from: {}.", names.join(", "));
             return Err(Refusal::field("fields", message));
         }
         Ok(Self {
@@ -149,7 +149,7 @@ impl ResultContext {
             models: call.app.models.clone(),
             limits: call.view_limits(),
             sees_streams: call.identity()?.may(UserLevel::Standard),
-            addresses: ImageAddresses::of(call),
+            addresses: ImageAddresses::new(call),
             groups: call.app.models.groups.load(),
             accounts: call.app.models.accounts.load(),
         })

@@ -105,7 +105,7 @@ pub(super) async fn search(
     (query, paging): (SearchQuery, Pages),
 ) -> Result<Page<SearchResult>, Refusal> {
     let fields = query.fields.clone();
-    let context = ResultContext::of(&call, fields)?;
+    let context = ResultContext::new(&call, fields)?;
     let (count, found) = find(&call, query, &paging).await?;
     let results = read_guide(move || Ok(context.results(&found))).await?;
     paging.envelope(&call, count, results)
@@ -331,7 +331,7 @@ impl TextCondition<'_> {
     fn query(&self, text: &str, has_short_span: bool) -> Result<TextQuery, String> {
         if self.is_regex != Some(true) {
             let parsed = ParsedQuery::parse(text).map_err(|it| format!("{it}."))?;
-            return Ok(self.of_parsed(&parsed));
+            return Ok(self.text_query(&parsed));
         }
         if !has_short_span {
             return Err(
@@ -346,16 +346,16 @@ impl TextCondition<'_> {
         Ok(self.in_fields(&|field| TextQuery::Matches { field, test: Arc::clone(&test) }))
     }
 
-    fn of_parsed(&self, parsed: &ParsedQuery) -> TextQuery {
+    fn text_query(&self, parsed: &ParsedQuery) -> TextQuery {
         match parsed {
-            ParsedQuery::Term(term) => self.of_term(term),
-            ParsedQuery::All(parts) => TextQuery::All(parts.iter().map(|it| self.of_parsed(it)).collect()),
-            ParsedQuery::Any(parts) => TextQuery::Any(parts.iter().map(|it| self.of_parsed(it)).collect()),
+            ParsedQuery::Term(term) => self.term_query(term),
+            ParsedQuery::All(parts) => TextQuery::All(parts.iter().map(|it| self.text_query(it)).collect()),
+            ParsedQuery::Any(parts) => TextQuery::Any(parts.iter().map(|it| self.text_query(it)).collect()),
         }
     }
 
     /// A phrase is found by its words, and then compared.
-    fn of_term(&self, term: &TextTerm) -> TextQuery {
+    fn term_query(&self, term: &TextTerm) -> TextQuery {
         let whole = self.is_whole == Some(true);
         self.in_fields(&|field| {
             let words = TextQuery::Words { field, text: term.text.clone(), whole };

@@ -48,7 +48,7 @@ pub(crate) struct ProgramImageView {
 }
 
 impl ProgramImageView {
-    pub(super) fn of(image: &ProgrammeImage, addresses: ImageAddresses) -> Self {
+    pub(super) fn new(image: &ProgrammeImage, addresses: ImageAddresses) -> Self {
         Self {
             url: addresses.shown(&image.url),
             r#type: image.kind.map(|it| it.word()),
@@ -64,7 +64,7 @@ pub(in crate::rest::api::epg) struct ImageAddresses {
 }
 
 impl ImageAddresses {
-    pub(in crate::rest::api::epg) fn of(call: &Call) -> Self {
+    pub(in crate::rest::api::epg) fn new(call: &Call) -> Self {
         Self { with_credentials: call.is_admin() }
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct ProgramView {
 }
 
 impl ProgramView {
-    pub(in crate::rest::api::epg) fn of(entry: &GuideEntry, tvg_id: &str) -> Self {
+    pub(in crate::rest::api::epg) fn new(entry: &GuideEntry, tvg_id: &str) -> Self {
         let programme = entry.programme();
         Self {
             id: entry.id,
@@ -102,7 +102,7 @@ pub(crate) struct GridProgramView {
 }
 
 impl GridProgramView {
-    pub(in crate::rest::api::epg) fn of(entry: &GuideEntry, tvg_id: &str) -> Self {
+    pub(in crate::rest::api::epg) fn new(entry: &GuideEntry, tvg_id: &str) -> Self {
         let programme = entry.programme();
         let (season, episode) = programme.season_episode();
         Self {

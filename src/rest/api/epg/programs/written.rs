@@ -168,13 +168,13 @@ fn apply(edit: ProgramEdit, programme: &mut Programme) -> Result<(), FieldErrors
         programme.episode_numbers = episode_numbers(numbers);
     }
     if programme.stop <= programme.start {
-        return Err(FieldErrors::of("end_time", "The end must be after the start."));
+        return Err(FieldErrors::new("end_time", "The end must be after the start."));
     }
     if programme.stop - programme.start > PROGRAMME_SPAN_MAX {
-        return Err(FieldErrors::of("end_time", "A programme lasts at most 31 days."));
+        return Err(FieldErrors::new("end_time", "A programme lasts at most 31 days."));
     }
     if !(ProgrammeId::START_MIN..=ProgrammeId::START_MAX).contains(&programme.start) {
-        return Err(FieldErrors::of("start_time", "The start must be between the years 2000 and 2136."));
+        return Err(FieldErrors::new("start_time", "The start must be between the years 2000 and 2136."));
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ async fn put(
     let edit = WrittenEdit::Put { key: tvg_id.clone(), programme: Box::new(programme.clone()), replaces };
     let ids = write(call, source, edit).await?;
     let id = ids.first().copied().ok_or_else(unknown)?;
-    Ok(ProgramDetailView::of(call, &GuideEntry::written(EntryId::Stored(id), &programme), tvg_id))
+    Ok(ProgramDetailView::new(call, &GuideEntry::written(EntryId::Stored(id), &programme), tvg_id))
 }
 
 async fn write(call: &Call, source: GuideSourceId, edit: WrittenEdit) -> Result<Vec<ProgrammeId>, Refusal> {

@@ -21,7 +21,7 @@ use crate::rest::frame::record::{set, set_fields, set_text};
 pub(super) struct SourceChange(EPGSourceEdit);
 
 impl SourceChange {
-    pub(super) fn of(edit: EPGSourceEdit) -> Result<Self, Refusal> {
+    pub(super) fn new(edit: EPGSourceEdit) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
         let url = edit.url.iter().flatten().find(|it| !it.is_empty());
         if url.is_some_and(|it| !is_web_url(it)) {

@@ -111,7 +111,7 @@ async fn retrieve(call: Call) -> Result<EPGSourceView, Refusal> {
 
 async fn create(call: Call, new: NewEPGSource) -> Result<Created<EPGSourceView>, Refusal> {
     let kind = new.source_type.0;
-    let change = SourceChange::of(new.into())?;
+    let change = SourceChange::new(new.into())?;
     let source = call
         .write(move |write| {
             let mut source = new_source(write, kind)?;
@@ -143,7 +143,7 @@ pub(in crate::rest::api) fn new_source(
 async fn update(call: Call, edit: EPGSourceEdit) -> Result<EPGSourceView, Refusal> {
     let id = call.id()?;
     let kind = edit.source_type.map(|it| it.0);
-    let change = SourceChange::of(edit)?;
+    let change = SourceChange::new(edit)?;
     let generated = generated_channel(&call, GuideSourceId(id)).await?;
     let (source, before) = call
         .write(move |write| {

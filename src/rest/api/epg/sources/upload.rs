@@ -54,7 +54,7 @@ async fn create(call: Call, (body, file): (EPGUpload, Upload)) -> Result<Created
     let name = body.name.or(of_file).unwrap_or_else(|| "Guide".to_owned());
     let name = name.chars().take(255).collect();
     let change = EPGSourceEdit { name: Some(name), priority: body.priority, ..EPGSourceEdit::default() };
-    let change = SourceChange::of(change)?;
+    let change = SourceChange::new(change)?;
     let saved = save(&call, file).await?;
     let name = saved.name.clone();
     let source = call
@@ -76,7 +76,7 @@ async fn replace(call: Call, file: Upload) -> Result<EPGSourceView, Refusal> {
     let known = call.app.models.guide_sources.load().get(id).cloned();
     check_kind(&*known.ok_or_else(Refusal::unknown::<GuideSource>)?)?;
     let saved = save(&call, file).await?;
-    let (change, name) = (SourceChange::of(EPGSourceEdit::default())?, saved.name.clone());
+    let (change, name) = (SourceChange::new(EPGSourceEdit::default())?, saved.name.clone());
     let (source, before) = call
         .write(move |write| {
             let before = find::<GuideSource>(write, id)?;
@@ -102,7 +102,7 @@ fn check_kind(source: &GuideSource) -> Result<(), Refusal> {
 }
 
 async fn save(call: &Call, file: Upload) -> Result<SavedUpload, Refusal> {
-    SavedUpload::of(call, file, Folder::Guides, "xmltv").await
+    SavedUpload::save(call, file, Folder::Guides, "xmltv").await
 }
 
 /// Returns the name of a file without folders and without the extensions of guides.

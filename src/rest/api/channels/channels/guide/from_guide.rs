@@ -63,12 +63,12 @@ pub(super) async fn set_tvg_ids(call: Call, selection: Selection) -> Result<From
 }
 
 async fn take_over(call: Call, selection: Selection, taken: Taken) -> Result<FromGuideView, Refusal> {
-    let (selected, author) = (selection.resolve(&call)?, Author::of(&call)?);
-    let lookup = GuideLookup::of(&call.app.models);
+    let (selected, author) = (selection.resolve(&call)?, Author::new(&call)?);
+    let lookup = GuideLookup::new(&call.app.models);
     let guides: HashMap<ChannelId, Arc<GuideChannel>> = selected
         .find(&call)?
         .into_iter()
-        .filter_map(|it| Some((it.id, Arc::clone(lookup.of_channel(&it)?))))
+        .filter_map(|it| Some((it.id, Arc::clone(lookup.guide_channel(&it)?))))
         .collect();
     call.write(move |write| {
         let (mut log, mut changes) = (UndoLog::default(), Changes::new());

@@ -68,7 +68,7 @@ pub(crate) struct GuideLinkView {
 
 pub(super) async fn set_one(call: Call, link: GuideLink) -> Result<GuideLinkView, Refusal> {
     let wanted = link.epg_data_id.ok_or_else(|| FieldErrors::required("epg_data_id"))?;
-    let (id, author) = (call.id()?, Author::of(&call)?);
+    let (id, author) = (call.id()?, Author::new(&call)?);
     let (channel, message, undo) = call
         .write(move |write| {
             let before = find::<Channel>(write, id)?;
@@ -135,7 +135,7 @@ pub(crate) struct GuideLinksView {
 }
 
 pub(super) async fn set_many(call: Call, links: GuideLinks) -> Result<GuideLinksView, Refusal> {
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     call.write(move |write| {
         let (mut errors, mut log) = (FieldErrors::default(), UndoLog::default());
         let (mut changes, mut seen) = (Changes::new(), HashSet::new());

@@ -53,7 +53,7 @@ pub(super) async fn match_many(
     (selection, options): (Selection, MatchOptions),
 ) -> Result<Accepted<MatchedView>, Refusal> {
     let is_preview = options.preview == Some(true);
-    let lookup = GuideLookup::of(&call.app.models);
+    let lookup = GuideLookup::new(&call.app.models);
     let selected: Vec<Arc<Channel>> = match selection.is_empty() {
         true => {
             let channels = call.app.models.channels.load();
@@ -65,7 +65,7 @@ pub(super) async fn match_many(
     let n_selected = selected.len();
     let is_wanted = |it: &Arc<Channel>| options.replace == Some(true) || lookup.linked(it).is_none();
     let channels: Vec<Arc<Channel>> = selected.into_iter().filter(is_wanted).collect();
-    let author = Author::of(&call)?;
+    let author = Author::new(&call)?;
     let matching = &call.app.matching;
     let end = matching.begin();
     let results = matching.find(&call.app.models, channels.clone(), is_preview, true).await?;
@@ -85,7 +85,7 @@ pub(super) async fn match_many(
     let mut all: Vec<(&Arc<Channel>, &MatchResult)> = channels.iter().zip(&results).collect();
     // A stable order: channels stay as they were selected.
     all.sort_by_key(|it| urgency(it.1.decision));
-    let results = all.into_iter().take(RESULTS_MAX).map(|it| MatchedChannelView::of(it.0, it.1, &lookup));
+    let results = all.into_iter().take(RESULTS_MAX).map(|it| MatchedChannelView::new(it.0, it.1, &lookup));
     let results = results.collect();
     let preview = is_preview;
     Ok(Accepted(MatchedView {
@@ -170,7 +170,7 @@ pub(super) async fn match_one(
     options: MatchOneOptions,
 ) -> Result<Accepted<MatchedOneView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let (author, lookup) = (Author::of(&call)?, GuideLookup::of(&call.app.models));
+    let (author, lookup) = (Author::new(&call)?, GuideLookup::new(&call.app.models));
     let matching = &call.app.matching;
     let channels = vec![Arc::clone(&channel)];
     let results = matching.find(&call.app.models, channels.clone(), true, false).await?;
@@ -183,7 +183,7 @@ pub(super) async fn match_one(
     if options.preview != Some(true) {
         (_, undo) = write_links(&call, links(&channels, &results), &author).await?;
     }
-    let message = match (found, DecisionName::of(result.decision)) {
+    let message = match (found, DecisionName::new(result.decision)) {
         (Some(guide), _) if options.preview == Some(true) => {
             format!("Channel {} would be linked with {}", channel.name, guide.key)
         }
@@ -203,6 +203,6 @@ pub(super) async fn match_one(
         is_matched,
         message: message.clone(),
     });
-    let result = MatchedChannelView::of(&channel, result, &lookup);
+    let result = MatchedChannelView::new(&channel, result, &lookup);
     Ok(Accepted(MatchedOneView { message, matched: is_matched, channel: view, result, undo }))
 }

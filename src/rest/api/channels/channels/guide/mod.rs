@@ -77,7 +77,7 @@ pub(super) struct GuideLookup {
 }
 
 impl GuideLookup {
-    pub(super) fn of(models: &Models) -> Self {
+    pub(super) fn new(models: &Models) -> Self {
         let sources = models.guide_sources.load();
         Self { index: models.guide.load(), order: SourceOrder::new(sources.iter().map(|it| &**it)) }
     }
@@ -88,13 +88,13 @@ impl GuideLookup {
     }
 
     /// Returns the guide channel whose programmes a channel shows.
-    pub(super) fn of_channel(&self, channel: &Channel) -> Option<&Arc<GuideChannel>> {
+    pub(super) fn guide_channel(&self, channel: &Channel) -> Option<&Arc<GuideChannel>> {
         self.index.shown_channel(channel, &self.order)
     }
 
     /// Returns its id.
     pub(super) fn shown(&self, channel: &Channel) -> Option<GuideChannelId> {
-        self.of_channel(channel).map(|it| it.id)
+        self.guide_channel(channel).map(|it| it.id)
     }
 
     fn get(&self, id: GuideChannelId) -> Option<&Arc<GuideChannel>> {

@@ -22,7 +22,7 @@ choice!(
 );
 
 impl DecisionName {
-    pub(super) fn of(decision: Decision) -> Self {
+    pub(super) fn new(decision: Decision) -> Self {
         match decision {
             Decision::Link(_) => Self::Link,
             Decision::Tie => Self::Tie,
@@ -58,7 +58,7 @@ pub(crate) struct CandidateView {
 }
 
 impl CandidateView {
-    fn of(candidate: &Candidate, lookup: &GuideLookup) -> Option<Self> {
+    fn new(candidate: &Candidate, lookup: &GuideLookup) -> Option<Self> {
         let guide = lookup.get(candidate.channel)?;
         Some(Self {
             epg_data_id: guide.id,
@@ -92,12 +92,12 @@ pub(crate) struct MatchedChannelView {
 }
 
 impl MatchedChannelView {
-    pub(super) fn of(channel: &Channel, result: &MatchResult, lookup: &GuideLookup) -> Self {
-        let candidates = result.candidates.iter().filter_map(|it| CandidateView::of(it, lookup));
+    pub(super) fn new(channel: &Channel, result: &MatchResult, lookup: &GuideLookup) -> Self {
+        let candidates = result.candidates.iter().filter_map(|it| CandidateView::new(it, lookup));
         Self {
             channel_id: channel.id,
             channel_name: channel.name.clone(),
-            decision: Named(DecisionName::of(result.decision)),
+            decision: Named(DecisionName::new(result.decision)),
             epg_data_id: match result.decision {
                 Decision::Link(id) => Some(id),
                 _ => None,

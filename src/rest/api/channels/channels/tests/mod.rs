@@ -415,7 +415,7 @@ async fn overrides_of_an_automatic_channel_are_shown_set_and_taken_back() {
         assert_eq!((kept.status, &kept.body["name"]), (200, &json!("Manual")), "{}", kept.text);
     }
     let wrong = rest.admin("PATCH", &path, json!({ "override": { "name": 7 } })).await;
-    assert_eq!((wrong.status, wrong.body), (400, json!({ "override": ["name: Not a valid string."] })));
+    assert_eq!((wrong.status, wrong.body), (400, json!({ "override": ["name: Expected a text."] })));
     let wrong = rest.admin("PATCH", &path, json!({ "override": { "epg_data_id": 7 } })).await;
     assert_eq!(wrong.status, 400, "{}", wrong.text);
 }
