@@ -18,7 +18,7 @@ pub(super) struct Heartbeat {
 
 /// The next action for a socket.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum HeartbeatAction {
     /// Wait until this time.
     Wait(Instant),
     Ping,
@@ -41,14 +41,14 @@ impl Heartbeat {
         self.pinged_at = now;
     }
 
-    pub(super) fn action(&self, now: Instant) -> Action {
+    pub(super) fn action(&self, now: Instant) -> HeartbeatAction {
         let (ping_at, close_at) = (self.pinged_at + PING_EVERY, self.received_at + SILENCE_MAX);
         if now >= close_at {
-            Action::Close
+            HeartbeatAction::Close
         } else if now >= ping_at {
-            Action::Ping
+            HeartbeatAction::Ping
         } else {
-            Action::Wait(ping_at.min(close_at))
+            HeartbeatAction::Wait(ping_at.min(close_at))
         }
     }
 }
@@ -62,18 +62,18 @@ mod tests {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let mut silent = Heartbeat::new(begin);
-        assert_eq!(silent.action(at(0)), Action::Wait(at(25)));
-        assert_eq!(silent.action(at(25)), Action::Ping);
+        assert_eq!(silent.action(at(0)), HeartbeatAction::Wait(at(25)));
+        assert_eq!(silent.action(at(25)), HeartbeatAction::Ping);
         silent.pinged(at(25));
-        assert_eq!(silent.action(at(49)), Action::Wait(at(50)));
+        assert_eq!(silent.action(at(49)), HeartbeatAction::Wait(at(50)));
         silent.pinged(at(50));
-        assert_eq!(silent.action(at(51)), Action::Wait(at(70)));
-        assert_eq!(silent.action(at(70)), Action::Close);
+        assert_eq!(silent.action(at(51)), HeartbeatAction::Wait(at(70)));
+        assert_eq!(silent.action(at(70)), HeartbeatAction::Close);
 
         let mut alive = Heartbeat::new(begin);
         for minute in 0..100 {
             let now = at(25 * (minute + 1));
-            assert_eq!(alive.action(now), Action::Ping);
+            assert_eq!(alive.action(now), HeartbeatAction::Ping);
             alive.pinged(now);
             alive.received(now);
         }

@@ -25,7 +25,7 @@ use warp::ws::{Message, WebSocket};
 
 use super::access::{Access, AccessLoss};
 use super::frames::{self, ForOthers};
-use super::heartbeat::{Action, Heartbeat};
+use super::heartbeat::{Heartbeat, HeartbeatAction};
 use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
@@ -129,13 +129,13 @@ impl Session {
                 }
             }
             let wake = match heartbeat.action(Instant::now()) {
-                Action::Close => return End::Gone,
-                Action::Ping => {
+                HeartbeatAction::Close => return End::Gone,
+                HeartbeatAction::Ping => {
                     heartbeat.pinged(Instant::now());
                     next = Some(Message::ping(Vec::new()));
                     continue;
                 }
-                Action::Wait(until) => until,
+                HeartbeatAction::Wait(until) => until,
             };
             next = tokio::select! {
                 biased;

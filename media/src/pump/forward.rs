@@ -13,7 +13,7 @@ use crate::ts::packet::{Packet, packets};
 /// A source that sends more than this during a rest is read without rest, so that the receive buffer never fills up.
 const RESTED_BYTES_MAX: usize = 64 << 10;
 
-/// What the packets of one read led to.
+/// The results of the packets of one read.
 #[derive(Default)]
 struct Forwarded {
     /// Whether anything was written into the ring.

@@ -10,9 +10,9 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u32) {
 }
 
 /// Bytes that are decoded from front to back. All methods return `None` at the end and for invalid bytes.
-pub(super) struct Input<'a>(pub(super) &'a [u8]);
+pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> ByteReader<'a> {
     pub(super) fn varint(&mut self) -> Option<u32> {
         let mut value = 0u64;
         for at in 0..5 {
@@ -59,11 +59,11 @@ mod tests {
         let numbers = [0, 1, 127, 128, 16_383, 16_384, 1 << 21, u32::MAX];
         let mut out = Vec::new();
         numbers.iter().for_each(|it| put_varint(&mut out, *it));
-        let mut input = Input(&out);
+        let mut input = ByteReader(&out);
         assert_eq!(numbers.map(|_| input.varint().unwrap()), numbers);
         assert!(input.is_empty());
         for wrong in [&[][..], &[0x80], &[0xff; 4], &[0xff, 0xff, 0xff, 0xff, 0x10], &[0x80; 6]] {
-            assert_eq!(Input(wrong).varint(), None, "{wrong:?}");
+            assert_eq!(ByteReader(wrong).varint(), None, "{wrong:?}");
         }
     }
 }

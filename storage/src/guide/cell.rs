@@ -3,7 +3,7 @@
 //! A stored cell has the sizes of its two parts, and then both parts, compressed with LZ4: the insides of all programmes,
 //! and for each programme its start since the one before, its duration, and the length of its inside, as varints.
 
-use super::bytes::{Input, put_varint};
+use super::bytes::{ByteReader, put_varint};
 use super::{nearest_seconds, unix_of};
 
 /// A cell ends when its programmes have this many bytes. Larger ones take less room on the disk, and longer to read one
@@ -117,7 +117,7 @@ impl CellBuilder {
 
 /// Decodes a stored cell. The error says what is wrong.
 pub(crate) fn decode(stored: &[u8]) -> Result<GuideCell, &'static str> {
-    let mut input = Input(stored);
+    let mut input = ByteReader(stored);
     let sizes = input.u32().zip(input.u32()).ok_or("a cell is too short")?;
     let (n, n_text) = (sizes.0 as usize, sizes.1 as usize);
     if n > DECODED_BYTES_MAX || n_text > n {
@@ -135,7 +135,7 @@ pub(crate) fn decode(stored: &[u8]) -> Result<GuideCell, &'static str> {
 }
 
 fn decode_heads(heads: &[u8], text: &str) -> Option<Vec<Entry>> {
-    let mut input = Input(heads);
+    let mut input = ByteReader(heads);
     // A programme takes at least three bytes, so the memory is bounded by the size of the cell.
     let mut entries = Vec::with_capacity(heads.len() / 3);
     let (mut start, mut end) = (0u32, 0usize);

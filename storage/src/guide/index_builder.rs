@@ -10,7 +10,7 @@ use std::path::Path;
 
 use domain::guide::words::WordSplitter;
 
-use super::bytes::{Input, put_varint};
+use super::bytes::{ByteReader, put_varint};
 use super::output::{Output, Part, PartReader, Scratch};
 use super::tables::WordBlock;
 use super::texts::for_each_text;
@@ -167,14 +167,14 @@ impl BlockWriter<'_, '_> {
     /// Adds a word. Many numbers are divided into several entries.
     fn word(&mut self, key: &[u8], mut first: u32, mut differences: &[u8]) -> Result<()> {
         while differences.len() > ENTRY_BYTES {
-            let mut input = Input(differences);
+            let mut input = ByteReader(differences);
             let mut last = first;
             while differences.len() - input.0.len() < ENTRY_BYTES {
                 last += input.varint().unwrap_or_default();
             }
             let (part, rest) = differences.split_at(differences.len() - input.0.len());
             self.entry(key, first, part)?;
-            let mut input = Input(rest);
+            let mut input = ByteReader(rest);
             let Some(difference) = input.varint() else { return Ok(()) };
             (first, differences) = (last + difference, input.0);
         }

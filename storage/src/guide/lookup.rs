@@ -1,7 +1,7 @@
 //! Finds the programmes with a word in the search index of a guide file.
 
 use super::bitmap::Bitmap;
-use super::bytes::Input;
+use super::bytes::ByteReader;
 use super::file::GuideFile;
 use super::query::GuideField;
 use crate::error::Result;
@@ -18,7 +18,7 @@ impl WordEntry<'_> {
     /// Adds the programmes to a set.
     pub(crate) fn add_to(&self, set: &mut impl FnMut(u32) -> bool) -> Option<()> {
         let mut number = self.first;
-        let mut input = Input(self.differences);
+        let mut input = ByteReader(self.differences);
         loop {
             if !set(number) {
                 return None;
@@ -37,7 +37,7 @@ pub(crate) fn read_entries<'a>(
     block: &'a [u8],
     mut visit: impl FnMut(&WordEntry<'a>) -> Option<bool>,
 ) -> Option<bool> {
-    let mut input = Input(block);
+    let mut input = ByteReader(block);
     while !input.is_empty() {
         let n_key = input.byte()?;
         let key = input.bytes(n_key.into())?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bytes::Input;
+use super::bytes::ByteReader;
 use super::writer::PROGRAMMES_MAX;
 
 /// The first bytes of a guide file, and of its footer. The last one is the version of the format.
@@ -81,7 +81,7 @@ impl Footer {
 
     /// Decodes the footer of a file with this size.
     pub(super) fn decode(bytes: &[u8], n_bytes: u64) -> Option<Self> {
-        let mut input = Input(bytes);
+        let mut input = ByteReader(bytes);
         let magic = input.bytes(MAGIC.len())?;
         let footer = Self {
             source: input.u32()?,
