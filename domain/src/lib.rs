@@ -13,7 +13,7 @@
 //!    a [`user_agent`] names a program to providers. A [`group`] sorts channels, a [`logo`] is their picture, a
 //!    [`lineup`] selects those that a [`user`] may watch, a [`personal_playlist`] those that a user has chosen, and
 //!    [`udp_output`] sends one as datagrams. A [`user_group`] sorts users, a [`login`] is a device of one, and a
-//!    [`secret`] prints without its value. [`ids`] has the ids of all.
+//!    [`secret`] prints without its value; a [`django_hash`] is a password from another service. [`ids`] has the ids of all.
 //! 2. Settings: [`settings`] are those of the operator, a [`setting`] is the record of one that admins change, and
 //!    [`core_settings`] is its meaning; [`backup_schedule`], [`tuner`], [`user_limits`] and [`library_settings`] are some
 //!    of them. An [`output_profile`] changes a stream for some clients, and an [`output_format`] is the form in which they
@@ -48,6 +48,7 @@ pub mod comskip;
 pub mod container;
 pub mod core_settings;
 pub mod discovery;
+pub mod django_hash;
 pub mod egress;
 pub mod event;
 pub mod ffmpeg;

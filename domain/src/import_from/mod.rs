@@ -38,4 +38,4 @@ pub use self::row::{SourceRow, plain};
 pub use self::stream::SourceStream;
 pub use self::table::{CHANNELS_MAX, LOGO_FILE, STREAMS_MAX, SourceTable, UNUSED_TABLES, unused_table};
 pub use self::titles::{KnownTitles, PlannedTitles};
-pub use self::users::{DjangoHash, PlannedUser};
+pub use self::users::PlannedUser;

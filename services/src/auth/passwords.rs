@@ -8,7 +8,7 @@ use argon2::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::import_from::DjangoHash;
+use domain::django_hash::DjangoHash;
 use domain::secret::Secret;
 use domain::user::User;
 use hmac::{Hmac, KeyInit, Mac};
