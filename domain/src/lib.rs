@@ -29,7 +29,7 @@
 //!    [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
 //! 7. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the
 //!    commercials in them: [`comskip`]. The past of channels: [`catchup`] of providers, and [`timeshift`] of the gateway.
-//! 8. Records of another service: [`import_from`]. The client of a request: [`origin`], also behind proxies
+//! 8. The client of a request: [`origin`], also behind proxies
 //!    ([`forwarded`]), and its parameters: [`query`]. Text in [`xml`].
 
 pub mod account;
@@ -57,7 +57,6 @@ pub mod group;
 pub mod guide;
 pub mod health;
 pub mod ids;
-pub mod import_from;
 pub mod integration;
 pub mod library_settings;
 pub mod limits;

@@ -1,7 +1,7 @@
 //! Statements of a database export of any kind: nothing panics, and a text that is written in one is read back unchanged.
 #![no_main]
 
-use domain::import_from::sql::{Insert, column_definition, ends_in_text, table_and_columns, unescape_copied};
+use import_from::sql::{Insert, column_definition, ends_in_text, table_and_columns, unescape_copied};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -9,9 +9,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use domain::import_from::sql::{self, Insert};
-use domain::import_from::{SourceRow, SourceTable, unused_table};
 use flate2::bufread::MultiGzDecoder;
+use import_from::sql::{self, Insert};
+use import_from::{SourceRow, SourceTable, unused_table};
 use serde_json::Value;
 
 use super::gathered::Gathered;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
-use domain::import_from::{Household, Report, STREAMS_MAX, SourceRow, SourceStream, SourceTable};
+use import_from::{Household, Report, STREAMS_MAX, SourceRow, SourceStream, SourceTable};
 use serde_json::{Map, Value};
 use services::image_types::{ImageType, PictureFormat};
 use tempfile::TempDir;

@@ -3,10 +3,10 @@
 use actors::{Fetch, FetchLimits};
 use anyhow::{Context, bail, ensure};
 use domain::egress::Reach;
-use domain::import_from::{LOGO_FILE, SourceTable};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use import_from::{LOGO_FILE, SourceTable};
 use serde_json::{Map, Value, json};
 use services::logo_cache::LOGO_BYTES_MAX;
 

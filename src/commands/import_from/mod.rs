@@ -1,7 +1,7 @@
 //! `headwater import-from`: moves a household from another service to this gateway.
 //!
 //! Reading order: `export.rs` (a database export) or `interface.rs` (the REST interface), both into `gathered.rs`; the
-//! conversion is in [`domain::import_from`]; `resolve.rs` (ids of streams), `pictures.rs` (of users), `titles.rs`, `write.rs`.
+//! conversion is in [`import_from`]; `resolve.rs` (ids of streams), `pictures.rs` (of users), `titles.rs`, `write.rs`.
 
 mod credentials;
 mod export;
@@ -26,7 +26,6 @@ use domain::core_settings::SettingChecks;
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::source::GuideSource;
-use domain::import_from::{Existing, Foundation, Report, Rules, UnusedIds};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::secret::ServerKeys;
@@ -38,6 +37,7 @@ use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::vod::uuid_of;
+use import_from::{Existing, Foundation, Report, Rules, UnusedIds};
 use services::auth::{SERVER_KEYS, stored_api_key};
 use services::files::{Files, Folder};
 use services::open_store::open_store;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context;
-use domain::import_from::{PlannedUser, Report, SourceTable};
+use import_from::{PlannedUser, Report, SourceTable};
 use serde_json::{Value, json};
 use services::files::{Files, Folder};
 

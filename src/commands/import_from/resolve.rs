@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use domain::account::CUSTOM_ACCOUNT;
 use domain::ids::{AccountId, StreamId};
-use domain::import_from::{Existing, Foundation, IdPicker, Report, SourceTable};
 use domain::source_url::SourceUrl;
 use domain::stream::Stream;
+use import_from::{Existing, Foundation, IdPicker, Report, SourceTable};
 use storage::Store;
 
 use super::spool::SpooledStreams;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
 use anyhow::Context;
-use domain::import_from::SourceStream;
+use import_from::SourceStream;
 
 /// Maximum length of one entry, in bytes. A stream is shorter, because its texts are limited.
 const ENTRY_BYTES_MAX: u32 = 256 * 1024;
@@ -110,7 +110,7 @@ impl SpooledStreams {
 
 #[cfg(test)]
 mod tests {
-    use domain::import_from::{SourceRow, SourceTable};
+    use import_from::{SourceRow, SourceTable};
     use serde_json::json;
 
     use super::*;

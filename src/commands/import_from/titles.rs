@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 use domain::ids::VodCategoryId;
-use domain::import_from::{KnownTitles, PlannedTitles};
 use domain::vod::{AccountCategory, Episode, Title};
+use import_from::{KnownTitles, PlannedTitles};
 use storage::records::category_link_key;
 use storage::{Store, VodTitles, category_id};
 

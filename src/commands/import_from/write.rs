@@ -16,7 +16,6 @@ use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::source::GuideSource;
 use domain::ids::AccountId;
-use domain::import_from::{Dependents, Foundation};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::server_group::ServerGroup;
@@ -25,6 +24,7 @@ use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use domain::user_agent::UserAgent;
+use import_from::{Dependents, Foundation};
 use storage::{Record, Store, Write};
 
 use super::resolve::ResolvedStreams;

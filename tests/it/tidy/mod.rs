@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 const HTTP_SOURCES: [&str; 4] = ["config/src", "server/src", "services/src", "src"];
 
 /// The folders of non-test code.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "domain/src",
+    "import-from/src",
     "media/src",
     "storage/src",
     "actors/src",

@@ -35,7 +35,7 @@ pub struct Household {
     /// Pairs of a user and one of the user's channel profiles.
     pub user_profiles: Vec<(u32, u32)>,
     pub guide_channels: HashMap<u32, GuideChannel>,
-    pub(super) titles: SourceTitles,
+    pub(crate) titles: SourceTitles,
 }
 
 /// The table has more rows than the import accepts.

@@ -1,21 +1,21 @@
 //! Streams of the other service, which are read and written one by one because there are so many.
 
+use domain::channel::ChannelNumber;
+use domain::ids::{AccountId, StreamId};
+use domain::playlist::content;
+use domain::source_url::SourceUrl;
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use serde::{Deserialize, Serialize};
 
 use super::plan::Foundation;
 use super::row::{SourceRow, plain};
-use crate::channel::ChannelNumber;
-use crate::ids::{AccountId, StreamId};
-use crate::playlist::content;
-use crate::source_url::SourceUrl;
-use crate::stream::{RequestHeaders, Stream, StreamProperties};
 
 /// Maximum length of a stream's name, in characters.
 const NAME_CHARS_MAX: usize = 512;
 /// Maximum length of a guide id, in characters.
-pub(super) const TVG_ID_CHARS_MAX: usize = 255;
+pub(crate) const TVG_ID_CHARS_MAX: usize = 255;
 /// Maximum length of an address, in bytes.
-pub(super) const URL_BYTES_MAX: usize = 8 * 1024;
+pub(crate) const URL_BYTES_MAX: usize = 8 * 1024;
 /// The name of a stream without one.
 const UNNAMED: &str = "unnamed";
 
@@ -98,7 +98,7 @@ impl SourceStream {
 }
 
 /// Returns an http or https address of a picture.
-pub(super) fn web_address(text: &str) -> Option<String> {
+pub(crate) fn web_address(text: &str) -> Option<String> {
     let text = text.trim();
     let is_web = SourceUrl::new(text).is_http() && text.len() <= URL_BYTES_MAX;
     (is_web && !text.contains(char::is_control)).then(|| text.to_owned())
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::import_from::SourceTable;
+    use crate::SourceTable;
 
     fn read(values: &[(&str, Value)]) -> Result<SourceStream, &'static str> {
         SourceStream::read(&SourceRow::new(SourceTable::Streams, values.iter().cloned()))

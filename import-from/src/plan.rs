@@ -5,25 +5,28 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use domain::account::Account;
+use domain::channel::Channel;
+use domain::core_settings::SettingChecks;
+use domain::group::{GROUP_NAME_CHARS_MAX, Group};
+use domain::guide::channel::GuideChannel;
+use domain::guide::source::GuideSource;
+use domain::ids::{
+    AccountId, GroupId, GuideChannelId, GuideSourceId, LogoId, ServerGroupId, StreamProfileId,
+};
+use domain::lineup::Lineup;
+use domain::logo::Logo;
+use domain::server_group::ServerGroup;
+use domain::setting::CoreSetting;
+use domain::stream_profile::StreamProfile;
+use domain::user::User;
+use domain::user_agent::UserAgent;
+
 use super::household::Household;
 use super::ids::IdPicker;
 use super::report::Report;
 use super::row::plain;
 use super::table::SourceTable;
-use crate::account::Account;
-use crate::channel::Channel;
-use crate::core_settings::SettingChecks;
-use crate::group::{GROUP_NAME_CHARS_MAX, Group};
-use crate::guide::channel::GuideChannel;
-use crate::guide::source::GuideSource;
-use crate::ids::{AccountId, GroupId, GuideChannelId, GuideSourceId, LogoId, ServerGroupId, StreamProfileId};
-use crate::lineup::Lineup;
-use crate::logo::Logo;
-use crate::server_group::ServerGroup;
-use crate::setting::CoreSetting;
-use crate::stream_profile::StreamProfile;
-use crate::user::User;
-use crate::user_agent::UserAgent;
 
 /// The records that the store already has, and the first id of each collection that no record ever had.
 #[derive(Debug, Default)]
@@ -114,14 +117,14 @@ pub struct Foundation {
     pub guide_channels: Vec<GuideChannel>,
     /// By the id of the source. Contains the account of manually created streams under the id that it has there.
     pub accounts: BTreeMap<u32, PlannedAccount>,
-    pub(super) group_ids: HashMap<u32, GroupId>,
-    pub(super) user_agent_ids: HashMap<u32, u32>,
-    pub(super) logo_ids: HashMap<u32, LogoId>,
-    pub(super) guide_source_ids: HashMap<u32, GuideSourceId>,
-    pub(super) guide_channel_ids: HashMap<u32, GuideChannelId>,
-    pub(super) server_group_ids: HashMap<u32, ServerGroupId>,
-    pub(super) group_names: HashMap<u32, String>,
-    pub(super) profile_ids: HashMap<u32, StreamProfileId>,
+    pub(crate) group_ids: HashMap<u32, GroupId>,
+    pub(crate) user_agent_ids: HashMap<u32, u32>,
+    pub(crate) logo_ids: HashMap<u32, LogoId>,
+    pub(crate) guide_source_ids: HashMap<u32, GuideSourceId>,
+    pub(crate) guide_channel_ids: HashMap<u32, GuideChannelId>,
+    pub(crate) server_group_ids: HashMap<u32, ServerGroupId>,
+    pub(crate) group_names: HashMap<u32, String>,
+    pub(crate) profile_ids: HashMap<u32, StreamProfileId>,
 }
 
 impl Foundation {
@@ -142,7 +145,7 @@ impl Foundation {
     pub fn account(&self, source: Option<u32>) -> Option<AccountId> {
         match source {
             Some(source) => self.accounts.get(&source).map(|it| it.account.id),
-            None => Some(crate::account::CUSTOM_ACCOUNT),
+            None => Some(domain::account::CUSTOM_ACCOUNT),
         }
     }
 
@@ -197,7 +200,7 @@ impl Foundation {
 }
 
 /// Returns the name if it is free, otherwise the name with the first number that makes it free.
-pub(super) fn free_name(name: &str, is_free: impl Fn(&str) -> bool) -> String {
+pub(crate) fn free_name(name: &str, is_free: impl Fn(&str) -> bool) -> String {
     let mut free = name.to_owned();
     let mut number = 2_u32;
     // Ends, because different numbers give different names.

@@ -3,18 +3,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use domain::account::RefreshSchedule;
+use domain::guide::channel::GuideChannel;
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::ids::{GuideChannelId, GuideSourceId};
+use domain::secret::Secret;
+use domain::source_url::SourceUrl;
+
 use super::household::Household;
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, Rules};
 use super::report::Report;
 use super::row::{JSON_BYTES_MAX, SourceRow, plain};
 use super::table::SourceTable;
-use crate::account::RefreshSchedule;
-use crate::guide::channel::GuideChannel;
-use crate::guide::source::{GuideSource, GuideSourceKind};
-use crate::ids::{GuideChannelId, GuideSourceId};
-use crate::secret::Secret;
-use crate::source_url::SourceUrl;
 
 /// Maximum length of the name of a guide source, in characters.
 const NAME_CHARS_MAX: usize = 255;
@@ -25,7 +26,7 @@ const INTERVAL_HOURS_MAX: i64 = 24 * 365;
 
 impl Foundation {
     /// Takes guide sources over by their names, and the guide channels that channels are linked with.
-    pub(super) fn add_guides(
+    pub(crate) fn add_guides(
         &mut self,
         household: &Household,
         existing: &Existing,

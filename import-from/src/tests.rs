@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
+use domain::account::{CUSTOM_ACCOUNT, PlaylistLocation};
+use domain::core_settings::SettingChecks;
+use domain::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
+use domain::settings::Settings;
+use domain::stream_profile::StreamProfile;
+use domain::user::UserLevel;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::account::{CUSTOM_ACCOUNT, PlaylistLocation};
-use crate::core_settings::SettingChecks;
-use crate::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
-use crate::settings::Settings;
-use crate::stream_profile::StreamProfile;
-use crate::user::UserLevel;
 
 /// Builds a household from rows as a database export has them.
 fn household(rows: &[(SourceTable, Value)]) -> Household {
@@ -27,7 +27,7 @@ fn household(rows: &[(SourceTable, Value)]) -> Household {
 fn empty() -> Existing {
     Existing {
         stream_profiles: StreamProfile::built_in().to_vec(),
-        accounts: vec![crate::account::Account::custom()],
+        accounts: vec![domain::account::Account::custom()],
         unused: UnusedIds { stream_profile: 6, account: 2, ..UnusedIds::default() },
         ..Existing::default()
     }
@@ -373,10 +373,9 @@ fn user_agents_are_taken_once_and_the_default_one_stays_the_default() {
 
 #[test]
 fn titles_keep_their_ids_and_uuids_as_far_as_these_are_free() {
+    use domain::ids::VodCategoryId;
+    use domain::vod::{MatchReason, TitleId, TitleKind, uuid_of};
     use uuid::Uuid;
-
-    use crate::ids::VodCategoryId;
-    use crate::vod::{MatchReason, TitleId, TitleKind, uuid_of};
 
     let uuid = |n: u128| Uuid::from_u128(n << 64 | 1).to_string();
     let film = |id: u32, n: u128, tmdb: &str| {
@@ -479,11 +478,10 @@ fn titles_keep_their_ids_and_uuids_as_far_as_these_are_free() {
 
 #[test]
 fn titles_and_episodes_never_have_the_numbers_of_recordings() {
+    use domain::ids::VodCategoryId;
+    use domain::recording::RECORDING_NUMBER_FIRST;
+    use domain::vod::uuid_of;
     use uuid::Uuid;
-
-    use crate::ids::VodCategoryId;
-    use crate::recording::RECORDING_NUMBER_FIRST;
-    use crate::vod::uuid_of;
 
     let number = RECORDING_NUMBER_FIRST + 1;
     let uuid = |n: u128| Uuid::from_u128(n << 64 | 1).to_string();

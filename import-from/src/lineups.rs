@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use domain::ids::{ChannelId, LineupId};
+use domain::lineup::{LINEUP_NAME_CHARS_MAX, Lineup};
+
 use super::channels::PlannedChannels;
 use super::household::Household;
 use super::ids::IdPicker;
@@ -9,23 +12,21 @@ use super::plan::Existing;
 use super::report::Report;
 use super::row::plain;
 use super::table::SourceTable;
-use crate::ids::{ChannelId, LineupId};
-use crate::lineup::{LINEUP_NAME_CHARS_MAX, Lineup};
 
 /// The lineups that are written, and where those of the source are found.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PlannedLineups {
+pub(crate) struct PlannedLineups {
     /// New ones, and those of the store that get channels.
-    pub(super) changed: Vec<Lineup>,
+    pub(crate) changed: Vec<Lineup>,
     /// By the id of the source.
-    pub(super) ids: HashMap<u32, LineupId>,
+    pub(crate) ids: HashMap<u32, LineupId>,
 }
 
 /// Takes channel profiles over. One whose name the store has already gets the new channels that belong to it.
 ///
 /// New channels are added to a lineup by default only if it has all channels: a lineup for children must not show a
 /// channel that nobody has chosen for it.
-pub(super) fn lineups(
+pub(crate) fn lineups(
     household: &Household,
     existing: &Existing,
     channels: &PlannedChannels,

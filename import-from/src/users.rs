@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use domain::django_hash::DjangoHash;
+use domain::ids::UserId;
+use domain::secret::Secret;
+use domain::user::{User, UserLevel, check_username};
 use serde_json::{Map, Value};
 
 use super::household::Household;
@@ -11,10 +15,6 @@ use super::plan::{Existing, Rules};
 use super::report::Report;
 use super::row::{JSON_BYTES_MAX, SourceRow, plain};
 use super::table::SourceTable;
-use crate::django_hash::DjangoHash;
-use crate::ids::UserId;
-use crate::secret::Secret;
-use crate::user::{User, UserLevel, check_username};
 
 /// Maximum length of e-mail addresses and of first and last names, in characters.
 const TEXT_CHARS_MAX: usize = 150;
@@ -33,7 +33,7 @@ pub struct PlannedUser {
 }
 
 /// Takes users over. One whose name the store has already is skipped.
-pub(super) fn users(
+pub(crate) fn users(
     household: &Household,
     existing: &Existing,
     lineups: &PlannedLineups,

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
+use domain::command::CommandTemplate;
+use domain::ids::StreamProfileId;
+use domain::stream_profile::{Delivery, StreamProfile};
+
 use super::household::Household;
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, free_name};
 use super::report::Report;
 use super::row::{SourceRow, plain};
 use super::table::SourceTable;
-use crate::command::CommandTemplate;
-use crate::ids::StreamProfileId;
-use crate::stream_profile::{Delivery, StreamProfile};
 
 /// Maximum length of the name of a stream profile, in characters.
 const NAME_CHARS_MAX: usize = 255;
@@ -23,7 +24,7 @@ const STREAMLINK: StreamProfileId = StreamProfileId(5);
 
 impl Foundation {
     /// Takes stream profiles over. Locked ones become the built-in profile for the same purpose.
-    pub(super) fn add_stream_profiles(
+    pub(crate) fn add_stream_profiles(
         &mut self,
         household: &Household,
         existing: &Existing,
@@ -118,15 +119,15 @@ fn profile(row: &SourceRow, name: &str, agents: &UserAgents<'_>) -> Result<Strea
 }
 
 /// The user agents of the other service, by id.
-pub(super) struct UserAgents<'a>(HashMap<u32, &'a SourceRow>);
+pub(crate) struct UserAgents<'a>(HashMap<u32, &'a SourceRow>);
 
 impl<'a> UserAgents<'a> {
-    pub(super) fn new(household: &'a Household) -> Self {
+    pub(crate) fn new(household: &'a Household) -> Self {
         Self(household.by_id(SourceTable::UserAgents, "id"))
     }
 
     /// Returns the value of the header.
-    pub(super) fn text(&self, id: Option<u32>) -> Option<String> {
+    pub(crate) fn text(&self, id: Option<u32>) -> Option<String> {
         let text = self.0.get(&id?)?.text("user_agent")?;
         let is_valid = text.chars().count() <= USER_AGENT_CHARS_MAX && !text.contains(char::is_control);
         is_valid.then(|| text.to_owned())

@@ -2,6 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use domain::account::Account;
+use domain::account_group::AccountGroup;
+use domain::channel::ChannelNumber;
+use domain::ids::{AccountGroupId, GroupId, ServerGroupId};
+use domain::playlist::filters::{FILTER_CHARS_MAX, FILTERS_MAX, FilterField, StreamFilter};
+use domain::server_group::{SERVER_GROUP_NAME_CHARS_MAX, ServerGroup};
 use serde_json::{Map, Value};
 
 use super::household::Household;
@@ -11,12 +17,6 @@ use super::plan::{Existing, Foundation};
 use super::report::Report;
 use super::row::{JSON_BYTES_MAX, SourceRow, plain};
 use super::table::SourceTable;
-use crate::account::Account;
-use crate::account_group::AccountGroup;
-use crate::channel::ChannelNumber;
-use crate::ids::{AccountGroupId, GroupId, ServerGroupId};
-use crate::playlist::filters::{FILTER_CHARS_MAX, FILTERS_MAX, FilterField, StreamFilter};
-use crate::server_group::{SERVER_GROUP_NAME_CHARS_MAX, ServerGroup};
 
 /// Maximum number of groups of one account. They are written together with it.
 const LINKS_PER_ACCOUNT_MAX: usize = 5_000;
@@ -29,7 +29,7 @@ const CUSTOM_GUIDE: &str = "custom_epg_id";
 
 impl Foundation {
     /// Merges server groups by their names.
-    pub(super) fn add_server_groups(
+    pub(crate) fn add_server_groups(
         &mut self,
         household: &Household,
         existing: &Existing,
@@ -64,7 +64,7 @@ impl Foundation {
     }
 
     /// Takes the groups over that the playlists of new accounts name.
-    pub(super) fn account_groups(
+    pub(crate) fn account_groups(
         &self,
         household: &Household,
         existing: &Existing,
@@ -130,7 +130,7 @@ impl Foundation {
     }
 
     /// Returns the group of the playlist for whose streams a refresh created a channel in this group.
-    pub(super) fn synced_group(&self, links: &[&SourceRow], channel_group: u32) -> Option<GroupId> {
+    pub(crate) fn synced_group(&self, links: &[&SourceRow], channel_group: u32) -> Option<GroupId> {
         let source = |row: &SourceRow| row.first_id(["channel_group_id", "channel_group"]);
         let target = |row: &SourceRow| {
             let properties = row.object("custom_properties");
@@ -156,7 +156,7 @@ fn id(value: &Value) -> Option<u32> {
 }
 
 /// Returns the rows of a table by their account.
-pub(super) fn by_account(household: &Household, table: SourceTable) -> BTreeMap<u32, Vec<&SourceRow>> {
+pub(crate) fn by_account(household: &Household, table: SourceTable) -> BTreeMap<u32, Vec<&SourceRow>> {
     let mut found: BTreeMap<u32, Vec<&SourceRow>> = BTreeMap::new();
     for row in household.rows(table) {
         found.entry(row.id("m3u_account_id").unwrap_or_default()).or_default().push(row);
@@ -165,7 +165,7 @@ pub(super) fn by_account(household: &Household, table: SourceTable) -> BTreeMap<
 }
 
 /// Sets the filters of an account.
-pub(super) fn set_filters(account: &mut Account, rows: &[&SourceRow], report: &mut Report) {
+pub(crate) fn set_filters(account: &mut Account, rows: &[&SourceRow], report: &mut Report) {
     let kind = report.kind(SourceTable::AccountFilters.label());
     for row in rows {
         let what = format!("a filter of account {}", account.name);

@@ -1,12 +1,13 @@
 //! User agents of the other service.
 
+use domain::user_agent::UserAgent;
+
 use super::household::Household;
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, Rules, free_name};
 use super::report::Report;
 use super::row::plain;
 use super::table::SourceTable;
-use crate::user_agent::UserAgent;
 
 /// Maximum length of the name of a user agent and of its value, in characters.
 const CHARS_MAX: usize = 512;
@@ -15,7 +16,7 @@ const DESCRIPTION_CHARS_MAX: usize = 255;
 
 impl Foundation {
     /// Takes user agents over. One whose value the store has already is not changed.
-    pub(super) fn add_user_agents(
+    pub(crate) fn add_user_agents(
         &mut self,
         household: &Household,
         existing: &Existing,

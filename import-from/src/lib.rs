@@ -1,4 +1,4 @@
-//! Moves a household from another service, Dispatcharr, to this gateway: converts its records into ours.
+//! Converts the records of another service, Dispatcharr, into those of this gateway, with a report.
 //!
 //! Pure: the rows of a database export, or the objects of a REST interface, become records and a [`Report`]. Nothing is
 //! believed: ids may be absurd, references may lead nowhere, names and numbers may occur twice. Whatever cannot be

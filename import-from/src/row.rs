@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::table::SourceTable;
 
 /// Maximum size of the JSON in one field, in bytes. Larger values count as missing.
-pub(super) const JSON_BYTES_MAX: usize = 100 * 1024;
+pub(crate) const JSON_BYTES_MAX: usize = 100 * 1024;
 
 /// A row with the known columns that it has.
 ///
@@ -107,7 +107,7 @@ impl SourceRow {
 }
 
 /// Ids are smaller than this, so that new ids remain.
-pub(super) const ID_MAX: u32 = 1 << 31;
+pub(crate) const ID_MAX: u32 = 1 << 31;
 
 /// Returns a text without control characters and outer spaces, cut to this many characters.
 pub fn plain(text: &str, chars_max: usize) -> String {

@@ -6,6 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::ids::{AccountId, EpisodeId, VodCategoryId};
+use domain::recording::RECORDING_NUMBER_FIRST;
+use domain::vod::category::{CATEGORY_NAME_CHARS_MAX, UNCATEGORISED};
+use domain::vod::{
+    Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer, ExternalIds, FoundEpisode, FoundTitle, MatchReason,
+    NAME_CHARS_MAX, PROVIDER_ID_CHARS_MAX, Relation, RelationId, Title, TitleId, TitleKind, TitleName,
+};
 use uuid::Uuid;
 
 use super::household::Household;
@@ -13,20 +20,13 @@ use super::plan::Foundation;
 use super::report::{KindReport, Report};
 use super::row::{SourceRow, plain};
 use super::table::SourceTable;
-use crate::ids::{AccountId, EpisodeId, VodCategoryId};
-use crate::recording::RECORDING_NUMBER_FIRST;
-use crate::vod::category::{CATEGORY_NAME_CHARS_MAX, UNCATEGORISED};
-use crate::vod::{
-    Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer, ExternalIds, FoundEpisode, FoundTitle, MatchReason,
-    NAME_CHARS_MAX, PROVIDER_ID_CHARS_MAX, Relation, RelationId, Title, TitleId, TitleKind, TitleName,
-};
 
 /// Maximum number of accounts' offers of one title or episode that are taken.
 const OFFERS_MAX: usize = 50;
 
 /// The films, series and episodes of a source. Kept in few bytes each, because there may be hundreds of thousands.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SourceTitles {
+pub(crate) struct SourceTitles {
     categories: Vec<SourceCategory>,
     links: Vec<SourceLink>,
     movies: Vec<SourceTitle>,
@@ -87,7 +87,7 @@ struct SourceOffer {
 
 impl SourceTitles {
     /// Adds a row of one of the tables of films and series. Returns false for a row of another table.
-    pub(super) fn add(&mut self, table: SourceTable, row: &SourceRow) -> bool {
+    pub(crate) fn add(&mut self, table: SourceTable, row: &SourceRow) -> bool {
         match table {
             SourceTable::VodCategories => {
                 let kind = row.text("category_type").and_then(TitleKind::from_name);

@@ -2,6 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::account::{
+    Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshSchedule,
+    STALE_STREAM_DAYS, StreamIdentity,
+};
+use domain::auto_sync::ORPHAN_CLEANUP;
+use domain::ids::{AccountId, ProfileId};
+use domain::panel::{PanelAddress, PanelLogin};
+use domain::pattern::Pattern;
+use domain::secret::Secret;
+use domain::source_url::SourceUrl;
 use serde_json::Value;
 
 use super::account_links::{by_account, set_filters};
@@ -13,16 +23,6 @@ use super::row::{SourceRow, plain};
 use super::stream::URL_BYTES_MAX;
 use super::stream_profiles::UserAgents;
 use super::table::SourceTable;
-use crate::account::{
-    Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshSchedule,
-    STALE_STREAM_DAYS, StreamIdentity,
-};
-use crate::auto_sync::ORPHAN_CLEANUP;
-use crate::ids::{AccountId, ProfileId};
-use crate::panel::{PanelAddress, PanelLogin};
-use crate::pattern::Pattern;
-use crate::secret::Secret;
-use crate::source_url::SourceUrl;
 
 /// Maximum length of the name of an account or of its profile, in characters.
 const NAME_CHARS_MAX: usize = 255;
@@ -33,7 +33,7 @@ const UNCHANGED: [&str; 2] = ["^(.*)$", "(.*)"];
 
 impl Foundation {
     /// Takes accounts over. One whose name the store has already is not changed, and gets the streams that it lacks.
-    pub(super) fn add_accounts(
+    pub(crate) fn add_accounts(
         &mut self,
         household: &Household,
         existing: &Existing,

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use domain::channel::{AutoChannel, CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber, SyncedValues};
+use domain::ids::{ChannelId, StreamId};
+use domain::user::UserLevel;
 use uuid::Uuid;
 
 use super::account_links::by_account;
@@ -12,9 +15,6 @@ use super::report::Report;
 use super::row::{SourceRow, plain};
 use super::stream::TVG_ID_CHARS_MAX;
 use super::table::SourceTable;
-use crate::channel::{AutoChannel, CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber, SyncedValues};
-use crate::ids::{ChannelId, StreamId};
-use crate::user::UserLevel;
 
 /// Maximum number of streams of one channel.
 const STREAMS_PER_CHANNEL_MAX: usize = 1000;
@@ -25,10 +25,10 @@ const STATION_ID: &str = "tvc_guide_stationid";
 
 /// The channels that are written, and where those of the source are found.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PlannedChannels {
-    pub(super) new: Vec<Channel>,
+pub(crate) struct PlannedChannels {
+    pub(crate) new: Vec<Channel>,
     /// By the id of the source.
-    pub(super) ids: HashMap<u32, ChannelId>,
+    pub(crate) ids: HashMap<u32, ChannelId>,
 }
 
 /// Lookups for the conversion of channels.
@@ -70,7 +70,7 @@ impl<'a> ChannelSources<'a> {
 
 impl Foundation {
     /// Takes channels over. One whose uuid the store has already is not changed.
-    pub(super) fn channels(
+    pub(crate) fn channels(
         &self,
         household: &Household,
         existing: &Existing,

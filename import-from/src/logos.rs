@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use domain::ids::LogoId;
+use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo, logo_copy_path};
+
 use super::household::Household;
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, Rules};
@@ -9,15 +12,13 @@ use super::report::{KindReport, Report};
 use super::row::{SourceRow, plain};
 use super::stream::web_address;
 use super::table::{LOGO_FILE, SourceTable};
-use crate::ids::LogoId;
-use crate::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo, logo_copy_path};
 
 impl Foundation {
     /// Takes logos with an address over. One whose address the store has already is used.
     ///
     /// Nobody knows whether an admin typed an address or a playlist named it, so all count as named by a provider: none
     /// leads to this machine.
-    pub(super) fn add_logos(
+    pub(crate) fn add_logos(
         &mut self,
         household: &Household,
         existing: &Existing,
@@ -101,7 +102,7 @@ impl Foundation {
     }
 
     /// Returns the address of a logo of the source: of its file, or that in its row.
-    pub(super) fn logo_address(&self, id: LogoId, row: &SourceRow) -> Option<String> {
+    pub(crate) fn logo_address(&self, id: LogoId, row: &SourceRow) -> Option<String> {
         match row.text(LOGO_FILE) {
             Some(_) => Some(logo_copy_path(id)),
             None => row.text("url").and_then(web_address),

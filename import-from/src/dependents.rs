@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
+use domain::account_group::AccountGroup;
+use domain::channel::Channel;
+use domain::ids::StreamId;
+use domain::lineup::Lineup;
+use domain::setting::CoreSetting;
+
 use super::household::Household;
 use super::lineups::lineups;
 use super::plan::{Existing, Foundation, Rules};
 use super::report::Report;
 use super::users::{PlannedUser, users};
-use crate::account_group::AccountGroup;
-use crate::channel::Channel;
-use crate::ids::StreamId;
-use crate::lineup::Lineup;
-use crate::setting::CoreSetting;
 
 /// The records that refer to streams, and those that refer to channels.
 #[derive(Debug, Clone, Default)]

@@ -1,5 +1,9 @@
 //! Settings of the other service that the gateway has as well.
 
+use domain::core_settings::{PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, check};
+use domain::ids::StreamProfileId;
+use domain::setting::CoreSetting;
+use domain::stream_profile::{Delivery, StreamProfile};
 use serde_json::{Map, Value};
 
 use super::household::Household;
@@ -8,10 +12,6 @@ use super::plan::{Existing, Foundation, Rules};
 use super::report::Report;
 use super::row::plain;
 use super::table::SourceTable;
-use crate::core_settings::{PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, check};
-use crate::ids::StreamProfileId;
-use crate::setting::CoreSetting;
-use crate::stream_profile::{Delivery, StreamProfile};
 
 /// Members with the same meaning in both, and their defaults there. A default is nobody's choice and is left out.
 const MEMBERS: [(&str, &str, f64); 3] = [
@@ -29,7 +29,7 @@ const FIRST_USER_AGENT: u32 = 1;
 
 impl Foundation {
     /// Takes over the settings that differ from the defaults and that nobody has set in the store.
-    pub(super) fn settings(
+    pub(crate) fn settings(
         &self,
         household: &Household,
         existing: &Existing,
