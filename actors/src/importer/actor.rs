@@ -88,7 +88,7 @@ pub(crate) struct State {
     _ticker: AbortOnDropHandle<()>,
 }
 
-/// What a refresh was requested with.
+/// The request of a refresh.
 #[derive(Clone, Copy, Default)]
 struct RefreshRequest {
     confirm: bool,

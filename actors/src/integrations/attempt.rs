@@ -27,7 +27,7 @@ use super::plugins::PluginTarget;
 use super::recipient_queue::RecipientQueue;
 use super::redact::Redactor;
 use super::script;
-use super::state::{Running, Shared};
+use super::state::{IntegrationsState, Running};
 use crate::clock::now_ms;
 use crate::plugins::{PluginRun, RunOrder, RunResult, RunStage};
 
@@ -137,7 +137,7 @@ impl Attempted {
 
 /// Sends an example of an event. Returns the entry for the log, without its id.
 pub(super) async fn test(
-    shared: Arc<Shared>,
+    shared: Arc<IntegrationsState>,
     queue: Arc<RecipientQueue>,
     integration: Arc<Integration>,
     body: EventBody,
@@ -174,7 +174,7 @@ pub(super) async fn log_test(
 
 /// Attempts a delivery, and stores the outcome.
 pub(super) async fn deliver(
-    shared: &Arc<Shared>,
+    shared: &Arc<IntegrationsState>,
     running: &Running,
     queue: &Arc<RecipientQueue>,
     id: DeliveryId,
@@ -399,7 +399,7 @@ fn entry(
 
 /// Makes an attempt. A defect in it ends nothing else.
 async fn send(
-    shared: &Arc<Shared>,
+    shared: &Arc<IntegrationsState>,
     queue: &Arc<RecipientQueue>,
     destination: &Destination,
     happened: Happened,
@@ -418,7 +418,7 @@ async fn send(
 }
 
 async fn to_target(
-    shared: &Shared,
+    shared: &IntegrationsState,
     running: &Running,
     queue: &RecipientQueue,
     destination: &Destination,
@@ -473,7 +473,11 @@ fn order(happened: &Happened, action: &str, params: Map<String, Value>, cause: R
 }
 
 /// Runs an action, and waits for its end.
-async fn to_plugin(shared: &Shared, key: &PluginKey, order: RunOrder) -> Result<Attempted, NotBegun> {
+async fn to_plugin(
+    shared: &IntegrationsState,
+    key: &PluginKey,
+    order: RunOrder,
+) -> Result<Attempted, NotBegun> {
     let request = shared.plugins.redact(key, &Value::Object(order.params.clone()).to_string());
     let ended = shared.plugins.run_to_end(key, order).await;
     let ended = ended.map_err(|refusal| NotBegun(refusal.to_string()))?;
@@ -509,7 +513,10 @@ fn run_outcome(ended: RunResult) -> (Outcome, Option<String>) {
 }
 
 /// Logs the runs of actions by their buttons, which are not deliveries.
-pub(super) async fn log_buttons(shared: Arc<Shared>, ended: Arc<AsyncMutex<mpsc::Receiver<PluginRun>>>) {
+pub(super) async fn log_buttons(
+    shared: Arc<IntegrationsState>,
+    ended: Arc<AsyncMutex<mpsc::Receiver<PluginRun>>>,
+) {
     let Some(running) = shared.running.get() else { return };
     let (mut ended, mut runs) = (ended.lock().await, Vec::new());
     while ended.recv_many(&mut runs, LOGGED_AT_A_TIME).await > 0 {
@@ -526,7 +533,7 @@ pub(super) async fn log_buttons(shared: Arc<Shared>, ended: Arc<AsyncMutex<mpsc:
 }
 
 /// Returns the entry of the log for a run by its button. `None` if the plugin is gone, or it goes on.
-fn button_entry(shared: &Shared, running: &Running, run: PluginRun) -> Option<DeliveryLogEntry> {
+fn button_entry(shared: &IntegrationsState, running: &Running, run: PluginRun) -> Option<DeliveryLogEntry> {
     let plugin = running.models.plugins.load().one_by("key", run.key.as_str())?.id;
     let RunStage::Ended(ended) = run.stage else { return None };
     let (outcome, result) = run_outcome(ended);
@@ -637,7 +644,7 @@ async fn to_webhook(
 }
 
 async fn to_script(
-    shared: &Shared,
+    shared: &IntegrationsState,
     running: &Running,
     script: &Script,
     happened: &Happened,

@@ -5,12 +5,12 @@ use std::sync::Weak;
 use domain::plugin::RunCause;
 use tracing::warn;
 
-use super::state::Shared;
+use super::state::IntegrationsState;
 use crate::plugins::{PluginRun, RunStage};
 
 /// Logs the runs of actions by their buttons. It does not keep the integrations alive, because these hold the plugins.
 pub struct ButtonLog {
-    pub(super) shared: Weak<Shared>,
+    pub(super) shared: Weak<IntegrationsState>,
 }
 
 impl ButtonLog {

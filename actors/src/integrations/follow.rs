@@ -12,7 +12,7 @@ use storage::{Change, ChangeMessage, ChangedIds, Record};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 
-use super::state::{Running, Shared};
+use super::state::{IntegrationsState, Running};
 use super::worker;
 use crate::clock::now_ms;
 use crate::tasks::{self, RespawnedTask};
@@ -28,7 +28,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 type Workers = BTreeMap<Recipient, RespawnedTask>;
 
 /// Runs until the gateway stops, and its attempts have ended.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<IntegrationsState>) {
     let Some(running) = shared.running.get() else { return };
     let mut workers = Workers::new();
     let mut changes = running.models.store.changes();
@@ -114,7 +114,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 /// Begins or ends the deliveries of this node, as that of a cluster that writes the configuration.
-async fn begin_or_end(shared: &Shared, running: &Running, delivers: bool) {
+async fn begin_or_end(shared: &IntegrationsState, running: &Running, delivers: bool) {
     if delivers {
         shared.deliver_own(running).await;
         shared.outbox.offer_seen();
@@ -126,7 +126,7 @@ async fn begin_or_end(shared: &Shared, running: &Running, delivers: bool) {
 }
 
 /// Reads the plugins and their schedules again.
-async fn read_plugins(shared: &Shared, running: &Running) {
+async fn read_plugins(shared: &IntegrationsState, running: &Running) {
     let targets = running.plugins.clone();
     let enabled = tokio::task::spawn_blocking(move || targets.read_again()).await.unwrap_or_default();
     // In a cluster, the node that writes the configuration sets the schedules.
@@ -141,7 +141,7 @@ async fn read_plugins(shared: &Shared, running: &Running) {
 }
 
 /// Has a worker for each integration and each plugin.
-fn sync_workers(shared: &Arc<Shared>, running: &Running, workers: &mut Workers) {
+fn sync_workers(shared: &Arc<IntegrationsState>, running: &Running, workers: &mut Workers) {
     let integrations = running.models.integrations.load();
     let of_integrations = integrations.iter().map(|it| (Recipient::Integration(it.id), it.parallel));
     let plugins = running.plugins.all();
@@ -161,7 +161,7 @@ fn sync_workers(shared: &Arc<Shared>, running: &Running, workers: &mut Workers) 
 }
 
 /// Reads all deliveries, and the entries of the log that are not known. Returns whether it succeeded.
-async fn read_all(shared: &Arc<Shared>) -> bool {
+async fn read_all(shared: &Arc<IntegrationsState>) -> bool {
     let shared = shared.clone();
     let read = tokio::task::spawn_blocking(move || {
         let Some(running) = shared.running.get() else { return Ok(()) };
@@ -178,7 +178,7 @@ async fn read_all(shared: &Arc<Shared>) -> bool {
 }
 
 /// Reads what a commit changed.
-async fn read_change(shared: &Arc<Shared>, change: Arc<Change>) {
+async fn read_change(shared: &Arc<IntegrationsState>, change: Arc<Change>) {
     let all = shared.clone();
     let read = tokio::task::spawn_blocking(move || {
         let Some(running) = all.running.get() else { return Ok(()) };
@@ -265,7 +265,7 @@ impl Running {
 }
 
 /// Makes dead letters of deliveries beyond the limit, and removes dead letters beyond theirs.
-async fn bury_overflow(shared: &Shared, running: &Running) {
+async fn bury_overflow(shared: &IntegrationsState, running: &Running) {
     let queues: Vec<_> = running.queues.lock().values().cloned().collect();
     for queue in queues {
         let (overflow, excess) = (queue.take_overflow(), queue.dead_beyond_limit());
@@ -328,7 +328,7 @@ async fn trim(running: &Running) {
     }
 }
 
-impl Shared {
+impl IntegrationsState {
     /// Tells those who follow that a status has changed.
     pub(super) fn touch(&self) {
         self.changed.send_modify(|it| *it = it.wrapping_add(1));

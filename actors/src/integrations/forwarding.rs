@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::error::IntegrationError;
-use super::state::{Integrations, Running, Shared};
+use super::state::{Integrations, IntegrationsState, Running};
 
 /// Maximum number of events and deliveries that are passed on together.
 const PASSED_MAX: usize = 256;
@@ -114,7 +114,7 @@ impl Running {
     }
 }
 
-impl Shared {
+impl IntegrationsState {
     /// Makes deliveries of the events that waited for another node: this one delivers now.
     pub(super) async fn deliver_own(&self, running: &Running) {
         let store = &running.models.store;

@@ -68,7 +68,7 @@ pub(crate) use self::outbox::{Courier, Outbox};
 pub use self::plugins::PluginTargets;
 pub use self::settings::IntegrationSettings;
 pub use self::state::Integrations;
-use self::state::{Running, Shared};
+use self::state::{IntegrationsState, Running};
 pub use self::status::{DeliveryCounts, IntegrationStatus};
 use crate::plugins::Plugins;
 use crate::tasks;
@@ -111,7 +111,7 @@ impl Integrations {
         outbox: Outbox,
         stop: CancellationToken,
     ) -> Self {
-        let shared = Shared {
+        let shared = IntegrationsState {
             running: OnceLock::new(),
             launcher,
             closer,

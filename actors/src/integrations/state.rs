@@ -28,11 +28,11 @@ use crate::tasks::RespawnedTask;
 /// The handle for integrations. Cheap to clone.
 #[derive(Clone)]
 pub struct Integrations {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<IntegrationsState>,
 }
 
 /// The state that outlives the tasks.
-pub(super) struct Shared {
+pub(super) struct IntegrationsState {
     pub(super) running: OnceLock<Running>,
     pub(super) launcher: Launcher,
     pub(super) closer: Closer,
@@ -63,7 +63,7 @@ pub(super) struct Running {
     pub(super) taken: Mutex<TakenIds>,
 }
 
-impl Shared {
+impl IntegrationsState {
     pub(super) fn status(&self, running: &Running, id: IntegrationId) -> IntegrationStatus {
         let queue = running.queues.lock().get(&Recipient::Integration(id)).cloned();
         let (n_waiting, n_running, n_dead) = queue.map(|it| it.counts()).unwrap_or_default();

@@ -11,14 +11,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attempt;
 use super::recipient_queue::RecipientQueue;
-use super::state::{Running, Shared};
+use super::state::{IntegrationsState, Running};
 use crate::clock::now_ms;
 
 /// Longest sleep until a delivery is due. The wall clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Runs until the gateway stops, and its attempts have ended.
-pub(super) async fn run(shared: Arc<Shared>, queue: Arc<RecipientQueue>) {
+pub(super) async fn run(shared: Arc<IntegrationsState>, queue: Arc<RecipientQueue>) {
     // Those of an earlier run of this task have ended with it.
     queue.forget_running();
     let mut attempts = JoinSet::new();
@@ -68,7 +68,7 @@ enum Next {
 }
 
 /// Returns what to do now.
-fn next(shared: &Shared, queue: &RecipientQueue) -> Next {
+fn next(shared: &IntegrationsState, queue: &RecipientQueue) -> Next {
     if shared.stop.is_cancelled() {
         return Next::Stop;
     }
@@ -92,7 +92,7 @@ fn next(shared: &Shared, queue: &RecipientQueue) -> Next {
 }
 
 /// Returns whether deliveries may be attempted now. What waits stays meanwhile.
-fn is_open(shared: &Shared, running: &Running, to: Recipient) -> bool {
+fn is_open(shared: &IntegrationsState, running: &Running, to: Recipient) -> bool {
     // In a cluster, the node that writes the configuration delivers.
     if !running.models.store.writes_shared() {
         return false;
@@ -118,7 +118,7 @@ fn is_open(shared: &Shared, running: &Running, to: Recipient) -> bool {
 }
 
 /// Returns the least time between two messages.
-fn pause(shared: &Shared, queue: &RecipientQueue) -> Duration {
+fn pause(shared: &IntegrationsState, queue: &RecipientQueue) -> Duration {
     let running = shared.running.get();
     let id = queue.id.integration();
     let integration = running.zip(id).and_then(|it| it.0.models.integrations.load().get(it.1.0).cloned());

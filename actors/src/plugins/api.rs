@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::call::{ApiAnswer, ApiCall, PluginCaller};
-use super::state::Shared;
+use super::state::PluginsState;
 
 /// Maximum number of calls of one plugin that are answered at the same time. An answer counts until it is written.
 const CALLS_MAX: usize = 8;
@@ -44,7 +44,7 @@ impl ApiCalls {
     /// Begins a call, whose answer is sent when it is known. Returns the refusal of a call that does not begin.
     pub(super) fn begin(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<PluginsState>,
         id: Option<Value>,
         params: Map<String, Value>,
         to: mpsc::Sender<OutgoingLine>,

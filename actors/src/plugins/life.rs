@@ -22,7 +22,7 @@ use super::groups::PluginGroup;
 use super::host_files::{HOST, compat_arguments};
 use super::run::{RunRefusal, RunRequest, RunResult, RunStage};
 use super::session::SessionEnd;
-use super::state::{Entry, Parts, Shared};
+use super::state::{KnownPlugin, PluginParts, PluginsState};
 use super::store::Storage;
 use super::{InstalledPlugin, PluginNote, PluginNotification, PluginStatus, confine, environment};
 use crate::clock::now_ms;
@@ -46,9 +46,9 @@ const INHERITED_NETWORK: [&str; 9] = [
 
 /// The task of one plugin.
 pub(super) struct Life {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<PluginsState>,
     pub(super) key: PluginKey,
-    pub(super) entry: Arc<Entry>,
+    pub(super) entry: Arc<KnownPlugin>,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) waiting: VecDeque<RunRequest>,
     /// Told when the plugin is ready, or why it is not.
@@ -71,9 +71,9 @@ pub(super) struct Prepared {
 
 impl Life {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<PluginsState>,
         key: PluginKey,
-        entry: Arc<Entry>,
+        entry: Arc<KnownPlugin>,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Life {
         self.refuse_waiting(&RunRefusal::Disabled);
     }
 
-    pub(super) fn parts(&self) -> Option<&Parts> {
+    pub(super) fn parts(&self) -> Option<&PluginParts> {
         self.shared.parts.get()
     }
 
@@ -489,9 +489,9 @@ impl Life {
 
 /// Finds everything that a process needs. If the future is dropped, the folders are not changed any more.
 async fn prepare(
-    shared: &Arc<Shared>,
+    shared: &Arc<PluginsState>,
     key: &PluginKey,
-    entry: &Arc<Entry>,
+    entry: &Arc<KnownPlugin>,
     installed: &InstalledPlugin,
 ) -> Result<Prepared, String> {
     let Some(parts) = shared.parts.get() else { return Err("the gateway is starting".to_owned()) };
@@ -569,12 +569,12 @@ fn new_gaps(gaps: &BTreeSet<PluginGap>, accepted: &BTreeSet<PluginGap>) -> Optio
 /// The user of a running plugin, which no other one gets meanwhile.
 pub(super) struct HeldUser {
     user: Option<ProgramUser>,
-    shared: Arc<Shared>,
+    shared: Arc<PluginsState>,
 }
 
 impl HeldUser {
     /// Blocks.
-    fn choose(shared: Arc<Shared>, code: &Path) -> Self {
+    fn choose(shared: Arc<PluginsState>, code: &Path) -> Self {
         let user = {
             let mut users = shared.users.lock();
             let user = confine::choose_user(code, &users);

@@ -67,7 +67,7 @@ pub(crate) use self::schedules::Schedules;
 pub use self::schedules::ShownSchedule;
 pub use self::settings::{PluginFolders, PluginSettings, PluginTimings};
 pub use self::state::Plugins;
-use self::state::{Entry, Parts, Shared};
+use self::state::{KnownPlugin, PluginParts, PluginsState};
 pub use self::status::{PluginError, PluginStatus};
 use self::tokens::ProcessTokens;
 pub use self::usage::PluginResources;
@@ -83,7 +83,7 @@ impl Plugins {
     /// Creates the handle. No plugin starts before [`start`](Self::start). All end when `stop` is cancelled.
     pub(crate) fn new(launcher: Launcher, closer: Closer, runtime: Handle, stop: CancellationToken) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(PluginsState {
                 launcher,
                 closer,
                 runtime,
@@ -112,7 +112,7 @@ impl Plugins {
             return;
         }
         let keys = backend.keys();
-        if self.shared.parts.set(Parts::new(backend, settings)).is_err() || self.is_safe_mode() {
+        if self.shared.parts.set(PluginParts::new(backend, settings)).is_err() || self.is_safe_mode() {
             return;
         }
         for key in keys {
@@ -301,7 +301,7 @@ impl Plugins {
         let _ = tokio::time::timeout(END_TIMEOUT, self.shared.tasks.wait()).await;
     }
 
-    fn known(&self, key: &PluginKey) -> Result<Arc<Entry>, PluginError> {
+    fn known(&self, key: &PluginKey) -> Result<Arc<KnownPlugin>, PluginError> {
         match self.is_safe_mode() || self.shared.parts.get().is_none() {
             true => Err(PluginError::SafeMode),
             false => self.entry(key).ok_or(PluginError::Unknown),
@@ -320,7 +320,7 @@ impl Plugins {
     }
 
     /// Returns the entry of a plugin, and begins its life if it is installed and has none.
-    fn entry(&self, key: &PluginKey) -> Option<Arc<Entry>> {
+    fn entry(&self, key: &PluginKey) -> Option<Arc<KnownPlugin>> {
         let shared = &self.shared;
         let parts = shared.parts.get()?;
         if let Some(entry) = shared.entries.lock().get(key) {
@@ -333,7 +333,7 @@ impl Plugins {
         }
         let folders = OwnFolders::new(&parts.settings.folders, key.as_str());
         let (commands, received) = mpsc::channel(COMMANDS_MAX);
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(KnownPlugin {
             commands,
             status: Mutex::new(PluginStatus::new(PluginState::Disabled)),
             log: Arc::new(Mutex::new(PluginLog::new(folders.logs.clone()))),

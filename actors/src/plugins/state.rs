@@ -34,17 +34,17 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(900);
 /// The handle for plugins, shared between clones.
 #[derive(Clone)]
 pub struct Plugins {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<PluginsState>,
 }
 
-pub(super) struct Shared {
+pub(super) struct PluginsState {
     pub(super) launcher: Launcher,
     pub(super) closer: Closer,
     /// Processes are started there.
     pub(super) runtime: Handle,
     pub(super) stop: CancellationToken,
-    pub(super) parts: OnceLock<Parts>,
-    pub(super) entries: Mutex<HashMap<PluginKey, Arc<Entry>>>,
+    pub(super) parts: OnceLock<PluginParts>,
+    pub(super) entries: Mutex<HashMap<PluginKey, Arc<KnownPlugin>>>,
     pub(super) tasks: TaskTracker,
     pub(super) starts: Semaphore,
     pub(super) runs: Runs,
@@ -56,20 +56,20 @@ pub(super) struct Shared {
     /// Results of reading the code of plugins.
     pub(super) scans: Mutex<Scans>,
     pub(super) scan_turn: AsyncMutex<()>,
-    pub(super) sample: Mutex<Sample>,
+    pub(super) sample: Mutex<ResourceSample>,
     pub(super) tokens: ProcessTokens,
     /// Users of running plugins, if the gateway runs as root.
     pub(super) users: Mutex<Vec<u32>>,
 }
 
-pub(super) struct Parts {
+pub(super) struct PluginParts {
     pub(super) backend: Arc<dyn PluginBackend>,
     pub(super) settings: PluginSettings,
     pub(super) groups: Option<ControlGroups>,
     pub(super) enforced: Enforcement,
 }
 
-impl Parts {
+impl PluginParts {
     /// Blocks.
     pub(super) fn new(backend: Arc<dyn PluginBackend>, settings: PluginSettings) -> Self {
         let groups = Some(()).filter(|()| !settings.is_safe_mode).and_then(|()| ControlGroups::find());
@@ -86,14 +86,14 @@ impl Parts {
 
 /// The use of resources by the processes of plugins when they were measured last.
 #[derive(Default)]
-pub(super) struct Sample {
+pub(super) struct ResourceSample {
     pub(super) groups: HashSet<u32>,
     pub(super) at: Option<Instant>,
     pub(super) used: HashMap<u32, PluginResources>,
 }
 
 /// A plugin as the handle sees it.
-pub(super) struct Entry {
+pub(super) struct KnownPlugin {
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) status: Mutex<PluginStatus>,
     pub(super) log: Arc<Mutex<PluginLog>>,
@@ -103,7 +103,7 @@ pub(super) struct Entry {
     pub(super) preparation: Mutex<()>,
 }
 
-impl Shared {
+impl PluginsState {
     /// Returns what a process group uses, measured within the last second for all plugins together.
     pub(super) async fn sample(self: &Arc<Self>, group: u32) -> Option<PluginResources> {
         let shared = self.clone();

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::call::PluginCaller;
-use super::state::Shared;
+use super::state::PluginsState;
 
 /// How a token begins.
 const TOKEN_PREFIX: &str = "plugin-";
@@ -20,11 +20,11 @@ pub(super) struct ProcessTokens(Mutex<HashMap<String, Arc<PluginCaller>>>);
 /// The token of one process, which is invalid when this is dropped.
 pub(super) struct HeldToken {
     pub(super) token: Secret,
-    shared: Arc<Shared>,
+    shared: Arc<PluginsState>,
 }
 
 impl HeldToken {
-    pub(super) fn new(shared: Arc<Shared>, caller: Arc<PluginCaller>) -> Self {
+    pub(super) fn new(shared: Arc<PluginsState>, caller: Arc<PluginCaller>) -> Self {
         // 244 random bits.
         let token = format!("{TOKEN_PREFIX}{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         shared.tokens.0.lock().insert(token.clone(), caller);

@@ -22,7 +22,7 @@ use media::ts::packet::PACKET;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::state::Shared;
+use super::state::RecorderState;
 use crate::clock::now_ms;
 use crate::recording_files::file::Arrived;
 use crate::recording_files::intake::{BATCH_BYTES_MAX, WRITE_PERIOD};
@@ -89,7 +89,7 @@ impl Drop for MissedPart {
 
 impl MissedPart {
     /// `times` are those of the missing part in milliseconds since 1970.
-    pub(super) fn new(shared: &Shared, channel: Uuid, times: Range<i64>) -> Self {
+    pub(super) fn new(shared: &RecorderState, channel: Uuid, times: Range<i64>) -> Self {
         Self {
             channel,
             end: times.end,
@@ -104,7 +104,7 @@ impl MissedPart {
     }
 
     /// Returns what comes next. If the future is dropped, what it had read is lost.
-    pub(super) async fn next(&mut self, shared: &Shared) -> Fetched {
+    pub(super) async fn next(&mut self, shared: &RecorderState) -> Fetched {
         loop {
             if !self.is_open {
                 if self.end - self.clock.reached_ms() <= NEAR_MS {
@@ -147,7 +147,7 @@ impl MissedPart {
         self.is_open = false;
     }
 
-    async fn open(&mut self, shared: &Shared) -> Result<(), Fetched> {
+    async fn open(&mut self, shared: &RecorderState) -> Result<(), Fetched> {
         let never = |reason: String| Fetched::Never { reason };
         let (reached, now) = (self.clock.reached_ms(), now_ms() / 1000);
         let channel = shared.parts.get().and_then(|it| {
@@ -234,7 +234,7 @@ impl MissedPart {
     }
 }
 
-impl Shared {
+impl RecorderState {
     /// Returns whether an archive of a channel has a time in milliseconds since 1970. `now` is in seconds.
     pub(super) fn archive_has(&self, channel: &Channel, times: &Range<i64>, now: i64) -> bool {
         let start = times.start.div_euclid(1000);
@@ -258,7 +258,7 @@ enum NoArchive {
 }
 
 fn candidates(
-    shared: &Shared,
+    shared: &RecorderState,
     channel: &Channel,
     times: ArchiveTimes,
 ) -> Result<Vec<TitleCandidate>, NoArchive> {

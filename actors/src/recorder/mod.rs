@@ -54,8 +54,8 @@ use self::forecast::Forecasts;
 pub use self::forecast::RecordingPools;
 pub use self::removal::{RemovalReport, remember_deleted};
 pub use self::room::RecordingRoom;
-use self::state::{Parts, Shared};
 pub use self::state::{Recorder, RecordingProgress};
+use self::state::{RecorderParts, RecorderState};
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
 use crate::recording_files::{RecordingIndex, RecordingsFolder, index};
@@ -76,7 +76,7 @@ impl Recorder {
         stop: CancellationToken,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RecorderState {
                 switchboard,
                 vod,
                 env,
@@ -103,14 +103,14 @@ impl Recorder {
     /// Starts to make the recordings of a store. Only the first call has an effect.
     pub(crate) fn start(&self, models: Models, folder: RecordingsFolder) {
         let forecasts = self.forecasts(&models);
-        if self.shared.parts.set(Parts { models, folder, forecasts, started_at: now_ms() }).is_err() {
+        if self.shared.parts.set(RecorderParts { models, folder, forecasts, started_at: now_ms() }).is_err() {
             return;
         }
-        let task = self.respawned("the schedule of recordings", Shared::follow_schedule);
+        let task = self.respawned("the schedule of recordings", RecorderState::follow_schedule);
         *self.shared.schedule.lock() = Some(task);
-        let task = self.respawned("the keeper of recordings", Shared::keep_room);
+        let task = self.respawned("the keeper of recordings", RecorderState::keep_room);
         *self.shared.keeper.lock() = Some(task);
-        let task = self.respawned("the reserved slots of recordings", Shared::reserve_slots);
+        let task = self.respawned("the reserved slots of recordings", RecorderState::reserve_slots);
         *self.shared.reserver.lock() = Some(task);
     }
 
@@ -137,7 +137,7 @@ impl Recorder {
     fn respawned<F>(
         &self,
         name: &'static str,
-        run: impl Fn(Arc<Shared>) -> F + Send + 'static,
+        run: impl Fn(Arc<RecorderState>) -> F + Send + 'static,
     ) -> RespawnedTask
     where
         F: Future<Output = ()> + Send + 'static,

@@ -15,7 +15,7 @@ use storage::Write;
 use tracing::{info, warn};
 
 use super::file_report::{FileReport, ReportFiles};
-use super::state::{Parts, Recorder, Shared};
+use super::state::{Recorder, RecorderParts, RecorderState};
 use crate::clock::now_ms;
 use crate::recording_files::file::RecordingFile;
 use crate::recording_files::folder::{FolderError, RecordingsFolder};
@@ -54,7 +54,7 @@ pub(super) fn leave(write: &mut Write<'_>, left: LeftFiles) -> storage::Result<(
     write.put(&LeftFiles { id, ..left })
 }
 
-impl Shared {
+impl RecorderState {
     async fn accept_report(&self, report: FileReport) -> Result<(), String> {
         let Some(parts) = self.parts.get() else { return Err("nothing is recorded here".to_owned()) };
         let (settings, _) = self.settings();
@@ -116,7 +116,7 @@ impl Shared {
     }
 
     /// Reports to the node that writes, which may be this one.
-    pub(super) async fn report_file(&self, parts: &Parts, report: FileReport) -> Result<(), String> {
+    pub(super) async fn report_file(&self, parts: &RecorderParts, report: FileReport) -> Result<(), String> {
         if parts.models.store.writes_shared() {
             return self.accept_report(report).await;
         }
@@ -127,7 +127,7 @@ impl Shared {
     }
 
     /// Does what other nodes have left to this one. Returns whether everything is done.
-    pub(super) async fn settle_files(&self, parts: &Parts) -> bool {
+    pub(super) async fn settle_files(&self, parts: &RecorderParts) -> bool {
         let Some(node) = parts.folder.node().map(str::to_owned) else { return true };
         let mut is_done = true;
         for (recording, part) in self.ended_parts(parts) {
@@ -147,7 +147,7 @@ impl Shared {
     }
 
     /// Lists the files of this node that no run continues, and whose end is unknown.
-    fn ended_parts(&self, parts: &Parts) -> Vec<(RecordingId, RecordedFile)> {
+    fn ended_parts(&self, parts: &RecorderParts) -> Vec<(RecordingId, RecordedFile)> {
         let writes = parts.models.store.writes_shared();
         let is_open = |it: &&RecordedFile| it.node.is_some() && parts.folder.has(it) && it.ended_at.is_none();
         let recordings = parts.models.recordings.load();
@@ -163,7 +163,7 @@ impl Shared {
 
     async fn settle_part(
         &self,
-        parts: &Parts,
+        parts: &RecorderParts,
         node: &str,
         recording: RecordingId,
         part: RecordedFile,
@@ -180,7 +180,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn remove_left(&self, parts: &Parts, left: &LeftFiles) -> Result<(), String> {
+    async fn remove_left(&self, parts: &RecorderParts, left: &LeftFiles) -> Result<(), String> {
         let (folder, id, paths) = (parts.folder.clone(), left.recording, left.paths.clone());
         let removing = tokio::task::spawn_blocking(move || {
             for path in &paths {
@@ -195,7 +195,7 @@ impl Shared {
 
     /// Notes that files without a node are in the folder of this one, which has recorded them before it belonged to a cluster.
     /// To be called on the node that writes. Returns whether everything is done.
-    pub(super) async fn adopt_files(&self, parts: &Parts) -> bool {
+    pub(super) async fn adopt_files(&self, parts: &RecorderParts) -> bool {
         let Some(node) = parts.folder.node().map(str::to_owned) else { return true };
         let recordings = parts.models.recordings.load();
         let lacks_node = |it: &Recording| it.file.as_ref().is_some_and(|it| it.node.is_none());

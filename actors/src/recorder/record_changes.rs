@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::file_report::FileReport;
-use super::state::{Parts, Shared, any_changed};
+use super::state::{RecorderParts, RecorderState, any_changed};
 
 /// Time for a change. No node writes for about 20 s after the one that did is lost.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -19,7 +19,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Longest wait until this node has what the one that writes has stored.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Shared {
+impl RecorderState {
     /// Changes a record, unless it was removed. Returns the record and what the function returns, which is called again if the
     /// record changes meanwhile.
     ///
@@ -52,7 +52,7 @@ impl Shared {
     /// Lets the node that writes change a record of which this one has the file.
     async fn pass_change<R: Send>(
         &self,
-        parts: &Parts,
+        parts: &RecorderParts,
         id: RecordingId,
         change: impl FnOnce(&mut Recording) -> R + Clone + Send,
     ) -> Result<Option<(Recording, R)>, String> {
@@ -71,7 +71,7 @@ impl Shared {
     /// Passes a step on until this node has it. Returns false if the record has changed otherwise.
     async fn pass_step(
         &self,
-        parts: &Parts,
+        parts: &RecorderParts,
         id: RecordingId,
         before: &FileWork,
         now: &FileWork,

@@ -11,7 +11,7 @@ use storage::Record;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::state::{Shared, any_changed};
+use super::state::{RecorderState, any_changed};
 use crate::clock::now_ms;
 use crate::plans::Target;
 use crate::recording_files::dvr_settings;
@@ -22,7 +22,7 @@ const LOOK_PERIOD: Duration = Duration::from_secs(10);
 /// Shortest time between them.
 const PAUSE: Duration = Duration::from_secs(1);
 
-impl Shared {
+impl RecorderState {
     /// Reserves slots as the settings say, as long as the gateway runs.
     pub(super) async fn reserve_slots(self: Arc<Self>) {
         let Some(parts) = self.parts.get() else { return };

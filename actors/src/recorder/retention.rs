@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use super::removal::remember_deleted;
 use super::room::RecordingRoom;
-use super::state::{Parts, Recorder, Shared, any_changed};
+use super::state::{Recorder, RecorderParts, RecorderState, any_changed};
 use crate::clock::now_ms;
 
 /// Pause between looks while something is recorded.
@@ -65,7 +65,7 @@ impl Sizes {
     }
 }
 
-impl Shared {
+impl RecorderState {
     /// Looks at the files until the gateway stops.
     pub(super) async fn keep_room(self: Arc<Self>) {
         let Some(parts) = self.parts.get() else { return };
@@ -104,7 +104,7 @@ impl Shared {
         }
     }
 
-    async fn room(&self, parts: &Parts, sizes: &mut Sizes) -> RecordingRoom {
+    async fn room(&self, parts: &RecorderParts, sizes: &mut Sizes) -> RecordingRoom {
         self.time_shift.make_room().await;
         let (folder, looked_at) = (parts.folder.clone(), Some(Instant::now()));
         let looked = tokio::task::spawn_blocking(move || (folder.is_marked(), folder.available()));
@@ -132,7 +132,7 @@ impl Shared {
         RecordingRoom { is_unmarked: false, available, plan, looked_at }
     }
 
-    async fn carry_out(self: &Arc<Self>, parts: &Parts, plan: &RetentionPlan) {
+    async fn carry_out(self: &Arc<Self>, parts: &RecorderParts, plan: &RetentionPlan) {
         for (id, cause) in &plan.removed {
             self.remove_recording(parts, *id, *cause).await;
         }
@@ -154,7 +154,12 @@ impl Shared {
     }
 
     /// Removes a finished recording with its file, unless it was protected meanwhile.
-    async fn remove_recording(self: &Arc<Self>, parts: &Parts, id: RecordingId, cause: RetentionCause) {
+    async fn remove_recording(
+        self: &Arc<Self>,
+        parts: &RecorderParts,
+        id: RecordingId,
+        cause: RetentionCause,
+    ) {
         let recorder = Recorder { shared: Arc::clone(self) };
         let removed = parts.models.store.write(move |write: &mut Write<'_>| {
             let may_go = |it: &Recording| it.status.is_final() && !it.protected;

@@ -11,7 +11,7 @@ use tracing::error;
 
 use super::priority::LEAD_MS;
 use super::run;
-use super::state::{RunCounters, Shared, any_changed};
+use super::state::{RecorderState, RunCounters, any_changed};
 use crate::clock::now_ms;
 use crate::recording_files::RecordingsFolder;
 use crate::tasks::RESPAWN_DELAY;
@@ -20,7 +20,7 @@ use crate::writer::role_changed;
 /// Longest wait of the schedule, so that a change of the wall clock is noticed, in milliseconds.
 const LOOK_MS_MAX: i64 = 30_000;
 
-impl Shared {
+impl RecorderState {
     /// Starts the runs of recordings that are due, until the gateway stops.
     pub(super) async fn follow_schedule(self: Arc<Self>) {
         let Some(parts) = self.parts.get() else { return };
@@ -75,7 +75,7 @@ impl Shared {
 
 /// Removes a run from the table when it ends.
 struct Forget {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderState>,
     id: RecordingId,
 }
 

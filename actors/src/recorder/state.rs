@@ -28,16 +28,16 @@ use crate::vod::Vod;
 /// The handle for recordings, shared between clones.
 #[derive(Clone)]
 pub struct Recorder {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RecorderState>,
 }
 
-pub(super) struct Shared {
+pub(super) struct RecorderState {
     pub(super) switchboard: Switchboard,
     pub(super) vod: Vod,
     pub(super) env: Arc<LiveEnv>,
     /// Gives up its files before recordings suffer.
     pub(super) time_shift: TimeShift,
-    pub(super) parts: OnceLock<Parts>,
+    pub(super) parts: OnceLock<RecorderParts>,
     pub(super) forecasts: OnceLock<Arc<Forecasts>>,
     /// The runs at this moment; at most one for each recording.
     pub(super) running: Mutex<HashMap<RecordingId, Arc<RunCounters>>>,
@@ -63,7 +63,7 @@ pub(super) struct Shared {
 }
 
 /// The parts of the gateway that the recorder uses.
-pub(super) struct Parts {
+pub(super) struct RecorderParts {
     pub(super) models: Models,
     pub(super) folder: RecordingsFolder,
     pub(super) forecasts: Arc<Forecasts>,
@@ -87,7 +87,7 @@ pub struct RecordingProgress {
     pub synced_bytes: u64,
 }
 
-impl Shared {
+impl RecorderState {
     /// Returns the settings of recordings and the time zone.
     pub(super) fn settings(&self) -> (DvrSettings, jiff::tz::TimeZone) {
         let models = self.parts.get().map(|it| &it.models);

@@ -6,14 +6,14 @@ use domain::ids::RecordingId;
 use domain::recording::{ArtworkOrigin, WorkState};
 use tracing::warn;
 
-use super::step::{Fault, blocking, stem};
-use crate::recorder::state::Shared;
+use super::step::{StepFault, blocking, stem};
+use crate::recorder::state::RecorderState;
 
 /// Writes the picture, in place of an earlier one.
 ///
 /// # Errors
 /// The work has to wait.
-pub(super) async fn illustrate(shared: &Arc<Shared>, id: RecordingId) -> Result<(), String> {
+pub(super) async fn illustrate(shared: &Arc<RecorderState>, id: RecordingId) -> Result<(), String> {
     let (Some(parts), Some(recording)) = (shared.parts.get(), shared.recording(id)) else { return Ok(()) };
     let (Some(file), Some(work)) = (&recording.file, &recording.after.artwork) else { return Ok(()) };
     let found = tokio::select! {
@@ -37,14 +37,14 @@ pub(super) async fn illustrate(shared: &Arc<Shared>, id: RecordingId) -> Result<
             written.await.map(|path| Some((path, it.origin)))
         }
         Ok(None) if before.is_some() => Ok(None),
-        Ok(None) => Err(Fault::Failed("neither the programme nor the channel has a picture".to_owned())),
-        Err(reason) => Err(Fault::Failed(format!("the picture cannot be fetched: {reason}"))),
+        Ok(None) => Err(StepFault::Failed("neither the programme nor the channel has a picture".to_owned())),
+        Err(reason) => Err(StepFault::Failed(format!("the picture cannot be fetched: {reason}"))),
     };
     let (written, reason) = match written {
         Ok(written) => (written, None),
-        Err(Fault::Later(reason)) => return Err(reason),
-        Err(Fault::Failed(reason)) => (None, Some(reason)),
-        Err(Fault::Stopping | Fault::Gone) => return Ok(()),
+        Err(StepFault::Later(reason)) => return Err(reason),
+        Err(StepFault::Failed(reason)) => (None, Some(reason)),
+        Err(StepFault::Stopping | StepFault::Gone) => return Ok(()),
     };
     if let Some(reason) = &reason {
         warn!(recording.id = %id, "failed to get the picture of a recording: {reason}");

@@ -21,10 +21,10 @@ use rustix::fs::{Mode, OFlags};
 use tracing::{info, warn};
 
 use super::settings::AfterSettings;
-use super::step::{Fault, blocking, extension, run, stem};
+use super::step::{StepFault, blocking, extension, run, stem};
 use crate::clock::now_ms;
 use crate::recorder::events::channel_ref;
-use crate::recorder::state::Shared;
+use crate::recorder::state::RecorderState;
 use crate::recording_files::RecordingsFolder;
 
 /// Time for a search, besides a multiple of the length of the recording.
@@ -40,7 +40,7 @@ const LINK: &str = "recording";
 /// # Errors
 /// The search has to wait.
 pub(super) async fn find_commercials(
-    shared: &Arc<Shared>,
+    shared: &Arc<RecorderState>,
     settings: &AfterSettings,
     id: RecordingId,
 ) -> Result<(), String> {
@@ -67,7 +67,7 @@ fn with_work(recording: &mut Recording, change: impl FnOnce(&mut ComskipWork)) {
 
 /// Writes the list beside the recording, and the commercials to its record.
 async fn note(
-    shared: &Arc<Shared>,
+    shared: &Arc<RecorderState>,
     recording: &Recording,
     commercials: Vec<Commercial>,
 ) -> Result<(), String> {
@@ -86,10 +86,10 @@ async fn note(
     // Without the list, the commercials are still in the record.
     let (edl, reason) = match written.await {
         Ok(edl) => (edl, None),
-        Err(Fault::Failed(reason) | Fault::Later(reason)) => {
+        Err(StepFault::Failed(reason) | StepFault::Later(reason)) => {
             (None, Some(format!("the list of commercials cannot be written: {reason}")))
         }
-        Err(Fault::Stopping | Fault::Gone) => (None, None),
+        Err(StepFault::Stopping | StepFault::Gone) => (None, None),
     };
     let (n, noted) = (commercials.len(), edl.clone());
     let (dvr, _) = shared.settings();
@@ -117,7 +117,7 @@ async fn note(
     Ok(())
 }
 
-fn emit(shared: &Shared, recording: &Recording, status: &'static str, detail: String) {
+fn emit(shared: &RecorderState, recording: &Recording, status: &'static str, detail: String) {
     let body = EventBody::ComskipStatus {
         channel: channel_ref(recording),
         recording: shared.recording_ref(recording),
@@ -141,11 +141,13 @@ struct Prepared {
 
 /// Runs comskip. Returns what it found.
 async fn search(
-    shared: &Arc<Shared>,
+    shared: &Arc<RecorderState>,
     settings: &AfterSettings,
     recording: &Recording,
-) -> Result<Vec<Commercial>, Fault> {
-    let (Some(parts), Some(file)) = (shared.parts.get(), &recording.file) else { return Err(Fault::Gone) };
+) -> Result<Vec<Commercial>, StepFault> {
+    let (Some(parts), Some(file)) = (shared.parts.get(), &recording.file) else {
+        return Err(StepFault::Gone);
+    };
     let (folder, path, of) = (parts.folder.clone(), file.path.clone(), settings.clone());
     let prepared = blocking(move || prepare(&folder, &path, &of)).await?;
     let length_ms = file.ended_at.unwrap_or(file.started_at).saturating_sub(file.started_at);
@@ -169,12 +171,13 @@ async fn search(
     match end.code {
         Some(0) => blocking(move || found(&output, length)).await,
         Some(1) => Ok(Vec::new()),
-        _ => Err(Fault::Failed(format!("comskip: {}", end.message))),
+        _ => Err(StepFault::Failed(format!("comskip: {}", end.message))),
     }
 }
 
-fn prepare(folder: &RecordingsFolder, path: &str, settings: &AfterSettings) -> Result<Prepared, Fault> {
-    let real = folder.real_path(path)?.ok_or_else(|| Fault::Failed("the file does not exist".to_owned()))?;
+fn prepare(folder: &RecordingsFolder, path: &str, settings: &AfterSettings) -> Result<Prepared, StepFault> {
+    let real =
+        folder.real_path(path)?.ok_or_else(|| StepFault::Failed("the file does not exist".to_owned()))?;
     // The name of a link must not begin a relative path.
     let scratch = std::path::absolute(settings.scratch.join("comskip"))?;
     match fs::remove_dir_all(&scratch) {
@@ -193,14 +196,14 @@ fn prepare(folder: &RecordingsFolder, path: &str, settings: &AfterSettings) -> R
         Err(error) => return Err(error.into()),
     };
     let checked = ComskipConfig::parse(&text)
-        .map_err(|error| Fault::Failed(format!("the configuration of comskip is not valid: {error}")))?;
+        .map_err(|error| StepFault::Failed(format!("the configuration of comskip is not valid: {error}")))?;
     let config = input.join("comskip.ini");
     fs::write(&config, checked.for_program())?;
     Ok(Prepared { input, output, link, config, file: real })
 }
 
 /// Reads what comskip has written.
-fn found(output: &Path, length: Duration) -> Result<Vec<Commercial>, Fault> {
+fn found(output: &Path, length: Duration) -> Result<Vec<Commercial>, StepFault> {
     let read = |extension: &str| {
         // Whatever a damaged recording makes of comskip: no link is followed.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -211,7 +214,7 @@ fn found(output: &Path, length: Duration) -> Result<Vec<Commercial>, Fault> {
             false => Err(io::ErrorKind::InvalidData.into()),
         }
     };
-    let edl = read("edl").map_err(|error| Fault::Failed(format!("comskip wrote no list: {error}")))?;
+    let edl = read("edl").map_err(|error| StepFault::Failed(format!("comskip wrote no list: {error}")))?;
     // The length by the clock of the wall is the next best.
     let measured = read("txt").ok().and_then(|it| length_of_report(&it));
     let length = measured.unwrap_or_else(|| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));

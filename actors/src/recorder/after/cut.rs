@@ -19,8 +19,8 @@ use tracing::{info, warn};
 use super::ffmpeg::{
     PROBE, bytes_max, ffmpeg, file_address, probe, real_file, report, run_ffmpeg, synced_length,
 };
-use super::step::{Fault, blocking, extension, stem};
-use crate::recorder::state::{Parts, Shared};
+use super::step::{StepFault, blocking, extension, stem};
+use crate::recorder::state::{RecorderParts, RecorderState};
 use crate::recording_files::folder::PARTS;
 
 /// Time for each run of ffmpeg, besides the length of the recording.
@@ -36,7 +36,7 @@ const COPY: [&str; 10] =
 ///
 /// # Errors
 /// The work has to wait.
-pub(super) async fn copy(shared: &Arc<Shared>, id: RecordingId) -> Result<(), String> {
+pub(super) async fn copy(shared: &Arc<RecorderState>, id: RecordingId) -> Result<(), String> {
     let Some(parts) = shared.parts.get() else { return Ok(()) };
     let Some((recording, may)) = shared.begin(id, AfterStep::Cut).await? else { return Ok(()) };
     let made = shared.attempt(id, may, make(shared, parts, &recording)).await;
@@ -71,8 +71,14 @@ pub(super) async fn copy(shared: &Arc<Shared>, id: RecordingId) -> Result<(), St
 }
 
 /// Makes the copy. `None` if there are no commercials.
-async fn make(shared: &Arc<Shared>, parts: &Parts, recording: &Recording) -> Result<Option<CutFile>, Fault> {
-    let (Some(file), Some(work)) = (&recording.file, &recording.after.cut) else { return Err(Fault::Gone) };
+async fn make(
+    shared: &Arc<RecorderState>,
+    parts: &RecorderParts,
+    recording: &Recording,
+) -> Result<Option<CutFile>, StepFault> {
+    let (Some(file), Some(work)) = (&recording.file, &recording.after.cut) else {
+        return Err(StepFault::Gone);
+    };
     remove_earlier(
         shared,
         parts,
@@ -88,7 +94,7 @@ async fn make(shared: &Arc<Shared>, parts: &Parts, recording: &Recording) -> Res
     let before = probe(shared, source.clone()).await?;
     let wanted = kept_parts(&commercials, before.length);
     if wanted.is_empty() {
-        return Err(Fault::Failed("nothing is left without the commercials".to_owned()));
+        return Err(StepFault::Failed("nothing is left without the commercials".to_owned()));
     }
     check_room(parts, &wanted, before.length, bytes).await?;
     let cut = Cut {
@@ -110,25 +116,25 @@ async fn make(shared: &Arc<Shared>, parts: &Parts, recording: &Recording) -> Res
     let target = shared.reserve(recording.id, AfterStep::Cut, stem, extension).await?;
     let output = cut.join(&names, &target).await?;
     let after = probe(shared, output).await?;
-    before.check_copy(&kept, &after).map_err(Fault::Failed)?;
+    before.check_copy(&kept, &after).map_err(StepFault::Failed)?;
     let bytes = synced_length(&parts.folder, &target).await?;
     Ok(Some(CutFile { path: target, bytes }))
 }
 
 /// Removes earlier copies: the recording has other commercials now.
 async fn remove_earlier(
-    shared: &Arc<Shared>,
-    parts: &Parts,
+    shared: &Arc<RecorderState>,
+    parts: &RecorderParts,
     id: RecordingId,
     paths: [Option<String>; 2],
-) -> Result<(), Fault> {
+) -> Result<(), StepFault> {
     let folder = parts.folder.clone();
     let removed = blocking(move || {
         folder.remove_parts()?;
         for path in paths.into_iter().flatten() {
             folder.remove(&path)?;
         }
-        Ok::<_, Fault>(())
+        Ok::<_, StepFault>(())
     });
     removed.await?;
     let noted = shared.change_record(id, |it| {
@@ -136,19 +142,24 @@ async fn remove_earlier(
             (work.target, work.file) = (None, None);
         }
     });
-    noted.await.map(|_| ()).map_err(Fault::Later)
+    noted.await.map(|_| ()).map_err(StepFault::Later)
 }
 
 /// Checks that the disk has room for the parts and the copy, so that no recording ends because of them.
-async fn check_room(parts: &Parts, wanted: &[KeptPart], length: u64, bytes: u64) -> Result<(), Fault> {
+async fn check_room(
+    parts: &RecorderParts,
+    wanted: &[KeptPart],
+    length: u64,
+    bytes: u64,
+) -> Result<(), StepFault> {
     let folder = parts.folder.clone();
-    let available = blocking(move || Ok::<_, Fault>(folder.available())).await?;
+    let available = blocking(move || Ok::<_, StepFault>(folder.available())).await?;
     let kept: u64 = wanted.iter().map(|it| it.length()).sum();
     let of_copy = u128::from(bytes) * u128::from(kept) / u128::from(length.max(1));
     let needed = 2 * of_copy + u128::from(DISK_BYTES_RESERVED);
     match available {
         Some(available) if u128::from(available) < needed => {
-            Err(Fault::Failed("the disk has too little room for a copy".to_owned()))
+            Err(StepFault::Failed("the disk has too little room for a copy".to_owned()))
         }
         _ => Ok(()),
     }
@@ -185,8 +196,8 @@ impl Format {
 
 /// A copy that is being made.
 struct Cut<'a> {
-    shared: &'a Arc<Shared>,
-    parts: &'a Parts,
+    shared: &'a Arc<RecorderState>,
+    parts: &'a RecorderParts,
     source: PathBuf,
     /// Size of the source.
     bytes: u64,
@@ -196,7 +207,7 @@ struct Cut<'a> {
 }
 
 impl Cut<'_> {
-    async fn begin_at_key_frame(&self, part: KeptPart, file: &ProbedFile) -> Result<KeptPart, Fault> {
+    async fn begin_at_key_frame(&self, part: KeptPart, file: &ProbedFile) -> Result<KeptPart, StepFault> {
         if part.start == 0 {
             return Ok(part);
         }
@@ -210,7 +221,7 @@ impl Cut<'_> {
     }
 
     /// Copies a part to a file of its own. Returns its name.
-    async fn copy_part(&self, part: KeptPart, n: usize) -> Result<String, Fault> {
+    async fn copy_part(&self, part: KeptPart, n: usize) -> Result<String, StepFault> {
         let (muxer, extension) = self.format.for_parts();
         let folder = self.parts.folder.clone();
         let stem = format!("{PARTS}/part{n}");
@@ -232,7 +243,7 @@ impl Cut<'_> {
     }
 
     /// Joins the parts to one file. Returns its absolute path.
-    async fn join(&self, names: &[String], target: &str) -> Result<PathBuf, Fault> {
+    async fn join(&self, names: &[String], target: &str) -> Result<PathBuf, StepFault> {
         let mut list = "ffconcat version 1.0\n".to_owned();
         for name in names {
             list.push_str(&format!("file {name}\n"));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use domain::recording::ProbedFile;
 use media::source::FileJob;
 
-use super::step::{Fault, blocking, run};
-use crate::recorder::state::Shared;
+use super::step::{StepFault, blocking, run};
+use crate::recorder::state::RecorderState;
 use crate::recording_files::RecordingsFolder;
 
 /// Time to look at a file.
@@ -34,20 +34,20 @@ pub(super) fn file_address(path: &Path) -> String {
 }
 
 /// Runs ffmpeg, which has to succeed.
-pub(super) async fn run_ffmpeg(shared: &Shared, job: FileJob) -> Result<(), Fault> {
+pub(super) async fn run_ffmpeg(shared: &RecorderState, job: FileJob) -> Result<(), StepFault> {
     let end = run(shared, job).await?;
     match end.code {
         Some(0) => Ok(()),
-        _ => Err(Fault::Failed(format!("ffmpeg: {}", end.message))),
+        _ => Err(StepFault::Failed(format!("ffmpeg: {}", end.message))),
     }
 }
 
 /// Returns what ffprobe writes about a file.
 pub(super) async fn report(
-    shared: &Shared,
+    shared: &RecorderState,
     path: PathBuf,
     options: impl IntoIterator<Item = String>,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, StepFault> {
     let mut command: Vec<String> = ["ffprobe", "-v", "error"].map(str::to_owned).to_vec();
     command.extend(PROBE.map(str::to_owned));
     command.extend(options);
@@ -63,38 +63,38 @@ pub(super) async fn report(
     let end = run(shared, job).await?;
     match end.code {
         Some(0) => Ok(end.output),
-        _ => Err(Fault::Failed(format!("ffprobe: {}", end.message))),
+        _ => Err(StepFault::Failed(format!("ffprobe: {}", end.message))),
     }
 }
 
 /// Returns streams and length of a file.
-pub(super) async fn probe(shared: &Shared, path: PathBuf) -> Result<ProbedFile, Fault> {
+pub(super) async fn probe(shared: &RecorderState, path: PathBuf) -> Result<ProbedFile, StepFault> {
     let entries = "format=duration,start_time:stream=codec_type,codec_name";
     let options = ["-show_entries", entries, "-of", "json"].map(str::to_owned);
     let report = report(shared, path, options).await?;
-    ProbedFile::parse(&report).ok_or_else(|| Fault::Failed("the file has no length".to_owned()))
+    ProbedFile::parse(&report).ok_or_else(|| StepFault::Failed("the file has no length".to_owned()))
 }
 
 /// Returns the absolute path of a file in the folder of recordings, and its size.
-pub(super) async fn real_file(folder: &RecordingsFolder, path: &str) -> Result<(PathBuf, u64), Fault> {
+pub(super) async fn real_file(folder: &RecordingsFolder, path: &str) -> Result<(PathBuf, u64), StepFault> {
     let (folder, path) = (folder.clone(), path.to_owned());
     blocking(move || {
-        let missing = || Fault::Failed("the file does not exist".to_owned());
+        let missing = || StepFault::Failed("the file does not exist".to_owned());
         let file = folder.real_path(&path)?.ok_or_else(missing)?;
         let bytes = file.metadata()?.len();
-        Ok::<_, Fault>((file, bytes))
+        Ok::<_, StepFault>((file, bytes))
     })
     .await
 }
 
 /// Returns the size of a file when the disk has all of it.
-pub(super) async fn synced_length(folder: &RecordingsFolder, path: &str) -> Result<u64, Fault> {
+pub(super) async fn synced_length(folder: &RecordingsFolder, path: &str) -> Result<u64, StepFault> {
     let (folder, path) = (folder.clone(), path.to_owned());
     blocking(move || {
-        let removed = || Fault::Failed("the new file was removed".to_owned());
+        let removed = || StepFault::Failed("the new file was removed".to_owned());
         let file = folder.reopen(&path)?.ok_or_else(removed)?;
         file.sync_all()?;
-        Ok::<_, Fault>(file.metadata()?.len())
+        Ok::<_, StepFault>(file.metadata()?.len())
     })
     .await
 }

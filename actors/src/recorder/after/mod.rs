@@ -26,13 +26,13 @@ use tracing::warn;
 pub use self::find_artwork::{Artwork, FindArtwork};
 pub use self::settings::AfterSettings;
 use self::step::blocking;
-use super::state::{Shared, any_changed};
+use super::state::{RecorderState, any_changed};
 use crate::writer::role_changed;
 
 /// Pause after work that has to wait, such as for a disk that is not mounted.
 const PAUSE: Duration = Duration::from_secs(30);
 
-impl Shared {
+impl RecorderState {
     /// Does the work of all recordings. Returns when the gateway stops.
     pub(super) async fn follow_work(self: Arc<Self>) {
         let (Some(parts), Some(settings)) = (self.parts.get(), self.after.get()) else { return };

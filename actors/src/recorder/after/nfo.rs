@@ -6,14 +6,14 @@ use domain::ids::RecordingId;
 use domain::recording::WorkState;
 use tracing::warn;
 
-use super::step::{Fault, blocking, stem};
-use crate::recorder::state::Shared;
+use super::step::{StepFault, blocking, stem};
+use crate::recorder::state::RecorderState;
 
 /// Writes the description, in place of an earlier one.
 ///
 /// # Errors
 /// The work has to wait.
-pub(super) async fn describe(shared: &Arc<Shared>, id: RecordingId) -> Result<(), String> {
+pub(super) async fn describe(shared: &Arc<RecorderState>, id: RecordingId) -> Result<(), String> {
     let (Some(parts), Some(recording)) = (shared.parts.get(), shared.recording(id)) else { return Ok(()) };
     let (Some(file), Some(work)) = (&recording.file, &recording.after.nfo) else { return Ok(()) };
     let (folder, path, before) = (parts.folder.clone(), file.path.clone(), work.path.clone());
@@ -26,9 +26,9 @@ pub(super) async fn describe(shared: &Arc<Shared>, id: RecordingId) -> Result<()
     });
     let (path, reason) = match written.await {
         Ok(path) => (Some(path), None),
-        Err(Fault::Later(reason)) => return Err(reason),
-        Err(Fault::Failed(reason)) => (None, Some(reason)),
-        Err(Fault::Stopping | Fault::Gone) => return Ok(()),
+        Err(StepFault::Later(reason)) => return Err(reason),
+        Err(StepFault::Failed(reason)) => (None, Some(reason)),
+        Err(StepFault::Stopping | StepFault::Gone) => return Ok(()),
     };
     if let Some(reason) = &reason {
         warn!(recording.id = %id, "failed to describe a recording: {reason}");

@@ -14,8 +14,8 @@ use tracing::{info, warn};
 
 use super::ffmpeg::{PROBE, bytes_max, ffmpeg, file_address, probe, real_file, run_ffmpeg, synced_length};
 use super::settings::AfterSettings;
-use super::step::{Fault, blocking, extension, stem};
-use crate::recorder::state::{Parts, Shared};
+use super::step::{StepFault, blocking, extension, stem};
+use crate::recorder::state::{RecorderParts, RecorderState};
 
 /// Time for a conversion, besides the length of the recording.
 const TIME_MIN: Duration = Duration::from_secs(10 * 60);
@@ -25,7 +25,7 @@ const TIME_MIN: Duration = Duration::from_secs(10 * 60);
 /// # Errors
 /// The conversion has to wait.
 pub(super) async fn convert(
-    shared: &Arc<Shared>,
+    shared: &Arc<RecorderState>,
     settings: &AfterSettings,
     id: RecordingId,
 ) -> Result<(), String> {
@@ -43,14 +43,16 @@ pub(super) async fn convert(
 
 /// Makes the converted file. Returns its path and size.
 async fn make(
-    shared: &Arc<Shared>,
-    parts: &Parts,
+    shared: &Arc<RecorderState>,
+    parts: &RecorderParts,
     settings: &AfterSettings,
     recording: &Recording,
-) -> Result<(String, u64), Fault> {
-    let (Some(file), Some(work)) = (&recording.file, &recording.after.remux) else { return Err(Fault::Gone) };
+) -> Result<(String, u64), StepFault> {
+    let (Some(file), Some(work)) = (&recording.file, &recording.after.remux) else {
+        return Err(StepFault::Gone);
+    };
     if extension(&file.path) != FILE_EXTENSION {
-        return Err(Fault::Failed("the file is not a transport stream".to_owned()));
+        return Err(StepFault::Failed("the file is not a transport stream".to_owned()));
     }
     let (source, bytes) = real_file(&parts.folder, &file.path).await?;
     let before = probe(shared, source.clone()).await?;
@@ -82,7 +84,7 @@ async fn make(
     };
     run_ffmpeg(shared, job).await?;
     let after = probe(shared, output).await?;
-    before.check_conversion(&after).map_err(Fault::Failed)?;
+    before.check_conversion(&after).map_err(StepFault::Failed)?;
     let bytes = synced_length(&parts.folder, &target).await?;
     Ok((target, bytes))
 }
@@ -118,7 +120,7 @@ fn command(source: &Path, metadata: &Path, output: &Path, format: RemuxFormat) -
 
 /// Lets the record name the converted file, and removes the transport stream.
 async fn replace(
-    shared: &Arc<Shared>,
+    shared: &Arc<RecorderState>,
     recording: &Recording,
     path: String,
     bytes: u64,
@@ -145,13 +147,13 @@ async fn replace(
 ///
 /// # Errors
 /// The folder cannot be used now.
-pub(super) async fn remove_obsolete(shared: &Arc<Shared>, id: RecordingId) -> Result<(), String> {
+pub(super) async fn remove_obsolete(shared: &Arc<RecorderState>, id: RecordingId) -> Result<(), String> {
     let obsolete = shared.recording(id).and_then(|it| it.after.obsolete.clone());
     let (Some(parts), Some(obsolete)) = (shared.parts.get(), obsolete) else { return Ok(()) };
     let folder = parts.folder.clone();
     match blocking(move || folder.remove(&obsolete)).await {
         Ok(_) => {}
-        Err(Fault::Later(reason)) => return Err(reason),
+        Err(StepFault::Later(reason)) => return Err(reason),
         Err(cause) => warn!(recording.id = %id, "failed to remove the original of a recording: {cause:?}"),
     }
     shared.change_record(id, |it| it.after.obsolete = None).await.map(|_| ())

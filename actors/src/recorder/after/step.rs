@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use crate::recorder::events::recording_ref;
-use crate::recorder::state::Shared;
+use crate::recorder::state::RecorderState;
 use crate::recording_files::FolderError;
 
 /// How often the work looks whether its recording was deleted.
@@ -21,7 +21,7 @@ const TOO_OFTEN: &str = "the gateway ended several times while it ran";
 
 /// Why work ended without a result.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum StepFault {
     /// It failed for good.
     Failed(String),
     /// It has to wait, because the folder of recordings cannot be used now.
@@ -32,7 +32,7 @@ pub(super) enum Fault {
     Gone,
 }
 
-impl From<FolderError> for Fault {
+impl From<FolderError> for StepFault {
     fn from(error: FolderError) -> Self {
         match error {
             FolderError::NotMarked => Self::Later(error.to_string()),
@@ -41,13 +41,13 @@ impl From<FolderError> for Fault {
     }
 }
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for StepFault {
     fn from(error: std::io::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl Shared {
+impl RecorderState {
     /// Notes that a program begins this work. `None` if nobody wants it any more; otherwise the record, and whether the work
     /// may be done.
     pub(super) async fn begin(
@@ -64,15 +64,15 @@ impl Shared {
         &self,
         id: RecordingId,
         may: bool,
-        work: impl Future<Output = Result<R, Fault>>,
-    ) -> Result<R, Fault> {
+        work: impl Future<Output = Result<R, StepFault>>,
+    ) -> Result<R, StepFault> {
         if !may {
-            return Err(Fault::Failed(TOO_OFTEN.to_owned()));
+            return Err(StepFault::Failed(TOO_OFTEN.to_owned()));
         }
         tokio::select! {
             done = work => done,
-            () = self.deleted(id) => Err(Fault::Gone),
-            () = self.stop.cancelled() => Err(Fault::Stopping),
+            () = self.deleted(id) => Err(StepFault::Gone),
+            () = self.stop.cancelled() => Err(StepFault::Stopping),
         }
     }
 
@@ -85,17 +85,17 @@ impl Shared {
         &self,
         id: RecordingId,
         step: AfterStep,
-        fault: Fault,
+        fault: StepFault,
     ) -> Result<Option<(Recording, String)>, String> {
         let target = self.recording(id).and_then(|it| it.after.clone().target(step));
         if let Some(target) = target {
             self.remove_beside(id, target).await;
         }
         let (reason, waits) = match fault {
-            Fault::Gone => return Ok(None),
-            Fault::Stopping => (None, Ok(None)),
-            Fault::Later(reason) => (None, Err(reason)),
-            Fault::Failed(reason) => (Some(reason), Ok(None)),
+            StepFault::Gone => return Ok(None),
+            StepFault::Stopping => (None, Ok(None)),
+            StepFault::Later(reason) => (None, Err(reason)),
+            StepFault::Failed(reason) => (Some(reason), Ok(None)),
         };
         let Some(reason) = reason else {
             self.change_record(id, move |it| it.after.requeue(step)).await?;
@@ -114,8 +114,8 @@ impl Shared {
         step: AfterStep,
         stem: String,
         extension: String,
-    ) -> Result<String, Fault> {
-        let Some(parts) = self.parts.get() else { return Err(Fault::Gone) };
+    ) -> Result<String, StepFault> {
+        let Some(parts) = self.parts.get() else { return Err(StepFault::Gone) };
         let folder = parts.folder.clone();
         let target = blocking(move || folder.create(&stem, &extension).map(|it| it.1)).await?;
         let noted = target.clone();
@@ -123,7 +123,7 @@ impl Shared {
             Ok(Some(_)) => Ok(target),
             changed => {
                 self.remove_beside(id, target).await;
-                Err(changed.map_or_else(Fault::Later, |_| Fault::Gone))
+                Err(changed.map_or_else(StepFault::Later, |_| StepFault::Gone))
             }
         }
     }
@@ -161,7 +161,7 @@ pub(super) fn extension(path: &str) -> &str {
 }
 
 /// Runs a program, which cannot read other recordings. Dropping the future ends it.
-pub(super) async fn run(shared: &Shared, job: FileJob) -> Result<FileJobEnd, Fault> {
+pub(super) async fn run(shared: &RecorderState, job: FileJob) -> Result<FileJobEnd, StepFault> {
     let folder = shared.parts.get().and_then(|it| std::path::absolute(it.folder.root()).ok());
     let job = FileJob { hidden: folder.into_iter().collect(), ..job };
     let upstream = shared.env.upstream();
@@ -170,16 +170,16 @@ pub(super) async fn run(shared: &Shared, job: FileJob) -> Result<FileJobEnd, Fau
     let running = shared.env.packets.spawn(async move { run_job(job, &launcher, closer).await });
     let ended = AbortOnDropHandle::new(running).await;
     ended
-        .map_err(|_| Fault::Failed("a bug: the run of a program panicked".to_owned()))?
-        .map_err(Fault::Failed)
+        .map_err(|_| StepFault::Failed("a bug: the run of a program panicked".to_owned()))?
+        .map_err(StepFault::Failed)
 }
 
 /// Runs a function on a thread that may block.
-pub(super) async fn blocking<R: Send + 'static, E: Into<Fault> + Send + 'static>(
+pub(super) async fn blocking<R: Send + 'static, E: Into<StepFault> + Send + 'static>(
     work: impl FnOnce() -> Result<R, E> + Send + 'static,
-) -> Result<R, Fault> {
+) -> Result<R, StepFault> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Fault::Failed("a thread for files failed".to_owned()))?.map_err(Into::into)
+    done.map_err(|_| StepFault::Failed("a thread for files failed".to_owned()))?.map_err(Into::into)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::events::{channel_ref, recording_ref};
 use super::node_files::leave;
 use super::permission::owner_refusal;
 use super::priority::ForecastPriority;
-use super::state::{Parts, RunCounters, Shared};
+use super::state::{RecorderParts, RecorderState, RunCounters};
 use crate::channel::RecordingReader;
 use crate::clock::now_ms;
 use crate::events::StoredEvent;
@@ -48,7 +48,7 @@ const TOO_SLOW: &str = "the disk was too slow";
 const STOPPING: &str = "the gateway was stopped";
 
 /// Makes a recording. Returns when it is over, deleted, or the gateway stops.
-pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunCounters>) {
+pub(super) async fn run(shared: Arc<RecorderState>, id: RecordingId, counters: Arc<RunCounters>) {
     if shared.parts.get().is_none() {
         return;
     }
@@ -104,7 +104,7 @@ pub(super) async fn run(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunC
 }
 
 struct Run {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderState>,
     id: RecordingId,
     counters: Arc<RunCounters>,
     file: Option<RecordingFile>,
@@ -169,12 +169,12 @@ fn disk_fault(error: &io::Error) -> Fault {
 }
 
 impl Run {
-    fn new(shared: Arc<Shared>, id: RecordingId, counters: Arc<RunCounters>) -> Self {
+    fn new(shared: Arc<RecorderState>, id: RecordingId, counters: Arc<RunCounters>) -> Self {
         let (file, last_at) = (None, None);
         Self { shared, id, counters, file, last_at, is_over: false, begins_anywhere: false, may_mark: true }
     }
 
-    fn parts(&self) -> &Parts {
+    fn parts(&self) -> &RecorderParts {
         self.shared.parts.get().expect("a run starts after the recorder")
     }
 
