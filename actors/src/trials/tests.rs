@@ -110,7 +110,7 @@ async fn too_many_simultaneous_trials_are_refused() {
         has_open(&scenario, TRIALS_MAX).await;
         trials.run(trial_of("a")).await
     };
-    let (one, two, third) = tokio::join!(trials.run(trial_of("a")), trials.run(of_url("a")), third);
+    let (one, two, third) = tokio::join!(trials.run(trial_of("a")), trials.run(trial_of("a")), third);
     assert_eq!((one.map(|it| it.outcome), third), (Ok(TrialOutcome::Played), Err(TrialRefusal::Busy)));
     assert!(two.is_ok());
     assert!(trials.run(trial_of("a")).await.is_ok(), "there is room again");
