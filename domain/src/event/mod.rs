@@ -32,7 +32,7 @@ pub struct Event {
     pub body: EventBody,
 }
 
-/// Who gets a frame about an event on the WebSocket besides admins, who get all of its keys.
+/// The recipients of a frame about an event on the WebSocket besides admins, who get all of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience<'a> {
     AdminsOnly,

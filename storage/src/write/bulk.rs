@@ -14,7 +14,7 @@ use crate::engine::value::Location;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Key, Keys, Record, encode};
 use crate::write::Write;
-use crate::write::handle::{Outcome, WriterHandle};
+use crate::write::handle::{FillOutcome, WriterHandle};
 use crate::write::writer::{Job, StageFill};
 
 /// Number of ids reserved at a time.
@@ -143,7 +143,7 @@ impl EncodedBulk {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let outcome = Outcome::default();
+        let outcome = FillOutcome::default();
         let stored = outcome.share();
         let done = self.commit_untyped(Box::new(move |write, changed| stored.store(fill(write, changed))));
         outcome.take(done)

@@ -113,12 +113,12 @@ impl WriterHandle {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let outcome = Outcome::default();
+        let outcome = FillOutcome::default();
         let fill = outcome.stored_by(fill);
         self.write_and_take(fill, outcome)
     }
 
-    async fn write_and_take<R, E>(&self, fill: UntypedFill, outcome: Outcome<R, E>) -> Result<R, E>
+    async fn write_and_take<R, E>(&self, fill: UntypedFill, outcome: FillOutcome<R, E>) -> Result<R, E>
     where
         R: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -134,7 +134,7 @@ impl WriterHandle {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let outcome = Outcome::default();
+        let outcome = FillOutcome::default();
         let done = block_on(self.write_untyped(outcome.stored_by(fill)));
         outcome.take(done)
     }
@@ -226,17 +226,17 @@ type Answered<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
 /// The function of a write without its types. Returns whether it succeeded.
 type UntypedFill = Box<dyn FnOnce(&mut Write<'_>) -> bool + Send>;
 
-/// What the function of a write returned, for its caller. It alone depends on the types of the function, so that everything
+/// The result of the function of a write, for its caller. It alone depends on the types of the function, so that everything
 /// else is compiled once.
-pub(crate) struct Outcome<R, E>(Arc<Mutex<Option<Result<R, E>>>>);
+pub(crate) struct FillOutcome<R, E>(Arc<Mutex<Option<Result<R, E>>>>);
 
-impl<R, E> Default for Outcome<R, E> {
+impl<R, E> Default for FillOutcome<R, E> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<R: Send + 'static, E: From<Error> + Send + 'static> Outcome<R, E> {
+impl<R: Send + 'static, E: From<Error> + Send + 'static> FillOutcome<R, E> {
     /// Returns a function that calls this one and stores what it returns.
     fn stored_by(&self, fill: impl FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static) -> UntypedFill {
         let outcome = self.share();
