@@ -27,11 +27,12 @@ use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
 use tracing::error;
 
 use self::sharing::is_pull;
-#[cfg(test)]
-pub(super) use self::state::FAREWELL_TIMEOUT;
 pub(crate) use self::state::{Arguments, State};
 use super::Message;
 use crate::ask::answer;
+
+#[cfg(test)]
+pub(super) use self::state::FAREWELL_TIMEOUT;
 
 pub(crate) struct Actor;
 
