@@ -308,7 +308,7 @@ impl fmt::Display for Cause {
             Cause::Scrambled => f.write_str("the stream is scrambled and cannot be played"),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),
-            Cause::SyncLost => f.write_str("the data is no longer a transport stream"),
+            Cause::SyncLost => f.write_str("the transport stream lost its packet synchronisation"),
             Cause::ClockBehind => f.write_str("the stream is too slow"),
             Cause::Unsupported(what) => write!(f, "{what} is not supported"),
             Cause::NeedsProgram(what) => write!(f, "{what} needs ffmpeg, which is not installed"),

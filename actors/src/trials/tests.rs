@@ -24,7 +24,7 @@ fn request(delivery: Delivery) -> TrialRequest {
     }
 }
 
-fn trial_of(path: &str) -> TrialRequest {
+fn request_for(path: &str) -> TrialRequest {
     let source = TrialSource::Url(SourceUrl::new(format!("http://tv:80/{path}")));
     TrialRequest { source, ..request(Delivery::Proxy) }
 }
@@ -70,7 +70,7 @@ async fn a_trial_at_a_full_account_is_refused_with_its_name_and_the_viewer_watch
     assert_eq!(scenario.provider.peak(), 1);
     viewer.sees("a").await;
     // An address without an account needs no slot.
-    let trial = scenario.system.trials().run(trial_of("a")).await.expect("it is tried");
+    let trial = scenario.system.trials().run(request_for("a")).await.expect("it is tried");
     assert_eq!((trial.outcome, trial.account), (TrialOutcome::Played, None));
     drop(viewer);
     scenario.is_quiet().await;
@@ -108,12 +108,12 @@ async fn too_many_simultaneous_trials_are_refused() {
     let trials = scenario.system.trials();
     let third = async {
         has_open(&scenario, TRIALS_MAX).await;
-        trials.run(trial_of("a")).await
+        trials.run(request_for("a")).await
     };
-    let (one, two, third) = tokio::join!(trials.run(trial_of("a")), trials.run(trial_of("a")), third);
+    let (one, two, third) = tokio::join!(trials.run(request_for("a")), trials.run(request_for("a")), third);
     assert_eq!((one.map(|it| it.outcome), third), (Ok(TrialOutcome::Played), Err(TrialRefusal::Busy)));
     assert!(two.is_ok());
-    assert!(trials.run(trial_of("a")).await.is_ok(), "there is room again");
+    assert!(trials.run(request_for("a")).await.is_ok(), "there is room again");
     scenario.is_quiet().await;
 }
 
@@ -144,7 +144,7 @@ async fn a_system_that_stops_ends_its_trials_and_their_sources() {
     };
     let (trial, ()) = tokio::join!(trials.run(request(Delivery::Proxy)), stop);
     assert_eq!(trial, Err(TrialRefusal::Stopping));
-    assert_eq!(trials.run(trial_of("a")).await, Err(TrialRefusal::Stopping));
+    assert_eq!(trials.run(request_for("a")).await, Err(TrialRefusal::Stopping));
 }
 
 #[tokio::test(start_paused = true)]

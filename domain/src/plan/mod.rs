@@ -122,7 +122,7 @@ pub struct SlotPool {
     pub max_streams: u32,
     pub release_delay: Duration,
     /// Time of the last change of the account or its profiles by an admin, in milliseconds since 1970. What was
-    /// observed before it may no longer be true.
+    /// observed before it may be outdated.
     pub changed_at: i64,
     /// The pool of the account's server group. A lease takes a slot of both pools.
     pub shared: Option<SharedPool>,

@@ -11,7 +11,7 @@ use super::settings::PlayoutSettings;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidates {
     all: Vec<TrackedCandidate>,
-    /// Candidates from this index on are no longer in the plan and are never requested.
+    /// Candidates from this index on have left the plan and are never requested.
     n_in_plan: usize,
 }
 

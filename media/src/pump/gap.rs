@@ -8,13 +8,13 @@ use crate::pump::settings::PumpSettings;
 
 /// A period without output after something has played. It ends with the first output of a source, not when a
 /// source is followed.
-pub(super) struct PumpGap {
+pub(super) struct FillerGap {
     began: Instant,
     /// Time of the next filler; `None` after the gap has lasted too long.
     next_filler: Option<Instant>,
 }
 
-impl PumpGap {
+impl FillerGap {
     /// Creates a gap that begins now and whose first filler is due after `filler_delay`.
     pub(super) fn new(now: Instant, filler_delay: Duration) -> Self {
         Self { began: now, next_filler: Some(now + filler_delay) }

@@ -39,7 +39,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::{debug, trace};
 
 use crate::error::UpstreamError;
-use crate::pump::gap::PumpGap;
+use crate::pump::gap::FillerGap;
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::mirror::Mirror;
 use crate::pump::source_reader::SourceReader;
@@ -113,7 +113,7 @@ struct Pump {
     recorded_until: Option<Instant>,
     mirror: Mirror,
     /// The present period without output.
-    gap: Option<PumpGap>,
+    gap: Option<FillerGap>,
     shared: CommandReceiver,
 }
 

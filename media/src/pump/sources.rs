@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::UpstreamError;
-use crate::pump::gap::PumpGap;
+use crate::pump::gap::FillerGap;
 use crate::pump::message::PumpMessage;
 use crate::pump::pacer::Pacer;
 use crate::pump::settings::PumpSettings;
@@ -120,7 +120,7 @@ impl Pump {
             // A source that never played does not end the gap.
             let PumpSettings { filler_interval, mirror_filler_delay, .. } = self.settings;
             let filler_delay = if self.mirror.is_last() { mirror_filler_delay } else { filler_interval };
-            self.gap.get_or_insert_with(|| PumpGap::new(now, filler_delay));
+            self.gap.get_or_insert_with(|| FillerGap::new(now, filler_delay));
             self.writer.begin_gap();
         }
     }

@@ -36,7 +36,7 @@ impl FileRange {
 #[derive(Debug)]
 pub(super) struct MemoryFiles {
     newest: Option<MemoryFile>,
-    /// The chunks before this one are no longer kept in files.
+    /// The chunks before this one were dropped from the files.
     kept_from: u64,
     create: fn() -> io::Result<OwnedFd>,
     /// Whether a file could not be created or written. The ring then does without.

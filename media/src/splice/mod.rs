@@ -185,7 +185,7 @@ impl Splice {
         let before = (gathering.held.len(), gathering.n_table_changes);
         gathering.hold(packet, now, &self.settings);
         if gathering.held.len() < before.0 || gathering.n_table_changes != before.1 {
-            // Packets were dropped, or are examined again, so the start point is no longer valid.
+            // Packets were dropped, or are examined again, so the start point has become invalid.
             *start = None;
         }
     }

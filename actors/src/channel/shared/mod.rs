@@ -246,7 +246,7 @@ impl SharedChannels {
     }
 
     /// Returns the channels that no other node reads from this one, with their serials, and the serials of all.
-    pub(super) fn unread(&self) -> (Vec<(u64, ActorRef<Message>)>, Vec<u64>) {
+    fn unread(&self) -> (Vec<(u64, ActorRef<Message>)>, Vec<u64>) {
         let claimed = self.claimed.lock();
         let is_unread = |it: &&Claimed| !it.served.as_ref().is_some_and(ServedRing::is_read);
         let unread = claimed.values().filter(is_unread).map(|it| (it.serial, it.actor.clone()));
@@ -254,7 +254,7 @@ impl SharedChannels {
     }
 
     /// Starts a channel for another node. It becomes its origin unless there is one by then.
-    pub(super) async fn open(
+    async fn open(
         &self,
         host: &dyn HostChannels,
         WantedOrigin { target, replaces, is_watched }: WantedOrigin,
@@ -267,7 +267,7 @@ impl SharedChannels {
         host.host(target, replaces, is_watched).await
     }
 
-    pub(super) fn origins(&self) -> &Origins {
+    fn origins(&self) -> &Origins {
         &self.origins
     }
 

@@ -74,7 +74,7 @@ impl OriginMessage {
 
 /// A channel that another node is asked to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WantedOrigin {
+pub(super) struct WantedOrigin {
     pub(super) target: Target,
     /// The epoch of the origin that it is to replace.
     pub(super) replaces: Option<u64>,
@@ -99,7 +99,7 @@ fn subject(node: NodeId) -> Key {
 }
 
 /// Asks other nodes.
-pub(crate) struct Origins {
+pub(super) struct Origins {
     node: NodeId,
     engine: Arc<dyn Engine>,
     dialer: Arc<dyn NodeDialer>,
