@@ -1,6 +1,7 @@
 //! Rules of the project that the compiler does not check: dependencies between crates, code style, words, and the
 //! facts in the documents.
 
+mod circles;
 mod code;
 mod documents;
 mod layers;
